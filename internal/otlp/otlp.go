@@ -1,6 +1,6 @@
 // Package otlp sends spans to a collector by OTLP over HTTP, as protobuf, configured by OpenTelemetry's standard environment
-// variables. The exporter that OpenTelemetry itself has for this brings gRPC's generated services with it, which made the
-// binary 63% larger; the encoding and all else of the SDK is OpenTelemetry's own.
+// variables. It replaces OpenTelemetry's own HTTP exporter, which pulls in gRPC's generated services and made the binary 63%
+// larger. The encoding and the rest of the SDK are OpenTelemetry's.
 //
 // Specification: https://opentelemetry.io/docs/specs/otlp/#otlphttp and
 // https://opentelemetry.io/docs/specs/otel/protocol/exporter/.
@@ -23,28 +23,29 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Client sends spans. What goes wrong is told to the function that it was made with, and nowhere else: a collector
-// that is away must not concern requests. It may be used concurrently.
+// Client sends spans. It reports errors only to the function that it was created with, because an unreachable collector
+// must not affect requests. It is safe for concurrent use.
 type Client struct {
 	settings Settings
 	http     *http.Client
-	failed   func(error)
-	wait     time.Duration // before the first retry, at most
+	done     func(error)
+	backoff  time.Duration // upper bound of the first retry's delay
 }
 
 var _ otlptrace.Client = (*Client)(nil)
 
-// NewClient makes a client. Failed is called for each batch that was given up, and with nil for each that was taken.
-func NewClient(s Settings, failed func(error)) *Client {
+// NewClient returns a client that calls done for each batch: with nil if the collector accepted it, or with the error after
+// which the client gave up.
+func NewClient(s Settings, done func(error)) *Client {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.TLS, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute,
 		ForceAttemptHTTP2: true,
 	}
-	return &Client{settings: s, http: &http.Client{Transport: transport, CheckRedirect: stay}, failed: failed, wait: firstWait}
+	return &Client{settings: s, http: &http.Client{Transport: transport, CheckRedirect: noRedirect}, done: done, backoff: firstBackoff}
 }
 
-// stay follows no redirect: the headers are for the collector that was configured.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// noRedirect refuses redirects, because the headers are only meant for the configured collector.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func (c *Client) Start(context.Context) error { return nil }
 
@@ -53,9 +54,9 @@ func (c *Client) Stop(context.Context) error {
 	return nil
 }
 
-// UploadTraces implements otlptrace.Client. It always gives nil.
+// UploadTraces implements otlptrace.Client. It always returns nil.
 func (c *Client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
-	c.failed(c.upload(ctx, spans))
+	c.done(c.upload(ctx, spans))
 	return nil
 }
 
@@ -66,37 +67,28 @@ func (c *Client) upload(ctx context.Context, spans []*tracepb.ResourceSpans) err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.settings.Timeout)
 	defer cancel()
-	for wait := c.wait; ; wait *= 2 {
+	for backoff := c.backoff; ; backoff *= 2 {
 		err := c.post(ctx, body)
-		var again *retryable
-		if err == nil || !errors.As(err, &again) {
+		retry, ok := errors.AsType[*retryable](err)
+		if !ok {
 			return err
 		}
-		if !sleep(ctx, max(again.after, wait/2+rand.N(wait/2))) { //nolint:gosec // jitter is no secret
+		delay := max(retry.after, backoff/2+rand.N(backoff/2)) //nolint:gosec // jitter is no secret
+		if end, ok := ctx.Deadline(); ok && time.Until(end) <= delay {
+			return err
+		}
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
 			return err
 		}
 	}
 }
 
-// firstWait is how long the first retry waits at most; each further one waits twice as long.
-const firstWait = time.Second
+// firstBackoff is the longest delay before the first retry. It doubles with each further retry.
+const firstBackoff = time.Second
 
-// sleep waits, and reports whether there was time to.
-func sleep(ctx context.Context, wait time.Duration) bool {
-	if end, ok := ctx.Deadline(); ok && time.Until(end) <= wait {
-		return false
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// encode writes an ExportTraceServiceRequest: TracesData is the same on the wire.
+// encode returns an ExportTraceServiceRequest, whose wire format is that of TracesData.
 func (c *Client) encode(spans []*tracepb.ResourceSpans) ([]byte, error) {
 	raw, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err != nil {
@@ -107,28 +99,28 @@ func (c *Client) encode(spans []*tracepb.ResourceSpans) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	_, _ = w.Write(raw) // a buffer takes everything
+	_, _ = w.Write(raw) // writing to a buffer cannot fail
 	_ = w.Close()
 	return b.Bytes(), nil
 }
 
-// retryable is a failure that may pass.
+// retryable is a temporary failure.
 type retryable struct {
 	err   error
-	after time.Duration // that the collector asked for
+	after time.Duration // minimum delay requested by the collector
 }
 
 func (r *retryable) Error() string { return r.err.Error() }
 func (r *retryable) Unwrap() error { return r.err }
 
-// answerRead bounds what is read of a collector's answer so that its connection can be used again, in bytes.
-const answerRead = 64 << 10
+// maxResponse bounds how much of a response is read so that its connection can be reused, in bytes.
+const maxResponse = 64 << 10
 
-// post makes one attempt. Its errors hold no header of ours, and nothing that the collector says.
+// post makes one attempt. Its errors contain neither our headers nor the collector's response.
 func (c *Client) post(ctx context.Context, body []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.settings.URL, bytes.NewReader(body))
 	if err != nil {
-		return errors.New("send spans: the endpoint is not a URL")
+		return errors.New("send spans: the endpoint is not a valid URL")
 	}
 	for name, values := range c.settings.Headers {
 		req.Header[name] = values
@@ -138,23 +130,19 @@ func (c *Client) post(ctx context.Context, body []byte) error {
 		req.Header.Set("Content-Encoding", "gzip")
 	}
 	resp, err := c.http.Do(req)
-	if err != nil {
-		return &retryable{err: errors.New("send spans: " + cause(ctx))}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return errors.New("send spans: the collector did not answer in time")
+	case err != nil:
+		return &retryable{err: errors.New("send spans: the collector cannot be reached")}
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, answerRead))
-	return refusal(resp)
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxResponse))
+	return statusError(resp)
 }
 
-func cause(ctx context.Context) string {
-	if ctx.Err() != nil {
-		return "the collector did not answer in time"
-	}
-	return "the collector cannot be reached"
-}
-
-// refusal is nil for a success. Only four statuses are worth another try (OTLP, "Retryable Response Codes").
-func refusal(resp *http.Response) error {
+// statusError returns nil for a successful response. Only four statuses are retried (OTLP, "Retryable Response Codes").
+func statusError(resp *http.Response) error {
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}

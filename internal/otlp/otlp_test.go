@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// environ is an environment that has these variables, their common prefix left out.
+// environ returns a lookup of variables, which are given without the prefix OTEL_EXPORTER_OTLP_.
 func environ(vars map[string]string) func(string) string {
 	return func(name string) string {
 		short, _ := strings.CutPrefix(name, "OTEL_EXPORTER_OTLP_")
@@ -65,8 +65,8 @@ func TestFromEnvTellsAllThatIsWrong(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, part := range []string{
-		"OTEL_TRACES_EXPORTER", `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL asks for "grpc"`, "OTLP_ENDPOINT", "OTLP_HEADERS is not a list of name=value: its entry 1",
-		"its entry 2", "OTLP_TIMEOUT", "OTLP_COMPRESSION", "OTLP_CERTIFICATE", "OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY",
+		"OTEL_TRACES_EXPORTER", `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL is "grpc"`, "OTLP_ENDPOINT", "OTLP_HEADERS is not a list of name=value: entry 1",
+		"entry 2", "OTLP_TIMEOUT", "OTLP_COMPRESSION", "OTLP_CERTIFICATE", "OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY",
 	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("no %q in\n%v", part, err)
@@ -96,17 +96,17 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// batch is spans, as the SDK hands them over.
+// batch returns spans as the SDK passes them.
 func batch() []*tracepb.ResourceSpans {
 	return []*tracepb.ResourceSpans{{ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{Name: "a"}}}}}}
 }
 
-// upload sends a batch to a server, and gives what the client told of it.
+// upload sends a batch and returns what the client reported.
 func upload(t *testing.T, s Settings) error {
 	t.Helper()
 	told := errors.New("nothing was told")
 	c := NewClient(s, func(err error) { told = err })
-	c.wait = time.Millisecond
+	c.backoff = time.Millisecond
 	if err := c.Start(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -177,8 +177,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestGivesUp holds that a batch takes no longer than it may: not where the collector asks for more patience, is silent, or is
-// not there.
+// TestGivesUp checks that the timeout of a batch holds if the collector asks for a long delay, does not answer, or cannot be
+// reached.
 func TestGivesUp(t *testing.T) {
 	patient := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "3600")
@@ -203,7 +203,7 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestTLS reads the collector's authority and our own certificate from files.
+// TestTLS checks that the collector's CA and the client certificate are read from files.
 func TestTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if len(r.TLS.PeerCertificates) != 1 {

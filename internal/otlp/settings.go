@@ -13,17 +13,16 @@ import (
 	"time"
 )
 
-// Settings say where spans go.
+// Settings configure a Client.
 type Settings struct {
 	URL     string
 	Headers http.Header
-	Timeout time.Duration // of a batch, retries included
+	Timeout time.Duration // for a batch, including retries
 	Gzip    bool
-	TLS     *tls.Config // nil: the system's authorities
+	TLS     *tls.Config // nil: trust the system's CAs
 }
 
-// Wanted reports whether the environment asks for traces: an exporter or an endpoint is named, and nothing switches them
-// off.
+// Wanted reports whether the environment enables traces: it names an exporter or an endpoint, and does not disable the SDK.
 func Wanted(env func(string) string) bool {
 	if strings.EqualFold(strings.TrimSpace(env("OTEL_SDK_DISABLED")), "true") {
 		return false
@@ -35,16 +34,16 @@ func Wanted(env func(string) string) bool {
 	return exporter != "none"
 }
 
-// FromEnv reads the settings from the environment, and gives everything that is wrong with it as one error. Of two variables
-// the one for traces alone wins.
+// FromEnv reads the settings from the environment. It joins all problems into one error. A variable that is specific to
+// traces takes precedence over the one for all signals.
 func FromEnv(env func(string) string) (Settings, error) {
 	r := reader{env: env}
 	if exporter := env("OTEL_TRACES_EXPORTER"); exporter != "" && exporter != "otlp" {
-		r.wrong("OTEL_TRACES_EXPORTER", "names %q: only otlp and none are supported", exporter)
+		r.wrong("OTEL_TRACES_EXPORTER", "is %q: only otlp and none are supported", exporter)
 	}
 	name, protocol := r.either("PROTOCOL")
 	if protocol != "" && protocol != "http/protobuf" {
-		r.wrong(name, "asks for %q: only http/protobuf is supported, collectors take it on port 4318", protocol)
+		r.wrong(name, "is %q: only http/protobuf is supported, which collectors accept on port 4318", protocol)
 	}
 	s := Settings{URL: r.url(), Headers: r.headers(), Timeout: r.timeout(), Gzip: r.gzip(), TLS: r.tls()}
 	return s, errors.Join(r.errs...)
@@ -59,7 +58,7 @@ func (r *reader) wrong(name, format string, args ...any) {
 	r.errs = append(r.errs, fmt.Errorf("%s %s", name, fmt.Sprintf(format, args...)))
 }
 
-// either gives the variable for traces if it is set, else the one for all signals.
+// either returns the variable for traces if it is set, and the one for all signals otherwise.
 func (r *reader) either(key string) (name, value string) {
 	if value = r.env("OTEL_EXPORTER_OTLP_TRACES_" + key); value != "" {
 		return "OTEL_EXPORTER_OTLP_TRACES_" + key, value
@@ -67,7 +66,7 @@ func (r *reader) either(key string) (name, value string) {
 	return "OTEL_EXPORTER_OTLP_" + key, r.env("OTEL_EXPORTER_OTLP_" + key)
 }
 
-// url is where spans go: the endpoint for traces as it is, that for all signals with their path.
+// url returns the URL for spans: the endpoint for traces unchanged, or the endpoint for all signals with /v1/traces appended.
 func (r *reader) url() string {
 	name, value := r.either("ENDPOINT")
 	if value == "" {
@@ -75,7 +74,7 @@ func (r *reader) url() string {
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		r.wrong(name, "is not a URL: write it as http://localhost:4318")
+		r.wrong(name, "is not a URL such as http://localhost:4318")
 		return ""
 	}
 	if name == "OTEL_EXPORTER_OTLP_ENDPOINT" {
@@ -87,7 +86,7 @@ func (r *reader) url() string {
 	return u.String()
 }
 
-// headers are name=value pairs, values percent-encoded as in W3C Baggage. An error never repeats a value.
+// headers parses name=value pairs with percent-encoded values, as in W3C Baggage. Errors never contain a value.
 func (r *reader) headers() http.Header {
 	name, value := r.either("HEADERS")
 	headers := http.Header{}
@@ -97,8 +96,9 @@ func (r *reader) headers() http.Header {
 		}
 		key, encoded, ok := strings.Cut(pair, "=")
 		decoded, err := url.PathUnescape(strings.TrimSpace(encoded))
-		if key = strings.TrimSpace(key); !ok || key == "" || err != nil || strings.ContainsAny(decoded, "\r\n\x00") {
-			r.wrong(name, "is not a list of name=value: its entry %d is wrong", i+1)
+		key = strings.TrimSpace(key)
+		if !ok || key == "" || err != nil || strings.ContainsAny(decoded, "\r\n\x00") {
+			r.wrong(name, "is not a list of name=value: entry %d is invalid", i+1)
 			continue
 		}
 		headers.Set(key, decoded)
@@ -106,7 +106,7 @@ func (r *reader) headers() http.Header {
 	return headers
 }
 
-// timeout is in milliseconds, 10 s by default.
+// timeout parses a number of milliseconds. The default is 10 s.
 func (r *reader) timeout() time.Duration {
 	name, value := r.either("TIMEOUT")
 	if value == "" {
@@ -114,7 +114,7 @@ func (r *reader) timeout() time.Duration {
 	}
 	ms, err := strconv.Atoi(value)
 	if err != nil || ms <= 0 {
-		r.wrong(name, "is not a number of milliseconds")
+		r.wrong(name, "is not a positive number of milliseconds")
 	}
 	return time.Duration(ms) * time.Millisecond
 }
@@ -131,14 +131,14 @@ func (r *reader) gzip() bool {
 	return false
 }
 
-// tls reads the files with the collector's authority and our own certificate.
+// tls reads the collector's CA and the client certificate from files.
 func (r *reader) tls() *tls.Config {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	if name, file := r.either("CERTIFICATE"); file != "" {
 		pem, err := os.ReadFile(file) //nolint:gosec // the operator names the file
 		conf.RootCAs = x509.NewCertPool()
 		if err != nil || !conf.RootCAs.AppendCertsFromPEM(pem) {
-			r.wrong(name, "names no file with a certificate in PEM form")
+			r.wrong(name, "is not the path of a file with PEM certificates")
 		}
 	}
 	certName, cert := r.either("CLIENT_CERTIFICATE")
@@ -150,7 +150,7 @@ func (r *reader) tls() *tls.Config {
 	default:
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
-			r.wrong(certName, "and %s are no pair of a certificate and its key", keyName)
+			r.wrong(certName, "and %s are not a matching certificate and key", keyName)
 		}
 		conf.Certificates = []tls.Certificate{pair}
 	}

@@ -6,21 +6,23 @@ import (
 )
 
 const (
-	activeFor  = 15 * time.Minute // how long a session counts as active after its newest request
-	activeMost = 100_000          // sessions remembered; more are not counted
+	activeTime = 15 * time.Minute // how long a session counts as active after its latest request
+	maxActive  = 100_000          // further sessions are not counted
 )
 
-// activeSessions knows which sessions had a request lately. It may be used concurrently.
+// activeSessions tracks which sessions had a request recently. It is safe for concurrent use.
 type activeSessions struct {
 	mu   sync.Mutex
 	seen map[string]time.Time
 }
 
-func (a *activeSessions) saw(id string, at time.Time) {
+// add records a request of a session.
+func (a *activeSessions) add(id string, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, known := a.seen[id]; !known && len(a.seen) >= activeMost {
-		if a.forget(at); len(a.seen) >= activeMost {
+	if _, known := a.seen[id]; !known && len(a.seen) >= maxActive {
+		a.expire(at)
+		if len(a.seen) >= maxActive {
 			return
 		}
 	}
@@ -31,13 +33,13 @@ func (a *activeSessions) saw(id string, at time.Time) {
 func (a *activeSessions) count(at time.Time) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.forget(at)
+	a.expire(at)
 	return len(a.seen)
 }
 
-func (a *activeSessions) forget(at time.Time) {
+func (a *activeSessions) expire(at time.Time) {
 	for id, last := range a.seen {
-		if at.Sub(last) > activeFor {
+		if at.Sub(last) > activeTime {
 			delete(a.seen, id)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 func TestActiveSessions(t *testing.T) {
 	a := activeSessions{seen: map[string]time.Time{}}
 	begin := time.Unix(1e9, 0)
-	a.saw("one", begin)
-	a.saw("two", begin.Add(time.Minute))
-	a.saw("one", begin.Add(10*time.Minute))
+	a.add("one", begin)
+	a.add("two", begin.Add(time.Minute))
+	a.add("one", begin.Add(10*time.Minute))
 	for after, want := range map[time.Duration]int{10 * time.Minute: 2, 16 * time.Minute: 2} {
 		if got := a.count(begin.Add(after)); got != want {
 			t.Errorf("%d active after %s, want %d", got, after, want)
@@ -20,13 +20,13 @@ func TestActiveSessions(t *testing.T) {
 	if got := a.count(begin.Add(17 * time.Minute)); got != 1 {
 		t.Errorf("%d active once the second is idle", got)
 	}
-	for i := range activeMost + 10 {
-		a.saw(strconv.Itoa(i), begin.Add(20*time.Minute))
+	for i := range maxActive + 10 {
+		a.add(strconv.Itoa(i), begin.Add(20*time.Minute))
 	}
-	if got := len(a.seen); got != activeMost {
+	if got := len(a.seen); got != maxActive {
 		t.Errorf("%d remembered", got)
 	}
-	a.saw("late", begin.Add(time.Hour))
+	a.add("late", begin.Add(time.Hour))
 	if got := a.count(begin.Add(time.Hour)); got != 1 {
 		t.Errorf("%d active when all others are idle", got)
 	}

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,48 +14,53 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// linesASecond is how many lines of plain requests are written in one second at most.
-const linesASecond = 200
+// maxPlainPerSecond bounds the log lines for plain requests.
+const maxPlainPerSecond = 200
 
-// lines writes one line for each request into the log, when it is over. Lines of requests that went wrong, or that were
-// condensed, are always written; of the others, and of those that belong to no tenant, only so many a second.
+// lines logs one line for each request when it has ended. Requests that failed or were condensed are always logged. Plain
+// requests, and those without a tenant, are sampled.
 type lines struct {
-	log   *zap.Logger
-	plain *zap.Logger // samples
+	log     *zap.Logger
+	sampled *zap.Logger
 }
 
+// newLines returns lines that write to log. dropped is called for each line that sampling drops.
 func newLines(log *zap.Logger, dropped func()) *lines {
 	sampled := func(core zapcore.Core) zapcore.Core {
-		return zapcore.NewSamplerWithOptions(core, time.Second, linesASecond, 0,
+		return zapcore.NewSamplerWithOptions(core, time.Second, maxPlainPerSecond, 0,
 			zapcore.SamplerHook(func(_ zapcore.Entry, decision zapcore.SamplingDecision) {
 				if decision&zapcore.LogDropped != 0 {
 					dropped()
 				}
 			}))
 	}
-	return &lines{log: log, plain: log.WithOptions(zap.WrapCore(sampled))}
+	return &lines{log: log, sampled: log.WithOptions(zap.WrapCore(sampled))}
 }
 
-// write writes a request's line, and its content where that is to be logged.
+// write logs a request, and its content if the record has it.
 func (l *lines) write(r *proxy.Record) {
 	if r.Content != nil {
 		l.log.Info("content", contentFields(r)...)
 	}
 	log := l.log
 	if isPlain(r) {
-		log = l.plain
+		log = l.sampled
 	}
 	if entry := log.Check(zap.InfoLevel, "request"); entry != nil {
-		entry.Write(fields(r)...)
+		entry.Write(requestFields(r)...)
 	}
 }
 
-// isPlain reports whether nothing of note happened to a request.
+// isPlain reports whether a request has no tenant, or neither failed nor was condensed nor ought to have been.
 func isPlain(r *proxy.Record) bool {
-	return r.Tenant == "" || r.Code == "" && r.Condensed.Whole == "" && r.Condensed.Repeated == 0 && (r.Turn == nil || len(r.Turn.Condensed) == 0)
+	if r.Tenant == "" {
+		return true
+	}
+	condensed := r.Turn != nil && len(r.Turn.Condensed) > 0
+	return r.Code == "" && r.Condensed.Whole == "" && r.Condensed.Repeated == 0 && !condensed
 }
 
-// outcome is how a request ended, in a word.
+// outcome summarises in a word how a request ended.
 func outcome(r *proxy.Record) string {
 	switch {
 	case r.Code == "":
@@ -69,11 +75,12 @@ func outcome(r *proxy.Record) string {
 	return "refused"
 }
 
-// fields are what a line says. Nothing in it is from a client, but counts and its id of the request.
-func fields(r *proxy.Record) []zap.Field {
+// requestFields returns the fields of a request's line. They contain nothing that a client sent except its request ID.
+func requestFields(r *proxy.Record) []zap.Field {
 	f := []zap.Field{
-		zap.String("request_id", r.Asked.ID), zap.String("tenant", r.Tenant), zap.String("dialect", r.Dialect), zap.String("model", r.Model), zap.Int("status", r.Status),
-		zap.String("outcome", outcome(r)), zap.Float64("ms", milliseconds(r.Times.Ended.Sub(r.Times.Begun))),
+		zap.String("request_id", r.Asked.ID), zap.String("tenant", r.Tenant), zap.String("dialect", r.Dialect),
+		zap.String("model", r.Model), zap.Int("status", r.Status), zap.String("outcome", outcome(r)),
+		zap.Float64("ms", milliseconds(r.Times.Ended.Sub(r.Times.Begun))),
 	}
 	if r.Code != "" {
 		f = append(f, zap.String("code", r.Code))
@@ -118,11 +125,13 @@ func turnFields(t *proxy.TurnRecord) []zap.Field {
 	if len(t.Condensed) > 0 {
 		var reasons, asked []string
 		for _, c := range t.Condensed {
-			if reasons = append(reasons, string(c.Reason)); c.Asked() != "" {
+			reasons = append(reasons, string(c.Reason))
+			if c.Asked() != "" {
 				asked = append(asked, string(c.Asked()))
 			}
 		}
-		if f = append(f, zap.Strings("condensed", reasons)); asked != nil {
+		f = append(f, zap.Strings("condensed", reasons))
+		if asked != nil {
 			f = append(f, zap.Strings("summary_asked", asked))
 		}
 	}
@@ -147,7 +156,7 @@ func turnFields(t *proxy.TurnRecord) []zap.Field {
 	return f
 }
 
-// waited is how long a request has waited for condensations.
+// waited returns how long a request waited for condensations.
 func waited(t *proxy.TurnRecord) (sum time.Duration) {
 	if t == nil {
 		return 0
@@ -158,17 +167,17 @@ func waited(t *proxy.TurnRecord) (sum time.Duration) {
 	return sum
 }
 
-// milliseconds are rounded to microseconds.
+// milliseconds truncates to microseconds.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// contentBytes bounds each part of what is logged of a request's content.
-const contentBytes = 16 << 10
+// maxContent bounds each logged part of a request's content, in bytes.
+const maxContent = 16 << 10
 
-// contentFields are what a request said, what was forwarded if that was not the same, and what it was answered.
+// contentFields returns a request's content: what the client sent, what was forwarded if that differs, and the answer.
 func contentFields(r *proxy.Record) []zap.Field {
 	f := []zap.Field{
-		zap.String("request_id", r.Asked.ID), zap.String("tenant", r.Tenant), zap.Int("status", r.Status), zap.ByteString("request", middleCut(r.Content.Request)),
-		zap.ByteString("answer", middleCut(spoken(r.Content.Answer))),
+		zap.String("request_id", r.Asked.ID), zap.String("tenant", r.Tenant), zap.Int("status", r.Status),
+		zap.ByteString("request", cutMiddle(r.Content.Request)), zap.ByteString("answer", cutMiddle(answerText(r.Content.Answer))),
 	}
 	if id := r.Asked.Trace; id != "" {
 		f = append(f, zap.String("trace_id", id))
@@ -177,13 +186,13 @@ func contentFields(r *proxy.Record) []zap.Field {
 		f = append(f, zap.String("session", string(r.Turn.Session)), zap.String("thread", string(r.Turn.Thread)))
 	}
 	if len(r.Content.Forwarded) > 0 {
-		f = append(f, zap.ByteString("forwarded", middleCut(bytes.Join(r.Content.Forwarded, nil))))
+		f = append(f, zap.ByteString("forwarded", cutMiddle(bytes.Join(r.Content.Forwarded, nil))))
 	}
 	return f
 }
 
-// spoken is an answer as it is logged: its text, and a line for each call.
-func spoken(a dialect.Answer) []byte {
+// answerText returns the text of an answer, followed by a line for each tool call.
+func answerText(a dialect.Answer) []byte {
 	var b strings.Builder
 	b.WriteString(a.Text)
 	for _, call := range a.Calls {
@@ -195,12 +204,12 @@ func spoken(a dialect.Answer) []byte {
 	return []byte(b.String())
 }
 
-// middleCut keeps the beginning and the end of a text, which has the newest message.
-func middleCut(text []byte) []byte {
-	if len(text) <= contentBytes {
+// cutMiddle shortens a text to maxContent bytes. It keeps more of the end, which has the latest message.
+func cutMiddle(text []byte) []byte {
+	if len(text) <= maxContent {
 		return text
 	}
 	const mark = " [...] "
-	head, tail := contentBytes/4, contentBytes*3/4-len(mark)
-	return append(append(bytes.Clone(text[:head]), mark...), text[len(text)-tail:]...)
+	head, tail := maxContent/4, maxContent*3/4-len(mark)
+	return slices.Concat(text[:head], []byte(mark), text[len(text)-tail:])
 }

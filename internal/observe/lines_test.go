@@ -12,13 +12,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// clock stands still until it is moved.
+// clock is a clock that the test moves.
 type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time                       { return c.now }
 func (c *clock) NewTicker(time.Duration) *time.Ticker { panic("not used") }
 
-// TestLinesAreSampled ends more plain requests in one second than are logged, and others among them.
+// TestLinesAreSampled checks that plain requests beyond the limit of a second are not logged, and that others always are.
 func TestLinesAreSampled(t *testing.T) {
 	const most, more = 200, 7
 	core, logs := observer.New(zap.InfoLevel)
@@ -28,7 +28,7 @@ func TestLinesAreSampled(t *testing.T) {
 	for range most + more {
 		o.Ended(t.Context(), record())
 	}
-	stranger := &proxy.Record{Status: 401, Code: "invalid_api_key"} // of no tenant: it is sampled, too
+	stranger := &proxy.Record{Status: 401, Code: "invalid_api_key"} // requests without a tenant are sampled as well
 	o.Ended(t.Context(), stranger)
 	if n := logs.FilterMessage("request").Len(); n != most {
 		t.Errorf("%d lines, want %d", n, most)

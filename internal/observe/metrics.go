@@ -1,5 +1,5 @@
-// Package observe makes metrics, spans and lines of the log of what the proxy tells it of requests. It knows no server and
-// no request under way: it gets values, and closures for what is read at each scrape.
+// Package observe turns the proxy's records of requests into metrics, spans and log lines. It knows neither the server nor
+// requests in progress. It receives values, and closures for what is read at each scrape.
 package observe
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Metrics counts what the proxy does. It may be used concurrently. All labels are bounded: tenants and models are
-// configured or built in, the rest is ours. docs/metrics.md says what each metric means.
+// Metrics holds the proxy's metrics. It is safe for concurrent use. All labels are bounded: tenants and models are
+// configured or built in, and other values are constants. docs/metrics.md describes each metric.
 type Metrics struct {
 	families families
 	traffic  traffic
@@ -30,14 +30,14 @@ type Metrics struct {
 	active   *activeSessions
 }
 
-// NewMetrics makes a set of its own, so that servers in one process do not share counters.
+// NewMetrics returns metrics with their own registry, so that servers in one process do not share counters.
 func NewMetrics() *Metrics {
 	m := &Metrics{families: families{registry: prometheus.NewRegistry(), labels: map[string][]string{}}}
 	f := &m.families
 	m.traffic, m.savings, m.history = newTraffic(f), newSavings(f), newHistory(f)
 	m.own, m.store, m.process = newOwn(f), newStoreFamilies(f), newProcess(f)
 	m.active = &activeSessions{seen: map[string]time.Time{}}
-	f.gaugeFunc("sessions_active", "Sessions with a request to this replica within the last 15 minutes, 100,000 at most.",
+	f.gaugeFunc("sessions_active", "Sessions with a request to this replica within the last 15 minutes, at most 100,000.",
 		func() float64 { return float64(m.active.count(time.Now())) })
 	f.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -45,75 +45,85 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Handler serves the metrics, in the OpenMetrics format to clients that ask for it: only that has exemplars.
+// Handler serves the metrics. Clients that ask for it get the OpenMetrics format, the only one with exemplars.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.families.registry, promhttp.HandlerOpts{
 		Registry: m.families.registry, EnableOpenMetrics: true,
 	})
 }
 
-// Gauges are read at each scrape.
+// Gauges are closures that are read at each scrape. Iterators yield tenants; a nil iterator yields none.
 type Gauges struct {
-	InFlight, Limit func() int64            // request bytes held, and that may be held
-	Degraded        func() bool             // the store
-	Cooling         iter.Seq2[string, bool] // by tenant: its summariser is left alone
+	InFlight, Limit func() int64            // request bytes held, and how many may be held
+	Degraded        func() bool             // whether the store is degraded
+	Cooling         iter.Seq2[string, bool] // whether a tenant's summariser is cooling down
 	Held            iter.Seq2[string, proxy.Held]
-	Holdouts        iter.Seq2[string, holdout.Comparison] // by tenant that has one; nil: none
-	Pending         iter.Seq2[string, int]                // condensations to be told of, by tenant with a memory
-	Embedded        func() (StoreSize, bool)              // false: not known; nil: the store is another one
+	Holdouts        iter.Seq2[string, holdout.Comparison]
+	Pending         iter.Seq2[string, int]   // condensations whose findings wait to be delivered
+	Embedded        func() (StoreSize, bool) // false: the size is not known; nil: the store is not embedded
 }
 
-// StoreSize is how large an embedded store is, in bytes.
+// StoreSize is the size of an embedded store, in bytes.
 type StoreSize struct {
 	Records int64
-	Limit   int64 // of them; 0: none
+	Limit   int64 // of Records; 0: no limit
 	File    int64
 }
 
-// Gauges registers them. It is called once.
+// Gauges registers gauges. It must be called only once.
 func (m *Metrics) Gauges(g Gauges) {
 	f := &m.families
 	f.gaugeFunc("bytes_in_flight", "Request bytes held.", func() float64 { return float64(g.InFlight()) })
 	f.gaugeFunc("bytes_in_flight_limit", "Request bytes that may be held: limits.bytes_in_flight.",
 		func() float64 { return float64(g.Limit()) })
-	f.gaugeFunc("store_degraded", "1 while the store cannot be reached, or takes no writes.",
-		func() float64 { return number(g.Degraded()) })
+	f.gaugeFunc("store_degraded", "1 while the store cannot be reached or accepts no writes.",
+		func() float64 { return boolValue(g.Degraded()) })
 	byTenant(f, "bytes_held", "Request bytes held for a tenant's clients.", g.Held,
 		func(h proxy.Held) float64 { return float64(h.Bytes) })
-	byTenant(f, "bytes_held_most", "Request bytes held for the one of a tenant's clients that holds the most.", g.Held,
+	byTenant(f, "bytes_held_most", "Request bytes held for the tenant's client that holds the most.", g.Held,
 		func(h proxy.Held) float64 { return float64(h.Most) })
 	f.holdouts(g.Holdouts)
-	f.embedded("store_bytes", "Bytes that the records of the embedded store take.", g.Embedded, func(s StoreSize) int64 { return s.Records })
-	f.embedded("store_bytes_limit", "Bytes that they may take: store.max_size. Not there if that is 0.", g.Embedded,
+	f.storeSize("store_bytes", "Bytes of the embedded store's records.", g.Embedded, func(s StoreSize) int64 { return s.Records })
+	f.storeSize("store_bytes_limit", "Bytes that the embedded store's records may take: store.max_size. Missing if that is 0.", g.Embedded,
 		func(s StoreSize) int64 { return s.Limit })
-	f.embedded("store_file_bytes", "Bytes of the embedded store's file.", g.Embedded, func(s StoreSize) int64 { return s.File })
+	f.storeSize("store_file_bytes", "Bytes of the embedded store's file.", g.Embedded, func(s StoreSize) int64 { return s.File })
 	byTenant(f, "findings_pending", "Condensations whose findings wait to be delivered. All replicas share them.", g.Pending,
 		func(n int) float64 { return float64(n) })
-	byTenant(f, "summariser_cooling", "1 while a tenant's summariser is left alone because it failed.", g.Cooling, number)
+	byTenant(f, "summariser_cooling", "1 while a tenant's summariser is not called because it failed.", g.Cooling, boolValue)
 }
 
-// byTenant registers a gauge whose values are read at each scrape.
+// byTenant registers a gauge with a series for each tenant that read yields.
 func byTenant[V any](f *families, name, help string, read iter.Seq2[string, V], value func(V) float64) {
-	labels := []string{"tenant"}
-	desc := prometheus.NewDesc(namespace+"_"+name, help, labels, nil)
-	f.add(name, prometheus.CollectorFunc(func(out chan<- prometheus.Metric) {
+	f.gaugeSeries(name, help, []string{"tenant"}, func(emit func(v float64, labels ...string)) {
 		if read == nil {
 			return
 		}
 		for tenant, v := range read {
-			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value(v), tenant)
+			emit(value(v), tenant)
 		}
-	}), labels)
+	})
 }
 
-func number(is bool) float64 {
-	if is {
+// storeSize registers a gauge of the embedded store's size. It has no series if the value is 0 or not known.
+func (f *families) storeSize(name, help string, read func() (StoreSize, bool), value func(StoreSize) int64) {
+	f.gaugeSeries(name, help, nil, func(emit func(v float64, labels ...string)) {
+		if read == nil {
+			return
+		}
+		if size, known := read(); known && value(size) > 0 {
+			emit(float64(value(size)))
+		}
+	})
+}
+
+func boolValue(b bool) float64 {
+	if b {
 		return 1
 	}
 	return 0
 }
 
-// Tenant begins the series of a tenant at 0: a rate does not see what a series begins with.
+// Tenant creates the series of a tenant at 0, because a rate ignores the first value of a series.
 func (m *Metrics) Tenant(tenant string) {
 	m.traffic.seconds.WithLabelValues(tenant)
 	m.traffic.firstByte.WithLabelValues(tenant)
@@ -146,23 +156,22 @@ func (m *Metrics) Tenant(tenant string) {
 	}
 }
 
-// Findings counts what becomes of what a tenant's memory is to be told.
+// Findings counts the outcome of a condensation's findings for a tenant's memory.
 func (m *Metrics) Findings(tenant string, o findings.Outcome) {
 	m.history.findings.WithLabelValues(tenant, string(o)).Inc()
 }
 
-// Names gives the label names of every metric of our own, by the metric's name. Of a histogram it is the name without
-// _bucket, _sum and _count.
+// Names maps the name of each Dewpoint metric to its label names. Histograms are listed without _bucket, _sum and _count.
 func Names() map[string][]string {
 	m := NewMetrics()
 	m.Gauges(Gauges{})
 	return m.families.labels
 }
 
-// families makes metrics, and remembers what they are called.
+// families creates and registers metrics, and keeps their label names.
 type families struct {
 	registry *prometheus.Registry
-	labels   map[string][]string
+	labels   map[string][]string // by metric
 }
 
 const namespace = "dewpoint"
@@ -186,6 +195,16 @@ func (f *families) gauge(name, help string, labels ...string) *prometheus.GaugeV
 
 func (f *families) gaugeFunc(name, help string, read func() float64) {
 	f.add(name, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, read), nil)
+}
+
+// gaugeSeries registers a gauge whose series are computed at each scrape: read calls emit for each of them.
+func (f *families) gaugeSeries(name, help string, labels []string, read func(emit func(v float64, labels ...string))) {
+	desc := prometheus.NewDesc(namespace+"_"+name, help, labels, nil)
+	f.add(name, prometheus.CollectorFunc(func(out chan<- prometheus.Metric) {
+		read(func(v float64, values ...string) {
+			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, values...)
+		})
+	}), labels)
 }
 
 func (f *families) seconds(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {

@@ -27,14 +27,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// scrape gives the metrics as Prometheus would read them.
+// scrape returns the metrics in text format.
 func scrape(m *observe.Metrics) string {
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return w.Body.String()
 }
 
-// value gives the value of a series, -1 if there is none.
+// value returns the value of a series, or -1 if it does not exist.
 func value(t *testing.T, m *observe.Metrics, series string) float64 {
 	t.Helper()
 	for line := range strings.Lines(scrape(m)) {
@@ -56,7 +56,7 @@ func wantValues(t *testing.T, m *observe.Metrics, want map[string]float64) {
 	}
 }
 
-// TestStore runs the conformance suite over a measured store.
+// TestStore runs the conformance suite on a store whose calls are measured.
 func TestStore(t *testing.T) {
 	metrics := observe.NewMetrics()
 	paths := map[session.Store]string{}
@@ -84,7 +84,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestLossesBeginAtZero: each loss that the code tells of has a series from the start, so that the alert sees the first one.
+// TestLossesBeginAtZero checks that each loss reported in the code has a series from the start, so that alerts see the first loss.
 func TestLossesBeginAtZero(t *testing.T) {
 	metrics := observe.NewMetrics()
 	metrics.StoreCalls()
@@ -106,7 +106,7 @@ func TestLossesBeginAtZero(t *testing.T) {
 	wantValues(t, metrics, zeros)
 }
 
-// TestStoreErrors tells failures from answers.
+// TestStoreErrors checks that a missing record does not count as an error.
 func TestStoreErrors(t *testing.T) {
 	metrics := observe.NewMetrics()
 	store := session.Guard(answering{}, metrics.StoreCalls())
@@ -120,7 +120,7 @@ func TestStoreErrors(t *testing.T) {
 	})
 }
 
-// answering finds nothing, and fails to look for it.
+// answering fails in Find and has no threads.
 type answering struct{ session.Backend }
 
 func (answering) Find(context.Context, []session.Hash, session.ThreadID, ...session.Hash) (session.Found, error) {
@@ -157,7 +157,7 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestGauges reads closures at each scrape.
+// TestGauges checks that gauges are read at each scrape.
 func TestGauges(t *testing.T) {
 	m, held, away := observe.NewMetrics(), int64(5), false
 	cooling := map[string]bool{"a": true}
@@ -183,7 +183,7 @@ func TestGauges(t *testing.T) {
 	})
 }
 
-// TestTenant begins its series before any request of it.
+// TestTenant checks that a tenant's series exist before its first request.
 func TestTenant(t *testing.T) {
 	m := observe.NewMetrics()
 	m.Tenant("a")
@@ -193,7 +193,7 @@ func TestTenant(t *testing.T) {
 	})
 }
 
-// record is of a request that was recognised, answered, and condensed before.
+// record returns the record of an answered request of a condensed thread.
 func record() *proxy.Record {
 	at := time.Unix(1700000000, 0)
 	return &proxy.Record{
@@ -207,7 +207,7 @@ func record() *proxy.Record {
 	}
 }
 
-// TestSavingIsCounted counts what was saved, and what was spent, in two counters that both exist.
+// TestSavingIsCounted checks that savings and costs go to separate counters that both exist.
 func TestSavingIsCounted(t *testing.T) {
 	m := observe.NewMetrics()
 	o := m.Observer(nil)
@@ -238,7 +238,7 @@ func TestSavingIsCounted(t *testing.T) {
 	})
 }
 
-// TestUnansweredIsNotCounted has no tokens of a request that upstream never answered.
+// TestUnansweredIsNotCounted checks that tokens of unanswered requests are not counted.
 func TestUnansweredIsNotCounted(t *testing.T) {
 	m := observe.NewMetrics()
 	r := record()
@@ -251,7 +251,7 @@ func TestUnansweredIsNotCounted(t *testing.T) {
 	})
 }
 
-// TestStatusClasses has one for every status, however odd.
+// TestStatusClasses checks that every status has a class.
 func TestStatusClasses(t *testing.T) {
 	m := observe.NewMetrics()
 	for _, status := range []int{0, 99, 101, 299, 499, 599, 600} {
@@ -262,7 +262,7 @@ func TestStatusClasses(t *testing.T) {
 	}
 }
 
-// TestOutcomesAreCounted counts a condensation by how it ended.
+// TestOutcomesAreCounted checks that condensations are counted by outcome.
 func TestOutcomesAreCounted(t *testing.T) {
 	m := observe.NewMetrics()
 	for _, outcome := range []proxy.Outcome{proxy.OutcomeCondensed, proxy.OutcomeFallback, proxy.OutcomeFailed, proxy.OutcomeObserved, proxy.OutcomePrepared, proxy.OutcomeNotPrepared} {

@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Observer makes metrics of what becomes of requests, ends their spans, and writes their lines into the log.
+// Observer counts requests when they end, ends their spans and logs them.
 type Observer struct {
 	metrics *Metrics
 	lines   *lines // nil: requests are not logged
@@ -23,7 +23,7 @@ var (
 	_ proxy.Faults   = (*Metrics)(nil)
 )
 
-// Observer makes an observer that counts in m. With a log, it writes a line for each request.
+// Observer returns an observer that updates m and, if log is not nil, logs each request.
 func (m *Metrics) Observer(log *zap.Logger) Observer {
 	o := Observer{metrics: m}
 	if log != nil {
@@ -43,7 +43,7 @@ func (o Observer) Condensed(c proxy.Condensation) {
 }
 
 func (o Observer) Ended(ctx context.Context, r *proxy.Record) {
-	o.metrics.ended(r)
+	o.metrics.countRequest(r)
 	endRequest(ctx, r)
 	if o.lines != nil {
 		o.lines.write(r)
@@ -58,8 +58,7 @@ func (m *Metrics) BadSummary(tenant string, kind condense.Fault) {
 	m.own.failures.WithLabelValues(tenant, string(kind)).Inc()
 }
 
-// ended counts a request.
-func (m *Metrics) ended(r *proxy.Record) {
+func (m *Metrics) countRequest(r *proxy.Record) {
 	m.traffic.inFlight.Dec()
 	m.traffic.requests.WithLabelValues(r.Tenant, r.Dialect, r.Model, statusClass(r.Status), r.Code).Inc()
 	if r.Code == proxy.CodeClientGone {
@@ -77,42 +76,41 @@ func (m *Metrics) ended(r *proxy.Record) {
 	if r.Unread != "" {
 		m.traffic.unread.WithLabelValues(r.Tenant, r.Unread).Inc()
 	}
-	m.timed(r)
+	m.observeTimes(r)
 	m.history.hidden.WithLabelValues(r.Tenant).Add(float64(r.Condensed.Hidden))
 	if r.Condensed.Repeated > 0 {
 		m.history.repeated.WithLabelValues(r.Tenant).Inc()
 	}
 	if r.Turn != nil {
-		m.recognised(r.Tenant, r.Turn)
-		m.active.saw(string(r.Turn.Session), r.Times.Ended)
-		m.counted(r)
+		m.countTurn(r.Tenant, r.Turn)
+		m.active.add(string(r.Turn.Session), r.Times.Ended)
+		m.countTokens(r)
 	}
 }
 
-// timed counts a request's times.
-func (m *Metrics) timed(r *proxy.Record) {
-	at, id := r.Times, r.Asked.Trace
+func (m *Metrics) observeTimes(r *proxy.Record) {
+	at, trace := r.Times, r.Asked.Trace
 	if r.Tenant != "" {
-		observe(m.traffic.seconds.WithLabelValues(r.Tenant), at.Ended.Sub(at.Begun).Seconds(), id)
+		observe(m.traffic.seconds.WithLabelValues(r.Tenant), at.Ended.Sub(at.Begun).Seconds(), trace)
 	}
 	if !r.Call.Sent.IsZero() {
-		observe(m.traffic.overhead.WithLabelValues(r.Tenant, "request"), at.Overhead.Seconds(), id)
+		observe(m.traffic.overhead.WithLabelValues(r.Tenant, "request"), at.Overhead.Seconds(), trace)
 	}
 	if !r.Call.First.IsZero() {
-		observe(m.traffic.firstByte.WithLabelValues(r.Tenant), r.Call.First.Sub(r.Call.Sent).Seconds(), id)
+		observe(m.traffic.firstByte.WithLabelValues(r.Tenant), r.Call.First.Sub(r.Call.Sent).Seconds(), trace)
 	}
 	if at.Held > 0 {
-		observe(m.traffic.overhead.WithLabelValues(r.Tenant, "answer"), at.Held.Seconds(), id)
+		observe(m.traffic.overhead.WithLabelValues(r.Tenant, "answer"), at.Held.Seconds(), trace)
 	}
 	if r.Turn == nil {
 		return
 	}
 	for _, wait := range r.Turn.Waits {
-		observe(m.history.seconds.WithLabelValues(r.Tenant), wait.Seconds(), id)
+		observe(m.history.seconds.WithLabelValues(r.Tenant), wait.Seconds(), trace)
 	}
 }
 
-func (m *Metrics) recognised(tenant string, t *proxy.TurnRecord) {
+func (m *Metrics) countTurn(tenant string, t *proxy.TurnRecord) {
 	m.history.recognised.WithLabelValues(tenant, string(t.Source)).Inc()
 	if kind := t.Relation.Kind; kind.Begins() {
 		m.history.threads.WithLabelValues(tenant, string(kind), string(t.Cause)).Inc()
@@ -123,8 +121,8 @@ func (m *Metrics) recognised(tenant string, t *proxy.TurnRecord) {
 	m.history.relieved.WithLabelValues(tenant).Add(float64(t.Relieved))
 }
 
-// counted counts a request's tokens, and what was saved of them.
-func (m *Metrics) counted(r *proxy.Record) {
+// countTokens counts a request's tokens and money, and what was saved of them.
+func (m *Metrics) countTokens(r *proxy.Record) {
 	t, u := r.Turn, r.Call.Usage
 	if t.After == (session.Size{}) || r.Call.Status != http.StatusOK {
 		return // upstream did not answer
@@ -140,24 +138,26 @@ func (m *Metrics) counted(r *proxy.Record) {
 		add("completion", u.Output)
 		m.savings.upstreamUSD.WithLabelValues(r.Tenant, r.Model).Add(t.Charged)
 	}
-	m.supposed(r)
-	signed(m.savings.tokens.WithLabelValues(r.Tenant, r.Model), m.savings.spentTokens.WithLabelValues(r.Tenant, r.Model, "request"),
-		float64(t.Saved.Tokens))
-	signed(m.savings.usd.WithLabelValues(r.Tenant, r.Model), m.savings.spentUSD.WithLabelValues(r.Tenant, r.Model, "cache"), t.Saved.USD())
+	m.countObserved(r)
+	saved, spent := m.savings.tokens.WithLabelValues(r.Tenant, r.Model), m.savings.spentTokens.WithLabelValues(r.Tenant, r.Model, "request")
+	addSigned(saved, spent, float64(t.Saved.Tokens))
+	saved, spent = m.savings.usd.WithLabelValues(r.Tenant, r.Model), m.savings.spentUSD.WithLabelValues(r.Tenant, r.Model, "cache")
+	addSigned(saved, spent, t.Saved.USD())
 }
 
-// supposed counts what condensing would have saved of a request whose tenant only observes.
-func (m *Metrics) supposed(r *proxy.Record) {
+// countObserved counts what condensing would have saved on a request of a tenant that only observes.
+func (m *Metrics) countObserved(r *proxy.Record) {
 	spare := r.Turn.Spare
 	if spare.Tokens <= 0 {
 		return
 	}
 	m.savings.observedTokens.WithLabelValues(r.Tenant, r.Model).Add(float64(spare.Tokens))
-	signed(m.savings.observedUSD.WithLabelValues(r.Tenant, r.Model, "saved"), m.savings.observedUSD.WithLabelValues(r.Tenant, r.Model, "cache"), spare.USD())
+	usd := m.savings.observedUSD
+	addSigned(usd.WithLabelValues(r.Tenant, r.Model, "saved"), usd.WithLabelValues(r.Tenant, r.Model, "cache"), spare.USD())
 }
 
-// signed adds to one of two counters: a counter cannot go down.
-func signed(up, down prometheus.Counter, value float64) {
+// addSigned adds a positive value to up and the amount of a negative one to down, since a counter cannot decrease.
+func addSigned(up, down prometheus.Counter, value float64) {
 	if value < 0 {
 		down.Add(-value)
 		return
@@ -165,10 +165,10 @@ func signed(up, down prometheus.Counter, value float64) {
 	up.Add(value)
 }
 
-// observe adds to a histogram, with the trace as an example where there is one.
-func observe(h prometheus.Observer, seconds float64, id string) {
-	if e, ok := h.(prometheus.ExemplarObserver); ok && id != "" {
-		e.ObserveWithExemplar(seconds, prometheus.Labels{"trace_id": id})
+// observe adds to a histogram, with the trace ID as exemplar unless it is empty.
+func observe(h prometheus.Observer, seconds float64, traceID string) {
+	if e, ok := h.(prometheus.ExemplarObserver); ok && traceID != "" {
+		e.ObserveWithExemplar(seconds, prometheus.Labels{"trace_id": traceID})
 		return
 	}
 	h.Observe(seconds)

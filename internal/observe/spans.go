@@ -18,23 +18,23 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Spans makes a request's spans: of the request itself, and below it of its resolving, of each condensation and of each
-// call upstream. Nothing that a client or a model said is ever in one, nor a name that a client made up.
+// Spans creates the spans of requests: a span for the request, with children for finding its thread, for each condensation
+// and for each call upstream. Spans never contain text of a client or a model, or a name that a client chose.
 type Spans struct{ tracer trace.Tracer }
 
 var _ proxy.Tracer = (*Spans)(nil)
 
-// scope names what makes the spans.
+// scope is the instrumentation scope of the spans.
 const scope = "github.com/dewpoint-proxy/dewpoint"
 
-// NewSpans makes one that hands its spans to a provider.
+// NewSpans returns Spans that record with a provider.
 func NewSpans(p trace.TracerProvider) *Spans { return &Spans{p.Tracer(scope)} }
 
 func (s *Spans) Request(ctx context.Context, r *proxy.Record, header http.Header) context.Context {
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(header))
-	method := methodName(r.Asked.Method)
-	name, attributes := method, []attribute.KeyValue{
-		semconv.HTTPRequestMethodKey.String(method), attribute.String("dewpoint.tenant", r.Tenant),
+	name := methodName(r.Asked.Method)
+	attributes := []attribute.KeyValue{
+		semconv.HTTPRequestMethodKey.String(name), attribute.String("dewpoint.tenant", r.Tenant),
 	}
 	if r.Asked.Path != "" {
 		name += " " + r.Asked.Path
@@ -76,8 +76,8 @@ func (s *Spans) Sending(ctx context.Context, r *proxy.Record, header http.Header
 		attributes = append(attributes, semconv.GenAIConversationID(string(r.Turn.Session)))
 	}
 	ctx, span := s.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...))
-	header.Del("Traceparent")
-	header.Del("Tracestate") // what was valid of it is in the context
+	header.Del("Traceparent") // the context has these values if they were valid
+	header.Del("Tracestate")
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
 	return func(r *proxy.Record) { endCall(span, r) }
 }
@@ -106,7 +106,7 @@ func endCall(span trace.Span, r *proxy.Record) {
 	}
 }
 
-// endRequest ends the span of a request, if it has one.
+// endRequest ends the span of a request if it is recorded.
 func endRequest(ctx context.Context, r *proxy.Record) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
@@ -127,7 +127,7 @@ func endRequest(ctx context.Context, r *proxy.Record) {
 			attribute.Int("dewpoint.events.after", t.After.Events), attribute.Int("dewpoint.tokens.after", t.After.Tokens),
 		)
 	}
-	// A client's fault is no fault of the server (HTTP conventions): its span has the code, and no error.
+	// By the HTTP conventions a client's error is not an error of the server: its span has the code, but no error status.
 	if r.Code != "" {
 		span.SetAttributes(semconv.ErrorTypeKey.String(r.Code))
 	}
@@ -137,12 +137,12 @@ func endRequest(ctx context.Context, r *proxy.Record) {
 	span.End(trace.WithTimestamp(r.Times.Ended))
 }
 
-// endResolve makes the span of a request's resolving, which is over.
-func endResolve(ctx context.Context, of trace.Span, r *proxy.Record) {
+// endResolve records the span of the time in which a request's thread was found, as a child of parent.
+func endResolve(ctx context.Context, parent trace.Span, r *proxy.Record) {
 	if r.Times.Resolved.IsZero() {
 		return
 	}
-	_, span := of.TracerProvider().Tracer(scope).Start(ctx, "resolve", trace.WithTimestamp(r.Times.Read))
+	_, span := parent.TracerProvider().Tracer(scope).Start(ctx, "resolve", trace.WithTimestamp(r.Times.Read))
 	defer span.End(trace.WithTimestamp(r.Times.Resolved))
 	if r.Turn == nil {
 		fail(span, "store_away")
@@ -151,7 +151,7 @@ func endResolve(ctx context.Context, of trace.Span, r *proxy.Record) {
 	span.SetAttributes(attribute.String("dewpoint.source", string(r.Turn.Source)), attribute.Bool("dewpoint.thread.new", r.Turn.Relation.Kind.Begins()))
 }
 
-// traceID is the trace's id if it is recorded, empty if not.
+// traceID returns the ID of a sampled trace, or "".
 func traceID(ctx context.Context) string {
 	span := trace.SpanContextFromContext(ctx)
 	if !span.IsSampled() {
@@ -160,7 +160,7 @@ func traceID(ctx context.Context) string {
 	return span.TraceID().String()
 }
 
-// methodName is the method if it is a standard one, as the conventions demand.
+// methodName returns a standard method unchanged, and _OTHER for any other, as the HTTP conventions require.
 func methodName(method string) string {
 	switch method {
 	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY":
@@ -169,13 +169,13 @@ func methodName(method string) string {
 	return "_OTHER"
 }
 
-// fail marks a span as failed. The code is one of ours, or a status.
+// fail marks a span as failed. The code is an error code or an HTTP status.
 func fail(span trace.Span, code string) {
 	span.SetStatus(codes.Error, code)
 	span.SetAttributes(semconv.ErrorTypeKey.String(code))
 }
 
-// chatName is the name of a call's span: of an unknown model it says no more than that.
+// chatName returns the name of the span of a model call.
 func chatName(model string) string {
 	if model == "" {
 		return "chat"
@@ -183,7 +183,7 @@ func chatName(model string) string {
 	return "chat " + model
 }
 
-// callAttributes describe a call of a model.
+// callAttributes describes a call to a model.
 func callAttributes(model string, base *url.URL) []attribute.KeyValue {
 	attributes := []attribute.KeyValue{semconv.GenAIOperationNameChat, provider(base.Hostname())}
 	if model != "" {
@@ -207,7 +207,7 @@ func usageAttributes(u session.Usage) []attribute.KeyValue {
 	}
 }
 
-// provider is who serves a model, by its host's name; an unknown one speaks OpenAI's protocol.
+// provider returns the provider for a host name. An unknown host counts as OpenAI, since it speaks that protocol.
 func provider(host string) attribute.KeyValue {
 	for _, known := range [...]struct {
 		suffix string

@@ -16,14 +16,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Summariser is a summariser whose calls are measured, priced and traced, apart from its tenant's own requests.
+// Summariser wraps a summariser to measure, price and trace its calls, separately from the tenant's requests.
 type Summariser struct {
 	condense.Summariser
 	Tenant  string
-	Warming bool // its calls keep caches warm, and are no summaries
-	NoModel bool // a program or a service answers, which takes no tokens
+	Warming bool // its calls keep caches warm and write no summaries
+	NoModel bool // a program or service replies, which uses no tokens
 	Metrics *Metrics
-	Spans   *Spans // nil: not traced
+	Spans   *Spans // nil: calls are not traced
 	Models  func(name string) proxy.ModelInfo
 }
 
@@ -40,18 +40,18 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 	kind := "keep_warm"
 	if !s.Warming {
 		kind = "summariser"
-		s.Metrics.ownCall(s.Tenant, info, reply.Usage, err, time.Since(begun))
+		s.Metrics.countCall(s.Tenant, info, reply.Usage, err, time.Since(begun))
 	}
-	u := model.Usage{}
+	var u model.Usage
 	if !s.NoModel {
-		u = used(r, reply, err)
+		u = usageOf(r, reply, err)
 	}
 	c := limit.Call{
 		Model: r.Model, Input: u.Input, Cached: u.Cached, Written: u.Written, Output: u.Output,
 		USD: info.Price.Call(u), Known: s.NoModel || info.Price.Known(), Failed: err != nil,
 	}
 	if !c.Failed {
-		s.Metrics.spent(s.Tenant, info, &c, kind)
+		s.Metrics.countSpent(s.Tenant, info, &c, kind)
 	}
 	limit.Bill(ctx, c)
 	if span == nil {
@@ -59,33 +59,33 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 	}
 	defer span.End()
 	if err != nil {
-		fail(span, string(failureOf(err)))
+		fail(span, string(failureKind(err)))
 		return reply, err
 	}
 	span.SetAttributes(usageAttributes(reply.Usage)...)
 	return reply, nil
 }
 
-// used is what a call took. One that failed took its prompt, where the server may have read it all and still not answered; where it
-// refused, or was not reached, nothing. What a reply does not report is guessed.
-func used(r condense.Request, reply condense.Reply, err error) model.Usage {
-	guess := r.Size() / 4
+// usageOf returns the usage of a call, estimated if the reply does not report it. A failed call counts its prompt if the
+// server may have read it. It counts nothing if the server refused the call or was not reached.
+func usageOf(r condense.Request, reply condense.Reply, err error) model.Usage {
+	prompt := r.Size() / 4
 	if u := reply.Usage; err == nil && (u.Input > 0 || u.Output > 0) {
 		return model.Usage{
 			Input: max(u.Input, 0), Cached: max(u.Cached, 0), Output: max(u.Output, 0), Written: max(u.Written, 0), WrittenLong: max(u.WrittenLong, 0),
 		}
 	}
 	if err == nil {
-		return model.Usage{Input: guess, Output: len(reply.Text) / 4}
+		return model.Usage{Input: prompt, Output: len(reply.Text) / 4}
 	}
-	switch failureOf(err) {
+	switch failureKind(err) {
 	case condense.FailureTimeout, condense.FailureDeadline, condense.FailureCanceled, condense.FailureMalformed:
-		return model.Usage{Input: guess}
+		return model.Usage{Input: prompt}
 	}
 	return model.Usage{}
 }
 
-// span begins the call's span, nil where nothing is traced.
+// span starts the span of a call. It returns a nil span if calls are not traced.
 func (s Summariser) span(ctx context.Context, model, base string) (context.Context, trace.Span) {
 	if s.Spans == nil {
 		return ctx, nil
@@ -98,19 +98,18 @@ func (s Summariser) span(ctx context.Context, model, base string) (context.Conte
 		trace.WithAttributes(callAttributes(model, at)...))
 }
 
-func failureOf(err error) condense.Failure {
-	var call *condense.CallError
-	if errors.As(err, &call) {
+func failureKind(err error) condense.Failure {
+	if call, ok := errors.AsType[*condense.CallError](err); ok {
 		return call.Kind
 	}
 	return condense.FailureMalformed
 }
 
-// ownCall meters a call of a summariser, whatever is made of its reply.
-func (m *Metrics) ownCall(tenant string, info proxy.ModelInfo, u session.Usage, err error, took time.Duration) {
+// countCall counts a call to a summariser, whether or not its reply is used.
+func (m *Metrics) countCall(tenant string, info proxy.ModelInfo, u session.Usage, err error, took time.Duration) {
 	if err != nil {
 		m.own.seconds.WithLabelValues(tenant, "failed").Observe(took.Seconds())
-		m.own.failures.WithLabelValues(tenant, string(failureOf(err))).Inc()
+		m.own.failures.WithLabelValues(tenant, string(failureKind(err))).Inc()
 		return
 	}
 	m.own.seconds.WithLabelValues(tenant, "replied").Observe(took.Seconds())
@@ -119,13 +118,13 @@ func (m *Metrics) ownCall(tenant string, info proxy.ModelInfo, u session.Usage, 
 	m.own.tokens.WithLabelValues(tenant, info.Name, "completion").Add(float64(max(u.Output, 0)))
 }
 
-// spent adds a call of ours to what condensing costs.
-func (m *Metrics) spent(tenant string, info proxy.ModelInfo, c *limit.Call, kind string) {
+// countSpent adds one of our own calls to the cost of condensing.
+func (m *Metrics) countSpent(tenant string, info proxy.ModelInfo, c *limit.Call, kind string) {
 	m.savings.spentTokens.WithLabelValues(tenant, info.Name, kind).Add(float64(c.Input + c.Output))
 	m.savings.spentUSD.WithLabelValues(tenant, info.Name, kind).Add(max(c.USD, 0))
 }
 
-// Warmed counts a touch that keeps a prompt in its provider's cache.
+// Warmed counts a call that keeps a prompt in its provider's cache.
 func (m *Metrics) Warmed(tenant string, outcome engine.WarmOutcome) {
 	m.own.warmed.WithLabelValues(tenant, string(outcome)).Inc()
 }

@@ -22,7 +22,8 @@ func (s summariser) Summarise(context.Context, condense.Request) (condense.Reply
 	return s.reply, s.err
 }
 
-// TestBills: a call is billed by what its server says, and by its prompt where the server had that and gave no answer; a refused one took nothing.
+// TestBills checks that a call is billed by the usage that its server reports, and by the size of its prompt if the server may
+// have read that without replying. A refused call costs nothing.
 func TestBills(t *testing.T) {
 	guess := []limit.Call{{Model: "cheap", Input: 25, USD: 25e-6, Known: true, Failed: true}}
 	nothing := []limit.Call{{Model: "cheap", Known: true, Failed: true}}

@@ -14,14 +14,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/otlp"
 )
 
-// Traces are spans on their way to a collector.
+// Traces sends spans to a collector.
 type Traces struct {
 	*Spans
 	provider *sdk.TracerProvider
 }
 
-// OpenTraces sends spans to where OpenTelemetry's environment variables say; nil if they ask for none. exported is told of
-// each batch: whether the collector took it.
+// OpenTraces sends spans to the collector configured by OpenTelemetry's environment variables. It returns nil if they do
+// not enable traces. It calls exported for each batch, with nil if the collector accepted it.
 func OpenTraces(getenv func(string) string, version string, exported func(error)) (*Traces, error) {
 	if !otlp.Wanted(getenv) {
 		return nil, nil
@@ -46,11 +46,11 @@ func OpenTraces(getenv func(string) string, version string, exported func(error)
 	return &Traces{NewSpans(provider), provider}, nil
 }
 
-// Shutdown sends the last spans until ctx ends.
+// Shutdown sends the remaining spans. It gives up when ctx ends.
 func (t *Traces) Shutdown(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 
-// Propagate is a way out that names the span of each call to its server.
-func Propagate(to http.RoundTripper) http.RoundTripper { return propagating{to} }
+// Propagate wraps a transport so that each request carries the trace context of its span.
+func Propagate(next http.RoundTripper) http.RoundTripper { return propagating{next} }
 
 type propagating struct{ http.RoundTripper }
 

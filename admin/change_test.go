@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestChangesAreLogged: who deletes, or has something condensed, leaves a line; who only looks, or is refused, does not.
+// TestChangesAreLogged checks that deletions and condensation requests are logged, and that reads and refused requests are not.
 func TestChangesAreLogged(t *testing.T) {
 	r := start(t, nil)
 	p := r.ask(turns("ships", 3))

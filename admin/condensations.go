@@ -26,7 +26,7 @@ type usage struct {
 
 func usageOf(u session.Usage) usage { return usage{u.Input, u.Cached, u.Output} }
 
-// positions is those from From to To, both included.
+// positions is a range of positions, both ends included.
 type positions struct {
 	From int `json:"from"`
 	To   int `json:"to"`
@@ -81,7 +81,7 @@ type condensationRow struct {
 	Time            time.Time   `json:"time"`
 }
 
-// making is how it was made.
+// making says how a condensation was made.
 type making struct {
 	Provisional  string   `json:"provisional,omitempty"`
 	RequestModel string   `json:"request_model,omitempty"`
@@ -90,7 +90,7 @@ type making struct {
 	Calls        int      `json:"calls"`
 	Asked        string   `json:"asked,omitempty"`
 	Rode         *usage   `json:"cached_usage,omitempty"`
-	USD          *float64 `json:"usd"` // of the calls; null where a price is not known
+	USD          *float64 `json:"usd"` // cost of the calls; null if a price is not known
 	Took         float64  `json:"seconds"`
 	AddedTo      int      `json:"added_to_position,omitempty"`
 	Topics       []string `json:"topics,omitempty"`
@@ -101,16 +101,19 @@ type condensationList struct {
 	Next          int               `json:"next,omitempty"`
 }
 
-// condensationPage is smaller than other pages, because each brings what it hid.
-const condensationPage = 20
+// Pages of condensations are smaller than other pages, because each condensation lists what it hides.
+const (
+	defaultCondensations = 20
+	maxCondensations     = 50
+)
 
 func (a *api) listCondensations(r *http.Request, q *query) (any, error) {
-	from, limit := q.number("from", 1, 1, 1<<30), q.number("limit", condensationPage, 1, usualPage)
+	from, limit := q.number("from", 1, 1, 1<<30), q.number("limit", defaultCondensations, 1, maxCondensations)
 	t, err := a.threadAt(r, q)
 	if err != nil {
 		return nil, err
 	}
-	l, err := a.read(r.Context(), t)
+	h, err := a.readHistory(r.Context(), t)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +125,7 @@ func (a *api) listCondensations(r *http.Request, q *query) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		list.Condensations = append(list.Condensations, l.condensation(c, text))
+		list.Condensations = append(list.Condensations, h.condensation(c, text))
 	}
 	if last < len(t.Condensations) {
 		list.Next = last + 1
@@ -130,32 +133,33 @@ func (a *api) listCondensations(r *http.Request, q *query) (any, error) {
 	return list, nil
 }
 
-func (l *log) condensation(c session.Condensation, summary string) condensationRow {
+func (h *history) condensation(c session.Condensation, summary string) condensationRow {
 	row := condensationRow{
 		ID: condensationID(c.ID), Prefix: c.Prefix, Hash: c.Hash.String(), Reason: c.Reason, Condenser: c.Condenser, Model: c.Model,
 		Summary: summary, SummaryTokens: c.SummaryTokens, SummaryAt: c.Offset,
 		Hidden: []positions{}, HiddenEvents: []eventRow{}, ForgottenTokens: c.ForgottenTokens, Trimmed: []trimRow{},
 		Before: size(c.Before), After: size(c.After), Usage: usageOf(c.Used), Time: c.Time,
-		making: making{RequestModel: c.Request, Prompt: c.Prompt, Calls: c.Calls, Took: c.Took.Seconds(), AddedTo: c.Added, Topics: c.Topics, Asked: string(c.Asked())},
+		making: making{
+			Outcome: "condensed", RequestModel: c.Request, Prompt: c.Prompt, Calls: c.Calls, Took: c.Took.Seconds(),
+			AddedTo: c.Added, Topics: c.Topics, Asked: string(c.Asked()),
+		},
 	}
 	if c.Rode != (session.Usage{}) {
-		rode := usageOf(c.Rode)
-		row.Rode = &rode
+		row.Rode = new(usageOf(c.Rode))
 	}
-	if row.Outcome = "condensed"; c.Provisional {
+	if c.Provisional {
 		row.Outcome, row.Provisional = "fallback", cmp.Or(c.Cause, "unknown")
 	}
-	if usd := float64(c.Nano) / nano; c.Unpriced == "" {
-		row.USD = &usd
+	if c.Unpriced == "" {
+		row.USD = new(float64(c.Nano) / nanoPerUSD)
 	}
 	if c.Base != (session.CondensationID{}) {
-		id := condensationID(c.Base)
-		row.Base = &id
+		row.Base = new(condensationID(c.Base))
 	}
 	for _, f := range c.Forgotten {
 		row.Hidden = append(row.Hidden, positions{From: f.From, To: f.To - 1})
-		for p := max(f.From, 1); p < f.To && p <= len(l.chain); p++ {
-			row.HiddenEvents = append(row.HiddenEvents, eventOf(l.chain[p-1].thread, l.chain[p-1].Event))
+		for p := max(f.From, 1); p < f.To && p <= len(h.chain); p++ {
+			row.HiddenEvents = append(row.HiddenEvents, h.chain[p-1].row())
 		}
 	}
 	for _, t := range c.Trims {

@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// pending reads whether a condensation of a thread has been asked for.
+// pending reports whether a condensation of a thread is pending.
 func (r *rig) pending(p place) bool {
 	r.t.Helper()
 	var thread threadInfo
@@ -24,7 +24,7 @@ func (r *rig) condense(p place) {
 	}
 }
 
-// TestCondenseNow: the thread's next request is condensed, once, after a restart as well and in either store.
+// TestCondenseNow checks that a requested condensation is made once, by the thread's next request, with each store and even after a restart.
 func TestCondenseNow(t *testing.T) {
 	for name, change := range stores() {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestCondenseNow(t *testing.T) {
 				t.Fatalf("condensed before anybody asked: %+v", p)
 			}
 			r.condense(p)
-			r.condense(p) // asking twice is asking once
+			r.condense(p) // a second request has no further effect
 			if !r.pending(p) {
 				t.Error("nothing is pending")
 			}
@@ -61,7 +61,7 @@ func TestCondenseNow(t *testing.T) {
 	}
 }
 
-// stores are configurations of every store.
+// stores returns a configuration for each store.
 func stores() map[string]func(*testing.T) func(*config.Config) {
 	return map[string]func(*testing.T) func(*config.Config){
 		"embedded": func(*testing.T) func(*config.Config) { return nil },
@@ -74,7 +74,7 @@ func stores() map[string]func(*testing.T) func(*config.Config) {
 	}
 }
 
-// TestCondenseWhenThereIsSomething: a request stays pending while nothing may be forgotten.
+// TestCondenseWhenThereIsSomething checks that a request stays pending while nothing may be forgotten.
 func TestCondenseWhenThereIsSomething(t *testing.T) {
 	r := start(t, nil)
 	conversation := turns("ships", 9)

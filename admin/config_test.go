@@ -13,7 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
-// TestConfigShowsNoSecret plants one in every place of a configuration that can hold one, and something in every other.
+// TestConfigShowsNoSecret fills every field of a configuration and checks that no secret among them is shown.
 func TestConfigShowsNoSecret(t *testing.T) {
 	cfg := config.Default()
 	var planted []string
@@ -33,7 +33,7 @@ func TestConfigShowsNoSecret(t *testing.T) {
 	}
 }
 
-// fill sets every field below v, and lists the secrets.
+// fill sets every field below v and appends the secrets to planted.
 func fill(v reflect.Value, planted *[]string) {
 	switch {
 	case v.Type() == reflect.TypeFor[config.Secret]():
@@ -70,7 +70,7 @@ func fill(v reflect.Value, planted *[]string) {
 	}
 }
 
-// TestConfigInForce: a reload shows, and so does a secret's presence.
+// TestConfigInForce checks that a reload is visible, and that secrets are shown as redacted.
 func TestConfigInForce(t *testing.T) {
 	r := start(t, func(c *config.Config) {
 		c.Admin.Token, c.Upstream.APIKey, c.Store.Secret = token, "sk-upstream-key", "a-secret-of-the-store"
@@ -102,7 +102,7 @@ func TestConfigInForce(t *testing.T) {
 	}
 }
 
-// TestTenantsAreTold: with limits of their own, or those of all.
+// TestTenantsAreTold checks that tenants are listed with their own limits or the common ones.
 func TestTenantsAreTold(t *testing.T) {
 	r := start(t, func(c *config.Config) {
 		sum := strings.Repeat("ab", 32)
@@ -125,7 +125,7 @@ func TestTenantsAreTold(t *testing.T) {
 	}
 }
 
-// noSettings is a Settings without any.
+// noSettings implements admin.Settings without tenants and levers.
 type noSettings struct{}
 
 func (noSettings) Effective() ([]byte, error) { return []byte("{}"), nil }

@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// contents gives every record of the service's store. The embedded one is stopped for it and started again.
+// contents returns every record of the service's store. With the embedded store it restarts the service.
 func (r *rig) contents() map[string]string {
 	r.t.Helper()
 	all := map[string]string{}
@@ -53,7 +53,7 @@ func (r *rig) contents() map[string]string {
 	return all
 }
 
-// same checks that the store holds what it held before.
+// same checks that the store holds exactly the given records.
 func (r *rig) same(before map[string]string) {
 	r.t.Helper()
 	now := r.contents()
@@ -67,13 +67,13 @@ func (r *rig) same(before map[string]string) {
 	}
 }
 
-// TestDeleteLeavesNothing: an agent's whole run, with forks, side requests, tool calls, answers, sub-agents' keys and
-// condensations, is deleted; the store is then as it was before. The next request begins anew.
+// TestDeleteLeavesNothing deletes a whole agent run with forks, side requests, tool calls, answers, sub-agents' keys and
+// condensations. It checks that the store is then as it was before, and that the next request starts a new session.
 func TestDeleteLeavesNothing(t *testing.T) {
 	for name, change := range stores() {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, change(t))
-			r.ask(turns("planes", 3), "X-Dewpoint-Session", "stays") // and the store's secret
+			r.ask(turns("planes", 3), "X-Dewpoint-Session", "stays") // creates the store's secret as well
 			before := r.contents()
 			key := []string{"X-Dewpoint-Session", "goes"}
 			r.up.Script(fakeupstream.Answer{Content: "A long first answer with a line that leaves a trace of its own.\nAnd another line, which is long enough as well to do so."})
@@ -110,7 +110,8 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestDeleteWhileRequestsAreUnderWay: what they leave is whole, and is listed; when that is deleted as well, nothing is left.
+// TestDeleteWhileRequestsAreUnderWay checks that sessions written by concurrent requests are complete and listed, and that
+// nothing is left once they are deleted as well.
 func TestDeleteWhileRequestsAreUnderWay(t *testing.T) {
 	rounds := 3
 	if testing.Short() {
@@ -146,7 +147,7 @@ func TestDeleteWhileRequestsAreUnderWay(t *testing.T) {
 	}
 }
 
-// checkWhole checks that every thread that is listed can be read whole.
+// checkWhole checks that every listed thread can be read completely.
 func (r *rig) checkWhole() {
 	r.t.Helper()
 	var page sessionPage
@@ -161,7 +162,7 @@ func (r *rig) checkWhole() {
 	}
 }
 
-// deleteKey deletes all sessions of a client's key.
+// deleteKey deletes all sessions with a session key.
 func (r *rig) deleteKey(key string) {
 	r.t.Helper()
 	var page sessionPage
@@ -173,8 +174,8 @@ func (r *rig) deleteKey(key string) {
 	}
 }
 
-// TestDeletedSummaryIsNotShownAgain: another replica, which has a deleted session's summary in memory, shows that of the
-// session that began anew under the same names.
+// TestDeletedSummaryIsNotShownAgain checks that a replica that has a deleted session's summary in memory does not use it for
+// a new session with the same IDs.
 func TestDeletedSummaryIsNotShownAgain(t *testing.T) {
 	change := stores()["redis"](t)
 	one := start(t, change)
@@ -184,7 +185,7 @@ func TestDeletedSummaryIsNotShownAgain(t *testing.T) {
 	two.ask(conversation) // reads the summary
 	one.call(http.MethodDelete, "/api/v1/sessions/"+p.session)
 	one.up.Script(fakeupstream.Answer{Content: "Noted."})
-	again := one.grow(conversation[:12], 4) // other requests: another summary under the same id
+	again := one.grow(conversation[:12], 4) // different requests: another summary under the same ID
 	two.ask(conversation)
 	if again.thread != p.thread {
 		t.Fatalf("thread %s, it was %s", again.thread, p.thread)

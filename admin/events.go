@@ -13,7 +13,7 @@ type eventRow struct {
 	Thread   session.ThreadID `json:"thread"`
 	Seq      uint64           `json:"seq"`
 	Kind     string           `json:"kind"`
-	Position int              `json:"position"` // 0: not part of the chain
+	Position int              `json:"position"` // 0: outside the chain
 	Tokens   int              `json:"tokens"`
 	Digest   string           `json:"digest,omitempty"`
 	Time     time.Time        `json:"time"`
@@ -34,14 +34,14 @@ func eventOf(thread session.ThreadID, e session.Event) eventRow {
 }
 
 func (a *api) listEvents(r *http.Request, q *query) (any, error) {
-	from, limit, content := q.number("from", 1, 1, 1<<50), q.number("limit", usualPage, 1, largestPage), q.flag("content")
+	from, limit, content := q.number("from", 1, 1, 1<<50), q.number("limit", defaultPageSize, 1, maxPageSize), q.flag("content")
 	t, err := a.threadAt(r, q)
 	if err != nil {
 		return nil, err
 	}
 	events, err := a.o.Store.Events(r.Context(), t.ID, uint64(from), limit) //nolint:gosec // between 1 and 1<<50
 	if err != nil {
-		return nil, unless(err, noThread())
+		return nil, replaceNotFound(err, noThread())
 	}
 	return eventPage(t, events, content), nil
 }
@@ -51,7 +51,7 @@ func eventPage(t session.Thread, events []session.Event, content bool) eventList
 	for i, e := range events {
 		list.Events[i] = eventOf(t.ID, e)
 		if content && len(e.Payload) > 0 {
-			list.Events[i].Message = valueOf(e.Payload)
+			list.Events[i].Message = jsonValue(e.Payload)
 		}
 	}
 	if n := len(events); n > 0 && events[n-1].Seq < t.Seq {
@@ -60,8 +60,9 @@ func eventPage(t session.Thread, events []session.Event, content bool) eventList
 	return list
 }
 
-// valueOf is a message as one value. In some protocols it is several elements of a list.
-func valueOf(raw []byte) json.RawMessage {
+// jsonValue returns a message as one JSON value: an array if the message consists of several elements of a list, as in
+// the Responses API.
+func jsonValue(raw []byte) json.RawMessage {
 	if json.Valid(raw) {
 		return raw
 	}

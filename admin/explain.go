@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// explainRequest is a request as its client sends it.
+// explainRequest carries a request as its client sends it.
 type explainRequest struct {
 	Tenant  string            `json:"tenant"`
 	Dialect string            `json:"dialect"`
@@ -51,18 +51,18 @@ type knownBody struct {
 	Known   int    `json:"known"`
 }
 
-// explain tells where a request belongs, and why. Nothing is logged.
+// explain reports which thread a request belongs to, and why. It logs nothing.
 func (a *api) explain(r *http.Request, _ *query) (any, error) {
-	q, err := a.question(r)
+	q, err := a.readQuestion(r)
 	if err != nil {
 		return nil, err
 	}
 	x, err := a.o.Forwarder.Explain(r.Context(), q)
 	switch {
 	case errors.Is(err, engine.ErrUnread):
-		return nil, badParam("body", "%s", err.Error())
+		return nil, badParam("body", "%v", err)
 	case errors.Is(err, engine.ErrNotServed):
-		return nil, badParam("dialect", "It is the protocol of body: chat, messages or responses.")
+		return nil, badParam("dialect", "Give the protocol of the body: chat, messages or responses.")
 	case err != nil:
 		return nil, err //nolint:wrapcheck // it names its operation
 	}
@@ -83,8 +83,7 @@ func (a *api) explain(r *http.Request, _ *query) (any, error) {
 	return out, nil
 }
 
-// question reads what is asked.
-func (a *api) question(r *http.Request) (engine.Question, error) {
+func (a *api) readQuestion(r *http.Request) (engine.Question, error) {
 	var asked explainRequest
 	if err := a.readBody(r, &asked); err != nil {
 		return engine.Question{}, err
@@ -92,33 +91,33 @@ func (a *api) question(r *http.Request) (engine.Question, error) {
 	if len(asked.Body) == 0 {
 		return engine.Question{}, badParam("body", `Send {"tenant": ..., "dialect": ..., "headers": {...}, "body": {...}}, where body is the request as its client sends it.`)
 	}
-	var err error
-	if asked.Tenant, err = a.tenantNamed(asked.Tenant); err != nil {
+	tenant, err := a.resolveTenant(asked.Tenant)
+	if err != nil {
 		return engine.Question{}, err
 	}
 	header := http.Header{}
 	for name, value := range asked.Headers {
 		header.Set(name, value)
 	}
-	return engine.Question{Tenant: asked.Tenant, Dialect: asked.Dialect, Header: header.Get, Query: asked.Query, Body: asked.Body}, nil
+	return engine.Question{Tenant: tenant, Dialect: asked.Dialect, Header: header.Get, Query: asked.Query, Body: asked.Body}, nil
 }
 
-// readBody reads what is asked as JSON, bounded. What cannot be read, or has other members, leaves it empty.
+// readBody decodes a JSON body of at most MaxBytes. Unknown members are an error.
 func (a *api) readBody(r *http.Request, into any) error {
-	text, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, a.o.MostBytes))
+	text, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, a.o.MaxBytes))
 	if err != nil {
-		return fault(http.StatusRequestEntityTooLarge, "body_too_large", "The body could not be read, or is larger than %d bytes.", a.o.MostBytes)
+		return fault(http.StatusRequestEntityTooLarge, "body_too_large", "The body could not be read, or is larger than %d bytes.", a.o.MaxBytes)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return badParam("body", "It cannot be read: %s.", err.Error())
+		return badParam("body", "The body is not valid: %v.", err)
 	}
 	return nil
 }
 
-// tenantNamed finds a tenant. Where there is one only, it need not be named.
-func (a *api) tenantNamed(name string) (string, error) {
+// resolveTenant checks the name of a tenant. It may be empty if there is only one tenant.
+func (a *api) resolveTenant(name string) (string, error) {
 	all := a.o.Settings.Tenants()
 	if name == "" && len(all) == 1 {
 		return all[0].Name, nil
@@ -128,37 +127,38 @@ func (a *api) tenantNamed(name string) (string, error) {
 			return name, nil
 		}
 	}
-	return "", badParam("tenant", "Name a tenant that is configured.")
+	return "", badParam("tenant", "Give the name of a configured tenant.")
 }
 
-// meaning says it in a sentence.
+// meaning explains the relation and its cause in a sentence.
 func meaning(x *engine.Explanation) string {
 	switch x.Relation.Kind {
 	case session.RelationContinuation:
 		if x.Relation.System {
-			return "It continues the thread. Only its system messages are other ones, which splits nothing."
+			return "The request continues the thread. Only its system messages differ, which does not start a new thread."
 		}
-		return "It continues the thread."
+		return "The request continues the thread."
 	case session.RelationReplay:
-		return "The thread holds all of it already: it is sent again."
+		return "The request repeats messages that the thread already has."
 	}
-	if said := meanings[x.Cause]; said != "" {
-		return said
+	if text := causeMeanings[x.Cause]; text != "" {
+		return text
 	}
 	if x.Relation.Kind == session.RelationLink {
-		return "It is in the session of its parent, by something that was relayed to it or by the parent that its client names, and shares no messages with it."
+		return "The request belongs to its parent's session, because it carries text that was relayed to it or its client names the parent. " +
+			"It shares no messages with the parent."
 	}
-	return "It begins a conversation: nothing of it is known, and it has no answer yet."
+	return "The request starts a conversation: none of its messages are known, and it has no answers yet."
 }
 
-var meanings = map[session.Cause]string{
-	session.CauseUser:     "A user's message is another one than the parent has at that position.",
-	session.CauseAnswer:   "An answer of the model is another one than the parent has at that position: it was asked again, or the client changed it.",
-	session.CauseResult:   "The result of a tool is another one than the parent has at that position: the client cut or rewrote it.",
-	session.CauseLeftOut:  "Messages are missing that the parent has from that position on.",
-	session.CauseInserted: "There are messages at that position which the parent does not have before the next one.",
-	session.CauseSide:     "It is a request beside the conversation, such as for a title or a summary, and so has a thread of its own.",
-	session.CauseUnknown: "It has answers already, and nothing of it is known under its session key and credential: one of them is another one, the " +
-		"session has expired or was deleted, or the conversation did not pass here before.",
-	session.CauseUnread: "The log of the parent could not be read.",
+var causeMeanings = map[session.Cause]string{
+	session.CauseUser:     "A user message differs from the parent's message at that position.",
+	session.CauseAnswer:   "A model's answer differs from the parent's at that position: the model was asked again, or the client changed the answer.",
+	session.CauseResult:   "A tool result differs from the parent's at that position: the client cut or rewrote it.",
+	session.CauseLeftOut:  "Messages that the parent has from that position on are missing.",
+	session.CauseInserted: "There are messages at that position that the parent does not have.",
+	session.CauseSide:     "The request is not part of the conversation (it asks for a title or a summary, for example), so it gets its own thread.",
+	session.CauseUnknown: "The request contains answers, but none of its messages are known under its session key and credential: the key or the " +
+		"credential differs, the session has expired or was deleted, or the conversation did not go through this proxy before.",
+	session.CauseUnread: "The parent's log could not be read.",
 }

@@ -1,6 +1,6 @@
 package admin
 
-// Routes lists what the API serves: method and path.
+// Routes returns the method and path of each route.
 func Routes() []string {
 	out := []string{"GET " + base + "/openapi.yaml"}
 	for _, r := range (&api{}).routes() {
@@ -9,5 +9,5 @@ func Routes() []string {
 	return out
 }
 
-// Document is the API's description.
+// Document returns the OpenAPI document.
 func Document() []byte { return document }

@@ -5,16 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Fault is an error as a client is told. Code is stable; Message says what to do.
+// Fault is an error that is sent to the client. Code is stable; Message says what to do.
 type Fault struct {
 	Status  int    `json:"-"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	Param   string `json:"param,omitempty"` // the parameter that it is about
+	Param   string `json:"param,omitempty"` // the parameter at fault
 }
 
 func (f *Fault) Error() string { return fmt.Sprintf("%d %s: %s", f.Status, f.Code, f.Message) }
@@ -29,28 +30,38 @@ func badParam(name, format string, args ...any) *Fault {
 	return f
 }
 
-// errBusy is for a client that has left while it waited for others.
+func unknownParam(name string, known []string) *Fault {
+	accepted := "no parameters"
+	if len(known) > 0 {
+		accepted = "only " + strings.Join(known, ", ")
+	}
+	f := fault(http.StatusBadRequest, "unknown_parameter", "This path accepts %s.", accepted)
+	f.Param = name
+	return f
+}
+
+// errBusy is for a client that left while it waited for other requests.
 func errBusy() *Fault {
-	return fault(http.StatusServiceUnavailable, "busy", "Others read messages at the moment. Try again shortly.")
+	return fault(http.StatusServiceUnavailable, "busy", "Another request is reading messages. Try again shortly.")
 }
 
 func noSession() *Fault {
-	return fault(http.StatusNotFound, "session_not_found", "There is no such session: it has expired, was deleted, or never was.")
+	return fault(http.StatusNotFound, "session_not_found", "There is no such session. It has expired, was deleted, or never existed.")
 }
 
 func noThread() *Fault {
 	return fault(http.StatusNotFound, "thread_not_found", "The session has no such thread.")
 }
 
-// unless gives f in the place of ErrNotFound.
-func unless(err error, f *Fault) error {
+// replaceNotFound returns f if err is session.ErrNotFound, and err otherwise.
+func replaceNotFound(err error, f *Fault) error {
 	if errors.Is(err, session.ErrNotFound) {
 		return f
 	}
 	return err
 }
 
-// refuse writes the one form that all errors have.
+// refuse writes a fault in the shape that all errors share.
 func refuse(w http.ResponseWriter, f *Fault) {
 	body, _ := json.Marshal(map[string]*Fault{"error": f}) // strings only: cannot fail
 	w.Header().Set("Content-Type", "application/json")

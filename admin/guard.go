@@ -10,26 +10,29 @@ import (
 	"strings"
 )
 
-// guard keeps out who may not use the API: without the token, or, where there is none, by way of a browser on this
-// machine that shows another site's page.
+// guard rejects requests without the token. Where no token is configured, it rejects requests that another site's page
+// made a browser on this machine send.
 //
-// A page can make a browser send requests here, but it cannot read answers, since no CORS header is ever sent, nor send
-// any that changes something, since that takes a header which no form has. A page whose own name is made to point here
-// (DNS rebinding) is same-origin for the browser, and is known by that name.
+// Such a page can make a browser send requests here, but it cannot read the responses, since no CORS header is ever sent.
+// It cannot send a request that changes something either, since that takes a header that no form can set. A page whose
+// own name is made to resolve to this machine (DNS rebinding) is same-origin for the browser; the guard recognises it by
+// that name.
 type guard struct {
-	token [sha256.Size]byte
-	asked bool // for the token
-	hosts map[string]bool
-	cross *http.CrossOriginProtection
+	token         [sha256.Size]byte
+	tokenRequired bool
+	hosts         map[string]bool
+	cross         *http.CrossOriginProtection
 }
 
-// ownHeader is what a request that changes something carries, if it has no JSON content type.
+// ownHeader is required of a request that changes something, unless its content type is JSON.
 const ownHeader = "X-Dewpoint-Admin"
 
 func newGuard(token string, hosts []string) *guard {
 	g := &guard{
-		token: sha256.Sum256([]byte(token)), asked: token != "", hosts: map[string]bool{"localhost": true},
-		cross: http.NewCrossOriginProtection(),
+		token:         sha256.Sum256([]byte(token)),
+		tokenRequired: token != "",
+		hosts:         map[string]bool{"localhost": true},
+		cross:         http.NewCrossOriginProtection(),
 	}
 	for _, host := range hosts {
 		g.hosts[strings.ToLower(host)] = true
@@ -39,7 +42,7 @@ func newGuard(token string, hosts []string) *guard {
 
 func (g *guard) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seal(w.Header())
+		setSecurityHeaders(w.Header())
 		if f := g.check(r); f != nil {
 			if f.Status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", "Bearer")
@@ -51,8 +54,8 @@ func (g *guard) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// seal keeps an answer from being kept, sniffed, framed or run.
-func seal(h http.Header) {
+// setSecurityHeaders keeps a response from being stored, sniffed, framed or executed.
+func setSecurityHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -63,22 +66,22 @@ func seal(h http.Header) {
 
 func (g *guard) check(r *http.Request) *Fault {
 	switch {
-	case !g.asked && !g.known(r.Host):
+	case !g.tokenRequired && !g.allowedHost(r.Host):
 		return fault(http.StatusMisdirectedRequest, "unknown_host",
-			"Address the admin port as localhost or by a loopback address, name this host in admin.hosts, or set admin.token.")
-	case g.foreign(r):
-		return fault(http.StatusForbidden, "cross_origin", "Requests of other sites' pages are not answered.")
-	case g.asked && !g.knows(r.Header.Get("Authorization")):
+			"Address the admin port as localhost or by a loopback address, add this host to admin.hosts, or set admin.token.")
+	case g.crossOrigin(r):
+		return fault(http.StatusForbidden, "cross_origin", "Requests from pages of other sites are refused.")
+	case g.tokenRequired && !g.validToken(r.Header.Get("Authorization")):
 		return fault(http.StatusUnauthorized, "token_required", "Send the admin token as 'Authorization: Bearer TOKEN'.")
-	case !safe(r.Method) && !deliberate(r.Header):
+	case !safe(r.Method) && !preflighted(r.Header):
 		return fault(http.StatusForbidden, "header_required",
 			"A request that changes something needs the header 'Content-Type: application/json' or '%s: 1'.", ownHeader)
 	}
 	return nil
 }
 
-// known reports whether a Host header is a name of this machine that no foreign name server can give out.
-func (g *guard) known(host string) bool {
+// allowedHost reports whether a Host header is a configured name or one that no foreign name server can resolve.
+func (g *guard) allowedHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
@@ -87,9 +90,9 @@ func (g *guard) known(host string) bool {
 	return ip != nil && ip.IsLoopback() || g.hosts[strings.ToLower(host)]
 }
 
-// foreign reports whether a browser says that a page of another origin is behind the request. Unlike
-// CrossOriginProtection it asks that of requests that only read, too.
-func (g *guard) foreign(r *http.Request) bool {
+// crossOrigin reports whether a browser marked the request as sent by a page of another origin. Unlike
+// http.CrossOriginProtection it applies to GET and HEAD as well.
+func (g *guard) crossOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
 	default:
@@ -104,8 +107,8 @@ func (g *guard) foreign(r *http.Request) bool {
 	return g.cross.Check(r) != nil
 }
 
-// knows compares the token in constant time.
-func (g *guard) knows(authorization string) bool {
+// validToken compares the token in constant time.
+func (g *guard) validToken(authorization string) bool {
 	scheme, token, _ := strings.Cut(authorization, " ")
 	got := sha256.Sum256([]byte(strings.TrimSpace(token)))
 	return subtle.ConstantTimeCompare(got[:], g.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
@@ -113,8 +116,8 @@ func (g *guard) knows(authorization string) bool {
 
 func safe(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// deliberate reports whether a request has what makes a browser ask first, in vain, before it sends it for a page.
-func deliberate(h http.Header) bool {
-	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	return err == nil && kind == "application/json" || h.Get(ownHeader) != ""
+// preflighted reports whether a request has a header that makes a browser send a CORS preflight, which is never granted.
+func preflighted(h http.Header) bool {
+	mediaType, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	return err == nil && mediaType == "application/json" || h.Get(ownHeader) != ""
 }

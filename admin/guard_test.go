@@ -10,7 +10,7 @@ import (
 
 const token = "a-long-admin-token"
 
-// TestAttacks sends what a browser would send for a hostile page, or a stranger on the network.
+// TestAttacks sends requests as a browser would send them for a hostile page, or as a stranger on the network would.
 func TestAttacks(t *testing.T) {
 	open := start(t, func(c *config.Config) { c.Admin.Hosts = []string{"dewpoint.internal"} })
 	locked := start(t, func(c *config.Config) { c.Admin.Token = token })
@@ -21,7 +21,7 @@ func TestAttacks(t *testing.T) {
 		method, path string
 		header       []string
 		status       int
-		code         string // empty: let in
+		code         string // empty: accepted
 	}{
 		"plain":                      {open, get, list, nil, 200, ""},
 		"localhost":                  {open, get, list, []string{"Host", "LOCALHOST:9090"}, 200, ""},
@@ -80,7 +80,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// sealed checks the headers that every answer has, and those that none has.
+// sealed checks the security headers of a response, and that it sets no CORS header or cookie.
 func sealed(t *testing.T, name string, a answer) {
 	t.Helper()
 	for header, want := range map[string]string{

@@ -11,105 +11,108 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Bounds of what is read of one thread's log for an answer, that of its ancestors included.
+// Bounds on reading the logs of one thread and its ancestors for a response.
 const (
-	readAtOnce  = 500
-	mostEntries = 200_000
-	usualBytes  = 128 << 20 // of messages
+	readBatch       = 500 // entries
+	maxEntries      = 200_000
+	defaultMaxBytes = 128 << 20 // of messages
 )
 
-// entry is a log entry and the thread that it stands in.
+// entry is a log entry and the thread whose log it is in.
 type entry struct {
 	session.Event
 	thread session.ThreadID
 }
 
-// log is what a thread's history was at its end, as the log has it.
-type log struct {
+func (e entry) row() eventRow { return eventOf(e.thread, e.Event) }
+
+// history is the logged history of a thread.
+type history struct {
 	thread session.Thread
-	chain  []entry // by position, the first is 1
+	chain  []entry // the message at position p is chain[p-1]
 	system []entry // the system messages last seen
 	own    []entry // all entries of the thread's own log
 }
 
-// read collects a thread's history from its log and those of the threads that it was forked from.
-func (a *api) read(ctx context.Context, t session.Thread) (*log, error) {
-	rd := reader{store: a.o.Store, most: a.o.MostBytes}
-	l := &log{thread: t, chain: make([]entry, t.Len)}
-	known := false
-	for at, upTo := t, t.Len; ; {
+// readHistory collects a thread's history from its own log and the logs of the threads it was forked from.
+func (a *api) readHistory(ctx context.Context, t session.Thread) (*history, error) {
+	rd := reader{store: a.o.Store, maxBytes: a.o.MaxBytes}
+	h := &history{thread: t, chain: make([]entry, t.Len)}
+	systemFound := false
+	at, upTo := t, t.Len
+	for {
 		entries, err := rd.entries(ctx, at)
 		if err != nil {
 			return nil, err
 		}
-		if l.own == nil {
-			l.own = entries
+		if h.own == nil {
+			h.own = entries
 		}
 		for _, e := range entries {
 			if e.Pos > at.ForkAt && e.Pos <= upTo {
-				l.chain[e.Pos-1] = e
+				h.chain[e.Pos-1] = e
 			}
 		}
-		if !known {
-			l.system, known = systemOf(entries, t.System)
+		if !systemFound {
+			h.system, systemFound = findSystem(entries, t.System)
 		}
 		if at.ForkAt == 0 || at.Parent == "" {
 			break
 		}
 		upTo = min(upTo, at.ForkAt)
 		if at, err = a.o.Store.Thread(ctx, at.Parent); err != nil {
-			return nil, incomplete(err)
+			return nil, readLogError(err)
 		}
 	}
-	if !known || slices.ContainsFunc(l.chain, func(e entry) bool { return e.thread == "" }) {
+	if !systemFound || slices.ContainsFunc(h.chain, func(e entry) bool { return e.thread == "" }) {
 		return nil, errIncomplete()
 	}
-	return l, nil
+	return h, nil
 }
 
-// reader reads logs within the bounds.
+// reader reads logs, up to maxEntries entries and maxBytes of messages in total.
 type reader struct {
-	store session.Store
-	most  int64 // bytes
-	n     int
-	size  int64
+	store    session.Store
+	maxBytes int64
+	read     int // entries so far
+	bytes    int64
 }
 
 func (rd *reader) entries(ctx context.Context, t session.Thread) ([]entry, error) {
 	out := []entry{}
 	for from := uint64(1); from <= t.Seq; {
-		page, err := rd.store.Events(ctx, t.ID, from, readAtOnce)
+		page, err := rd.store.Events(ctx, t.ID, from, readBatch)
 		if err != nil {
-			return nil, incomplete(err)
+			return nil, readLogError(err)
 		}
 		if len(page) == 0 {
 			break
 		}
 		for _, e := range page {
 			out = append(out, entry{Event: e, thread: t.ID})
-			rd.size += int64(len(e.Payload))
+			rd.bytes += int64(len(e.Payload))
 		}
-		if rd.n += len(page); rd.n > mostEntries || rd.size > rd.most {
-			return nil, fault(http.StatusConflict, "thread_too_large", "The log is too long to be shown whole. Read it by pages, at .../events.")
+		rd.read += len(page)
+		if rd.read > maxEntries || rd.bytes > rd.maxBytes {
+			return nil, fault(http.StatusConflict, "thread_too_large", "The log is too large to be shown as a whole. Read it in pages, at .../events.")
 		}
 		from = page[len(page)-1].Seq + 1
 	}
 	return out, nil
 }
 
-// incomplete is the error for a log that goes while it is read.
-func incomplete(err error) error {
-	return fmt.Errorf("read log: %w", unless(err, errIncomplete()))
+// readLogError wraps an error from reading a log. A log that disappears while it is read is incomplete.
+func readLogError(err error) error {
+	return fmt.Errorf("read log: %w", replaceNotFound(err, errIncomplete()))
 }
 
 func errIncomplete() *Fault {
 	return fault(http.StatusConflict, "log_incomplete",
-		"A part of the log is missing: it was evicted, lost in a crash, or is being deleted. The next request of the thread repairs what can be.")
+		"Part of the log is missing: it was evicted, was lost in a crash, or is being deleted. The thread's next request restores what it can.")
 }
 
-// systemOf finds the newest system messages that are those of a thread whose digest of them is given. All that one
-// request brought stand together, with one time.
-func systemOf(entries []entry, digest session.Hash) ([]entry, bool) {
+// findSystem returns the newest group of system messages with the given digest.
+func findSystem(entries []entry, digest session.Hash) ([]entry, bool) {
 	if digest.IsZero() {
 		return nil, true
 	}
@@ -129,7 +132,8 @@ func systemOf(entries []entry, digest session.Hash) ([]entry, bool) {
 	}
 }
 
-// newestSystem is the system messages that one request brought, the last that brought any, and what was logged before them.
+// newestSystem returns the system messages of the last request that brought any, and the entries logged before them. The
+// system messages of one request are adjacent and share a timestamp.
 func newestSystem(entries []entry) (before, group []entry) {
 	end := len(entries)
 	for end > 0 && entries[end-1].Kind != session.System {
@@ -142,29 +146,30 @@ func newestSystem(entries []entry) (before, group []entry) {
 	return entries[:begin], entries[begin:end]
 }
 
-// messages puts the history in the client's order: each system message after the message that it followed when it was
-// logged.
-func (l *log) messages() []entry {
-	out := make([]entry, 0, len(l.chain)+len(l.system))
-	system := l.system
-	for p := 0; p <= len(l.chain); p++ {
+// messages returns the history in the client's order: each system message follows the message that it followed when it
+// was logged.
+func (h *history) messages() []entry {
+	out := make([]entry, 0, len(h.chain)+len(h.system))
+	system := h.system
+	for p := 0; p <= len(h.chain); p++ {
 		if p > 0 {
-			out = append(out, l.chain[p-1])
+			out = append(out, h.chain[p-1])
 		}
-		for len(system) > 0 && (system[0].After <= p || p == len(l.chain)) {
-			out, system = append(out, system[0]), system[1:]
+		for len(system) > 0 && (system[0].After <= p || p == len(h.chain)) {
+			out = append(out, system[0])
+			system = system[1:]
 		}
 	}
 	return out
 }
 
-// past is the history for the proxy to show, with the summaries of the thread's condensations.
-func (a *api) past(ctx context.Context, l *log, entries []entry, model string) (engine.Past, error) {
-	t := l.thread
+// past returns the history for the engine to show, with the summaries of the thread's condensations.
+func (a *api) past(ctx context.Context, t session.Thread, entries []entry, model string) (engine.Past, error) {
 	p := engine.Past{Tenant: t.Tenant, Model: model, Purpose: t.Purpose, Dialect: t.Dialect, Condensations: slices.Clone(t.Condensations)}
 	for _, e := range entries {
 		if len(e.Payload) == 0 {
-			return p, fault(http.StatusConflict, "content_not_kept", "The messages are not kept (store.content is false), or were encrypted under a key that is not configured, so what was made of them cannot be shown.")
+			return p, fault(http.StatusConflict, "content_not_kept",
+				"The view cannot be shown: messages are not kept (store.content is false), or were encrypted under a key that is not configured.")
 		}
 		p.Messages = append(p.Messages, e.Payload)
 		if e.Kind != session.System {
@@ -180,7 +185,7 @@ func (a *api) past(ctx context.Context, l *log, entries []entry, model string) (
 	return p, nil
 }
 
-// summary reads a condensation's summary; it is empty if it is lost, or cannot be opened.
+// summary reads a condensation's summary. It returns "" if the summary is lost or cannot be decrypted.
 func (a *api) summary(ctx context.Context, id session.CondensationID) (string, error) {
 	text, err := a.o.Store.Summary(ctx, id)
 	switch {

@@ -17,7 +17,7 @@ type holdoutList struct {
 	Holdouts []holdoutBody `json:"holdouts"`
 }
 
-// holdouts compares, for each tenant that holds sessions out, what those cost and the others.
+// holdouts compares the cost of held-out and condensed sessions for each tenant that holds sessions out.
 func (a *api) holdouts(r *http.Request, _ *query) (any, error) {
 	out := holdoutList{Holdouts: []holdoutBody{}}
 	for _, t := range a.o.Settings.Tenants() {
@@ -26,7 +26,7 @@ func (a *api) holdouts(r *http.Request, _ *query) (any, error) {
 		}
 		experiment, err := a.o.Forwarder.Experiment(r.Context(), t.Name, t.Holdout)
 		if err != nil {
-			return nil, fmt.Errorf("holdout of %s: %w", t.Name, err)
+			return nil, fmt.Errorf("read holdout of tenant %s: %w", t.Name, err)
 		}
 		out.Holdouts = append(out.Holdouts, holdoutBody{t.Name, t.Holdout, holdout.Compare(&experiment, t.Holdout)})
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// slowForwarder says when it is asked, and answers when it is told to.
+// slowForwarder signals each call of Show and blocks it until the test lets it return.
 type slowForwarder struct{ asked, answer chan struct{} }
 
 func (f slowForwarder) Show(engine.Past) (engine.Shown, error) {
@@ -32,7 +32,7 @@ func (f slowForwarder) Explain(context.Context, engine.Question) (engine.Explana
 
 func (f slowForwarder) Unseal(context.Context, string, string) (string, error) { return "", nil }
 
-// TestOneReadsMessagesAtATime: what many ask for at once does not add up in memory.
+// TestOneReadsMessagesAtATime checks that concurrent requests do not read messages at the same time, which bounds memory.
 func TestOneReadsMessagesAtATime(t *testing.T) {
 	store, err := boltstore.Open(boltstore.Options{Path: t.TempDir() + "/store.db", Content: true})
 	must(t, err)
@@ -68,7 +68,8 @@ func TestOneReadsMessagesAtATime(t *testing.T) {
 	}
 }
 
-// TestLargeThread: what is read for one answer follows from the memory that bodies may take; pages of it can be read.
+// TestLargeThread checks that the bytes read for a response are bounded by limits.bytes_in_flight, and that a larger thread
+// can be read in pages.
 func TestLargeThread(t *testing.T) {
 	r := start(t, func(c *config.Config) { c.Limits.MaxBody, c.Limits.BytesInFlight = 8<<10, 16<<10 })
 	conversation := turns("ships", 12)

@@ -8,55 +8,55 @@ import (
 	"time"
 )
 
-// Mode is what condensing does for a tenant.
+// Mode says whether a tenant's requests are condensed.
 type Mode string
 
 // The modes.
 const (
 	ModeOn      Mode = "on"
-	ModeObserve Mode = "observe" // it decides and reports; requests are forwarded as they came
-	ModeOff     Mode = "off"     // requests are forwarded as they came
+	ModeObserve Mode = "observe" // decisions are made and reported; requests are forwarded unchanged
+	ModeOff     Mode = "off"     // requests are forwarded unchanged
 )
 
-// Lever is a mode that an operator has set over the configuration, for all replicas and for a time.
+// Lever is a mode that overrides the configuration on all replicas for a limited time.
 type Lever struct {
-	Tenant string    `json:"tenant"` // empty: all
-	Mode   Mode      `json:"mode"`   // empty: it is taken back
+	Tenant string    `json:"tenant"` // empty: all tenants
+	Mode   Mode      `json:"mode"`   // empty: remove the lever
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until"`
-	From   string    `json:"from"` // the address that it was set from
+	From   string    `json:"from"` // remote address of the request that set it
 	Reason string    `json:"reason,omitempty"`
 }
 
-// Equal reports whether two levers are the same.
+// Equal reports whether l and o are the same lever.
 func (l Lever) Equal(o Lever) bool {
 	same := l.Since.Equal(o.Since) && l.Until.Equal(o.Until)
 	l.Since, l.Until, o.Since, o.Until = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	return same && l == o
 }
 
-// Written is a lever as it is kept; empty if it has no mode.
-func (l Lever) Written() []byte {
+// Encode returns the stored form of a lever; nil if it has no mode.
+func (l Lever) Encode() []byte {
 	if l.Mode == "" {
 		return nil
 	}
-	text, _ := json.Marshal(l) // text and times: cannot fail
+	text, _ := json.Marshal(l) // strings and times: cannot fail
 	return text
 }
 
-// ReadLever reads what Written gave, and gives the zero Lever for anything else.
-func ReadLever(text []byte) (l Lever) {
+// DecodeLever decodes the stored form of a lever. It returns the zero Lever, which has expired, if text is not valid.
+func DecodeLever(text []byte) (l Lever) {
 	if json.Unmarshal(text, &l) != nil {
 		return Lever{}
 	}
 	return l
 }
 
-// Condensing is what condensing does for a tenant, and why.
+// Condensing is a tenant's configured mode, the mode in force, and the lever that makes the difference.
 type Condensing struct {
 	Configured Mode   `json:"configured"`
 	InForce    Mode   `json:"in_force"`
-	Lever      *Lever `json:"lever,omitempty"` // that is in force instead of the configuration
+	Lever      *Lever `json:"lever,omitempty"` // nil: the configuration is in force
 }
 
 type leverRequest struct {
@@ -75,7 +75,7 @@ type condensingBody struct {
 	Tenants []tenantCondensing `json:"tenants"`
 }
 
-// condensing lists what is set, and what is in force.
+// condensing lists the levers, and the mode of each tenant.
 func (a *api) condensing(*http.Request, *query) (any, error) {
 	out := condensingBody{Levers: a.o.Settings.Levers(), Tenants: []tenantCondensing{}}
 	for _, t := range a.o.Settings.Tenants() {
@@ -86,14 +86,14 @@ func (a *api) condensing(*http.Request, *query) (any, error) {
 
 // Bounds of a lever.
 const (
-	shortestLever = time.Minute
-	longestLever  = 30 * 24 * time.Hour
-	longestLetter = 4 << 10 // bytes of a request
+	minLeverTime     = time.Minute
+	maxLeverTime     = 30 * 24 * time.Hour
+	maxLeverBodySize = 4 << 10
 )
 
-// setLever sets the lever of a tenant, or that of all.
+// setLever sets the lever of a tenant, or the one for all tenants.
 func (a *api) setLever(r *http.Request, q *query) (any, error) {
-	lever, err := a.leverOf(r, q)
+	tenant, err := a.leverTenant(r, q)
 	if err != nil {
 		return nil, err
 	}
@@ -101,41 +101,41 @@ func (a *api) setLever(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	lasts, err := howLong(asked.For)
+	duration, err := leverTime(asked.For)
 	if err != nil {
 		return nil, err
 	}
-	lever.Mode, lever.Reason, lever.Since = asked.Mode, asked.Reason, a.o.Now().UTC()
-	lever.Until, lever.From = lever.Since.Add(lasts), r.RemoteAddr
+	now := a.o.Now().UTC()
+	lever := Lever{Tenant: tenant, Mode: asked.Mode, Since: now, Until: now.Add(duration), From: r.RemoteAddr, Reason: asked.Reason}
 	if err := a.o.Settings.SetLever(r.Context(), lever); err != nil {
 		return nil, err //nolint:wrapcheck // it names its operation
 	}
 	return lever, nil
 }
 
-// dropLever takes a lever back.
+// dropLever removes a lever.
 func (a *api) dropLever(r *http.Request, q *query) (any, error) {
-	lever, err := a.leverOf(r, q)
+	tenant, err := a.leverTenant(r, q)
 	if err != nil {
 		return nil, err
 	}
-	return nil, a.o.Settings.SetLever(r.Context(), lever) //nolint:wrapcheck // it names its operation
+	return nil, a.o.Settings.SetLever(r.Context(), Lever{Tenant: tenant}) //nolint:wrapcheck // it names its operation
 }
 
-// leverOf is the lever that a path names: one of a tenant that is configured, or that of all.
-func (a *api) leverOf(r *http.Request, q *query) (lever Lever, err error) {
+// leverTenant returns the configured tenant named in the path; "" if the path is that of all tenants.
+func (a *api) leverTenant(r *http.Request, q *query) (string, error) {
 	if r.PathValue("tenant") == "" {
-		return lever, nil
+		return "", nil
 	}
-	if lever.Tenant = q.id(r, "tenant"); q.err != nil {
-		return lever, q.err
+	name := q.id(r, "tenant")
+	if q.err != nil {
+		return "", q.err
 	}
-	_, err = a.tenantNamed(lever.Tenant)
-	return lever, err
+	return a.resolveTenant(name)
 }
 
 func readLever(r *http.Request) (asked leverRequest, err error) {
-	d := json.NewDecoder(io.LimitReader(r.Body, longestLetter))
+	d := json.NewDecoder(io.LimitReader(r.Body, maxLeverBodySize))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&asked); err != nil {
 		return asked, fault(http.StatusBadRequest, "invalid_body", `Send {"mode": "off", "for": "2h", "reason": "..."}.`)
@@ -145,16 +145,16 @@ func readLever(r *http.Request) (asked leverRequest, err error) {
 	default:
 		return asked, badParam("mode", "Give on, observe or off.")
 	}
-	if len(asked.Reason) > longestText || strings.ContainsFunc(asked.Reason, func(c rune) bool { return c < ' ' }) {
-		return asked, badParam("reason", "Give at most %d bytes in one line.", longestText)
+	if len(asked.Reason) > maxTextBytes || strings.ContainsFunc(asked.Reason, func(c rune) bool { return c < ' ' }) {
+		return asked, badParam("reason", "Give a single line of at most %d bytes.", maxTextBytes)
 	}
 	return asked, nil
 }
 
-func howLong(text string) (time.Duration, error) {
+func leverTime(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if err != nil || d < shortestLever || d > longestLever {
-		return 0, badParam("for", "Say for how long: 1m to 720h, as in 2h30m. Nothing is switched for good here: that is what the configuration is for.")
+	if err != nil || d < minLeverTime || d > maxLeverTime {
+		return 0, badParam("for", "Give a duration from 1m to 720h, such as 2h30m. For a permanent change, edit the configuration.")
 	}
 	return d, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// lever sets one; an empty mode takes it back.
+// lever sets a lever, or removes it if mode is empty.
 func (r *rig) lever(path, mode, lasts string) answer {
 	r.t.Helper()
 	if mode == "" {
@@ -23,7 +23,7 @@ func (r *rig) lever(path, mode, lasts string) answer {
 	return r.callWith(fmt.Sprintf(`{"mode":%q,"for":%q,"reason":"drill"}`, mode, lasts), http.MethodPut, path)
 }
 
-// inForce reads what is in force for the tenant default.
+// inForce returns the mode in force for the default tenant.
 func (r *rig) inForce() (c admin.Condensing) {
 	r.t.Helper()
 	var list struct{ Tenants []admin.Condensing }
@@ -31,7 +31,7 @@ func (r *rig) inForce() (c admin.Condensing) {
 	return list.Tenants[0]
 }
 
-// until waits for something of another replica's.
+// until polls until a condition holds.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(10 * time.Millisecond) {
@@ -41,7 +41,7 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// second is another replica of the same service.
+// second starts another replica of the service.
 func (r *rig) second() *rig {
 	r.t.Helper()
 	two := &rig{t: r.t, cfg: r.cfg, up: r.up, spec: r.spec}
@@ -50,8 +50,8 @@ func (r *rig) second() *rig {
 	return two
 }
 
-// TestKillSwitch: condensing is switched off on both replicas and after a restart, says so, leaves a line with who did it and why, and is
-// as configured when it is taken back.
+// TestKillSwitch switches condensing off. It checks that all replicas follow, also after a restart and a reload; that the
+// change is logged with its origin and reason; and that the configuration applies when the lever is removed.
 func TestKillSwitch(t *testing.T) {
 	for name, store := range stores() {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestKillSwitch(t *testing.T) {
 	}
 }
 
-// TestLevers: which one counts, and that each ends by itself.
+// TestLevers checks the precedence of levers, their validation, and that expired and invalid ones are ignored.
 func TestLevers(t *testing.T) {
 	clock := time.Now()
 	r := start(t, func(c *config.Config) { c.Observe = true })
@@ -140,7 +140,7 @@ func TestLevers(t *testing.T) {
 		r.callWith(body, http.MethodPut, all).fails(t, http.StatusBadRequest, code)
 	}
 	r.lever("/api/v1/tenants/strangers/condensing", "off", "1h").fails(t, http.StatusBadRequest, "invalid_parameter")
-	// One that has expired by the time that it is read is none, and one that cannot be read is none either.
+	// Levers that have expired or cannot be decoded are ignored.
 	ended, err := json.Marshal(admin.Lever{Mode: admin.ModeOff, Until: clock.Add(-time.Second)})
 	must(t, err)
 	r.stop()
@@ -155,7 +155,7 @@ func TestLevers(t *testing.T) {
 	}
 }
 
-// TestLeverEnds by itself, on a service that runs.
+// TestLeverEnds checks that a lever expires while the service runs.
 func TestLeverEnds(t *testing.T) {
 	r := start(t, nil)
 	r.stop()
@@ -172,7 +172,7 @@ func TestLeverEnds(t *testing.T) {
 	}
 }
 
-// TestSessionsAreDeletedTogether by key, and by tenant.
+// TestSessionsAreDeletedTogether deletes sessions by key and by tenant.
 func TestSessionsAreDeletedTogether(t *testing.T) {
 	for name, store := range stores() {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestSessionsAreDeletedTogether(t *testing.T) {
 	}
 }
 
-// TestViewOfThen: the view and the difference as they were at each request, by its length and by its id.
+// TestViewOfThen checks the view and the diff at each earlier request, by the number of messages and by request ID.
 func TestViewOfThen(t *testing.T) {
 	r := start(t, nil)
 	conversation := turns("ships", 25)
@@ -262,7 +262,7 @@ func TestViewOfThen(t *testing.T) {
 	r.get(stranger.url("/diff?request=of-another"), new(any))
 }
 
-// withStore sets what the store of a service that is stopped keeps under names.
+// withStore opens the store of a stopped service and lets change write settings to it.
 func withStore(t *testing.T, cfg *config.Config, change func(set func(name string, value []byte))) {
 	t.Helper()
 	store, err := boltstore.Open(boltstore.Options{Path: cfg.Store.Path})

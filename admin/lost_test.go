@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
-// TestLostSummary: what was evicted with a summary counts as never made, in the view as for requests.
+// TestLostSummary checks that a condensation whose summary was evicted applies neither to views nor to requests.
 func TestLostSummary(t *testing.T) {
 	r := start(t, stores()["redis"](t))
 	conversation := turns("ships", 15)
@@ -30,7 +30,7 @@ func TestLostSummary(t *testing.T) {
 	if lost == 0 {
 		t.Fatal("there was no summary")
 	}
-	r.restart() // it had the summary in memory
+	r.restart() // drops the summary from memory
 	var view struct{ Items, Applied []any }
 	r.get(p.url("/view"), &view)
 	if len(view.Items) != 14 || len(view.Applied) != 0 {
@@ -47,7 +47,7 @@ func TestLostSummary(t *testing.T) {
 	r.compare(p)
 }
 
-// TestWithoutTheKey reads what was encrypted under a key that is not configured any more: all but the content.
+// TestWithoutTheKey checks that everything but content can be read if the encryption key is no longer configured.
 func TestWithoutTheKey(t *testing.T) {
 	key := func(c string) config.Secret { return config.Secret(strings.Repeat(c, 64)) }
 	r := start(t, func(c *config.Config) {

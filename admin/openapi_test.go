@@ -17,13 +17,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/admin"
 )
 
-// spec holds answers against the document.
+// spec validates responses against the OpenAPI document.
 type spec struct {
 	doc    *openapi3.T
 	router routers.Router
 
 	mu   sync.Mutex
-	seen map[string]bool // operations that answered with success
+	seen map[string]bool // operations that succeeded
 }
 
 func newSpec(t *testing.T) *spec {
@@ -36,7 +36,7 @@ func newSpec(t *testing.T) *spec {
 	return &spec{doc: doc, router: router, seen: map[string]bool{}}
 }
 
-// check fails the test if an answer is not as documented.
+// check fails the test if a response is not as documented.
 func (s *spec) check(t *testing.T, req *http.Request, resp *http.Response, body []byte) {
 	t.Helper()
 	if err := s.judge(t.Context(), req, resp, body); err != nil {
@@ -44,7 +44,7 @@ func (s *spec) check(t *testing.T, req *http.Request, resp *http.Response, body 
 	}
 }
 
-// judge says what of an answer is not as documented. What is not part of the API is not looked at.
+// judge returns how a response differs from the document. It ignores paths outside the API.
 func (s *spec) judge(ctx context.Context, req *http.Request, resp *http.Response, body []byte) error {
 	if !strings.HasPrefix(req.URL.Path, "/api/") {
 		return nil
@@ -90,7 +90,7 @@ func TestDocumentListsTheRoutes(t *testing.T) {
 	}
 }
 
-// TestDocumentIsStrict: the check refuses what it is there to refuse.
+// TestDocumentIsStrict checks that judge rejects undocumented responses.
 func TestDocumentIsStrict(t *testing.T) {
 	s := newSpec(t)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/tenants", nil)

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// query is the parameters of a request, each known and given once.
+// query holds the query parameters of a request. Each is known to the route and was given once.
 type query struct {
-	given map[string]string
-	err   error // the first that is wrong, of those that were read
+	values map[string]string
+	err    error // the first invalid parameter among those read so far
 }
 
 func readQuery(raw string, known []string) (*query, error) {
@@ -21,17 +21,15 @@ func readQuery(raw string, known []string) (*query, error) {
 	if err != nil {
 		return nil, fault(http.StatusBadRequest, "invalid_query", "The query string is malformed.")
 	}
-	q := &query{given: map[string]string{}}
+	q := &query{values: map[string]string{}}
 	for name, all := range values {
 		if !slices.Contains(known, name) {
-			f := fault(http.StatusBadRequest, "unknown_parameter", "This path takes %s.", strings.Join(append(known, "no other parameter"), ", "))
-			f.Param = name
-			return nil, f
+			return nil, unknownParam(name, known)
 		}
 		if len(all) > 1 {
-			return nil, badParam(name, "Give it once.")
+			return nil, badParam(name, "Give it only once.")
 		}
-		q.given[name] = all[0]
+		q.values[name] = all[0]
 	}
 	return q, nil
 }
@@ -42,21 +40,21 @@ func (q *query) refuse(name, format string, args ...any) {
 	}
 }
 
-// number reads a parameter between low and high.
-func (q *query) number(name string, otherwise, low, high int) int {
-	text, given := q.given[name]
+// number reads an integer from low to high.
+func (q *query) number(name string, fallback, low, high int) int {
+	text, given := q.values[name]
 	if !given {
-		return otherwise
+		return fallback
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < low || n > high {
-		q.refuse(name, "Give a whole number from %d to %d.", low, high)
+		q.refuse(name, "Give an integer from %d to %d.", low, high)
 	}
 	return n
 }
 
 func (q *query) flag(name string) bool {
-	text := q.given[name]
+	text := q.values[name]
 	if text != "" && text != "true" && text != "false" {
 		q.refuse(name, "Give true or false.")
 	}
@@ -64,45 +62,45 @@ func (q *query) flag(name string) bool {
 }
 
 func (q *query) time(name string) time.Time {
-	text, given := q.given[name]
+	text, given := q.values[name]
 	if !given {
 		return time.Time{}
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		q.refuse(name, "Give a time as in RFC 3339: 2006-01-02T15:04:05Z.")
+		q.refuse(name, "Give a time in RFC 3339 format, such as 2006-01-02T15:04:05Z.")
 	}
 	return t
 }
 
-const longestText = 256 // bytes of a parameter
+const maxTextBytes = 256 // of a parameter
 
 func (q *query) text(name string) string {
-	if len(q.given[name]) > longestText {
-		q.refuse(name, "Give at most %d bytes.", longestText)
+	if len(q.values[name]) > maxTextBytes {
+		q.refuse(name, "Give at most %d bytes.", maxTextBytes)
 	}
-	return q.given[name]
+	return q.values[name]
 }
 
-// longestID bounds the ids in paths, in bytes.
-const longestID = 128
+// maxIDBytes bounds the IDs in paths.
+const maxIDBytes = 128
 
-// id reads an id from the path.
+// id reads an ID from the path.
 func (q *query) id(r *http.Request, part string) string {
 	id := r.PathValue(part)
-	odd := func(c rune) bool {
+	invalid := func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '-' && c != '_'
 	}
-	if id == "" || len(id) > longestID || strings.ContainsFunc(id, odd) {
-		q.refuse(part, "An id is 1 to %d letters, digits, hyphens and underscores.", longestID)
+	if id == "" || len(id) > maxIDBytes || strings.ContainsFunc(id, invalid) {
+		q.refuse(part, "An ID consists of 1 to %d letters, digits, hyphens and underscores.", maxIDBytes)
 	}
 	return id
 }
 
-// noBody refuses a body that says something: no route reads one.
-func noBody(r *http.Request) error {
-	const most = 64
-	body, err := io.ReadAll(io.LimitReader(r.Body, most))
+// checkNoBody rejects a request whose body is neither blank nor an empty object, for routes that do not read one.
+func checkNoBody(r *http.Request) error {
+	const maxBytes = 64
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBytes))
 	if text := strings.TrimSpace(string(body)); err != nil || text != "" && text != "{}" {
 		return fault(http.StatusBadRequest, "body_not_allowed", "Send no body, or {}.")
 	}

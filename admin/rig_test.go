@@ -22,16 +22,16 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
-// patience ends a test that would hang.
+// patience bounds waits in tests.
 const patience = time.Minute
 
-// The models of these tests.
+// Models used in the tests.
 const (
 	agentModel = "priced-model"
 	summariser = "cheap-model"
 )
 
-// rig is a whole service with an upstream, and a client of its admin port that holds every answer against the document.
+// rig is a complete service with a fake upstream, and a client of its admin port that validates every response.
 type rig struct {
 	t    *testing.T
 	cfg  *config.Config
@@ -39,10 +39,10 @@ type rig struct {
 	app  *app.App
 	logs *observer.ObservedLogs
 	spec *spec
-	http http.Transport // of its own: a connection that was dialled and not needed would hold up the service's end
+	http http.Transport // not shared: an unused connection would delay the service's shutdown
 }
 
-// start begins a service that condenses above ten events; change makes it another one.
+// start starts a service that condenses above ten events. change modifies its configuration.
 func start(t *testing.T, change func(*config.Config)) *rig {
 	t.Helper()
 	r := &rig{t: t, up: fakeupstream.New(fakeupstream.Options{SummariserModels: []string{summariser}}), spec: newSpec(t)}
@@ -56,7 +56,7 @@ func start(t *testing.T, change func(*config.Config)) *rig {
 	price, low := model.Price{Input: 2, CachedInput: 0.5, CacheWrite: 2.5, Output: 8}, model.Price{Input: 0.1, CachedInput: 0.1, CacheWrite: 0.1, Output: 0.4}
 	cfg.Models = map[string]model.Info{
 		agentModel: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: model.EncodingO200k, Price: price},
-		summariser: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: model.EncodingO200k, Price: low}, // it is cheaper than the agent's own model
+		summariser: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: model.EncodingO200k, Price: low}, // cheaper than the agent's model
 	}
 	cfg.Condenser.LLMConfig, cfg.Condenser.MaxSize, cfg.Condenser.KeepFirst = "cheap", 10, 1
 	cfg.Condenser.MinTokens, cfg.Condenser.Wait, cfg.Condenser.BackgroundAt = 0, config.WaitDeadline, 0
@@ -96,15 +96,15 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// place is where the proxy says that a request belongs.
+// place is the session and thread that the proxy reports for a request.
 type place struct{ session, thread, condensed string }
 
 func (p place) url(rest string) string {
 	return "/api/v1/sessions/" + p.session + "/threads/" + p.thread + rest
 }
 
-// ask sends a history to the proxy, until that has logged it: on a busy machine a turn may have to go on without the store,
-// and the end of an answer does not wait long for the log.
+// ask sends a history to the proxy until the proxy has logged it. On a busy machine a turn may proceed without the store,
+// and the end of an answer waits only briefly for the log.
 func (r *rig) ask(messages []string, header ...string) place {
 	r.t.Helper()
 	condensed := ""
@@ -123,7 +123,7 @@ func (r *rig) ask(messages []string, header ...string) place {
 	}
 }
 
-// logged waits a while for a history to be in the log.
+// logged waits briefly for a history to be in the log.
 func (r *rig) logged(p place, messages []string) bool {
 	want := 0
 	for _, m := range messages {
@@ -164,7 +164,7 @@ func (r *rig) send(messages []string, header ...string) place {
 	return place{h.Get("X-Dewpoint-Session"), h.Get("X-Dewpoint-Thread"), h.Get("X-Dewpoint-Condensed")}
 }
 
-// received is the messages of the newest request that upstream got from the agent.
+// received returns the messages of the agent's latest request to upstream.
 func (r *rig) received() []string {
 	r.t.Helper()
 	for _, req := range slices.Backward(r.up.Requests()) {
@@ -185,7 +185,7 @@ func say(role, text string) string {
 	return string(raw)
 }
 
-// turns is a conversation of n messages after a system prompt.
+// turns returns a system prompt followed by n messages.
 func turns(topic string, n int) []string {
 	all := []string{say("system", "You help with "+topic+".")}
 	for i := range n {
@@ -194,7 +194,7 @@ func turns(topic string, n int) []string {
 	return all
 }
 
-// toolRun is an agent's run of n calls of a tool and a final question.
+// toolRun returns an agent run of n tool calls.
 func toolRun(n int) []string {
 	all := []string{say("system", "You are an agent."), say("user", "Look at all files.")}
 	for i := range n {
@@ -206,7 +206,7 @@ func toolRun(n int) []string {
 	return all
 }
 
-// grow sends a conversation as it grows by two messages a request, from its first question on.
+// grow sends the first messages of a conversation, then two more with each request.
 func (r *rig) grow(messages []string, first int, header ...string) place {
 	r.t.Helper()
 	var p place
@@ -216,20 +216,19 @@ func (r *rig) grow(messages []string, first int, header ...string) place {
 	return p
 }
 
-// answer is one of the admin port.
+// answer is a response of the admin port.
 type answer struct {
 	*http.Response
 	body []byte
 }
 
-// call sends a request to the admin port, with what it takes to change something, and checks the answer against the
-// document.
+// call sends a request to the admin port, with the header that changes require, and validates the response.
 func (r *rig) call(method, path string, header ...string) answer {
 	r.t.Helper()
 	return r.callWith("", method, path, header...)
 }
 
-// callWith is call with a body.
+// callWith is like call, but sends a body.
 func (r *rig) callWith(content, method, path string, header ...string) answer {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+r.app.AdminAddr()+path, strings.NewReader(content))
@@ -252,7 +251,7 @@ func (r *rig) callWith(content, method, path string, header ...string) answer {
 	return answer{resp, body}
 }
 
-// get reads what a path answers with success.
+// get decodes a successful response.
 func (r *rig) get(path string, into any) {
 	r.t.Helper()
 	a := r.call(http.MethodGet, path)
@@ -262,7 +261,7 @@ func (r *rig) get(path string, into any) {
 	must(r.t, json.Unmarshal(a.body, into))
 }
 
-// fails checks the status and code of an error.
+// fails checks the status and code of an error response.
 func (a answer) fails(t *testing.T, status int, code string) {
 	t.Helper()
 	var e struct {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -16,50 +17,55 @@ import (
 //go:embed openapi.yaml
 var document []byte
 
-// base is the path of this version of the API.
+// base is the path prefix of this version of the API.
 const base = "/api/v1"
 
 const threadPath = "/sessions/{session}/threads/{thread}"
 
-// route is one method of one path, below base.
+// route is one method of one path below base.
 type route struct {
-	method, path string
-	query        []string // parameters that it takes
-	handle       func(*http.Request, *query) (any, error)
-	status       int  // of success
-	large        bool // reads messages: one at a time
-	asks         bool // changes nothing, whatever its method
-	body         bool // has one
+	method, path  string
+	query         []string // accepted query parameters
+	handle        func(*http.Request, *query) (any, error)
+	status        int  // on success; 0: 200
+	readsMessages bool // such requests run one at a time
+	readOnly      bool // changes nothing, although its method is POST
+	body          bool // accepts a body
 }
 
 func (a *api) routes() []route {
+	view := []string{"model", "at", "request"}
 	return []route{
-		{"GET", "/sessions", []string{"tenant", "key", "since", "cursor", "limit"}, a.listSessions, http.StatusOK, false, false, false},
-		{"GET", "/sessions/{session}", nil, a.oneSession, http.StatusOK, false, false, false},
-		{"DELETE", "/sessions/{session}", nil, a.deleteSession, http.StatusNoContent, false, false, false},
-		{"GET", "/sessions/{session}/savings", nil, a.sessionSavings, http.StatusOK, false, false, false},
-		{"GET", threadPath, nil, a.oneThread, http.StatusOK, false, false, false},
-		{"GET", threadPath + "/events", []string{"from", "limit", "content"}, a.listEvents, http.StatusOK, true, false, false},
-		{"GET", threadPath + "/condensations", []string{"from", "limit"}, a.listCondensations, http.StatusOK, true, false, false},
-		{"GET", threadPath + "/view", []string{"model", "at", "request"}, a.view, http.StatusOK, true, false, false},
-		{"GET", threadPath + "/diff", []string{"model", "at", "request"}, a.diff, http.StatusOK, true, false, false},
-		{"GET", threadPath + "/savings", nil, a.threadSavings, http.StatusOK, false, false, false},
-		{"POST", threadPath + "/condense", nil, a.condense, http.StatusAccepted, false, false, false},
-		{"POST", "/explain", nil, a.explain, http.StatusOK, true, true, true},
-		{"POST", "/unseal", nil, a.unseal, http.StatusOK, true, true, true},
-		{"DELETE", "/sessions", []string{"tenant", "key"}, a.deleteSessions, http.StatusOK, false, false, false},
-		{"GET", "/condensing", nil, a.condensing, http.StatusOK, false, false, false},
-		{"PUT", "/condensing", nil, a.setLever, http.StatusOK, false, false, true},
-		{"DELETE", "/condensing", nil, a.dropLever, http.StatusNoContent, false, false, false},
-		{"PUT", "/tenants/{tenant}/condensing", nil, a.setLever, http.StatusOK, false, false, true},
-		{"DELETE", "/tenants/{tenant}/condensing", nil, a.dropLever, http.StatusNoContent, false, false, false},
-		{"GET", "/tenants", nil, a.tenants, http.StatusOK, false, false, false},
-		{"GET", "/holdouts", nil, a.holdouts, http.StatusOK, false, false, false},
-		{"GET", "/config", nil, a.config, http.StatusOK, false, false, false},
+		{method: "GET", path: "/sessions", query: []string{"tenant", "key", "since", "cursor", "limit"}, handle: a.listSessions},
+		{method: "DELETE", path: "/sessions", query: []string{"tenant", "key"}, handle: a.deleteSessions},
+		{method: "GET", path: "/sessions/{session}", handle: a.oneSession},
+		{method: "DELETE", path: "/sessions/{session}", handle: a.deleteSession, status: http.StatusNoContent},
+		{method: "GET", path: "/sessions/{session}/savings", handle: a.sessionSavings},
+
+		{method: "GET", path: threadPath, handle: a.oneThread},
+		{method: "GET", path: threadPath + "/events", query: []string{"from", "limit", "content"}, handle: a.listEvents, readsMessages: true},
+		{method: "GET", path: threadPath + "/condensations", query: []string{"from", "limit"}, handle: a.listCondensations, readsMessages: true},
+		{method: "GET", path: threadPath + "/view", query: view, handle: a.view, readsMessages: true},
+		{method: "GET", path: threadPath + "/diff", query: view, handle: a.diff, readsMessages: true},
+		{method: "GET", path: threadPath + "/savings", handle: a.threadSavings},
+		{method: "POST", path: threadPath + "/condense", handle: a.condense, status: http.StatusAccepted},
+
+		{method: "POST", path: "/explain", handle: a.explain, readsMessages: true, readOnly: true, body: true},
+		{method: "POST", path: "/unseal", handle: a.unseal, readsMessages: true, readOnly: true, body: true},
+
+		{method: "GET", path: "/condensing", handle: a.condensing},
+		{method: "PUT", path: "/condensing", handle: a.setLever, body: true},
+		{method: "DELETE", path: "/condensing", handle: a.dropLever, status: http.StatusNoContent},
+		{method: "PUT", path: "/tenants/{tenant}/condensing", handle: a.setLever, body: true},
+		{method: "DELETE", path: "/tenants/{tenant}/condensing", handle: a.dropLever, status: http.StatusNoContent},
+
+		{method: "GET", path: "/tenants", handle: a.tenants},
+		{method: "GET", path: "/holdouts", handle: a.holdouts},
+		{method: "GET", path: "/config", handle: a.config},
 	}
 }
 
-// mount serves the routes, the document that describes them, and 405 where a path has other methods only.
+// mount registers the routes, the document that describes them, and a 405 response for other methods of their paths.
 func (a *api) mount(mux *http.ServeMux) {
 	methods := map[string][]string{base + "/openapi.yaml": {"GET"}}
 	for _, r := range a.routes() {
@@ -77,51 +83,52 @@ func (a *api) mount(mux *http.ServeMux) {
 		slices.Sort(allowed)
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Allow", strings.Join(allowed, ", "))
-			refuse(w, fault(http.StatusMethodNotAllowed, "method_not_allowed", "This path takes %s.", strings.Join(allowed, ", ")))
+			refuse(w, fault(http.StatusMethodNotAllowed, "method_not_allowed", "This path accepts %s.", strings.Join(allowed, ", ")))
 		})
 	}
 }
 
 func unknownPath(w http.ResponseWriter, _ *http.Request) {
-	refuse(w, fault(http.StatusNotFound, "not_found", "There is nothing at this path. The API is described by GET %s/openapi.yaml.", base))
+	refuse(w, fault(http.StatusNotFound, "not_found", "There is nothing at this path. GET %s/openapi.yaml describes the API.", base))
 }
 
-// serve answers a request, and tells what went wrong.
+// serve returns the HTTP handler of a route. It reports successful changes.
 func (a *api) serve(r route) http.HandlerFunc {
+	status := cmp.Or(r.status, http.StatusOK)
 	return func(w http.ResponseWriter, req *http.Request) {
-		body, err := a.answer(r, req)
+		body, err := a.respond(r, req)
 		if err != nil {
 			a.fail(w, err)
 			return
 		}
-		if !safe(r.method) && !r.asks {
-			a.o.Changed(Change{Method: r.method, Path: req.URL.Path, Query: req.URL.RawQuery, From: req.RemoteAddr})
+		if !safe(r.method) && !r.readOnly {
+			a.o.OnChange(Change{Method: r.method, Path: req.URL.Path, Query: req.URL.RawQuery, From: req.RemoteAddr})
 		}
-		if r.status == http.StatusNoContent {
-			w.WriteHeader(r.status)
+		if status == http.StatusNoContent {
+			w.WriteHeader(status)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(r.status)
-		_, _ = w.Write(body) //nolint:gosec // JSON, and said to be; a client that has left needs no answer
+		w.WriteHeader(status)
+		_, _ = w.Write(body) //nolint:gosec // declared as JSON; a client that has left needs no response
 	}
 }
 
-// answer checks a request and makes its answer.
-func (a *api) answer(r route, req *http.Request) ([]byte, error) {
+// respond checks a request, runs its handler and returns the encoded result.
+func (a *api) respond(r route, req *http.Request) ([]byte, error) {
 	q, err := readQuery(req.URL.RawQuery, r.query)
 	if err != nil {
 		return nil, err
 	}
 	if !r.body {
-		if err := noBody(req); err != nil {
+		if err := checkNoBody(req); err != nil {
 			return nil, err
 		}
 	}
-	if r.large {
+	if r.readsMessages {
 		select {
-		case a.large <- struct{}{}:
-			defer func() { <-a.large }()
+		case a.reading <- struct{}{}:
+			defer func() { <-a.reading }()
 		case <-req.Context().Done():
 			return nil, errBusy()
 		}
@@ -133,30 +140,30 @@ func (a *api) answer(r route, req *http.Request) ([]byte, error) {
 	return encode(out)
 }
 
-// encode leaves messages as the client wrote them, but for white space between tokens: nosniff keeps markup in them from
-// being anything but text.
+// encode returns v as JSON. Messages stay as the client wrote them, except for white space between tokens. HTML in them
+// needs no escaping, since nosniff keeps browsers from rendering it.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("encode answer: %w", err)
+		return nil, fmt.Errorf("encode response: %w", err)
 	}
 	return b.Bytes(), nil
 }
 
-// fail answers an error. Those that are not meant for clients are reported, and told in general words.
+// fail sends an error. An error that is not a Fault is reported to OnError, and the client gets a generic message.
 func (a *api) fail(w http.ResponseWriter, err error) {
 	var f *Fault
 	switch {
 	case errors.As(err, &f):
 	case errors.Is(err, session.ErrUnavailable):
-		a.o.Failed(err)
+		a.o.OnError(err)
 		f = fault(http.StatusServiceUnavailable, "store_unavailable", "The store cannot be reached. Try again shortly.")
 		w.Header().Set("Retry-After", "1")
 	default:
-		a.o.Failed(err)
-		f = fault(http.StatusInternalServerError, "internal_error", "The request failed. The log has the cause.")
+		a.o.OnError(err)
+		f = fault(http.StatusInternalServerError, "internal_error", "The request failed. See the log for the cause.")
 	}
 	refuse(w, f)
 }

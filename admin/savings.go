@@ -8,7 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// money is in USD. Cache rewrites and own calls are costs, and are negative.
+// money is in USD. Cache rewrites and own calls are costs, so they are negative.
 type money struct {
 	NotSent       float64 `json:"not_sent"`
 	CacheRewrites float64 `json:"cache_rewrites"`
@@ -16,17 +16,17 @@ type money struct {
 	Net           float64 `json:"net"`
 }
 
-// nano is what the store counts dollars in.
-const nano = 1e9
+// nanoPerUSD converts the store's unit of money to USD.
+const nanoPerUSD = 1e9
 
-// savings is what condensing saved, net. It may be negative.
+// savings is what condensing saved, less what it cost. It may be negative.
 type savings struct {
 	Condensations int      `json:"condensations"`
-	TokensNotSent int64    `json:"tokens_not_sent"` // over all answered requests, as upstream charges them
+	TokensNotSent int64    `json:"tokens_not_sent"` // over all answered requests, as charged by upstream
 	OwnCalls      usage    `json:"own_calls"`
-	Calls         int      `json:"calls"`    // of summarisers, those in vain included
-	Seconds       float64  `json:"seconds"`  // that condensing took, in vain or not
-	USD           *money   `json:"usd"`      // null where a price is not known
+	Calls         int      `json:"calls"`    // to summarisers, failed ones included
+	Seconds       float64  `json:"seconds"`  // spent on condensing, successful or not
+	USD           *money   `json:"usd"`      // null if a price is not known
 	Unpriced      []string `json:"unpriced"` // models without a known price
 }
 
@@ -47,7 +47,7 @@ func (a *api) threadSavings(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.saved(r.Context(), t)
+	s, err := a.savingsOf(r.Context(), t)
 	return threadSavingsBody{Session: t.Session, Thread: t.ID, savings: s}, err
 }
 
@@ -62,7 +62,7 @@ func (a *api) sessionSavings(r *http.Request, q *query) (any, error) {
 	}
 	out := sessionSavingsBody{Session: ses.ID, savings: newSavings(), Threads: []threadSavingsBody{}}
 	for _, t := range threads {
-		s, err := a.saved(r.Context(), t)
+		s, err := a.savingsOf(r.Context(), t)
 		if err != nil {
 			return nil, err
 		}
@@ -82,8 +82,8 @@ func (s *savings) add(more savings) {
 	s.OwnCalls.Output += more.OwnCalls.Output
 	s.Calls += more.Calls
 	s.Seconds += more.Seconds
-	for _, name := range more.Unpriced {
-		s.unpriced(name)
+	for _, model := range more.Unpriced {
+		s.addUnpriced(model)
 	}
 	if s.USD != nil && more.USD != nil {
 		s.USD.NotSent += more.USD.NotSent
@@ -93,16 +93,16 @@ func (s *savings) add(more savings) {
 	}
 }
 
-// unpriced gives up on money: what is not known of a part is not known of the whole.
-func (s *savings) unpriced(name string) {
+// addUnpriced records a model without a known price. The total in USD is then unknown as well.
+func (s *savings) addUnpriced(model string) {
 	s.USD = nil
-	if !slices.Contains(s.Unpriced, name) {
-		s.Unpriced = append(s.Unpriced, name)
+	if !slices.Contains(s.Unpriced, model) {
+		s.Unpriced = append(s.Unpriced, model)
 	}
 }
 
-// saved is what a thread saved, and what its condensing cost: the sums that its requests left.
-func (a *api) saved(ctx context.Context, t session.Thread) (savings, error) {
+// savingsOf returns the savings of a thread, from the sums that its requests wrote.
+func (a *api) savingsOf(ctx context.Context, t session.Thread) (savings, error) {
 	out := newSavings()
 	sum, err := a.o.Store.Saved(ctx, t.ID)
 	if err != nil {
@@ -114,17 +114,21 @@ func (a *api) saved(ctx context.Context, t session.Thread) (savings, error) {
 			continue
 		}
 		out.Condensations++
-		if c.Calls == 0 { // the sum is of those that asked a model
+		if c.Calls == 0 { // the sum covers only condensations that called a model
 			took += c.Took
 		}
 	}
 	out.Seconds = took.Seconds()
 	out.TokensNotSent, out.OwnCalls, out.Calls = sum.Tokens, usageOf(sum.Used), sum.Calls
 	if sum.Unpriced != "" {
-		out.unpriced(sum.Unpriced)
+		out.addUnpriced(sum.Unpriced)
 		return out, nil
 	}
-	out.USD = &money{NotSent: float64(sum.NotSent) / nano, CacheRewrites: float64(sum.Rewritten) / nano, OwnCalls: -float64(sum.Nano) / nano}
+	out.USD = &money{
+		NotSent:       float64(sum.NotSent) / nanoPerUSD,
+		CacheRewrites: float64(sum.Rewritten) / nanoPerUSD,
+		OwnCalls:      -float64(sum.Nano) / nanoPerUSD,
+	}
 	out.USD.Net = out.USD.NotSent + out.USD.CacheRewrites + out.USD.OwnCalls
 	return out, nil
 }

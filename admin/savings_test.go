@@ -38,7 +38,7 @@ func near(a, b moneyShown) bool {
 		math.Abs(a.Own-b.Own) < much && math.Abs(a.Net-b.Net) < much
 }
 
-// readSavings asks an API over a store alone.
+// readSavings reads a thread's savings from an API that has only a store.
 func readSavings(t *testing.T, store *boltstore.Store) (out savingsShown) {
 	t.Helper()
 	api := admin.New(admin.Options{Store: store, Archive: store, Settings: noSettings{}, Metrics: http.NotFoundHandler()})
@@ -53,7 +53,7 @@ func readSavings(t *testing.T, store *boltstore.Store) (out savingsShown) {
 	return out
 }
 
-// TestSavingsAreSums: a thread's savings are what its requests and the calls for it left, and money is not told where a part is not known.
+// TestSavingsAreSums checks that a thread's savings are the sums stored for it, and that USD is null if a price is not known.
 func TestSavingsAreSums(t *testing.T) {
 	store, err := boltstore.Open(boltstore.Options{Path: t.TempDir() + "/store.db"})
 	must(t, err)
@@ -80,7 +80,7 @@ func TestSavingsAreSums(t *testing.T) {
 	}
 }
 
-// TestSavingsOfASession: a session's are those of its threads together; what a fork inherited cost it nothing.
+// TestSavingsOfASession checks that a session's savings are the sum of its threads', and that inherited condensations cost a fork nothing.
 func TestSavingsOfASession(t *testing.T) {
 	r := start(t, nil)
 	conversation := turns("ships", 21)
@@ -91,7 +91,7 @@ func TestSavingsOfASession(t *testing.T) {
 		Threads []savingsShown
 	}
 	var main, side savingsShown
-	sessiontest.Eventually(t, "what the fork saved is written", func() error { // after its answer
+	sessiontest.Eventually(t, "what the fork saved is written", func() error { // it is written after the answer
 		if r.get(fork.url("/savings"), &side); side.Tokens <= 0 {
 			return fmt.Errorf("%+v", side)
 		}

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	usualPage   = 50
-	largestPage = 500
+	defaultPageSize = 50
+	maxPageSize     = 500
 )
 
 type sessionRow struct {
@@ -59,16 +59,16 @@ func threadOf(t session.Thread) threadRow {
 }
 
 func (a *api) listSessions(r *http.Request, q *query) (any, error) {
-	asked := session.SessionQuery{
-		Cursor: q.given["cursor"], Tenant: q.text("tenant"), Key: q.text("key"), Since: q.time("since"),
-		Limit: q.number("limit", usualPage, 1, largestPage),
+	filter := session.SessionQuery{
+		Cursor: q.values["cursor"], Tenant: q.text("tenant"), Key: q.text("key"), Since: q.time("since"),
+		Limit: q.number("limit", defaultPageSize, 1, maxPageSize),
 	}
 	if q.err != nil {
 		return nil, q.err
 	}
-	page, err := a.o.Archive.Sessions(r.Context(), asked)
+	page, err := a.o.Archive.Sessions(r.Context(), filter)
 	if errors.Is(err, session.ErrCursor) {
-		return nil, badParam("cursor", "Give the 'next' of the page before, unchanged.")
+		return nil, badParam("cursor", "Give the 'next' of the previous page, unchanged.")
 	}
 	if err != nil {
 		return nil, err
@@ -80,17 +80,17 @@ func (a *api) listSessions(r *http.Request, q *query) (any, error) {
 	return list, nil
 }
 
-// sessionAt reads the session that a request's path names, if its parameters are right.
+// sessionAt reads the session named in a request's path.
 func (a *api) sessionAt(r *http.Request, q *query) (session.Session, error) {
 	id := session.SessionID(q.id(r, "session"))
 	if q.err != nil {
 		return session.Session{}, q.err
 	}
 	s, err := a.o.Store.Session(r.Context(), id)
-	return s, unless(err, noSession())
+	return s, replaceNotFound(err, noSession())
 }
 
-// threadsOf reads the threads that a session lists.
+// threadsOf reads the threads that a session lists. Threads that no longer exist are skipped.
 func (a *api) threadsOf(r *http.Request, s session.Session) (threads []session.Thread, err error) {
 	for _, id := range s.Threads {
 		t, err := a.o.Store.Thread(r.Context(), id)
@@ -126,29 +126,30 @@ func (a *api) deleteSession(r *http.Request, q *query) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	return nil, unless(a.o.Archive.Forget(r.Context(), id), noSession())
+	return nil, replaceNotFound(a.o.Archive.Forget(r.Context(), id), noSession())
 }
 
-// deleting bounds how long one call deletes.
-const deleting = time.Minute
+// maxDeleteTime bounds how long one call deletes sessions.
+const maxDeleteTime = time.Minute
 
 type deletedBody struct {
 	Deleted int  `json:"deleted"`
-	More    bool `json:"more"` // some may be left: call again
+	More    bool `json:"more"` // some sessions may be left: call again
 }
 
-// deleteSessions deletes all sessions of a tenant, of a session key, or of both together.
+// deleteSessions deletes all sessions of a tenant, all with a session key, or all that match both.
 func (a *api) deleteSessions(r *http.Request, q *query) (any, error) {
-	asked := session.SessionQuery{Tenant: q.text("tenant"), Key: q.text("key"), Limit: largestPage}
+	filter := session.SessionQuery{Tenant: q.text("tenant"), Key: q.text("key"), Limit: maxPageSize}
 	if q.err != nil {
 		return nil, q.err
 	}
-	if asked.Tenant == "" && asked.Key == "" {
-		return nil, badParam("tenant", "Name a tenant, a session key, or both.")
+	if filter.Tenant == "" && filter.Key == "" {
+		return nil, badParam("tenant", "Give a tenant, a session key, or both.")
 	}
+	end := a.o.Now().Add(maxDeleteTime)
 	var out deletedBody
-	for end := a.o.Now().Add(deleting); ; {
-		page, err := a.o.Archive.Sessions(r.Context(), asked)
+	for {
+		page, err := a.o.Archive.Sessions(r.Context(), filter)
 		if err != nil {
 			return nil, err
 		}
@@ -157,26 +158,28 @@ func (a *api) deleteSessions(r *http.Request, q *query) (any, error) {
 				out.More = true
 				return out, nil
 			}
-			if err := a.o.Archive.Forget(r.Context(), s.ID); err == nil {
+			err := a.o.Archive.Forget(r.Context(), s.ID)
+			if err == nil {
 				out.Deleted++
 			} else if !errors.Is(err, session.ErrNotFound) {
 				return nil, err
 			}
 		}
-		if asked.Cursor = page.Next; asked.Cursor == "" {
+		if page.Next == "" {
 			return out, nil
 		}
+		filter.Cursor = page.Next
 	}
 }
 
-// threadAt reads the thread that a request's path names, if its parameters are right; it must be the session's.
+// threadAt reads the thread named in a request's path. It must belong to the session in that path.
 func (a *api) threadAt(r *http.Request, q *query) (session.Thread, error) {
-	id, thread := session.SessionID(q.id(r, "session")), session.ThreadID(q.id(r, "thread"))
+	sessionID, threadID := session.SessionID(q.id(r, "session")), session.ThreadID(q.id(r, "thread"))
 	if q.err != nil {
 		return session.Thread{}, q.err
 	}
-	t, err := a.o.Store.Thread(r.Context(), thread)
-	if errors.Is(err, session.ErrNotFound) || err == nil && t.Session != id {
+	t, err := a.o.Store.Thread(r.Context(), threadID)
+	if errors.Is(err, session.ErrNotFound) || err == nil && t.Session != sessionID {
 		return t, noThread()
 	}
 	return t, err

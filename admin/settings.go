@@ -17,7 +17,7 @@ func (a *api) tenants(*http.Request, *query) (any, error) {
 func (a *api) config(*http.Request, *query) (any, error) {
 	text, err := a.o.Settings.Effective()
 	if err != nil {
-		return nil, fmt.Errorf("effective configuration: %w", err)
+		return nil, fmt.Errorf("encode configuration: %w", err)
 	}
 	return json.RawMessage(text), nil
 }

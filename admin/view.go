@@ -9,13 +9,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// What became of a message in the view.
+// Statuses of a message: what the view shows of it.
 const (
 	kept      = "kept"
 	trimmed   = "trimmed"   // shown in part
 	rewritten = "rewritten" // its content is replaced
 	forgotten = "forgotten" // a condensation hides it
-	leftOut   = "left_out"  // the condenser leaves it out of every request, without a condensation
+	leftOut   = "left_out"  // the condenser drops it from every request, without a condensation
 )
 
 type viewItem struct {
@@ -26,7 +26,7 @@ type viewItem struct {
 	Message json.RawMessage `json:"message"`
 }
 
-// viewHead begins what is told of a thread and its view.
+// viewHead is the common beginning of the view and the diff of a thread.
 type viewHead struct {
 	Session session.SessionID `json:"session"`
 	Thread  session.ThreadID  `json:"thread"`
@@ -65,26 +65,25 @@ type diffBody struct {
 type shown struct {
 	engine.Shown
 	thread  session.Thread
-	entries []entry // in the client's order, as the view's items count them
+	entries []entry // in the client's order; an item's Index refers to it
 }
 
-// show reads the thread that a request names and asks the engine for its view.
+// show reads the thread named by a request and asks the engine for its view.
 func (a *api) show(r *http.Request, q *query) (*shown, error) {
 	model := q.text("model")
 	t, err := a.threadAt(r, q)
 	if err != nil {
 		return nil, err
 	}
-	l, err := a.read(r.Context(), t)
+	h, err := a.readHistory(r.Context(), t)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.rewind(r, q, l); err != nil {
+	if err := a.rewind(r, q, h); err != nil {
 		return nil, err
 	}
-	t = l.thread
-	entries := l.messages()
-	past, err := a.past(r.Context(), l, entries, model)
+	entries := h.messages()
+	past, err := a.past(r.Context(), h.thread, entries, model)
 	if err != nil {
 		return nil, err
 	}
@@ -92,10 +91,10 @@ func (a *api) show(r *http.Request, q *query) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &shown{Shown: view, thread: t, entries: entries}, nil
+	return &shown{Shown: view, thread: h.thread, entries: entries}, nil
 }
 
-// status is what became of the message of a view's item.
+// status returns the status of the message that an item of the view was made from.
 func (s *shown) status(item session.Item) string {
 	switch {
 	case item.Trim != nil:
@@ -121,16 +120,14 @@ func (a *api) view(r *http.Request, q *query) (any, error) {
 	}
 	out := viewBody{viewHead: s.head(), Items: []viewItem{}}
 	for i, item := range s.View.Items {
-		row := viewItem{Kind: item.Kind.String(), Message: valueOf(s.Messages[i])}
+		row := viewItem{Kind: item.Kind.String(), Message: jsonValue(s.Messages[i])}
 		if item.Index < 0 {
 			row.Status = "summary"
 			if c := s.View.Summary(); c != nil {
-				id := condensationID(c.ID)
-				row.Summary = &id
+				row.Summary = new(condensationID(c.ID))
 			}
 		} else {
-			event := eventOf(s.entries[item.Index].thread, s.entries[item.Index].Event)
-			row.Status, row.Event = s.status(item), &event
+			row.Status, row.Event = s.status(item), new(s.entries[item.Index].row())
 		}
 		out.Items = append(out.Items, row)
 	}
@@ -143,9 +140,9 @@ func (a *api) diff(r *http.Request, q *query) (any, error) {
 		return nil, err
 	}
 	out := diffBody{viewHead: s.head(), Events: make([]diffEvent, len(s.entries))}
-	hidden := s.hiders()
+	hidden := s.hiddenBy()
 	for i, e := range s.entries {
-		out.Events[i] = diffEvent{eventRow: eventOf(e.thread, e.Event), Status: leftOut}
+		out.Events[i] = diffEvent{eventRow: e.row(), Status: leftOut}
 		if id, ok := hidden[e.Pos]; ok {
 			out.Events[i].Status, out.Events[i].HiddenBy = forgotten, &id
 		}
@@ -160,8 +157,8 @@ func (a *api) diff(r *http.Request, q *query) (any, error) {
 	return out, nil
 }
 
-// hiders tells, by position, which condensation hides a message.
-func (s *shown) hiders() map[int]condensationID {
+// hiddenBy maps the position of each hidden message to the first condensation that hides it.
+func (s *shown) hiddenBy() map[int]condensationID {
 	hidden := map[int]condensationID{}
 	for _, c := range s.View.Applied {
 		for _, f := range c.Forgotten {

@@ -32,7 +32,7 @@ type diffed struct {
 	Log, View struct{ Events, Tokens int }
 }
 
-// compare checks that a thread's view is what upstream got last, and that the difference to the log says how.
+// compare checks that a thread's view is what upstream received last, and that the diff is consistent with it.
 func (r *rig) compare(p place) (statuses map[string]int, d diffed) {
 	r.t.Helper()
 	var view struct{ Items []item }
@@ -80,7 +80,7 @@ func differs(a, b []string) int {
 	return len(a)
 }
 
-// TestViewIsWhatUpstreamGot for every kind of condenser, after each request.
+// TestViewIsWhatUpstreamGot compares the view with upstream's request after each request, for each kind of condenser.
 func TestViewIsWhatUpstreamGot(t *testing.T) {
 	with := func(condenser config.Condenser) func(*config.Config) {
 		return func(c *config.Config) {
@@ -99,7 +99,7 @@ func TestViewIsWhatUpstreamGot(t *testing.T) {
 	trim := of(config.TypeToolOutputTrim, func(c *config.Condenser) { c.MaxEventLength = 400 })
 	for name, c := range map[string]struct {
 		change func(*config.Config)
-		want   []string // statuses that must occur
+		want   []string // statuses that occur
 	}{
 		"llm":          {with(llm), []string{"kept", "forgotten"}},
 		"masking":      {with(masking), []string{"kept", "rewritten"}},
@@ -144,7 +144,7 @@ func observing() config.Tenant {
 	return config.Tenant{Name: "watched", Observe: new(true), APIKeys: []config.APIKey{{Env: "KEY", Value: "client-key"}}}
 }
 
-// TestViewOfForks: what they share with their parent is in it, and a system prompt that changed, and one in the middle.
+// TestViewOfForks checks views of forks, with changed system prompts and system messages in the middle.
 func TestViewOfForks(t *testing.T) {
 	r := start(t, nil)
 	conversation := turns("ships", 15)
@@ -169,12 +169,12 @@ func TestViewOfForks(t *testing.T) {
 	branch = append(branch, say("assistant", "Still yes."), say("user", "And then?"))
 	r.compare(r.ask(branch))
 	second := append(slices.Clone(branch[:len(branch)-1]), say("user", "Or rather not?"))
-	r.compare(r.ask(second)) // its system messages are in its parent's log
+	r.compare(r.ask(second)) // the system messages are in its parent's log
 	r.get(main.url("/view"), new(any))
 }
 
 func TestCondensationsTellWhatTheyHid(t *testing.T) {
-	r := start(t, func(c *config.Config) { // so cheap that the request's own model is not asked
+	r := start(t, func(c *config.Config) { // so cheap that summaries do not come from the request's own model
 		cheap := c.Models[summariser]
 		cheap.Price = model.Price{Input: 0.02, CachedInput: 0.02, Output: 0.08}
 		c.Models[summariser] = cheap

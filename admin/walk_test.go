@@ -28,7 +28,7 @@ type threadInfo struct {
 	Pending                      bool `json:"condensation_pending"`
 }
 
-// TestEveryRoute calls all of them for a session that has been condensed; each answer is held against the document.
+// TestEveryRoute calls each route for a condensed session and validates the responses.
 func TestEveryRoute(t *testing.T) {
 	r := start(t, func(cfg *config.Config) {
 		cfg.Upstream.Compaction, cfg.Holdout = config.CompactionAnswer, 1e-9
@@ -212,7 +212,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// compaction is what a client carries for a history that the proxy compacted.
+// compaction returns the sealed record of a history that the proxy compacted.
 func (r *rig) compaction() string {
 	r.t.Helper()
 	r.up.Script(fakeupstream.Answer{Content: "CURRENT_STATE: all is well."})

@@ -37,9 +37,9 @@ func (a *App) buildAdmin(store session.Backend) error {
 	handler := admin.New(admin.Options{
 		Token: token, Hosts: a.config.Admin.Hosts, Store: store, Archive: store,
 		Forwarder: a.engine, Settings: inForce{a}, Metrics: a.metrics.Handler(), Health: probes,
-		MostBytes: int64(a.config.Limits.InFlight(memory())) / adminShare,
-		Failed:    func(err error) { a.log.Warn("admin request failed", zap.Error(err)) },
-		Changed: func(c admin.Change) {
+		MaxBytes: int64(a.config.Limits.InFlight(memory())) / adminShare,
+		OnError:  func(err error) { a.log.Warn("admin request failed", zap.Error(err)) },
+		OnChange: func(c admin.Change) {
 			a.log.Info("admin change", zap.String("method", c.Method), zap.String("path", c.Path), zap.String("query", c.Query), zap.String("from", c.From))
 		},
 	})

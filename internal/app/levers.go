@@ -65,7 +65,7 @@ func (l *levers) read(ctx context.Context, now time.Time) bool {
 		all = map[string]admin.Lever{}
 		for name, value := range settings {
 			if tenant, is := strings.CutPrefix(name, leverName); is {
-				all[tenant] = admin.ReadLever(value) // one that cannot be read has ended
+				all[tenant] = admin.DecodeLever(value) // one that cannot be read has ended
 			}
 		}
 	}
@@ -159,7 +159,7 @@ func (a *App) readLevers(ctx context.Context) error {
 
 // SetLever implements admin.Settings. The other replicas follow within leverEvery.
 func (s inForce) SetLever(ctx context.Context, lever admin.Lever) error {
-	if err := s.app.levers.store.Set(ctx, leverName+lever.Tenant, lever.Written()); err != nil {
+	if err := s.app.levers.store.Set(ctx, leverName+lever.Tenant, lever.Encode()); err != nil {
 		return fmt.Errorf("set lever: %w", err)
 	}
 	return s.app.readLevers(ctx)

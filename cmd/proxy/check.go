@@ -13,10 +13,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/app"
 )
 
-// checkConfig loads a configuration and prints the effective one, secrets redacted.
+// checkConfig validates a configuration and prints the effective one, with secrets redacted.
 func checkConfig(args []string, out, errs io.Writer) error {
 	fs := flags("check-config", errs)
-	probe := fs.Bool("probe", false, "ask each configured model once")
+	probe := fs.Bool("probe", false, "call each configured model once")
 	if err := parse(fs, args); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func checkConfig(args []string, out, errs io.Writer) error {
 	return nil
 }
 
-// probeModels asks each configured model once, and says what came of it.
+// probeModels calls each configured model once and prints the results.
 func probeModels(cfg *config.Config, out io.Writer) error {
 	failed := 0
 	for _, p := range app.Probe(context.Background(), cfg) {
@@ -48,23 +48,23 @@ func probeModels(cfg *config.Config, out io.Writer) error {
 		}
 	}
 	if failed > 0 {
-		return usageError{fmt.Errorf("dewpoint: %d of the configured models do not answer", failed)}
+		return usageError{fmt.Errorf("dewpoint: configured models that do not answer: %d", failed)}
 	}
 	return nil
 }
 
-// errDamaged: the command has said what is damaged.
-var errDamaged = errors.New("the store is damaged: with --renew it is set aside, and the next start begins a new one")
+// errDamaged is returned after the damages have been printed.
+var errDamaged = errors.New("the store is damaged: use --renew to rename the file, so that the next start creates a new one")
 
-// checkStore says what is damaged in an embedded store's file and, if it is told to, sets a damaged one aside.
+// checkStore checks the file of an embedded store. With --renew it renames a damaged file.
 func checkStore(args []string, out, errs io.Writer) error {
 	fs := flags("check-store", errs)
-	renew := fs.Bool("renew", false, "rename a damaged file, so that the next start begins a new one")
+	renew := fs.Bool("renew", false, "rename a damaged file, so that the next start creates a new one")
 	if err := parse(fs, args); err != nil {
 		return err
 	}
 	if fs.NArg() != 1 {
-		return usageError{fmt.Errorf("dewpoint: check-store takes one file, that of store.path")}
+		return usageError{fmt.Errorf("dewpoint: check-store takes one file, the one named in store.path")}
 	}
 	whole, err := app.CheckStore(fs.Arg(0), *renew, out)
 	switch {
@@ -76,13 +76,13 @@ func checkStore(args []string, out, errs io.Writer) error {
 	return errDamaged
 }
 
-// version and revision are set when a release or an image is built. Elsewhere the revision is what Go noted of the checkout.
+// version and revision are set by the linker in releases and images. Other builds use the revision that Go recorded.
 var (
 	version  = "dev"
 	revision = ""
 )
 
-// commit is the revision that the program was built of; empty where it is not known.
+// commit returns the revision that the program was built from, or "" if it is not known.
 func commit() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || revision != "" {

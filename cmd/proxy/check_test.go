@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// TestProbe asks the models of a configuration: one that is there, one that is not, and one that only clients have a key for.
+// TestProbe probes models that answer, models that do not, and a model that needs a client's key.
 func TestProbe(t *testing.T) {
 	up := fakeupstream.New(fakeupstream.Options{Models: []string{"here"}, APIKeys: []string{"sk-right"}, Strict: true})
 	if err := up.Start(); err != nil {
@@ -32,16 +32,16 @@ func TestProbe(t *testing.T) {
 			}
 		}
 	}
-	f(exitFine, "clients: {model: here}", "llms.clients: here at http://127.0.0.1", "not asked")
-	f(exitFine, `good: {model: here, base_url: "URL", api_key: sk-right}`, "answers")
-	f(exitFine, `good: {model: here, base_url: "URL", api_key: sk-right, api: messages}`, "answers")
+	f(exitOK, "clients: {model: here}", "llms.clients: here at http://127.0.0.1", "not probed")
+	f(exitOK, `good: {model: here, base_url: "URL", api_key: sk-right}`, "answers")
+	f(exitOK, `good: {model: here, base_url: "URL", api_key: sk-right, api: messages}`, "answers")
 	f(exitUsage, `bad: {model: here, base_url: "URL", api_key: sk-wrong, api: messages}`, "denied (status 401) authentication_error")
 	f(exitUsage, `good: {model: here, base_url: "URL", api_key: sk-right}, gone: {model: gone, base_url: "URL", api_key: sk-right}`,
-		"# llms.good: here", "# llms.gone: gone", "does not answer: call summariser: rejected (status 404) model_not_found", "1 of the configured")
+		"# llms.good: here", "# llms.gone: gone", "does not answer: call summariser: rejected (status 404) model_not_found", "configured models that do not answer: 1")
 	f(exitUsage, `bad: {model: here, base_url: "URL", api_key: sk-wrong}`, "denied (status 401)")
 }
 
-// TestHealthAsksARefusedConfiguration: what is wrong with a tenant says nothing of the proxy that goes on without the change.
+// TestHealthAsksARefusedConfiguration checks that the admin address is found in a configuration that is otherwise invalid.
 func TestHealthAsksARefusedConfiguration(t *testing.T) {
 	for text, want := range map[string]string{
 		"{admin: {listen: '127.0.0.1:9191'}, tenants: {a: {api_keys: [], colour: red}}, tenants_dir: /missing}": "127.0.0.1:9191",

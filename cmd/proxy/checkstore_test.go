@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// TestCheckStore: a whole file, a damaged one, and one that is set aside.
+// TestCheckStore checks an intact file and a damaged one, and sets the damaged one aside.
 func TestCheckStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	store, err := boltstore.Open(boltstore.Options{Path: path})
@@ -31,8 +31,8 @@ func TestCheckStore(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f(exitFine, "threads: 1", path)
-	f(exitFine, "is whole", "--renew", path)
+	f(exitOK, "threads: 1", path)
+	f(exitOK, "is whole", "--renew", path)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestCheckStore(t *testing.T) {
 	}
 	f(exitFailure, "damaged: ", path)
 	f(exitFailure, "--renew", path)
-	f(exitFine, "the next start begins a new one", "--renew", path)
+	f(exitOK, "the next start creates a new one", "--renew", path)
 	aside, err := filepath.Glob(path + ".aside-*")
 	if err != nil || len(aside) != 1 {
 		t.Fatalf("%v, %v", aside, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// TestExamplesAreFine checks every configuration in examples, with the variables that it names set.
+// TestExamplesAreFine runs check-config on every example, with the variables that it names set.
 func TestExamplesAreFine(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*/dewpoint.yaml")
 	if err != nil || len(files) < 5 {
@@ -32,7 +32,7 @@ func TestExamplesAreFine(t *testing.T) {
 				t.Setenv(variable[1]+variable[2], "value-of-"+variable[1]+variable[2])
 			}
 			code, out, errs := command(t, "check-config", file)
-			if code != exitFine {
+			if code != exitOK {
 				t.Errorf("exit code %d: %s", code, errs)
 			}
 			if strings.Contains(out, "value-of-") {
@@ -45,7 +45,7 @@ func TestExamplesAreFine(t *testing.T) {
 	}
 }
 
-// service is what the example for Compose says of one of its services.
+// service is a service of the Compose example.
 type service struct {
 	Command, Volumes, Ports []string
 	Environment             map[string]string
@@ -53,7 +53,7 @@ type service struct {
 	StopGracePeriod         string         `yaml:"stop_grace_period"`
 }
 
-// TestComposeExample renders it as Compose would, with the variables it asks for set, and holds the service to its configuration.
+// TestComposeExample renders the file as Compose would, with its variables set, and checks the service against its configuration.
 func TestComposeExample(t *testing.T) {
 	text, err := os.ReadFile("../../examples/compose/compose.yaml")
 	if err != nil {

@@ -10,32 +10,30 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/health"
 )
 
-// askHealth asks the proxy that runs with the same configuration how it is, by its admin port. It is for a container's
-// health check: an image without a shell has nothing else to ask with.
-func askHealth(ctx context.Context, args []string, out, errs io.Writer) error {
+// checkHealth queries the health of a running proxy on its admin port. It serves as the health check of containers whose
+// image has no shell.
+func checkHealth(ctx context.Context, args []string, out, errs io.Writer) error {
 	fs := flags("health", errs)
-	live := fs.Bool("live", false, "whether it lives; if not, start it again")
-	ready := fs.Bool("ready", false, "whether it takes requests (the default)")
-	startup := fs.Bool("startup", false, "whether it has started")
-	admin := fs.String("admin", "", "address of its admin port (default: as configured)")
-	file := fs.String("config", "", "its configuration file (default: that of the proxy that runs here)")
+	live := fs.Bool("live", false, "check whether the proxy is alive; if not, it should be restarted")
+	ready := fs.Bool("ready", false, "check whether the proxy accepts requests (the default)")
+	startup := fs.Bool("startup", false, "check whether the proxy has started")
+	admin := fs.String("admin", "", "address of the proxy's admin port (default: as configured)")
+	file := fs.String("config", "", "the proxy's configuration file (default: the one of the proxy that runs on this machine)")
 	if err := parse(fs, args); err != nil {
 		return err
 	}
-	path, err := health.ReadyPath, error(nil)
+	path := health.ReadyPath
 	switch {
-	case *live && (*ready || *startup), *ready && *startup:
-		err = errors.New("dewpoint: one question at a time")
+	case *live && *ready, *live && *startup, *ready && *startup, fs.NArg() > 0:
+		return usageError{errors.New("dewpoint: health accepts only one of --live, --ready and --startup, --admin ADDR and --config FILE")}
 	case *live:
 		path = health.LivePath
 	case *startup:
 		path = health.StartupPath
-	}
-	if err != nil || fs.NArg() > 0 {
-		return usageError{errors.Join(err, errors.New("dewpoint: health takes one of --live, --ready, --startup, and --admin ADDR"))}
 	}
 	addr, err := adminAddress(*admin, *file)
 	if err != nil {
@@ -48,9 +46,9 @@ func askHealth(ctx context.Context, args []string, out, errs io.Writer) error {
 	return err
 }
 
-// running gives the arguments of serve with which this program runs on this machine; none if it does not, or more than once, or
-// where there is no /proc.
-func running() []string {
+// runningArgs returns the arguments of the serve command that this program runs with on this machine. It returns nil if there
+// is no such process, or more than one, or no /proc.
+func runningArgs() []string {
 	own, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return nil
@@ -79,25 +77,31 @@ func running() []string {
 	return found[0]
 }
 
-// adminAddress is the address that was given, or else the one in the proxy's own configuration.
+// adminAddress returns addr, or the admin address in the proxy's configuration if addr is empty.
 func adminAddress(addr, file string) (string, error) {
 	if addr == "" {
-		var err error
-		sources := origin{file: file}
-		if file == "" {
-			if sources, err = sourcesOf(running(), io.Discard); err != nil {
-				return "", err
-			}
-		}
-		cfg, err := load(sources.file, sources.flags)
+		cfg, err := runningConfig(file)
 		if cfg == nil {
 			return "", err
 		}
-		addr = cfg.Admin.Listen // whatever is wrong with the rest: a proxy that has refused a change goes on running
+		addr = cfg.Admin.Listen // other errors do not matter: a proxy that refused a change keeps running
 	}
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil || port == "0" {
-		return "", fmt.Errorf("dewpoint: %q is no address to ask: write it as 127.0.0.1:9090", addr)
+		return "", fmt.Errorf("dewpoint: %q is not the address of an admin port, such as 127.0.0.1:9090", addr)
 	}
 	return addr, nil
+}
+
+// runningConfig loads a configuration file or, if file is empty, the configuration of the running proxy. With an error it
+// returns the part that it could read, or nil.
+func runningConfig(file string) (*config.Config, error) {
+	if file != "" {
+		return load(file, nil)
+	}
+	from, err := parseServe(runningArgs(), io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	return load(from.file, from.flags)
 }

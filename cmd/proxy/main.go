@@ -14,48 +14,47 @@ import (
 
 // Exit codes.
 const (
-	exitFine    = 0
-	exitFailure = 1 // at run time
-	exitUsage   = 2 // wrong usage or configuration
+	exitOK      = 0
+	exitFailure = 1 // run-time error
+	exitUsage   = 2 // invalid command line or configuration
 )
 
 const usage = `Dewpoint condenses long agent histories on their way to an OpenAI-compatible API.
 
 Usage:
   dewpoint [serve] [--config FILE] [--listen ADDR] [--upstream URL]   run the proxy
-  dewpoint check-config [--probe] FILE                               report every problem of a configuration, and ask its models
-  dewpoint check-store [--renew] FILE                                say what is damaged in an embedded store
-  dewpoint demo [--protocol NAME]                                    see it work: no network, no key
-  dewpoint replay [flags] FILE|FOLDER ...                            play recorded runs through it, offline
-  dewpoint health [--live|--ready|--startup] [--admin ADDR]          check the proxy on this machine
-  dewpoint version
+  dewpoint check-config [--probe] FILE                               validate a configuration and, with --probe, call its models
+  dewpoint check-store [--renew] FILE                                check the file of an embedded store
+  dewpoint demo [--protocol NAME]                                    show how it works, without network or key
+  dewpoint replay [flags] FILE|FOLDER ...                            replay recorded runs through the proxy, offline
+  dewpoint health [--live|--ready|--startup] [--admin ADDR]          check the proxy that runs on this machine
+  dewpoint version                                                   print the version
 
-Without flags it serves on 127.0.0.1:8080, forwards to https://api.openai.com/v1 with the client's own key and keeps its
-state in dewpoint.db.
+Without flags the proxy listens on 127.0.0.1:8080, forwards requests to https://api.openai.com/v1 with the client's own key,
+and keeps its state in dewpoint.db.
 `
 
 func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// interruptible runs a command that a signal ends at once.
+// interruptible runs a command whose context a signal cancels.
 func interruptible(ctx context.Context, command func(context.Context) error) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return command(ctx)
 }
 
-// usageError is a wrong command line or configuration.
+// usageError is an error in the command line or the configuration.
 type usageError struct{ error }
 
-// run is main without the process.
+// run runs a command line and returns the exit code.
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	err := dispatch(ctx, args, out, errs)
-	var wrong usageError
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return exitFine
-	case errors.As(err, &wrong):
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return exitOK
+	}
+	if _, ok := errors.AsType[usageError](err); ok {
 		fmt.Fprintln(errs, err)
 		return exitUsage
 	}
@@ -80,7 +79,7 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 	case "replay":
 		return interruptible(ctx, func(ctx context.Context) error { return replayRuns(ctx, rest, out, errs) })
 	case "health":
-		return interruptible(ctx, func(ctx context.Context) error { return askHealth(ctx, rest, out, errs) })
+		return interruptible(ctx, func(ctx context.Context) error { return checkHealth(ctx, rest, out, errs) })
 	case "version":
 		fmt.Fprintln(out, versionText())
 		return nil
@@ -91,7 +90,7 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 	return usageError{fmt.Errorf("dewpoint: unknown command %q\n\n%s", name, usage)}
 }
 
-// flags makes a flag set that reports wrong usage as such.
+// flags returns a flag set for a command. It writes its errors to errs.
 func flags(name string, errs io.Writer) *flag.FlagSet {
 	fs := flag.NewFlagSet("dewpoint "+name, flag.ContinueOnError)
 	fs.SetOutput(errs)
@@ -101,7 +100,7 @@ func flags(name string, errs io.Writer) *flag.FlagSet {
 	return fs
 }
 
-// parse parses flags; the flag set has already reported what is wrong.
+// parse parses flags. The flag set reports errors, so the returned one only points to the help.
 func parse(fs *flag.FlagSet, args []string) error {
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

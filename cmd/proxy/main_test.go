@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// command runs a command line, and gives its exit code and what it wrote.
+// command runs a command line and returns its exit code and output.
 func command(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -25,9 +25,9 @@ func TestExitCodes(t *testing.T) {
 			t.Errorf("%v: exit code %d, want %d; wrote %q, want %q in it", args, code, want, out+errs, says)
 		}
 	}
-	f(exitFine, "Usage:", "help")
-	f(exitFine, "Usage:", "--help")
-	f(exitFine, "dewpoint", "version")
+	f(exitOK, "Usage:", "help")
+	f(exitOK, "Usage:", "--help")
+	f(exitOK, "dewpoint", "version")
 	f(exitUsage, "unknown command", "sevre")
 	f(exitUsage, "not defined", "serve", "--lisen", "x")
 	f(exitUsage, "unexpected argument", "serve", "x")
@@ -62,7 +62,7 @@ func TestCheckConfigNamesEveryProblem(t *testing.T) {
 	}
 }
 
-// TestDocumentedConfigurationIsFine checks the sample in the documentation.
+// TestDocumentedConfigurationIsFine runs check-config on the sample in docs/configuration.md.
 func TestDocumentedConfigurationIsFine(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {
@@ -76,7 +76,7 @@ func TestDocumentedConfigurationIsFine(t *testing.T) {
 	t.Setenv("TEAM_A_UPSTREAM_KEY", "key-for-upstream")
 	text := strings.Replace(string(sample[1]), "<hex>", strings.Repeat("ab", 32), 1)
 	code, out, errs := command(t, "check-config", write(t, "sample.yaml", text))
-	if code != exitFine {
+	if code != exitOK {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if strings.Contains(out, "key-for-upstream") {
@@ -91,7 +91,7 @@ func TestReplayJudgesAndReports(t *testing.T) {
 		{"role": "tool", "tool_call_id": "c1", "content": "3"}], "final_response": {"role": "assistant", "content": "Three."}}`)
 	for _, args := range [][]string{{path}, {"--stream", path}, {"--max-size", "10", filepath.Dir(path)}} {
 		code, out, errs := command(t, append([]string{"replay"}, args...)...)
-		if code != exitFine || !strings.Contains(out, "small") || !strings.Contains(out, "1 runs") {
+		if code != exitOK || !strings.Contains(out, "small") || !strings.Contains(out, "1 runs") {
 			t.Errorf("%v: exit code %d: %s%s", args, code, out, errs)
 		}
 	}
@@ -99,7 +99,7 @@ func TestReplayJudgesAndReports(t *testing.T) {
 
 func TestDemo(t *testing.T) {
 	code, out, errs := command(t, "demo")
-	if code != exitFine || !strings.Contains(out, "condensations") || !strings.Contains(out, "OPENAI_BASE_URL=") {
+	if code != exitOK || !strings.Contains(out, "condensations") || !strings.Contains(out, "OPENAI_BASE_URL=") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// replayRuns plays recorded runs through the proxy against a strict fake upstream, checks every step and reports.
+// replayRuns replays recorded runs through the proxy against a strict fake upstream, checks every step and prints a report.
 func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	fs := flags("replay", errs)
-	file := fs.String("config", "", "configuration file: its condenser is used")
-	maxSize := fs.Int("max-size", 0, "condense above so many events")
-	maxTokens := fs.Float64("max-tokens", 0, "condense above so many tokens (at most 1: a share of the model's window)")
-	stream := fs.Bool("stream", false, "ask for streamed answers")
-	window := fs.Int("window", 0, "context window of the fake upstream, in tokens, which the proxy is not told (0: unlimited)")
-	model := fs.String("model", replay.Model, "model to ask for; one that is not known has no known window")
-	seal := fs.String("sealed", "", fmt.Sprintf("seal the answers' reasoning, and refuse what is torn from what it is bound to: one of %v", fakeupstream.Seals()))
+	file := fs.String("config", "", "configuration file with the condenser to use")
+	maxSize := fs.Int("max-size", 0, "condense above this number of events")
+	maxTokens := fs.Float64("max-tokens", 0, "condense above this number of tokens (up to 1: share of the model's window)")
+	stream := fs.Bool("stream", false, "request streamed answers")
+	window := fs.Int("window", 0, "context window of the fake upstream, in tokens, not known to the proxy (0: unlimited)")
+	model := fs.String("model", replay.Model, "requested model; an unknown model has no known window")
+	seal := fs.String("sealed", "", fmt.Sprintf("seal the reasoning in answers, and refuse it if separated from the messages it is bound to: one of %v", fakeupstream.Seals()))
 	sealSteps := fs.String("sealed-steps", "each", "which answers are sealed: each, some or first")
-	protocol := fs.String("protocol", "chat", "wire protocol to play in: chat, messages or responses")
-	again := fs.Int("again", 10, "send every so many steps' request twice (0: never)")
+	protocol := fs.String("protocol", "chat", "wire protocol: chat, messages or responses")
+	again := fs.Int("again", 10, "repeat the request of every Nth step (0: never)")
 	if err := parse(fs, args); err != nil {
 		return err
 	}
@@ -35,13 +35,13 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	}
 	paths, err := replay.Paths(fs.Args())
 	if err != nil || len(paths) == 0 {
-		return usageError{errors.Join(errors.New("dewpoint: replay takes files or folders of recorded runs"), err)}
+		return usageError{errors.Join(errors.New("dewpoint: replay takes files and folders of recorded runs"), err)}
 	}
 	expect := replay.Expectations{Summariser: replay.Summariser}
 	if cfg.Condenser.Type == config.TypeLLM {
 		expect.MaxSize, expect.MaxTokens = cfg.Condenser.MaxSize, int(cfg.Condenser.MaxTokens)
 	}
-	up := fakeupstream.Options{Keep: recordKept, ContextWindow: *window, Seals: fakeupstream.Seal(*seal)}
+	up := fakeupstream.Options{Keep: keptRequests, ContextWindow: *window, Seals: fakeupstream.Seal(*seal)}
 	if up.SealWhen, err = sealWhen(*seal, *sealSteps); err != nil {
 		return usageError{err}
 	}
@@ -68,10 +68,10 @@ func replayConfig(file string, maxSize int, maxTokens float64) (*config.Config, 
 	return cfg, nil
 }
 
-// sealWhen says which answers are sealed.
+// sealWhen returns which answers are sealed; nil means each.
 func sealWhen(form, steps string) (func(n int) bool, error) {
 	if form != "" && !slices.Contains(fakeupstream.Seals(), fakeupstream.Seal(form)) {
-		return nil, fmt.Errorf("dewpoint: -sealed %s: want one of %v", form, fakeupstream.Seals())
+		return nil, fmt.Errorf("dewpoint: --sealed %s: want one of %v", form, fakeupstream.Seals())
 	}
 	switch steps {
 	case "each":
@@ -81,10 +81,10 @@ func sealWhen(form, steps string) (func(n int) bool, error) {
 	case "first":
 		return func(n int) bool { return n == 0 }, nil
 	}
-	return nil, fmt.Errorf("dewpoint: -sealed-steps %s: want each, some or first", steps)
+	return nil, fmt.Errorf("dewpoint: --sealed-steps %s: want each, some or first", steps)
 }
 
-// playAll plays each run on a stage of its own.
+// playAll replays the runs, each with its own proxy and fake upstream.
 func playAll(ctx context.Context, out io.Writer, cfg *config.Config, paths []string, up fakeupstream.Options, o replay.Options) error {
 	var reports []replay.Report
 	violations := 0
@@ -128,13 +128,13 @@ func playOne(ctx context.Context, cfg *config.Config, path string, up fakeupstre
 	return report, errors.Join(err, stage.Close())
 }
 
-// recordKept is how many requests the fake upstream remembers: those of one step.
-const recordKept = 16
+// keptRequests is how many requests the fake upstream keeps. It is enough for one step.
+const keptRequests = 16
 
-// runDemo plays the built-in sample.
+// runDemo replays the built-in sample.
 func runDemo(ctx context.Context, args []string, out, errs io.Writer) error {
 	fs := flags("demo", errs)
-	protocol := fs.String("protocol", "chat", "wire protocol to play in: chat, messages or responses")
+	protocol := fs.String("protocol", "chat", "wire protocol: chat, messages or responses")
 	if err := parse(fs, args); err != nil {
 		return err
 	}

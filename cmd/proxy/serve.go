@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -21,21 +22,21 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/app"
 )
 
-// serve runs the proxy until ctx ends or a signal tells it to stop.
+// serve runs the proxy until ctx ends or a signal stops it.
 func serve(ctx context.Context, args []string, errs io.Writer) error {
-	sources, err := sourcesOf(args, errs)
+	from, err := parseServe(args, errs)
 	if err != nil {
 		return err
 	}
-	cfg, err := load(sources.file, sources.flags)
+	cfg, err := load(from.file, from.flags)
 	if err != nil {
 		return usageError{err}
 	}
-	return serveConfig(ctx, cfg, sources)
+	return serveConfig(ctx, cfg, from)
 }
 
-// sourcesOf reads the command line of serve.
-func sourcesOf(args []string, errs io.Writer) (origin, error) {
+// parseServe parses the command line of serve.
+func parseServe(args []string, errs io.Writer) (configSource, error) {
 	fs := flags("serve", errs)
 	file := fs.String("config", "", "configuration file, YAML or TOML")
 	fs.String("listen", "", "address of the data port (default 127.0.0.1:8080)")
@@ -43,26 +44,22 @@ func sourcesOf(args []string, errs io.Writer) (origin, error) {
 	fs.String("admin", "", "address of the admin port (default 127.0.0.1:9090)")
 	fs.String("store", "", "file of the embedded store (default dewpoint.db)")
 	if err := parse(fs, args); err != nil {
-		return origin{}, err
+		return configSource{}, err
 	}
 	if fs.NArg() > 0 {
-		return origin{}, usageError{fmt.Errorf("dewpoint: unexpected argument %q", fs.Arg(0))}
+		return configSource{}, usageError{fmt.Errorf("dewpoint: unexpected argument %q", fs.Arg(0))}
 	}
-	sources := origin{file: *file, flags: given(fs)}
-	if sources.file == "" {
-		sources.file = os.Getenv("DEWPOINT_CONFIG")
-	}
-	return sources, nil
+	return configSource{file: cmp.Or(*file, os.Getenv("DEWPOINT_CONFIG")), flags: overrides(fs)}, nil
 }
 
-// origin is where the configuration came from, to be read again.
-type origin struct {
+// configSource is where the configuration is loaded from, at the start and at reloads.
+type configSource struct {
 	file  string
 	flags map[string]string
 }
 
-// given returns the flags that override the configuration, by key.
-func given(fs *flag.FlagSet) map[string]string {
+// overrides returns the flags that override the configuration, by configuration key.
+func overrides(fs *flag.FlagSet) map[string]string {
 	keys := map[string]string{"listen": "listen", "upstream": "upstream", "admin": "admin.listen", "store": "store.path"}
 	out := map[string]string{}
 	fs.Visit(func(f *flag.Flag) {
@@ -73,7 +70,8 @@ func given(fs *flag.FlagSet) map[string]string {
 	return out
 }
 
-// load is source.Load, with problems that are told to a person: everything that is wrong, a line each.
+// load loads a configuration. If it fails, its error lists all problems, one per line, and it returns the part of the
+// configuration that it could read, or nil.
 func load(file string, flags map[string]string) (*config.Config, error) {
 	cfg, err := source.Load(source.Input{File: file, Env: os.Environ(), Flags: flags})
 	var found config.Problems
@@ -88,9 +86,9 @@ func load(file string, flags map[string]string) (*config.Config, error) {
 	return cfg, errors.New(text.String())
 }
 
-func serveConfig(ctx context.Context, cfg *config.Config, from origin) error {
+func serveConfig(ctx context.Context, cfg *config.Config, from configSource) error {
 	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP) // before anything else: unhandled, the signal would end the process
+	signal.Notify(hup, syscall.SIGHUP) // first of all, because an unhandled SIGHUP ends the process
 	defer signal.Stop(hup)
 	stop := make(chan os.Signal, 3)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
@@ -103,80 +101,71 @@ func serveConfig(ctx context.Context, cfg *config.Config, from origin) error {
 	for _, key := range cfg.Unused {
 		log.Warn("configuration key has no effect here", zap.String("key", key))
 	}
-	stdlog.SetOutput(io.Discard) // net/http would write there what an upstream sends unasked, which may be content
+	stdlog.SetOutput(io.Discard) // net/http logs unsolicited responses of an upstream, which may contain content
 	app.LimitMemory(cfg, log.Logger)
 	app.PaceGC()
 	a, err := app.New(cfg, log.Logger, app.Options{Traced: true, Version: version, Revision: commit()})
 	if err != nil {
 		return err
 	}
-	log.Lost(a.LinesLost)
+	log.OnLost(a.LinesLost)
 	a.Start()
-	until, end := context.WithCancel(ctx)
+	background, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
-	work.Go(func() { app.TrimHeap(until) })
+	work.Go(func() { app.TrimHeap(background) })
 	log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
 		zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
 	reloader := a.NewReloader(from.file, func() (*config.Config, error) { return load(from.file, from.flags) })
-	work.Go(func() { reloader.Run(until, hup) })
-	var asked os.Signal = syscall.SIGTERM
+	work.Go(func() { reloader.Run(background, hup) })
+	times := cfg.Shutdown
 	select {
 	case <-ctx.Done():
-	case asked = <-stop:
+	case s := <-stop:
+		if s == os.Interrupt {
+			times.Delay = 0 // it came from a keyboard, so there is no load balancer to wait for
+		}
 	case err = <-a.Failed():
-		asked = os.Interrupt // there is no reason to wait
+		times.Delay = 0
 	}
-	end()
+	cancel()
 	work.Wait()
-	return errors.Join(err, ending{app: a, log: log.Logger, shutdown: cfg.Shutdown, again: stop}.run(asked))
+	return errors.Join(err, shutDown(a, log.Logger, times, stop))
 }
 
-// closeLog writes the rest of the log, and gives up after two seconds.
+// closeLog writes the rest of the log. It gives up after two seconds.
 func closeLog(log *app.Log) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	log.Close(ctx)
 }
 
-// ending stops the proxy in order.
-type ending struct {
-	app      *app.App
-	log      *zap.Logger
-	shutdown config.Shutdown
-	again    chan os.Signal // a second signal cuts the wait short; a third ends the process
-}
-
-// run drains the proxy, waits until clients have gone elsewhere, finishes requests under way and closes the store. An
-// interrupt comes from the keyboard: there is no balancer to wait for.
-func (e ending) run(asked os.Signal) error {
-	delay := e.shutdown.Delay
-	if asked == os.Interrupt {
-		delay = 0
-	}
+// shutDown drains the proxy, waits for times.Delay while clients move to other replicas, waits up to times.Timeout for
+// requests in progress, and closes the store. Another signal on stop ends both waits; one after that ends the process.
+func shutDown(a *app.App, log *zap.Logger, times config.Shutdown, stop chan os.Signal) error {
 	ctx, cancel := context.WithCancel(context.Background())
-	var hurry sync.WaitGroup
-	defer hurry.Wait()
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
 	defer cancel()
-	e.log.Info("stopping", zap.Duration("delay", delay), zap.Duration("timeout", e.shutdown.Timeout))
-	e.app.Drain()
-	hurry.Go(func() {
+	log.Info("stopping", zap.Duration("delay", times.Delay), zap.Duration("timeout", times.Timeout))
+	a.Drain()
+	waiting.Go(func() {
 		select {
 		case <-ctx.Done():
-		case <-e.again:
-			signal.Stop(e.again)
-			e.log.Info("stopping now: a second signal")
+		case <-stop:
+			signal.Stop(stop)
+			log.Info("stopping now: a second signal")
 			cancel()
 		}
 	})
 	select {
 	case <-ctx.Done():
-	case <-time.After(delay):
+	case <-time.After(times.Delay):
 	}
-	limited, over := context.WithTimeout(ctx, e.shutdown.Timeout)
-	defer over()
-	err := e.app.Stop(limited)
+	limited, cancelStop := context.WithTimeout(ctx, times.Timeout)
+	defer cancelStop()
+	err := a.Stop(limited)
 	if err == nil {
-		e.log.Info("stopped")
+		log.Info("stopped")
 	}
 	return err
 }

@@ -15,42 +15,45 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Bounds of one exchange on the admin port.
+// Bounds of an exchange on the admin port.
 const (
-	adminWait   = 10 * time.Second // for a request
-	adminAnswer = 2 * time.Minute  // for its answer
-	adminHeader = 16 << 10         // bytes
-	adminShare  = 4                // of limits.bytes_in_flight, for messages: an answer takes them about four times
+	adminReadTimeout  = 10 * time.Second
+	adminWriteTimeout = 2 * time.Minute
+	adminMaxHeader    = 16 << 10 // bytes
+
+	// adminShare divides limits.bytes_in_flight: a response takes about four times the memory of the messages it shows.
+	adminShare = 4
 )
 
-// buildAdmin makes the admin port's server, if there is that port.
+// buildAdmin builds the admin port's server, if that port is configured.
 func (a *App) buildAdmin(store session.Backend) error {
 	if a.adm == nil {
 		return nil
 	}
 	token := a.config.Admin.Token.Reveal()
 	if ip := a.adm.Addr().(*net.TCPAddr).IP; token == "" && !ip.IsLoopback() {
-		return fmt.Errorf("admin.listen: %s is %s here, which is not loopback: set admin.token", a.config.Admin.Listen, ip)
+		return fmt.Errorf("admin.listen: %s resolves to %s, which is not a loopback address: set admin.token", a.config.Admin.Listen, ip)
 	}
 	probes := http.NewServeMux()
-	a.probes().Register(probes) // without a token: a kubelet has none
+	a.probes().Register(probes) // they need no token, because a kubelet has none
 	handler := admin.New(admin.Options{
 		Token: token, Hosts: a.config.Admin.Hosts, Store: store, Archive: store,
 		Forwarder: a.engine, Settings: inForce{a}, Metrics: a.metrics.Handler(), Health: probes,
-		MaxBytes: int64(a.config.Limits.InFlight(memory())) / adminShare,
+		MaxBytes: int64(a.config.Limits.InFlight(memoryLimit())) / adminShare,
 		OnError:  func(err error) { a.log.Warn("admin request failed", zap.Error(err)) },
 		OnChange: func(c admin.Change) {
-			a.log.Info("admin change", zap.String("method", c.Method), zap.String("path", c.Path), zap.String("query", c.Query), zap.String("from", c.From))
+			a.log.Info("admin change", zap.String("method", c.Method), zap.String("path", c.Path),
+				zap.String("query", c.Query), zap.String("from", c.From))
 		},
 	})
 	a.admin = &http.Server{
-		Handler: handler, ReadHeaderTimeout: adminWait, ReadTimeout: adminWait, WriteTimeout: adminAnswer, MaxHeaderBytes: adminHeader,
-		ErrorLog: zap.NewStdLog(a.log),
+		Handler: handler, ReadHeaderTimeout: adminReadTimeout, ReadTimeout: adminReadTimeout, WriteTimeout: adminWriteTimeout,
+		MaxHeaderBytes: adminMaxHeader, ErrorLog: zap.NewStdLog(a.log),
 	}
 	return nil
 }
 
-// inForce is the configuration in force for the admin API.
+// inForce implements admin.Settings for the configuration in force.
 type inForce struct{ app *App }
 
 func (s inForce) Effective() ([]byte, error) { return s.app.tokens.config.Load().EffectiveJSON() }
@@ -62,7 +65,7 @@ func (s inForce) Tenants() (out []admin.Tenant) {
 		described := admin.Tenant{
 			Name: t.Name, Anonymous: len(cfg.Tenants) == 0, Keys: len(t.APIKeys), Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "",
 			Condenser: condenser.Type, Condenses: forgets(condenser), Observe: observes, Notify: t.Notify, LogContent: t.LogContent,
-			Holdout: t.Holdout, Limits: cfg.LimitsFor(t), Condensing: s.app.levers.of(t.Name, observes),
+			Holdout: t.Holdout, Limits: cfg.LimitsFor(t), Condensing: s.app.levers.condensing(t.Name, observes),
 		}
 		if t.KeepWarm {
 			described.KeepWarmUSD = cmp.Or(t.KeepWarmUSD, config.DefaultKeepWarmUSD)
@@ -72,7 +75,7 @@ func (s inForce) Tenants() (out []admin.Tenant) {
 	return out
 }
 
-// forgets reports whether a condenser answers a request for a condensation, and does not only make other views.
+// forgets reports whether a condenser can make condensations, rather than only change views.
 func forgets(c config.Condenser) bool {
 	return c.Uses(func(stage config.Condenser) bool {
 		return stage.Type != config.TypePipeline && slices.Contains(config.CondenserKeys(stage.Type), "condense_command")

@@ -1,5 +1,4 @@
-// Package app is the composition root: it builds the service from a configuration, starts it and stops it. Nothing
-// else knows all the parts.
+// Package app is the composition root. It builds the service from a configuration, starts it and stops it.
 package app
 
 import (
@@ -32,14 +31,14 @@ import (
 
 // App is the running service.
 type App struct {
-	config  *config.Config // that it started with
-	loaded  *config.Config // that was last applied, what waits for a restart included
+	config  *config.Config // the configuration at start
+	loaded  *config.Config // the configuration applied last, including settings that need a restart
 	options Options
 	log     *zap.Logger
 	server  *proxy.Server
-	tokens  *tokens
+	tokens  *tokenCounters
 	engine  *engine.Engine
-	calls   *calls // of summarisers
+	calls   *calls
 	levers  levers
 	metrics *observe.Metrics
 	ports
@@ -51,19 +50,19 @@ type App struct {
 // ports are the data port and the admin port.
 type ports struct {
 	data, adm net.Listener
-	admin     *http.Server // nil: there is no admin port
+	admin     *http.Server // nil: no admin port
 	serving   sync.WaitGroup
 	failed    chan error
 }
 
-// Options are what the configuration does not say.
+// Options are settings that are not part of the configuration.
 type Options struct {
-	Traced            bool          // traces go to where OpenTelemetry's environment variables say, if they do
-	Version, Revision string        // which version runs, and of which revision of the source it is
-	StoreWait         time.Duration // of a request for the store, where it does not matter how soon it is answered; 0: the default
+	Traced            bool          // export traces if OpenTelemetry's environment variables configure a collector
+	Version, Revision string        // version of the program, and revision of the source it was built from
+	StoreWait         time.Duration // how long a request waits for the store; 0: the default. Tests set it to be independent of load
 }
 
-// New builds the service and opens its store and listeners. What it made is undone if it fails.
+// New builds the service and opens its store and listeners. If it fails, it releases everything it has opened.
 func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	o.Version = cmp.Or(o.Version, "dev")
 	a := &App{config: cfg, loaded: cfg, options: o, log: log, metrics: observe.NewMetrics(), ports: ports{failed: make(chan error, 2)}}
@@ -81,19 +80,19 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
-	store := session.Guard(backend, nil) // for operators; what requests ask of it is measured
+	store := session.Guard(backend, nil) // for operators; only the calls of requests are measured
 	a.onStop("store", func(context.Context) error { return store.Close() })
 	a.health.store = store
 	a.levers.store, a.levers.log = store, log
-	a.levers.begin()
+	a.levers.load()
 	transport := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout)
-	a.onEnd("upstream connections", transport.CloseIdleConnections)
+	a.onStopFunc("upstream connections", transport.CloseIdleConnections)
 	if a.calls, err = newCalls(transport); err != nil {
 		return nil, fmt.Errorf("build server: %w", err)
 	}
 	a.calls.metrics, a.calls.spans, a.calls.draw = a.metrics, spans, drawFrom(backend, a.metrics)
-	a.calls.shelves.log = log
-	a.onStop("knowledge", func(context.Context) error { return a.calls.shelves.keep(nil) })
+	a.calls.knowledge.log = log
+	a.onStop("knowledge", func(context.Context) error { return a.calls.knowledge.closeUnused(nil) })
 	a.openMemory(store)
 	if err := a.buildEngine(session.Guard(backend, a.metrics.StoreCalls())); err != nil {
 		return nil, err
@@ -104,11 +103,11 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	if err := a.listen(); err != nil {
 		return nil, err
 	}
-	a.tookEffect(cfg)
+	a.configApplied(cfg)
 	return a, a.buildAdmin(store)
 }
 
-// LinesLost counts lines of the log that were lost.
+// LinesLost counts lost log lines.
 func (a *App) LinesLost(lines int) { a.metrics.LinesLost(lines) }
 
 func (a *App) buildEngine(store session.Store) error {
@@ -116,14 +115,14 @@ func (a *App) buildEngine(store session.Store) error {
 	if err != nil {
 		return fmt.Errorf("build engine: %w", err)
 	}
-	a.onEnd("inquiries for windows", windows.Close)
-	a.tokens = &tokens{Calibration: &tokenize.Calibration{}, encoders: tokenize.New()}
+	a.onStopFunc("inquiries for windows", windows.Close)
+	a.tokens = &tokenCounters{Calibration: &tokenize.Calibration{}, encoders: tokenize.New()}
 	a.tokens.config.Store(a.config)
 	limits := engine.DefaultLimits()
 	limits.Store = cmp.Or(a.options.StoreWait, limits.Store)
 	limits.Condense = max(limits.Condense, 3*longestCall(a.config))
 	a.engine, err = engine.New(engine.Options{
-		Sessions: &sessions{store: store, secret: session.Secret(a.config.Store.Secret.Reveal())},
+		Sessions: &lazyRegistry{store: store, secret: session.Secret(a.config.Store.Secret.Reveal())},
 		Tokens:   a.tokens, Windows: windows, Limits: limits,
 	})
 	if err != nil {
@@ -159,15 +158,15 @@ func (a *App) buildServer(embedded func() (observe.StoreSize, bool)) error {
 	return nil
 }
 
-// live compiles the part of a configuration that can be replaced while the service runs.
+// live builds the part of a configuration that can be replaced while the service runs.
 func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 	tenants, err := buildTenants(cfg, a.calls)
 	if err != nil {
 		return proxy.Live{}, err
 	}
-	a.apply(tenants)
+	a.applyLevers(tenants)
 	fields := sessionFields(cfg)
-	remember := remembered(cfg) / 3
+	remember := rememberedBytes(cfg) / 3 // for each of the three dialects
 	completions := chat.New(chat.Options{Fields: fields, Remember: remember})
 	anthropic := messages.New(split.Options{Fields: fields, Remember: remember})
 	items := responses.New(split.Options{Fields: fields, Remember: remember})
@@ -182,8 +181,8 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 	}, nil
 }
 
-// remembered is how many bytes of earlier bodies are kept in memory, for what begins alike to cost less.
-func remembered(cfg *config.Config) int { return int(cfg.Limits.InFlight(memory()) / 8) }
+// rememberedBytes returns how many bytes of earlier bodies are kept in memory, to split bodies with the same beginning faster.
+func rememberedBytes(cfg *config.Config) int { return int(cfg.Limits.InFlight(memoryLimit()) / 8) }
 
 func sessionFields(cfg *config.Config) []string {
 	fields := cfg.Session.BodyFields
@@ -211,34 +210,34 @@ func models(cfg *config.Config) func(string) proxy.ModelInfo {
 
 func limits(cfg *config.Config) proxy.Limits {
 	l := proxy.DefaultLimits()
-	l.Body, l.InFlight = int64(cfg.Limits.MaxBody), int64(cfg.Limits.InFlight(memory()))
+	l.Body, l.InFlight = int64(cfg.Limits.MaxBody), int64(cfg.Limits.InFlight(memoryLimit()))
 	l.Header = int(cfg.Limits.MaxHeader)
 	l.StreamIdle, l.KeepAlive = cfg.Limits.StreamIdleTimeout, cfg.Limits.StreamKeepAlive
 	return l
 }
 
-// listen opens the ports, so that a port in use is known before anything is served.
+// listen opens the ports, so that a port that is in use is reported before anything is served.
 func (a *App) listen() error {
 	var err error
 	if a.data, err = listen.Open(a.config.Listen); err != nil {
 		return err
 	}
-	a.onStop("data listener", func(context.Context) error { return closed(a.data.Close()) })
+	a.onStop("data listener", func(context.Context) error { return ignoreClosed(a.data.Close()) })
 	if a.config.Admin.Listen == "" {
 		return nil
 	}
 	if a.adm, err = net.Listen("tcp", a.config.Admin.Listen); err != nil {
 		return fmt.Errorf("listen (admin.listen): %w", err)
 	}
-	a.onStop("admin listener", func(context.Context) error { return closed(a.adm.Close()) })
+	a.onStop("admin listener", func(context.Context) error { return ignoreClosed(a.adm.Close()) })
 	return nil
 }
 
-// Start begins to serve. It does not wait.
+// Start starts serving in the background.
 func (a *App) Start() {
 	a.onStop("server", func(ctx context.Context) error {
-		err := errors.Join(a.drained(ctx), a.stopAdmin())
-		err = errors.Join(err, closed(a.data.Close())) // if serving has not begun yet, it does not
+		err := errors.Join(a.stopServer(ctx), a.stopAdmin())
+		err = errors.Join(err, ignoreClosed(a.data.Close())) // ends Serve even if it starts only now
 		a.serving.Wait()
 		return err
 	})
@@ -259,17 +258,17 @@ func (a *App) Start() {
 	})
 }
 
-// Failed tells if serving ends by itself.
+// Failed returns a channel that receives an error if serving ends unexpectedly.
 func (a *App) Failed() <-chan error { return a.failed }
 
-// Stop ends the service: requests under way are finished until ctx ends, and cut off then, which the log tells; in any
-// case the store is written. A second call does nothing.
+// Stop shuts the service down. It waits for requests in progress until ctx ends, then cuts them off and logs that. The
+// store is written in either case. A second call does nothing.
 func (a *App) Stop(ctx context.Context) error { return a.stop(ctx) }
 
-// Addr is the data port's address.
+// Addr returns the data port's address.
 func (a *App) Addr() string { return a.data.Addr().String() }
 
-// AdminAddr is the admin port's address, empty if there is none.
+// AdminAddr returns the admin port's address, or "" if there is no admin port.
 func (a *App) AdminAddr() string {
 	if a.adm == nil {
 		return ""
@@ -277,7 +276,7 @@ func (a *App) AdminAddr() string {
 	return a.adm.Addr().String()
 }
 
-// longestCall is how long a summariser may be silent at most, by all that is configured.
+// longestCall returns the longest timeout configured for any summariser.
 func longestCall(cfg *config.Config) time.Duration {
 	longest := cfg.Limits.SummariserTimeout
 	for _, llm := range cfg.LLMs {

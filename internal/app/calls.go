@@ -19,17 +19,17 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// calls is what tenants share: how our own calls go out, and who takes note of them.
+// calls is shared by the tenants: it makes the proxy's own calls, and keeps their state across reloads.
 type calls struct {
 	transport http.RoundTripper
-	metrics   *observe.Metrics   // nil: they are not measured
-	spans     *observe.Spans     // nil: not traced
-	spent     sync.Map           // by tenant: buckets
-	shelves   shelves            // what tenants' models are told
-	memory    *findings.Courier  // where findings go; nil: nowhere
-	draw      limit.Draw         // from what replicas share; nil: they share nothing
-	health    *summariser.Health // of the models that are called
-	lacks     *summariser.Lacks  // what their servers do not take
+	metrics   *observe.Metrics   // nil: calls are not measured
+	spans     *observe.Spans     // nil: calls are not traced
+	spent     sync.Map           // *buckets by tenant name
+	knowledge knowledgeFolders   // added texts
+	memory    *findings.Courier  // delivers findings; nil: they are not delivered
+	draw      limit.Draw         // takes from limits that replicas share; nil: none are shared
+	health    *summariser.Health // of the called models
+	lacks     *summariser.Lacks  // features that their servers do not support
 }
 
 func newCalls(transport http.RoundTripper) (*calls, error) {
@@ -41,8 +41,8 @@ func newCalls(transport http.RoundTripper) (*calls, error) {
 	return &calls{transport: transport, health: health, lacks: lacks}, err
 }
 
-// model is how models are called that are silent for so long at most.
-func (c *calls) model(timeout time.Duration, temperature *float64) summariser.Caller {
+// caller returns a caller of models. timeout bounds how long a model may stay silent.
+func (c *calls) caller(timeout time.Duration, temperature *float64) summariser.Caller {
 	s := summariser.Caller{Client: c.client(), Timeout: timeout, Lacks: c.lacks}
 	if temperature != nil {
 		s.Temperature = new(float32(*temperature))
@@ -57,19 +57,19 @@ func (c *calls) client() *http.Client {
 	return &http.Client{Transport: observe.Propagate(c.transport)}
 }
 
-// drawOf is how a tenant with these limits takes of them together with other replicas, nil if it does not.
-func (c *calls) drawOf(l limit.Tenant) limit.Draw {
+// drawFor returns how a tenant draws from limits that it shares with other replicas, or nil if its limits are not shared.
+func (c *calls) drawFor(l limit.Tenant) limit.Draw {
 	if !l.Shared {
 		return nil
 	}
 	return c.draw
 }
 
-// warm is how a tenant's prompts are kept in providers' caches.
+// warm returns how a tenant's prompts are kept in providers' caches.
 func (b builder) warm(c config.Tenant) *engine.Warm {
 	condensed := b.config.CondenserFor(c).Uses(byPrice)
 	w := &engine.Warm{
-		Model: b.out.model(summariser.DefaultTimeout, nil),
+		Model: b.out.caller(summariser.DefaultTimeout, nil),
 		Prices: func(model string) *condense.Economics {
 			e := b.prices(model, model)
 			if e != nil && !condensed {
@@ -80,30 +80,30 @@ func (b builder) warm(c config.Tenant) *engine.Warm {
 		USD: cmp.Or(c.KeepWarmUSD, config.DefaultKeepWarmUSD),
 	}
 	if b.out.metrics != nil {
-		w.Model = b.noted(observe.Summariser{Summariser: w.Model, Warming: true})
+		w.Model = b.metered(observe.Summariser{Summariser: w.Model, Warming: true})
 		w.Told = func(outcome engine.WarmOutcome) { b.out.metrics.Warmed(c.Name, outcome) }
 	}
 	return w
 }
 
-// spending is a tenant's summariser within the tenant's limits. It spends a key of the operator on trusted clients only.
-type spending struct {
+// limitedSummariser enforces a tenant's limits on summaries. It uses the operator's keys only for trusted clients.
+type limitedSummariser struct {
 	condense.Summariser
 	keys          []config.Secret // the operator's
 	limits        limit.Tenant
 	calls, tokens limit.Share
 }
 
-var _ condense.Summariser = spending{}
+var _ condense.Summariser = limitedSummariser{}
 
-// buckets hold what a tenant has spent on summaries. They outlive a configuration.
+// buckets holds what a tenant has spent on summaries. It is kept across reloads.
 type buckets struct{ calls, tokens limit.Bucket }
 
-// spending has a summariser keep to the tenant's limits. The keys are those by which its calls may be paid that are not its clients' own.
-func (b builder) spending(s condense.Summariser, keys ...config.Secret) spending {
+// limited applies the tenant's limits to a summariser. keys are the operator's keys that may pay for its calls.
+func (b builder) limited(s condense.Summariser, keys ...config.Secret) limitedSummariser {
 	known, _ := b.out.spent.LoadOrStore(b.tenant, &buckets{})
-	own, draw := known.(*buckets), b.out.drawOf(b.limits)
-	return spending{
+	own, draw := known.(*buckets), b.out.drawFor(b.limits)
+	return limitedSummariser{
 		Summariser: s, keys: keys, limits: b.limits,
 		calls:  limit.Share{Bucket: &own.calls, Name: b.tenant + ":summaries", Draw: draw},
 		tokens: limit.Share{Bucket: &own.tokens, Name: b.tenant + ":summary_tokens", Draw: draw},
@@ -111,11 +111,11 @@ func (b builder) spending(s condense.Summariser, keys ...config.Secret) spending
 }
 
 // Summarise implements condense.Summariser.
-func (s spending) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
+func (s limitedSummariser) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
 	if r.Endpoint.APIKey != "" && slices.Contains(s.keys, config.Secret(r.Endpoint.APIKey)) && !limit.Trusted(ctx) {
 		return condense.Reply{}, &condense.CallError{Kind: condense.FailureUntrusted}
 	}
-	if !s.within(time.Now()) {
+	if !s.admit(time.Now()) {
 		return condense.Reply{}, &condense.CallError{Kind: condense.FailureLimited}
 	}
 	reply, err := s.Summariser.Summarise(ctx, r)
@@ -125,19 +125,19 @@ func (s spending) Summarise(ctx context.Context, r condense.Request) (condense.R
 	return reply, err //nolint:wrapcheck // it is the summariser's
 }
 
-// within reports whether another call is within the limits, and takes it.
-func (s spending) within(now time.Time) bool {
-	if most := s.limits.SummaryTokens; most > 0 && s.tokens.Full(now, most) > 0 {
+// admit takes a call from the limits. It reports false if they are used up.
+func (s limitedSummariser) admit(now time.Time) bool {
+	if perMinute := s.limits.SummaryTokens; perMinute > 0 && s.tokens.Full(now, perMinute) > 0 {
 		return false
 	}
-	if most := s.limits.Summaries; most > 0 {
-		_, ok := s.calls.Take(now, 1, most)
+	if perMinute := s.limits.Summaries; perMinute > 0 {
+		_, ok := s.calls.Take(now, 1, perMinute)
 		return ok
 	}
 	return true
 }
 
-// cost is what a call took, in tokens; a guess where the server does not say.
+// cost returns the tokens of a call, estimated if the server does not report them.
 func cost(r condense.Request, reply condense.Reply) int {
 	if n := max(reply.Usage.Input, 0) + max(reply.Usage.Output, 0); n > 0 {
 		return n
@@ -145,7 +145,7 @@ func cost(r condense.Request, reply condense.Reply) int {
 	return (r.Size() + len(reply.Text)) / 4
 }
 
-// openKeys names the keys that every client spends, where none has to authenticate.
+// openKeys names the operator's keys that any client can spend, because none has to authenticate.
 func openKeys(cfg *config.Config) (names []string) {
 	if len(cfg.Tenants) > 0 {
 		return nil
@@ -162,17 +162,18 @@ func openKeys(cfg *config.Config) (names []string) {
 	return names
 }
 
-// drawWait is how long a request waits at most to learn what is left of a limit that replicas share.
-const drawWait = time.Second
+// drawTimeout bounds how long a request waits for the store to draw from a shared limit.
+const drawTimeout = time.Second
 
-// drawFrom takes what replicas share from a store that they share; nil if it is none. What is asked for in vain is counted.
+// drawFrom returns a Draw from limits that replicas keep in a shared store, or nil if the store is not shared. Failures are
+// counted.
 func drawFrom(store session.Backend, faults proxy.Faults) limit.Draw {
-	shared, is := store.(session.Buckets)
-	if !is {
+	shared, ok := store.(session.Buckets)
+	if !ok {
 		return nil
 	}
 	return func(bucket string, n, perMinute int, owed bool) (wait time.Duration, ok bool) {
-		ctx, cancel := context.WithTimeout(context.Background(), drawWait)
+		ctx, cancel := context.WithTimeout(context.Background(), drawTimeout)
 		defer cancel()
 		err := session.Recover(func() (err error) {
 			wait, err = shared.Draw(ctx, bucket, n, perMinute, owed)

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// receiver is a collector that takes OTLP over HTTP and keeps what it got.
+// receiver is a collector that accepts OTLP over HTTP and keeps the batches.
 type receiver struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -65,7 +65,7 @@ func (r *receiver) take(t *testing.T, req *http.Request) {
 	r.headers, r.batches = append(r.headers, req.Header), append(r.batches, &batch)
 }
 
-// spans gives what came, by the spans' names, and the attributes of its resource.
+// spans returns the received spans by name, and the attributes of their resource.
 func (r *receiver) spans() (spans map[string][]*collector.Span, resource map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

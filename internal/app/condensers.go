@@ -14,50 +14,50 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 )
 
-// builder makes the condensers of one tenant.
+// builder builds the condensers of a tenant.
 type builder struct {
 	config   *config.Config
 	out      *calls
 	tenant   string
 	upstream config.Upstream
-	base     string             // its URL as requests name it
-	health   *summariser.Tenant // of the models
+	base     string             // the upstream's URL as it appears in requests
+	health   *summariser.Tenant // of the called models
 	limits   limit.Tenant
-	rides    *condense.Rides // of all stages
-	batched  bool            // stages that change old results do so only when something is condensed
+	rides    *condense.Rides // shared by all stages
+	batched  bool            // stages that change old results do so only together with a condensation
 }
 
-// condenser makes the condenser of a key of the configuration, with its per_model.
+// condenser builds a condenser with its per_model overrides. key is its key in the configuration.
 func (b builder) condenser(key string, c config.Condenser) (condense.Condenser, error) {
-	usual, err := b.plain(key, c)
+	base, err := b.withoutOverrides(key, c)
 	if err != nil || len(c.PerModel) == 0 {
-		return usual, err
+		return base, err
 	}
-	own := map[string]condense.Condenser{}
+	overrides := map[string]condense.Condenser{}
 	for name, override := range c.PerModel {
-		if own[name], err = b.plain(key, c.With(override)); err != nil {
+		if overrides[name], err = b.withoutOverrides(key, c.With(override)); err != nil {
 			return nil, err
 		}
 	}
-	return fitted{usual.Name(), func(in condense.Input) condense.Condenser { return ofModel(in.Model, own, usual) }}, nil
+	return perRequest{base.Name(), func(in condense.Input) condense.Condenser { return forModel(in.Model, overrides, base) }}, nil
 }
 
-// ofModel chooses by the model that a request names: by the exact name, else by its longest prefix, which ends in a *, else what is usual.
-func ofModel(model string, own map[string]condense.Condenser, usual condense.Condenser) condense.Condenser {
-	if exact, ok := own[model]; ok {
+// forModel returns the override with the model's exact name, or the one with its longest prefix (a name that ends in *), or
+// base if there is neither.
+func forModel(model string, overrides map[string]condense.Condenser, base condense.Condenser) condense.Condenser {
+	if exact, ok := overrides[model]; ok {
 		return exact
 	}
-	longest := ""
-	for name, c := range own {
-		if prefix, is := strings.CutSuffix(name, "*"); is && strings.HasPrefix(model, prefix) && len(name) > len(longest) {
-			longest, usual = name, c
+	found, longest := base, 0
+	for name, c := range overrides {
+		if prefix, ok := strings.CutSuffix(name, "*"); ok && strings.HasPrefix(model, prefix) && len(name) > longest {
+			found, longest = c, len(name)
 		}
 	}
-	return usual
+	return found
 }
 
-// plain makes a condenser without per_model.
-func (b builder) plain(key string, c config.Condenser) (condense.Condenser, error) {
+func (b builder) withoutOverrides(key string, c config.Condenser) (condense.Condenser, error) {
 	switch c.Type {
 	case config.TypeNoop:
 		return condense.Noop{}, nil
@@ -74,13 +74,15 @@ func (b builder) plain(key string, c config.Condenser) (condense.Condenser, erro
 	case config.TypeLosslessTrim:
 		return condense.LosslessTrim{}, nil
 	case config.TypeAmortizedForgetting:
-		return fitted{c.Type, func(in condense.Input) condense.Condenser {
+		return perRequest{c.Type, func(in condense.Input) condense.Condenser {
 			return condense.AmortizedForgetting{Settings: b.settings(c, in, nil)}
 		}}, nil
 	case config.TypeExcerpts:
-		return fitted{c.Type, func(in condense.Input) condense.Condenser { return condense.Excerpts{Settings: b.settings(c, in, nil)} }}, nil
+		return perRequest{c.Type, func(in condense.Input) condense.Condenser {
+			return condense.Excerpts{Settings: b.settings(c, in, nil)}
+		}}, nil
 	case config.TypeLLM, config.TypeStructuredSummary, config.TypeLLMAttention:
-		return b.calling(key, c)
+		return b.llm(key, c)
 	case config.TypeCustom:
 		return b.custom(key, c)
 	case config.TypePipeline:
@@ -91,42 +93,43 @@ func (b builder) plain(key string, c config.Condenser) (condense.Condenser, erro
 
 func (b builder) pipeline(key string, c config.Condenser) (condense.Condenser, error) {
 	var p condense.Pipeline
-	b.batched = b.batched || c.Uses(byPrice) // a change in between would have all that follows it written to the cache anew
+	b.batched = b.batched || c.Uses(byPrice) // any other change makes the provider cache everything after it again
 	for i, stage := range c.Condensers {
-		made, err := b.condenser(fmt.Sprintf("%s.condensers[%d]", key, i), stage)
+		built, err := b.condenser(fmt.Sprintf("%s.condensers[%d]", key, i), stage)
 		if err != nil {
 			return nil, err
 		}
-		p.Stages = append(p.Stages, made)
+		p.Stages = append(p.Stages, built)
 	}
 	return p, nil
 }
 
-// byPrice reports whether a stage condenses where that is worth its price.
+// byPrice reports whether a stage condenses when that pays off.
 func byPrice(c config.Condenser) bool { return c.Trigger == config.TriggerEconomics }
 
-// calling makes a condenser that calls a model.
-func (b builder) calling(key string, c config.Condenser) (condense.Condenser, error) {
+// llm builds a condenser that calls a model.
+func (b builder) llm(key string, c config.Condenser) (condense.Condenser, error) {
 	llm, known := b.config.LLMFor(c.LLMConfig, b.upstream)
 	if !known {
 		return nil, fmt.Errorf("%s.llm_config: %q is not one of llms", key, c.LLMConfig)
 	}
 	to := endpoint(llm)
 	if to.BaseURL == b.upstream.BaseURL {
-		to.BaseURL = b.base // the client's own key goes to where its requests go and nowhere else: that URL must be spelled as theirs is
+		to.BaseURL = b.base // a client's key is only sent to the URL of its requests, so both must be spelled alike
 	}
-	caller := b.out.model(cmp.Or(c.Timeout, llm.Timeout), llm.Temperature)
+	caller := b.out.caller(cmp.Or(c.Timeout, llm.Timeout), llm.Temperature)
 	common := condense.LLMSettings{
-		Summariser: b.noted(observe.Summariser{Summariser: b.spending(caller, llm.APIKey, b.upstream.APIKey)}),
+		Summariser: b.metered(observe.Summariser{Summariser: b.limited(caller, llm.APIKey, b.upstream.APIKey)}),
 		Endpoint:   to, Model: llm.Model, Health: b.health, MaxEventLength: c.MaxEventLength,
 	}
-	if b.upstream.APIKey != "" || llm.APIKey == "" && llm.BaseURL == b.upstream.BaseURL { // who pays for summaries pays for the requests, too
+	samePayer := b.upstream.APIKey != "" || llm.APIKey == "" && llm.BaseURL == b.upstream.BaseURL // of summaries and requests
+	if samePayer {
 		common.Rides = b.rides
 	}
 	if c.Focus != config.FocusAuto {
 		common.Focus = condense.Focus(c.Focus)
 	}
-	return fitted{c.Type, func(in condense.Input) condense.Condenser {
+	return perRequest{c.Type, func(in condense.Input) condense.Condenser {
 		s := common
 		s.Settings = b.settings(c, in, &llm)
 		s.Window, s.MaxOutput = b.room(llm, in)
@@ -140,35 +143,34 @@ func (b builder) calling(key string, c config.Condenser) (condense.Condenser, er
 	}}, nil
 }
 
-// custom makes a condenser that asks a program or a service.
+// custom builds a condenser that calls a program or a service.
 func (b builder) custom(key string, c config.Condenser) (condense.Condenser, error) {
-	var asked condense.Summariser = summariser.Service{Client: b.out.client(), URL: c.URL, Key: c.Key(), Timeout: c.Timeout}
+	var called condense.Summariser = summariser.Service{Client: b.out.client(), URL: c.URL, Key: c.Key(), Timeout: c.Timeout}
 	to := condense.Endpoint{BaseURL: c.URL, APIKey: c.Key()}
 	if len(c.Command) > 0 {
 		if _, err := exec.LookPath(c.Command[0]); err != nil {
 			return nil, fmt.Errorf("%s.command: %w", key, err)
 		}
-		asked = summariser.Program{Command: c.Command, Timeout: c.Timeout}
+		called = summariser.Program{Command: c.Command, Timeout: c.Timeout}
 		to.BaseURL = "file:" + strings.Join(c.Command, " ")
 	}
 	common := condense.LLMSettings{
-		Summariser: b.noted(observe.Summariser{Summariser: b.spending(asked, config.Secret(to.APIKey)), NoModel: true}),
+		Summariser: b.metered(observe.Summariser{Summariser: b.limited(called, config.Secret(to.APIKey)), NoModel: true}),
 		Endpoint:   to, Health: b.health,
 	}
-	return fitted{c.Type, func(in condense.Input) condense.Condenser {
+	return perRequest{c.Type, func(in condense.Input) condense.Condenser {
 		s := common
 		s.Settings = b.settings(c, in, nil)
 		return condense.NewCustom(s)
 	}}, nil
 }
 
-// endpoint is where a model is.
 func endpoint(llm config.LLM) condense.Endpoint {
 	return condense.Endpoint{BaseURL: llm.BaseURL, APIKey: llm.APIKey.Reveal(), Way: condense.Way{API: llm.API}}
 }
 
-// noted makes a summariser one whose calls are taken note of.
-func (b builder) noted(s observe.Summariser) condense.Summariser {
+// metered returns a summariser whose calls are measured, if the proxy has metrics.
+func (b builder) metered(s observe.Summariser) condense.Summariser {
 	if b.out.metrics == nil {
 		return s.Summariser
 	}
@@ -176,20 +178,21 @@ func (b builder) noted(s observe.Summariser) condense.Summariser {
 	return s
 }
 
-// fitted is a condenser some of whose settings follow the model of the request, whose window upstream may have corrected
-// meanwhile: it is made for each request, which costs next to nothing.
-type fitted struct {
-	name string
-	fit  func(in condense.Input) condense.Condenser
+// perRequest is a condenser that is built for each request, because its settings depend on the request's model, whose window
+// upstream may have corrected. Building one is cheap.
+type perRequest struct {
+	name  string
+	build func(in condense.Input) condense.Condenser
 }
 
-var _ condense.Condenser = fitted{}
+var _ condense.Condenser = perRequest{}
 
-func (f fitted) Name() string { return f.name }
+func (p perRequest) Name() string { return p.name }
 
-func (f fitted) Condense(in condense.Input) condense.Decision { return f.fit(in).Condense(in) }
+func (p perRequest) Condense(in condense.Input) condense.Decision { return p.build(in).Condense(in) }
 
-// settings are those of a rolling condenser for a request. The summariser is the request's own model where it has no name.
+// settings returns the settings of a rolling condenser for a request. A summariser without a model name is the request's
+// own model.
 func (b builder) settings(c config.Condenser, in condense.Input, summariser *config.LLM) condense.Settings {
 	s := condense.Settings{
 		MaxSize: c.MaxSize, MaxTokens: c.MaxTokens, MinTokens: c.MinTokens, KeepFirst: c.KeepFirst, MinimumProgress: c.MinimumProgress,
@@ -201,10 +204,11 @@ func (b builder) settings(c config.Condenser, in condense.Input, summariser *con
 	return s
 }
 
-// target is what a condensation by price leaves of a request, in tokens: less is cheaper still, and knows less. See lab/economics.md.
+// target is the size to which a condensation by price reduces a request, in tokens. A lower target is cheaper but loses more.
+// See lab/economics.md.
 const target = 24_000
 
-// prices are those of a request's model and a summariser, nil where one of them is not known.
+// prices returns the prices of a request's model and a summariser's, or nil if either is not known.
 func (b builder) prices(name, summariser string) *condense.Economics {
 	info, _ := b.config.ModelFor(summariser)
 	if name != summariser && !info.Price.Known() {
@@ -213,8 +217,8 @@ func (b builder) prices(name, summariser string) *condense.Economics {
 	return b.economics(name, &config.LLM{Model: summariser})
 }
 
-// economics are the prices of a request's model and its summariser; nil where that of the model is not known. A summariser whose price is
-// not known counts as the model.
+// economics returns the prices of a request's model and its summariser, or nil if the model's is not known. A summariser
+// with an unknown price is assumed to cost as much as the model.
 func (b builder) economics(name string, summariser *config.LLM) *condense.Economics {
 	info, known := b.config.ModelNamed(name)
 	if !info.Price.Known() {
@@ -235,18 +239,13 @@ func (b builder) economics(name string, summariser *config.LLM) *condense.Econom
 	return e
 }
 
-// The share of a window that stays free, one in that many, and the least tokens of it: counts are not exact.
-const (
-	marginShare = 50
-	leastMargin = 256
-)
+// margin returns how many tokens of a model's window stay free, because counts are not exact: one fiftieth of the window, at
+// least 256 tokens, but at most a quarter of the window.
+func margin(window int) int { return min(max(window/50, 256), window/4) }
 
-// margin is how many tokens stay free below a model's window. A tiny window keeps three quarters of itself.
-func margin(window int) int { return min(max(window/marginShare, leastMargin), window/4) }
-
-// room is what a summariser's model holds, and how much of that a summary may take, in tokens. Where it is the request's own model, upstream
-// may have corrected its window. A summary takes what is configured, else the usual, but no more than the model writes, and at most a quarter
-// of its window.
+// room returns the window of a summariser's model and the maximum output of a summary, in tokens. If it is the request's own
+// model, upstream may have corrected its window. Unless it is configured, the output is the default, bounded by the model's
+// maximum output and by a quarter of its window.
 func (b builder) room(llm config.LLM, in condense.Input) (window, output int) {
 	name := cmp.Or(llm.Model, in.Model)
 	info, _ := b.config.ModelFor(name)

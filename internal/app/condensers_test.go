@@ -20,7 +20,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// stages are sections of an OpenHands configuration, by the type as it is spelled there or here.
+// stages returns sections of an OpenHands configuration by condenser type, in OpenHands' and our own spelling.
 func stages() map[string]string {
 	const calling = "llm_config = 'condenser'\nkeep_first = 1\nmax_size = 100\n"
 	return map[string]string{
@@ -83,18 +83,18 @@ llm_config = "llm"
 	}
 }
 
-// unshared is how calls go out by default, or by a transport, unnoted.
+// unshared returns calls that are not measured and use the given transport.
 func unshared(t testing.TB, transport http.RoundTripper) *calls {
 	t.Helper()
 	out, err := newCalls(transport)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out.shelves.log = zap.NewNop()
+	out.knowledge.log = zap.NewNop()
 	return out
 }
 
-// TestFixturesBuild makes the tenants of every configuration that package config accepts in its tests.
+// TestFixturesBuild builds the tenants of every valid configuration in config's test data.
 func TestFixturesBuild(t *testing.T) {
 	files, err := filepath.Glob("../../config/source/testdata/good.*")
 	if err != nil || len(files) == 0 {
@@ -137,7 +137,7 @@ func wantStarts(t *testing.T, name, text string) {
 	}
 }
 
-// load reads a configuration's text, with a store and ports of the test's own.
+// load parses a configuration and gives it the test's own store and ports.
 func load(t *testing.T, extension, text string) *config.Config {
 	t.Helper()
 	cfg, err := tryLoad(t, extension, text)
@@ -175,7 +175,7 @@ func TestWrongAtStart(t *testing.T) {
 	}
 }
 
-// What was built in Go, and never validated, is refused by the builder.
+// TestBuilderRefuses checks that the builder rejects configurations that were built in Go and never validated.
 func TestBuilderRefuses(t *testing.T) {
 	cfg := config.Default()
 	stage := config.NewCondenser(config.TypeLLM)
@@ -213,7 +213,7 @@ tenants:
 	}
 }
 
-// TestReloadRefuses keeps what is in force when a new configuration cannot be built.
+// TestReloadRefuses checks that the configuration in force stays if a new one cannot be built.
 func TestReloadRefuses(t *testing.T) {
 	cfg := load(t, ".yaml", "condenser: {type: recent, max_events: 5}")
 	a, err := New(cfg, zap.NewNop(), Options{})
@@ -238,7 +238,7 @@ func TestReloadRefuses(t *testing.T) {
 	}
 }
 
-// build makes the condenser of a configuration without tenants.
+// build returns the condenser of a configuration without tenants.
 func build(t *testing.T, text string) condense.Condenser {
 	t.Helper()
 	cfg := load(t, ".yaml", text)
@@ -281,7 +281,7 @@ condenser:
 	}
 }
 
-// TestPerModelKeepsWhatItDoesNotSet looks at the head that an override leaves to the condenser's own keep_first.
+// TestPerModelKeepsWhatItDoesNotSet checks that an override without keep_first uses the condenser's.
 func TestPerModelKeepsWhatItDoesNotSet(t *testing.T) {
 	c := build(t, "condenser: {type: recent, max_events: 30, keep_first: 4, per_model: {o3: {max_events: 8}}}")
 	in := input(40)
@@ -307,7 +307,7 @@ func TestPerModelTriggers(t *testing.T) {
 	}
 }
 
-// TestHealthIsSharedByStages: a model that failed is left alone by every stage that calls it, and by no other stage.
+// TestHealthIsSharedByStages checks that every stage that calls a failed model backs off, and that other stages do not.
 func TestHealthIsSharedByStages(t *testing.T) {
 	out := unshared(t, nil)
 	cfg := load(t, ".yaml", `

@@ -14,13 +14,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// openMemory begins to deliver findings, as soon as there are routes for them.
+// openMemory creates the courier, which delivers findings once it has routes for them.
 func (a *App) openMemory(store session.Store) {
 	a.calls.memory = findings.New(findings.Options{Store: store, Observer: watchFindings{a.metrics, a.log}})
 	a.onStop("delivery of findings", a.calls.memory.Close)
 }
 
-// watchFindings counts what becomes of findings, and says in the log when a sink fails.
+// watchFindings counts the outcomes of findings, and logs when a sink fails and when it recovers.
 type watchFindings struct {
 	*observe.Metrics
 	log *zap.Logger
@@ -38,7 +38,7 @@ func (w watchFindings) Unread(tenant string, err error) {
 	w.log.Warn("findings cannot be read, and wait in the store; others are delivered", zap.String("tenant", tenant), zap.Error(err))
 }
 
-// promise is how a tenant's condensations are promised to its memory, nil if it has none.
+// promise returns the function that promises a tenant's condensations to its memory, or nil if the tenant has no memory.
 func (c *calls) promise(t config.Tenant) func(context.Context, session.ThreadID, *session.Condensation) func() {
 	if c.memory == nil || !t.Memory.Set() {
 		return nil
@@ -48,13 +48,15 @@ func (c *calls) promise(t config.Tenant) func(context.Context, session.ThreadID,
 	}
 }
 
-// routes are where the findings of a configuration's tenants go.
+// routes returns the destinations of findings by tenant.
 func routes(cfg *config.Config, transport http.RoundTripper) map[string]findings.Route {
 	all := map[string]findings.Route{}
 	for _, t := range cfg.EveryTenant() {
 		if m := &t.Memory; m.Set() {
 			all[t.Name] = findings.Route{
-				Sink: sink(m, transport), MaxPending: cmp.Or(m.MaxPending, config.DefaultPending), MaxAge: cmp.Or(m.MaxAge, config.DefaultPendingAge),
+				Sink:       sink(m, transport),
+				MaxPending: cmp.Or(m.MaxPending, config.DefaultPending),
+				MaxAge:     cmp.Or(m.MaxAge, config.DefaultPendingAge),
 			}
 		}
 	}
@@ -68,7 +70,7 @@ func sink(m *config.Memory, transport http.RoundTripper) findings.Sink {
 	case m.Webhook.URL != "":
 		return findings.Webhook{Transport: transport, URL: m.Webhook.URL.Reveal(), Secret: m.Webhook.Secret.Reveal()}
 	}
-	arguments, _ := findings.ParseArguments(cmp.Or(m.MCP.Arguments, findings.DefaultArguments)) // it was parsed when it was validated
+	arguments, _ := findings.ParseArguments(cmp.Or(m.MCP.Arguments, findings.DefaultArguments)) // validation has checked them
 	env := summariser.Environment()
 	for name, value := range m.MCP.Env {
 		env = append(env, name+"="+value.Reveal())

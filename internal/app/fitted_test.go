@@ -16,7 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// input is a conversation of n messages of 100 tokens each, for a model that holds much.
+// input returns a conversation of n messages of 100 tokens each, for a model with a large window.
 func input(n int) condense.Input {
 	messages := []session.Message{condensetest.Message(session.Content{Role: "system", Text: "You help."})}
 	for i := len(messages); i < n; i++ {
@@ -31,12 +31,12 @@ func input(n int) condense.Input {
 	}
 }
 
-// each measures all items alike.
+// each returns a measure that counts the same tokens for every item.
 func each(tokens int) func([]session.Item) []int {
 	return func(items []session.Item) []int { return slices.Repeat([]int{tokens}, len(items)) }
 }
 
-// reason is why a condensation is due, empty if none is.
+// reason returns why a condensation is due, or "" if none is.
 func reason(d condense.Decision) session.Reason {
 	if d.Job == nil {
 		return ""
@@ -54,7 +54,7 @@ func TestMargin(t *testing.T) {
 	}
 }
 
-// TestMarginStaysFree goes up to the model's window less the answer and the margin, and one token further.
+// TestMarginStaysFree checks that a condensation is due one token above the window less the answer and the margin.
 func TestMarginStaysFree(t *testing.T) {
 	for _, kind := range []string{"llm", "structured", "llm_attention", "amortized", "excerpts"} {
 		c := build(t, "condenser: {type: "+kind+", max_tokens: 1}")
@@ -84,7 +84,7 @@ func TestRoom(t *testing.T) {
 	for _, tt := range []struct {
 		llm          config.LLM
 		request      string
-		window       int // of the request's model, as it is known by now
+		window       int // of the request's model, as currently known
 		want, output int
 	}{
 		{config.LLM{}, "gpt-4.1", 1047576, 1047576, 4096},
@@ -104,7 +104,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// answering is a model server that keeps what it was asked.
+// answering is a model server that keeps its last request.
 type answering struct {
 	message string // of its answer, as JSON
 	url     string
@@ -123,7 +123,7 @@ func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(text)), Header: http.Header{}}, nil
 }
 
-// TestCalls follows llm_config from the configuration to the call that each type makes.
+// TestCalls checks how llm_config shapes the calls of each condenser type.
 func TestCalls(t *testing.T) {
 	const call = `{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"create_state_summary",` +
 		`"arguments":"{\"user_context\":\"help\"}"}}]}`
@@ -160,7 +160,7 @@ condenser: {type: `+tt.kind+`, `+tt.keys+`llm_config: cheap, max_size: 20}
 	}
 }
 
-// TestUpstreamsKey has a condenser call the upstream with the key that requests bring or that is configured, however the
+// TestUpstreamsKey checks that a condenser calls the upstream with the client's or the configured key, however the
 // configuration spells the URL.
 func TestUpstreamsKey(t *testing.T) {
 	for _, tt := range []struct{ text, model, maxTokens, key string }{

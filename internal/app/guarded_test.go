@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestEncryptionIsConfigured follows store.encryption to the file.
+// TestEncryptionIsConfigured checks that store.encryption encrypts the store's file.
 func TestEncryptionIsConfigured(t *testing.T) {
 	const mark = "MARK-of-a-message"
 	for _, tt := range []struct {
@@ -43,7 +43,7 @@ func TestEncryptionIsConfigured(t *testing.T) {
 	}
 }
 
-// TestLimitsAreConfigured: a tenant has its own limits, all of them, or the default ones; and those take no restart.
+// TestLimitsAreConfigured checks that a tenant's limits replace the default ones as a whole, and that changing either needs no restart.
 func TestLimitsAreConfigured(t *testing.T) {
 	cfg := load(t, ".yaml", `
 limits: {tenant: {concurrent: 20, max_body: 8MiB, requests_per_minute: 600, tokens_per_minute: 2000000}}

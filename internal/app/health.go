@@ -11,22 +11,21 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// pinging bounds the question to the store whether it is there.
-const pinging = 500 * time.Millisecond
+const pingTimeout = 500 * time.Millisecond // of the store
 
-// healthState is what the probes look at.
+// healthState is the state behind the health probes.
 type healthState struct {
 	store    session.Backend
 	pulse    atomic.Pointer[health.Pulse] // nil until the data port is served
 	warm     atomic.Bool                  // the vocabularies are loaded
 	draining atomic.Bool
-	refused  atomic.Bool // the last reload was
+	refused  atomic.Bool // the last reload was refused
 }
 
-// probes are what the admin port answers about health.
+// probes returns the health checks of the admin port.
 //
-// A store that is away makes the service degraded, not unready: requests pass without it, and if it is a Redis that
-// replicas share, all of them would become unready at once. The same goes for a reload that was refused.
+// An unavailable store makes the service degraded, not unready. Requests are served without it, and replicas that share a
+// Redis would all become unready at once. The same applies to a refused reload.
 func (a *App) probes() health.Probes {
 	s := &a.health
 	starting := func() bool { return s.pulse.Load() == nil }
@@ -36,32 +35,33 @@ func (a *App) probes() health.Probes {
 		Live: []health.Check{{Name: "serving", Look: a.lookServing}},
 		Ready: []health.Check{
 			{Name: "accepting", Look: a.lookAccepting}, store,
-			when("config", s.refused.Load, health.Degraded, "the last reload was refused: the configuration before it is in force"),
+			checkFlag("config", s.refused.Load, health.Degraded, "the last reload was refused: the configuration before it is in force"),
 			{Name: "summarisers", Look: a.lookSummarisers},
 		},
 		Startup: []health.Check{
-			when("listening", starting, health.Failed, "starting"), store, when("vocabularies", cold, health.Failed, "loading"),
+			checkFlag("listening", starting, health.Failed, "starting"), store,
+			checkFlag("vocabularies", cold, health.Failed, "loading"),
 		},
 	}
 }
 
-// when is a check that finds that something is so, or nothing.
-func when(name string, so func() bool, state health.State, detail string) health.Check {
+// checkFlag returns a check with the given state and detail while set returns true, and OK otherwise.
+func checkFlag(name string, set func() bool, state health.State, detail string) health.Check {
 	return health.Check{Name: name, Look: func(context.Context) (health.State, string) {
-		if so() {
+		if set() {
 			return state, detail
 		}
 		return health.OK, ""
 	}}
 }
 
-// watchHealth begins to check that the data port is served, and loads the vocabularies that requests will need first.
+// watchHealth starts checking that the data port is served, and loads the vocabularies of the configured models.
 func (a *App) watchHealth() {
 	pulse := health.StartPulse(a.Addr())
 	a.health.pulse.Store(pulse)
-	a.onEnd("pulse", pulse.Stop)
+	a.onStopFunc("pulse", pulse.Stop)
 	a.serving.Go(func() {
-		a.tokens.Counter("") // an unknown model
+		a.tokens.Counter("") // for unknown models
 		for name := range a.config.Models {
 			a.tokens.Counter(name)
 		}
@@ -70,20 +70,20 @@ func (a *App) watchHealth() {
 }
 
 func (a *App) lookServing(ctx context.Context) (health.State, string) {
-	switch pulse := a.health.pulse.Load(); {
+	pulse := a.health.pulse.Load()
+	switch {
 	case a.health.draining.Load():
 		return health.OK, "stopping"
 	case pulse == nil:
 		return health.OK, "starting"
-	default:
-		return pulse.Look(ctx)
 	}
+	return pulse.Look(ctx)
 }
 
 func (a *App) lookAccepting(context.Context) (health.State, string) {
 	switch {
 	case a.health.draining.Load():
-		return health.Failed, "stopping: requests are to go elsewhere"
+		return health.Failed, "stopping: send requests to another replica"
 	case a.health.pulse.Load() == nil:
 		return health.Failed, "starting"
 	}
@@ -91,26 +91,27 @@ func (a *App) lookAccepting(context.Context) (health.State, string) {
 }
 
 func (a *App) lookStore(ctx context.Context) (health.State, string) {
-	ctx, cancel := context.WithTimeout(ctx, pinging)
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	switch err := a.health.store.Ping(ctx); {
+	err := a.health.store.Ping(ctx)
+	switch {
 	case errors.Is(err, session.ErrDamaged):
-		return health.Degraded, "damaged: requests that need what is lost are forwarded as they come; see 'dewpoint check-store'"
+		return health.Degraded, "damaged: requests that need lost records are forwarded unchanged; run 'dewpoint check-store'"
 	case err != nil:
-		return health.Degraded, "away: requests are forwarded as they come"
+		return health.Degraded, "unavailable: requests are forwarded unchanged"
 	}
 	if a.server.Degraded() {
 		a.server.CheckStore(ctx)
 	}
 	if a.server.Degraded() {
-		return health.Degraded, "back, or slow, or full: the last request was forwarded without it, or not logged"
+		return health.Degraded, "recovering, slow or full: the last request was forwarded unchanged or not logged"
 	}
 	return health.OK, ""
 }
 
 func (a *App) lookSummarisers(context.Context) (health.State, string) {
 	if troubled := a.calls.health.Troubled(); len(troubled) > 0 {
-		return health.Degraded, "left alone for a while: " + strings.Join(troubled, "; ")
+		return health.Degraded, "cooling down: " + strings.Join(troubled, "; ")
 	}
 	return health.OK, ""
 }

@@ -13,55 +13,55 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/knowledge"
 )
 
-// shelves are the folders of knowledge that are watched, by path.
-type shelves struct {
-	log *zap.Logger
-	mu  sync.Mutex
-	all map[string]*knowledge.Folder
+// knowledgeFolders holds the watched folders of knowledge. Tenants may share a folder.
+type knowledgeFolders struct {
+	log    *zap.Logger
+	mu     sync.Mutex
+	byPath map[string]*knowledge.Folder
 }
 
-// of gives what a tenant's models are told when a person's words call for it.
-func (s *shelves) of(k config.Knowledge) (engine.Knowledge, error) {
-	if k.Folder == "" {
+// open returns the knowledge that a tenant's configuration names. It starts watching the folder if that is new.
+func (k *knowledgeFolders) open(c config.Knowledge) (engine.Knowledge, error) {
+	if c.Folder == "" {
 		return engine.Knowledge{}, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := s.all[k.Folder]
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f := k.byPath[c.Folder]
 	if f == nil {
 		var err error
-		if f, err = knowledge.Open(k.Folder, func(err error) { s.changed(k.Folder, err) }); err != nil {
+		if f, err = knowledge.Open(c.Folder, func(err error) { k.logReload(c.Folder, err) }); err != nil {
 			return engine.Knowledge{}, fmt.Errorf("knowledge.folder: %w", err)
 		}
-		if s.all == nil {
-			s.all = map[string]*knowledge.Folder{}
+		if k.byPath == nil {
+			k.byPath = map[string]*knowledge.Folder{}
 		}
-		s.all[k.Folder] = f
+		k.byPath[c.Folder] = f
 	}
-	return engine.Knowledge{Topics: f.Topics, Tokens: cmp.Or(k.MaxTokens, config.DefaultKnowledge)}, nil
+	return engine.Knowledge{Topics: f.Topics, Tokens: cmp.Or(c.MaxTokens, config.DefaultKnowledge)}, nil
 }
 
-func (s *shelves) changed(folder string, err error) {
+func (k *knowledgeFolders) logReload(folder string, err error) {
 	if err != nil {
-		s.log.Error("knowledge not reloaded", zap.String("folder", folder), zap.Error(err))
+		k.log.Error("knowledge not reloaded", zap.String("folder", folder), zap.Error(err))
 		return
 	}
-	s.log.Info("knowledge reloaded", zap.String("folder", folder))
+	k.log.Info("knowledge reloaded", zap.String("folder", folder))
 }
 
-// keep closes the folders that no tenant has any more. Requests under way may still read what is in them.
-func (s *shelves) keep(tenants []config.Tenant) error {
-	named := map[string]bool{}
+// closeUnused closes the folders that none of the tenants uses. Requests in progress can still read their topics.
+func (k *knowledgeFolders) closeUnused(tenants []config.Tenant) error {
+	used := map[string]bool{}
 	for i := range tenants {
-		named[tenants[i].Knowledge.Folder] = true
+		used[tenants[i].Knowledge.Folder] = true
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	var errs []error
-	for path, f := range s.all {
-		if !named[path] {
+	for path, f := range k.byPath {
+		if !used[path] {
 			errs = append(errs, f.Close())
-			delete(s.all, path)
+			delete(k.byPath, path)
 		}
 	}
 	return errors.Join(errs...)

@@ -16,79 +16,81 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// leverEvery is how often the store is asked what other replicas were told.
-const leverEvery = 2 * time.Second
+// leverInterval is how often levers are read from the store, where other replicas may have set them.
+const leverInterval = 2 * time.Second
 
-// leverName begins the names of levers among the store's settings; a tenant follows, or nothing for all.
-const leverName = "condensing:"
+// leverPrefix begins the names of levers among the store's settings. The tenant's name follows; it is empty for all tenants.
+const leverPrefix = "condensing:"
 
-// levers is what operators have set over the configuration, by tenant ("" for all), as far as the store was last heard.
+// levers holds the levers by tenant ("" for all tenants), as last read from the store.
 type levers struct {
 	store session.Archive
 	log   *zap.Logger
 
-	mu  sync.Mutex
-	all map[string]admin.Lever
+	mu       sync.Mutex
+	byTenant map[string]admin.Lever
 }
 
-// of tells what is in force for a tenant, next to what is configured: a lever that says off wins over all, then the tenant's own counts, then
-// that for all, then the configuration.
-func (l *levers) of(tenant string, observes bool) admin.Condensing {
-	c, now := admin.Condensing{Configured: admin.ModeOn}, time.Now()
+// condensing returns the mode in force for a tenant. A lever for all tenants that says off comes first, then the tenant's
+// own lever, then another lever for all tenants, then the configuration.
+func (l *levers) condensing(tenant string, observes bool) admin.Condensing {
+	c := admin.Condensing{Configured: admin.ModeOn}
 	if observes {
 		c.Configured = admin.ModeObserve
 	}
 	c.InForce = c.Configured
+	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range [...]string{"", tenant} {
-		if lever, set := l.all[name]; set && lever.Until.After(now) && (c.Lever == nil || c.InForce != admin.ModeOff) {
+		lever, set := l.byTenant[name]
+		if set && lever.Until.After(now) && (c.Lever == nil || c.InForce != admin.ModeOff) {
 			c.InForce, c.Lever = lever.Mode, &lever
 		}
 	}
 	return c
 }
 
-// list is the levers that are set.
+// list returns a copy of the levers.
 func (l *levers) list() map[string]admin.Lever {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return maps.Clone(l.all)
+	return maps.Clone(l.byTenant)
 }
 
-// read takes what the store has, without what has expired, and reports whether that is anything new. While the store is away, what was
-// known stays until it expires.
-func (l *levers) read(ctx context.Context, now time.Time) bool {
+// refresh reads the levers from the store, drops those that have expired, and reports whether anything changed. While the
+// store is unavailable, known levers stay until they expire.
+func (l *levers) refresh(ctx context.Context, now time.Time) bool {
 	settings, err := l.store.Settings(ctx)
 	all := l.list()
 	if err == nil {
 		all = map[string]admin.Lever{}
 		for name, value := range settings {
-			if tenant, is := strings.CutPrefix(name, leverName); is {
-				all[tenant] = admin.DecodeLever(value) // one that cannot be read has ended
+			if tenant, ok := strings.CutPrefix(name, leverPrefix); ok {
+				all[tenant] = admin.DecodeLever(value) // an invalid value counts as expired
 			}
 		}
 	}
 	maps.DeleteFunc(all, func(_ string, lever admin.Lever) bool { return !lever.Until.After(now) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if maps.EqualFunc(l.all, all, admin.Lever.Equal) {
+	if maps.EqualFunc(l.byTenant, all, admin.Lever.Equal) {
 		return false
 	}
-	l.tell(all)
-	l.all = all
+	l.logChanges(all)
+	l.byTenant = all
 	return true
 }
 
-// begin reads what is set before anything is served. A store that is away is heard later.
-func (l *levers) begin() {
-	ctx, cancel := context.WithTimeout(context.Background(), leverEvery)
+// load reads the levers before anything is served. If the store is unavailable, they are read later.
+func (l *levers) load() {
+	ctx, cancel := context.WithTimeout(context.Background(), leverInterval)
 	defer cancel()
-	l.read(ctx, time.Now())
+	l.refresh(ctx, time.Now())
 }
 
-// tell logs what was set and what has ended.
-func (l *levers) tell(now map[string]admin.Lever) {
+// logChanges logs which levers are new and which have ended.
+func (l *levers) logChanges(now map[string]admin.Lever) {
 	name := func(tenant string) zap.Field {
 		if tenant == "" {
 			return zap.Bool("all_tenants", true)
@@ -96,23 +98,23 @@ func (l *levers) tell(now map[string]admin.Lever) {
 		return zap.String("tenant", tenant)
 	}
 	for tenant, lever := range now {
-		if !lever.Equal(l.all[tenant]) {
+		if !lever.Equal(l.byTenant[tenant]) {
 			l.log.Warn("condensing is switched", name(tenant), zap.String("mode", string(lever.Mode)), zap.Time("until", lever.Until),
 				zap.String("from", lever.From), zap.String("reason", lever.Reason))
 		}
 	}
-	for tenant := range l.all {
+	for tenant := range l.byTenant {
 		if _, set := now[tenant]; !set {
 			l.log.Warn("condensing is as configured again", name(tenant))
 		}
 	}
 }
 
-// apply switches compiled tenants, and measures which differ from the configuration.
-func (a *App) apply(tenants []*proxy.Tenant) {
+// applyLevers sets the modes of newly built tenants, and updates the metric of switched tenants.
+func (a *App) applyLevers(tenants []*proxy.Tenant) {
 	switched := map[string]string{}
 	for _, t := range tenants {
-		c := a.levers.of(t.Name, t.Observe)
+		c := a.levers.condensing(t.Name, t.Observe)
 		t.Observe, t.Off = c.InForce == admin.ModeObserve, c.InForce == admin.ModeOff
 		if c.Lever != nil {
 			switched[t.Name] = string(c.InForce)
@@ -121,56 +123,58 @@ func (a *App) apply(tenants []*proxy.Tenant) {
 	a.metrics.Switched(switched)
 }
 
-// followLevers has the configuration in force compiled anew whenever a lever was set, on any replica, or has ended.
+// followLevers starts applying levers that are set on any replica, or that expire.
 func (a *App) followLevers() {
 	ctx, cancel := context.WithCancel(context.Background())
-	a.onEnd("levers", cancel)
+	a.onStopFunc("levers", cancel)
 	a.serving.Go(func() {
-		tick := time.NewTicker(leverEvery)
-		defer tick.Stop()
+		ticker := time.NewTicker(leverInterval)
+		defer ticker.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-tick.C:
+			case <-ticker.C:
 			}
-			if err := a.readLevers(ctx); err != nil {
+			if err := a.refreshLevers(ctx); err != nil {
 				a.log.Error("condensing could not be switched", zap.Error(err))
 			}
 		}
 	})
 }
 
-// readLevers applies what the store has of levers, if that is new.
-func (a *App) readLevers(ctx context.Context) error {
+// refreshLevers reads the levers from the store. If they have changed, it rebuilds the tenants from the configuration in
+// force.
+func (a *App) refreshLevers(ctx context.Context) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	limited, cancel := context.WithTimeout(ctx, leverEvery)
+	ctx, cancel := context.WithTimeout(ctx, leverInterval)
 	defer cancel()
-	if !a.levers.read(limited, time.Now()) {
+	if !a.levers.refresh(ctx, time.Now()) {
 		return nil
 	}
 	live, err := a.live(a.tokens.config.Load())
-	if err == nil {
-		a.server.Swap(live)
+	if err != nil {
+		return err
 	}
-	return err
+	a.server.Swap(live)
+	return nil
 }
 
-// SetLever implements admin.Settings. The other replicas follow within leverEvery.
+// SetLever implements admin.Settings. Other replicas follow within leverInterval.
 func (s inForce) SetLever(ctx context.Context, lever admin.Lever) error {
-	if err := s.app.levers.store.Set(ctx, leverName+lever.Tenant, lever.Encode()); err != nil {
+	if err := s.app.levers.store.Set(ctx, leverPrefix+lever.Tenant, lever.Encode()); err != nil {
 		return fmt.Errorf("set lever: %w", err)
 	}
-	return s.app.readLevers(ctx)
+	return s.app.refreshLevers(ctx)
 }
 
 // Levers implements admin.Settings.
 func (s inForce) Levers() []admin.Lever {
-	all := s.app.levers.list()
-	out := make([]admin.Lever, 0, len(all))
-	for _, tenant := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, all[tenant])
+	levers := s.app.levers.list()
+	out := make([]admin.Lever, 0, len(levers))
+	for _, tenant := range slices.Sorted(maps.Keys(levers)) {
+		out = append(out, levers[tenant])
 	}
 	return out
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
-// What waits to be written at most: lines, and their bytes.
+// Bounds of the queue of lines to be written.
 const (
-	waitingLines = 8192
-	waitingBytes = 8 << 20
+	maxQueuedLines = 8192
+	maxQueuedBytes = 8 << 20
 )
 
-// Log is a logger that never blocks: it hands lines to a writer from a goroutine of its own, so that a pipe that is not read holds up the
-// log and nothing else. Lines that are not written in time are lost, and counted.
+// Log is a logger that never blocks its callers. A goroutine writes the lines, so that a pipe that nobody reads blocks only
+// the log. Lines that do not fit the queue are lost and counted.
 type Log struct {
 	*zap.Logger
 	out   io.Writer
@@ -28,13 +28,13 @@ type Log struct {
 	done  chan struct{}
 
 	mu     sync.Mutex
-	bytes  int // waiting
-	lost   int // lines, and not told of
-	tell   func(lines int)
+	bytes  int             // queued
+	lost   int             // lines that onLost has not been called for
+	onLost func(lines int) // may be nil
 	closed bool
 }
 
-// NewLogger makes the logger that a configuration asks for. It writes to out until it is closed.
+// NewLogger returns a logger for a configuration. It writes to out until it is closed.
 func NewLogger(cfg config.Log, out io.Writer) (*Log, error) {
 	level, err := zapcore.ParseLevel(cfg.Level)
 	if err != nil {
@@ -52,11 +52,11 @@ func NewLogger(cfg config.Log, out io.Writer) (*Log, error) {
 }
 
 func newLog(out io.Writer) *Log {
-	l := &Log{out: out, lines: make(chan []byte, waitingLines), done: make(chan struct{})}
+	l := &Log{out: out, lines: make(chan []byte, maxQueuedLines), done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
 		for line := range l.lines {
-			_, _ = l.out.Write(line) // there is no other place to report it
+			_, _ = l.out.Write(line) // there is nowhere else to report an error
 			l.mu.Lock()
 			l.bytes -= len(line)
 			l.mu.Unlock()
@@ -65,11 +65,11 @@ func newLog(out io.Writer) *Log {
 	return l
 }
 
-// Write takes a line. It never waits and never fails.
+// Write queues a line. It never blocks and never fails.
 func (l *Log) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.closed && l.bytes+len(line) <= waitingBytes {
+	if !l.closed && l.bytes+len(line) <= maxQueuedBytes {
 		select {
 		case l.lines <- bytes.Clone(line):
 			l.bytes += len(line)
@@ -78,29 +78,29 @@ func (l *Log) Write(line []byte) (int, error) {
 		}
 	}
 	l.lost++
-	l.tellNow()
+	l.reportLost()
 	return len(line), nil
 }
 
-// Sync does nothing: what is written goes out as soon as it is taken.
+// Sync does nothing, because lines are written without buffering.
 func (l *Log) Sync() error { return nil }
 
-// Lost tells of lines that were lost, those before included. It is called where a line is lost, and must not wait.
-func (l *Log) Lost(tell func(lines int)) {
+// OnLost sets a function that is called when lines are lost. It is called at once for lines lost earlier. It must not block.
+func (l *Log) OnLost(fn func(lines int)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tell = tell
-	l.tellNow()
+	l.onLost = fn
+	l.reportLost()
 }
 
-func (l *Log) tellNow() {
-	if l.tell != nil && l.lost > 0 {
-		l.tell(l.lost)
+func (l *Log) reportLost() {
+	if l.onLost != nil && l.lost > 0 {
+		l.onLost(l.lost)
 		l.lost = 0
 	}
 }
 
-// Close writes what is left until ctx ends. What is logged later is lost.
+// Close writes the queued lines. It gives up when ctx ends. Lines logged later are lost.
 func (l *Log) Close(ctx context.Context) {
 	l.mu.Lock()
 	if !l.closed {

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// gate is a writer that takes nothing before it is opened.
+// gate is a writer that blocks until it is opened.
 type gate struct {
 	open    chan struct{}
-	waiting chan struct{} // gets one for each write that has come
+	waiting chan struct{} // receives a value for each write that has begun
 	mu      sync.Mutex
 	bytes.Buffer
 }
@@ -34,19 +34,19 @@ func (g *gate) lines() []string {
 	return strings.Split(strings.TrimSuffix(g.String(), "\n"), "\n")
 }
 
-// TestStuckLog writes more lines than may wait: none blocks, and each is either written in the end or counted.
+// TestStuckLog writes more lines than fit the queue. No write blocks, and each line is either written eventually or counted as lost.
 func TestStuckLog(t *testing.T) {
 	g := newGate()
 	w := newLog(g)
 	write := func(i int) { _, _ = fmt.Fprintf(w, "line %d\n", i) }
 	write(0)
-	<-g.waiting // it is stuck with the first
+	<-g.waiting // the writer is stuck with the first line
 	const more = 100
-	for i := range waitingLines + more {
+	for i := range maxQueuedLines + more {
 		write(i + 1)
 	}
 	var lost atomic.Int64
-	w.Lost(func(n int) { lost.Add(int64(n)) })
+	w.OnLost(func(n int) { lost.Add(int64(n)) })
 	if lost.Load() != more {
 		t.Errorf("%d lines are lost, want %d", lost.Load(), more)
 	}
@@ -57,7 +57,7 @@ func TestStuckLog(t *testing.T) {
 	close(g.open)
 	w.Close(t.Context())
 	got := g.lines()
-	if len(got) != waitingLines+1 {
+	if len(got) != maxQueuedLines+1 {
 		t.Fatalf("%d lines", len(got))
 	}
 	for i, line := range got {
@@ -71,29 +71,29 @@ func TestStuckLog(t *testing.T) {
 	}
 }
 
-// TestLongLines bounds what waits by its bytes too.
+// TestLongLines checks that the queue is bounded in bytes as well.
 func TestLongLines(t *testing.T) {
 	g := newGate()
 	w := newLog(g)
 	_, _ = w.Write([]byte("first\n"))
 	<-g.waiting
 	line := []byte(strings.Repeat("a", 1<<20) + "\n")
-	for range waitingBytes>>20 + 5 {
+	for range maxQueuedBytes>>20 + 5 {
 		_, _ = w.Write(line)
 	}
 	var lost int
-	w.Lost(func(n int) { lost += n })
-	if lost != 6 { // the newlines make eight of them too long
+	w.OnLost(func(n int) { lost += n })
+	if lost != 6 { // with their newlines, eight lines exceed the bound
 		t.Errorf("%d lost", lost)
 	}
 	close(g.open)
 	w.Close(t.Context())
-	if n := len(g.lines()); n != 1+waitingBytes>>20-1 {
+	if n := len(g.lines()); n != 1+maxQueuedBytes>>20-1 {
 		t.Errorf("%d lines", n)
 	}
 }
 
-// TestCloseGivesUp ends although the lines are never taken.
+// TestCloseGivesUp checks that Close returns although the lines are never written.
 func TestCloseGivesUp(t *testing.T) {
 	g := newGate()
 	defer close(g.open)

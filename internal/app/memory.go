@@ -15,33 +15,33 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
-// heapShare is the part of a container's memory that Go's heap is told to stay below; the rest is for what Go does not
-// count, the pages of the store's file above all.
+// heapShare is the part of a container's memory that becomes Go's memory limit. The rest is for memory that Go does not
+// count, mainly the pages of the store's file.
 const heapShare = 0.9
 
-// LimitMemory tells Go how much memory its control group allows, unless GOMEMLIMIT has told it already, and says so in
-// the log. It has an effect on the whole process: call it once.
+// LimitMemory sets Go's memory limit from the control group, unless GOMEMLIMIT is set, and logs it. It affects the whole
+// process: call it once.
 func LimitMemory(cfg *config.Config, log *zap.Logger) { limitMemory(memlimit.FromCgroup, cfg, log) }
 
 func limitMemory(group memlimit.Provider, cfg *config.Config, log *zap.Logger) {
-	limit, from := memory(), "GOMEMLIMIT"
+	limit, from := memoryLimit(), "GOMEMLIMIT"
 	if limit == 0 {
 		if os.Getenv("GOMEMLIMIT") == "off" {
 			return
 		}
 		allowed, err := group()
 		if err != nil || allowed == 0 || allowed >= math.MaxInt64 {
-			return // no limit, or no control groups
+			return // there is no limit, or there are no control groups
 		}
 		limit, from = int64(allowed), "control group"
 		debug.SetMemoryLimit(int64(float64(limit) * heapShare))
 	}
 	log.Info("memory is limited", zap.String("by", from), zap.Int64("bytes", limit),
-		zap.Int64("heap", memory()), zap.Int64("bytes_in_flight", int64(cfg.Limits.InFlight(memory()))))
+		zap.Int64("heap", memoryLimit()), zap.Int64("bytes_in_flight", int64(cfg.Limits.InFlight(memoryLimit()))))
 }
 
-// memory is what Go's heap is to stay below, in bytes; 0: it was not told.
-func memory() int64 {
+// memoryLimit returns Go's memory limit in bytes, or 0 if there is none.
+func memoryLimit() int64 {
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 		return limit
 	}
@@ -49,28 +49,28 @@ func memory() int64 {
 }
 
 const (
-	littleGarbage = 64 << 20 // bytes
-	longestPace   = 1000     // percent
-	usualPace     = 100      // Go's own
+	minGarbage     = 64 << 20 // bytes
+	maxPercent     = 1000
+	defaultPercent = 100 // Go's default for GOGC
 )
 
-// PaceGC lets the collector wait until there are 64 MiB of garbage, or a quarter of a memory limit, where Go would begin
-// at as much as there is in use: a process that holds 10 MB would collect many times a second. With much in use it is as
-// Go has it, and so it stays where GOGC is set.
+// PaceGC makes the collector wait until there are 64 MiB of garbage, or a quarter of the memory limit if that is less. By
+// default it starts when there is as much garbage as live data, many times a second if the live heap is only 10 MB. With a
+// large live heap the default stays in effect. PaceGC does nothing if GOGC is set.
 func PaceGC() {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	p := &pacer{garbage: littleGarbage, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
-	if limit := memory(); limit > 0 {
+	p := &pacer{garbage: minGarbage, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+	if limit := memoryLimit(); limit > 0 {
 		p.garbage = min(p.garbage, uint64(limit)/4) //nolint:gosec // a limit is positive
 	}
 	p.adjust()
 }
 
-// pacer sets the collector's pace after each of its cycles.
+// pacer adjusts the GC percentage after each collection.
 type pacer struct {
-	garbage uint64 // bytes to wait for
+	garbage uint64 // bytes of garbage at which to collect
 	live    []metrics.Sample
 	percent int
 }
@@ -84,32 +84,29 @@ func (p *pacer) adjust() {
 	runtime.SetFinalizer(&cycle{p}, func(c *cycle) { c.pacer.adjust() })
 }
 
-// cycle is garbage: the collector finds it in its next cycle.
+// cycle is unreachable as soon as it is created, so its finalizer runs in the next GC cycle.
 type cycle struct{ pacer *pacer }
 
-// pace is how much garbage may grow, in percent of what is live, rounded so that it changes seldom.
+// pace returns a GC percentage that collects at the given amount of garbage. It is rounded so that it changes rarely.
 func pace(garbage, live uint64) int {
 	percent := garbage * 100 / max(live, 1)
-	return int(min(max(percent/50*50, usualPace), longestPace)) //nolint:gosec // bounded
+	return int(min(max(percent/50*50, defaultPercent), maxPercent)) //nolint:gosec // bounded
 }
 
 const (
-	// trimStep is how often the process is looked at.
-	trimStep = time.Second
-	// quietAllocations is how many bytes a quiet process allocates in a step at most, burstAllocations what makes a step part
-	// of a burst.
-	quietAllocations = 8 << 20
-	burstAllocations = 32 << 20
+	trimInterval        = time.Second
+	maxQuietAllocations = 8 << 20  // bytes; a step that allocates more is not quiet
+	minBurstAllocations = 32 << 20 // bytes; a step that allocates more is part of a burst
 )
 
-// TrimHeap returns memory to the system after a burst of requests, until ctx ends. Go collects by what is allocated: a
-// process that has become quiet would keep what it needed at its worst for minutes. What is released later than that,
-// Go returns by itself, after the collection that it makes every two minutes. Run it once in a process.
+// TrimHeap returns memory to the operating system after each burst of requests, until ctx ends. Collections are triggered
+// by allocation, so a process that becomes idle would keep the memory of its peak for minutes. Memory that is released
+// later is returned by the collection that Go runs every two minutes. Run TrimHeap once per process.
 func TrimHeap(ctx context.Context) {
 	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	var t heapTrimmer
-	each := time.NewTicker(trimStep)
-	defer each.Stop()
+	ticker := time.NewTicker(trimInterval)
+	defer ticker.Stop()
 	for {
 		metrics.Read(allocated)
 		if t.due(allocated[0].Value.Uint64()) {
@@ -118,23 +115,25 @@ func TrimHeap(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-each.C:
+		case <-ticker.C:
 		}
 	}
 }
 
-// heapTrimmer notices the end of a burst.
+// heapTrimmer detects the end of a burst.
 type heapTrimmer struct {
-	allocated uint64 // ever, at the last step
-	burst     bool   // there was one since the heap was trimmed
+	allocated uint64 // bytes allocated since the process started, at the last step
+	burst     bool   // a burst has occurred since the last trim
 }
 
-// due reports whether the step that ended was quiet, and followed a burst.
+// due reports whether the step that just ended was the first quiet one after a burst.
 func (t *heapTrimmer) due(allocated uint64) bool {
 	step := allocated - t.allocated
 	t.allocated = allocated
-	if step > quietAllocations || !t.burst {
-		t.burst = t.burst || step > burstAllocations
+	if step > minBurstAllocations {
+		t.burst = true
+	}
+	if step > maxQuietAllocations || !t.burst {
 		return false
 	}
 	t.burst = false

@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
-// TestLimitMemory: the control group's limit is kept to, unless GOMEMLIMIT says something else, which may be that there is none.
+// TestLimitMemory checks that the control group's limit is used unless GOMEMLIMIT is set, to a limit or to off.
 func TestLimitMemory(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
@@ -52,9 +52,9 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestPaceIsAdjusted has the collector run, with much in use and then with little.
+// TestPaceIsAdjusted runs the collector with a large live heap and then with a small one.
 func TestPaceIsAdjusted(t *testing.T) {
-	t.Setenv("GOGC", "") // else the pace is not ours
+	t.Setenv("GOGC", "") // otherwise PaceGC does nothing
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
 	percent := func() int {
@@ -64,7 +64,7 @@ func TestPaceIsAdjusted(t *testing.T) {
 	}
 	PaceGC()
 	much := make([]byte, 256<<20)
-	for range 1000 { // the finalizer has a goroutine of its own
+	for range 1000 { // the finalizer runs in another goroutine
 		if runtime.GC(); percent() == 100 {
 			break
 		}
@@ -81,7 +81,7 @@ func TestPaceIsAdjusted(t *testing.T) {
 	t.Errorf("with little in use: %d%%", percent())
 }
 
-// TestHeapTrimmer: after a burst the heap is trimmed once, in the first quiet step; without a burst it is not.
+// TestHeapTrimmer checks that the heap is trimmed once after a burst, in the first quiet step, and not without a burst.
 func TestHeapTrimmer(t *testing.T) {
 	const mb = 1 << 20
 	for name, c := range map[string]struct {
@@ -111,7 +111,7 @@ func TestHeapTrimmer(t *testing.T) {
 	}
 }
 
-// TestTrimmerSource checks that the runtime still tells what is asked of it.
+// TestTrimmerSource checks that the runtime still supports the metric.
 func TestTrimmerSource(t *testing.T) {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)

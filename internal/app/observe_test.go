@@ -20,7 +20,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// clearOTel takes every variable of OpenTelemetry out of the environment of a test.
+// clearOTel clears all OpenTelemetry variables for a test.
 func clearOTel(t *testing.T) {
 	t.Helper()
 	for _, pair := range os.Environ() {
@@ -116,7 +116,7 @@ func (r *running) metrics() string {
 	return string(page)
 }
 
-// TestTracesGoOut follows a request from its client, by the summariser, to a collector, as the environment says.
+// TestTracesGoOut checks that the spans of a request and of its summariser call reach the collector named in the environment.
 func TestTracesGoOut(t *testing.T) {
 	clearOTel(t)
 	to := newReceiver(t)
@@ -128,7 +128,7 @@ func TestTracesGoOut(t *testing.T) {
 	r := run(t, zap.NewNop(), nil, Options{Traced: true, Version: "1.2.3", Revision: "abc"})
 	const trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	r.talk(11, "Traceparent", "00-"+trace+"-"+parent+"-01")
-	shut(t, r.App) // what is left is flushed
+	shut(t, r.App) // flushes the remaining spans
 	spans, resource := to.spans()
 	if resource["service.name"] != "front" || resource["service.version"] != "1.2.3" || resource["deployment.environment.name"] != "test" {
 		t.Errorf("resource %v", resource)
@@ -165,7 +165,7 @@ func TestTracesGoOut(t *testing.T) {
 	}
 }
 
-// TestTracesAreOff holds that nothing is traced unless the environment asks for it, and the app is to look there.
+// TestTracesAreOff checks that nothing is traced unless both the environment and the options ask for it.
 func TestTracesAreOff(t *testing.T) {
 	for name, env := range map[string]map[string]string{
 		"nothing set": {},
@@ -203,7 +203,7 @@ func TestTracesAskedForWrongly(t *testing.T) {
 	}
 }
 
-// TestCollectorsAway has one that refuses everything, and one that is not there: requests do not notice.
+// TestCollectorsAway checks that requests are served if the collector refuses spans or cannot be reached.
 func TestCollectorsAway(t *testing.T) {
 	refusing := newReceiver(t)
 	refusing.status = http.StatusForbidden
@@ -234,7 +234,7 @@ func TestCollectorsAway(t *testing.T) {
 	}
 }
 
-// TestStuckStandardError serves although the log is not read: a pipe holds 64 KiB, these lines are many times that.
+// TestStuckStandardError checks that requests are served while nobody reads the log. A pipe holds 64 KiB, and the test logs many times that.
 func TestStuckStandardError(t *testing.T) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -246,9 +246,9 @@ func TestStuckStandardError(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := run(t, log.Logger, nil)
-	log.Lost(r.LinesLost)
+	log.OnLost(r.LinesLost)
 	filler := strings.Repeat("a", 1<<20)
-	for range 2 * waitingBytes >> 20 {
+	for range 2 * maxQueuedBytes >> 20 {
 		log.Warn("fills the pipe, and all that may wait", zap.String("filler", filler))
 	}
 	for range 20 {
@@ -263,7 +263,7 @@ func TestStuckStandardError(t *testing.T) {
 	write.Close()
 }
 
-// TestLogIsWhole has every line of what was logged, at the end.
+// TestLogIsWhole checks that every line is written by the time the log is closed.
 func TestLogIsWhole(t *testing.T) {
 	var out bytes.Buffer
 	log, err := NewLogger(config.Log{Level: "info", Format: "json"}, &out)
@@ -271,7 +271,7 @@ func TestLogIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := run(t, log.Logger, func(c *config.Config) { c.LogContent = true })
-	log.Lost(r.LinesLost)
+	log.OnLost(r.LinesLost)
 	r.talk(1)
 	shut(t, r.App)
 	log.Close(t.Context())
@@ -283,7 +283,7 @@ func TestLogIsWhole(t *testing.T) {
 	}
 }
 
-// TestMetricsOfTheApp has what only the whole app can tell.
+// TestMetricsOfTheApp checks metrics that need the whole app.
 func TestMetricsOfTheApp(t *testing.T) {
 	r := run(t, zap.NewNop(), nil, Options{Version: "1.2.3", Revision: "abc"})
 	r.talk(11)
@@ -317,7 +317,8 @@ func TestMetricsOfTheApp(t *testing.T) {
 	}
 }
 
-// TestReloadSaysWhatChanged: a line for each reload, with names and no values; what waits for a restart is counted until it is taken back.
+// TestReloadSaysWhatChanged checks that each reload logs the names of what changed, without values, and that pending restarts
+// are counted until the change is undone.
 func TestReloadSaysWhatChanged(t *testing.T) {
 	core, lines := observer.New(zap.InfoLevel)
 	key := func(c string) []config.APIKey { return []config.APIKey{{SHA256: strings.Repeat(c, 64)}} }

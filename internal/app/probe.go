@@ -14,47 +14,50 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// Probed is what came of asking a configured model.
+// Probed is the result of probing a configured model.
 type Probed struct {
 	Name, Model, URL string
-	Skipped          bool  // it is called with a client's key, which is not there
-	Err              error // why it does not answer
+	Skipped          bool  // the model is called with clients' keys, which a probe does not have
+	Err              error // why the model does not answer
 }
 
-// String says it without secrets.
+// String describes the result without secrets.
 func (p Probed) String() string {
-	what := fmt.Sprintf("%s at %s", p.Model, p.URL)
+	model := fmt.Sprintf("%s at %s", p.Model, p.URL)
 	switch {
 	case p.Skipped:
-		return what + " is called with each client's own key: not asked"
+		return model + " is called with each client's own key: not probed"
 	case p.Err != nil:
-		return fmt.Sprintf("%s does not answer: %v", what, p.Err)
+		return fmt.Sprintf("%s does not answer: %v", model, p.Err)
 	}
-	return what + " answers"
+	return model + " answers"
 }
 
-// probeOutput is how many tokens an answer may have: some for a model that reasons.
+// probeOutput bounds the answer, in tokens. It leaves room for a model that reasons.
 const probeOutput = 64
 
-// Probe asks each model of llms once, with a request of a few tokens, wherever a tenant's requests would have it called.
+// Probe sends a small request to each model of llms, once for each endpoint at which tenants' requests would call it.
 func Probe(ctx context.Context, cfg *config.Config) []Probed {
 	transport := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout)
 	defer transport.CloseIdleConnections()
 	out := &calls{transport: transport}
-	asked := map[condense.Attempt]bool{}
+	seen := map[condense.Attempt]bool{}
 	var all []Probed
 	for _, name := range slices.Sorted(maps.Keys(cfg.LLMs)) {
 		for _, t := range cfg.EveryTenant() {
 			up := cfg.UpstreamFor(t)
 			llm, _ := cfg.LLMFor(name, up)
 			a := condense.Attempt{Endpoint: endpoint(llm), Model: llm.Model}
-			if asked[a] {
+			if seen[a] {
 				continue
 			}
-			asked[a] = true
+			seen[a] = true
 			p := Probed{Name: name, Model: llm.Model, URL: summariser.Shown(llm.BaseURL)}
-			if p.Skipped = a.Endpoint.APIKey == "" && llm.BaseURL == up.BaseURL; !p.Skipped {
-				p.Err = probeAny(ctx, out.model(llm.Timeout, llm.Temperature), a, llm.API == "" && llm.BaseURL == up.BaseURL)
+			atUpstream := llm.BaseURL == up.BaseURL
+			if atUpstream && a.Endpoint.APIKey == "" {
+				p.Skipped = true
+			} else {
+				p.Err = probeAny(ctx, out.caller(llm.Timeout, llm.Temperature), a, atUpstream && llm.API == "")
 			}
 			all = append(all, p)
 		}
@@ -62,14 +65,16 @@ func Probe(ctx context.Context, cfg *config.Config) []Probed {
 	return all
 }
 
-// probeAny asks a model in its protocol, or, where it is called in that of each request, in any.
-func probeAny(ctx context.Context, model summariser.Caller, a condense.Attempt, every bool) error {
+// probeAny probes a model in its configured protocol. If anyAPI is set, the model is called in the protocol of each request,
+// so any protocol will do.
+func probeAny(ctx context.Context, model summariser.Caller, a condense.Attempt, anyAPI bool) error {
 	err := probe(ctx, model, a)
-	if call, ok := errors.AsType[*condense.CallError](err); !every || !ok || !call.Missing() {
+	if call, ok := errors.AsType[*condense.CallError](err); !anyAPI || !ok || !call.Missing() {
 		return err
 	}
 	for _, api := range [...]string{condense.APIMessages, condense.APIResponses} {
-		if a.Endpoint.Way.API = api; probe(ctx, model, a) == nil {
+		a.Endpoint.Way.API = api
+		if probe(ctx, model, a) == nil {
 			return nil
 		}
 	}
@@ -82,5 +87,5 @@ func probe(ctx context.Context, model summariser.Caller, a condense.Attempt) err
 	_, err := model.Summarise(ctx, condense.Request{
 		Endpoint: a.Endpoint, Model: a.Model, System: "Answer in one word.", User: "Are you there?", MaxOutput: probeOutput,
 	})
-	return err //nolint:wrapcheck // it says what was called
+	return err //nolint:wrapcheck // it names the call
 }

@@ -18,18 +18,18 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/watch"
 )
 
-// Reload applies another configuration to new requests: tenants with their limits, condensers, models, session keys and
-// the upstream. Everything that can fail is done before anything changes; after an error the old configuration stays in
-// use. Settings that need a restart (listeners, store, limits, log) stay as they are. The log says what changed, by names.
+// Reload applies a configuration to new requests: tenants with their limits, condensers, models, session keys and the
+// upstream. Everything that can fail happens before anything changes. On error the old configuration stays in use. Settings
+// that need a restart (listeners, store, limits, log) keep their values. Reload logs the names of what changed.
 func (a *App) Reload(cfg *config.Config) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
 	if len(a.loaded.Tenants) > 0 && len(cfg.Tenants) == 0 {
 		a.NotReloaded()
-		return errOpens
+		return errTenantsGone
 	}
-	asFound := cfg
-	cfg, later := effective(a.config, cfg)
+	loaded := cfg
+	cfg, later := effective(a.config, loaded)
 	live, err := a.live(cfg)
 	if err != nil {
 		a.NotReloaded()
@@ -39,23 +39,23 @@ func (a *App) Reload(cfg *config.Config) error {
 	a.tokens.config.Store(cfg)
 	a.server.Swap(live)
 	a.health.refused.Store(false)
-	a.tookEffect(cfg)
-	a.logReload(a.loaded.Differences(asFound), len(cfg.Tenants), later)
-	a.loaded = asFound
+	a.configApplied(cfg)
+	a.logReload(a.loaded.Differences(loaded), len(cfg.Tenants), later)
+	a.loaded = loaded
 	return nil
 }
 
-// errOpens is why a configuration that has lost its tenants, perhaps since it is still being written, is not taken up.
-var errOpens = errors.New("reload: tenants: there are none any more, so that any key would pass: restart to open the proxy to all")
+// errTenantsGone rejects a configuration that no longer has tenants. It may be incomplete because it is still being written.
+var errTenantsGone = errors.New("reload: tenants: none are left, so any API key would be accepted: restart to open the proxy to everyone")
 
-// hasLoaded reports whether a configuration is the one that was last applied.
-func (a *App) hasLoaded(cfg *config.Config) bool {
+// isLoaded reports whether cfg equals the configuration applied last.
+func (a *App) isLoaded(cfg *config.Config) bool {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
 	return reflect.DeepEqual(a.loaded, cfg)
 }
 
-// logReload writes one line, a warning where something waits for a restart.
+// logReload logs a reload, as a warning if part of it needs a restart.
 func (a *App) logReload(d config.Differences, tenants int, later []string) {
 	slices.Sort(d.Keys)
 	level := zap.InfoLevel
@@ -77,16 +77,16 @@ func (a *App) logReload(d config.Differences, tenants int, later []string) {
 	a.log.Log(level, "configuration reloaded", fields...)
 }
 
-// NotReloaded records that a configuration could not be loaded: the last good one stays in use.
+// NotReloaded records that a configuration could not be loaded or applied. The last good one stays in use.
 func (a *App) NotReloaded() {
 	a.health.refused.Store(true)
 	a.metrics.NotReloaded()
 }
 
-// tookEffect records that a configuration is in use, and names the tenants whose content is logged.
-func (a *App) tookEffect(cfg *config.Config) {
+// configApplied updates what depends on the configuration in force, and logs its risks: open keys and logged content.
+func (a *App) configApplied(cfg *config.Config) {
 	a.metrics.Reloaded(cfg.Hash(), time.Now())
-	_ = a.calls.shelves.keep(cfg.EveryTenant()) // they are only watched
+	_ = a.calls.knowledge.closeUnused(cfg.EveryTenant()) // closing only ends their watches
 	a.calls.memory.Swap(routes(cfg, a.calls.transport))
 	if keys := openKeys(cfg); len(keys) > 0 {
 		a.log.Warn("no tenants are configured: any client that reaches this port spends the operator's keys. Configure tenants, or "+
@@ -101,7 +101,8 @@ func (a *App) tookEffect(cfg *config.Config) {
 	}
 }
 
-// effective returns the new configuration with those sections of the old one that are read only at start, and names what differs there.
+// effective returns the new configuration with the sections of the old one that are read only at start. later names the
+// differences in those sections, which take effect at the next start.
 func effective(old, now *config.Config) (_ *config.Config, later []string) {
 	out := *now
 	out.Listen, out.Admin, out.Store, out.Shutdown, out.Log = old.Listen, old.Admin, old.Store, old.Shutdown, old.Log
@@ -114,42 +115,43 @@ func effective(old, now *config.Config) (_ *config.Config, later []string) {
 	return &out, later
 }
 
-// Reloader applies the configuration when it is asked to, and when what it is read from changes. An invalid one changes nothing,
-// and is logged once.
+// Reloader reloads the configuration on request and when its files change. An invalid configuration changes nothing and is
+// logged once.
 type Reloader struct {
-	app     *App
-	file    string
-	load    func() (*config.Config, error)
-	folders *watch.Folders
-	changed chan struct{}
-	dir     string // of tenants, as last read
-	wrong   string // with what was last loaded; empty: nothing
-	told    bool   // that changes may go unseen
+	app        *App
+	file       string
+	load       func() (*config.Config, error)
+	folders    *watch.Folders // nil: files cannot be watched
+	changed    chan struct{}
+	tenantsDir string // as loaded last
+	lastError  string // of the last load or reload; empty: it succeeded
+	warned     bool   // that files are not watched
 }
 
-// NewReloader makes one for a file, which may be empty, and what loads it: with an error comes what could be read, or nil.
+// NewReloader returns a reloader. file is the configuration file, or "". load reads the configuration; if it fails, it may
+// return the part that it could read.
 func (a *App) NewReloader(file string, load func() (*config.Config, error)) *Reloader {
-	return &Reloader{app: a, file: file, load: load, changed: make(chan struct{}, 1), dir: a.config.TenantsDir}
+	return &Reloader{app: a, file: file, load: load, changed: make(chan struct{}, 1), tenantsDir: a.config.TenantsDir}
 }
 
-// Run reloads until ctx ends.
-func (r *Reloader) Run(ctx context.Context, asked <-chan os.Signal) {
+// Run reloads until ctx ends: on each signal, and when files change.
+func (r *Reloader) Run(ctx context.Context, signals <-chan os.Signal) {
 	if w, err := watch.New(); err != nil {
-		r.unwatched(err)
+		r.warnUnwatched(err)
 	} else {
 		r.folders = w
 		w.Start(r.notify)
 		defer func() { _ = w.Close() }()
 	}
-	r.look(false) // it may have changed since it was loaded
+	r.reload(false) // the files may have changed since they were loaded
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-asked:
-			r.look(true)
+		case <-signals:
+			r.reload(true)
 		case <-r.changed:
-			r.look(false)
+			r.reload(false)
 		}
 	}
 }
@@ -161,56 +163,56 @@ func (r *Reloader) notify() {
 	}
 }
 
-// look loads the configuration, and applies one that differs, or that was asked for.
-func (r *Reloader) look(asked bool) {
-	r.watch()
+// reload loads the configuration and applies it if it has changed, or in any case if forced.
+func (r *Reloader) reload(forced bool) {
+	r.updateWatches()
 	cfg, err := r.load()
-	if cfg != nil && r.dir != cfg.TenantsDir {
-		r.dir = cfg.TenantsDir
-		r.notify() // watch it, since what is wrong may be corrected there, and look what changed meanwhile
+	if cfg != nil && r.tenantsDir != cfg.TenantsDir {
+		r.tenantsDir = cfg.TenantsDir
+		r.notify() // reload once more with the new folder watched: it may have changed in between
 	}
 	if err == nil {
-		if !asked && r.wrong == "" && r.app.hasLoaded(cfg) {
+		if !forced && r.lastError == "" && r.app.isLoaded(cfg) {
 			return
 		}
 		err = r.app.Reload(cfg)
 	}
 	switch {
 	case err == nil:
-		r.wrong = ""
-	case asked || r.wrong != err.Error():
-		r.wrong = err.Error()
+		r.lastError = ""
+	case forced || r.lastError != err.Error():
+		r.lastError = err.Error()
 		r.app.NotReloaded()
 		r.app.log.Error("configuration not reloaded: the last good one stays", zap.Error(err))
 	}
 }
 
-// watch watches what is to be read next, and nothing else: a link may lead elsewhere by now.
-func (r *Reloader) watch() {
+// updateWatches watches exactly the folders that the next load reads. It resolves symbolic links again, which may have changed.
+func (r *Reloader) updateWatches() {
 	if r.folders == nil {
 		return
 	}
 	r.folders.Clear()
-	for _, folder := range r.readFrom() {
+	for _, folder := range r.watchedFolders() {
 		if err := r.folders.Add(folder); err != nil {
-			r.unwatched(err)
+			r.warnUnwatched(err)
 		}
 	}
 }
 
-// readFrom gives the folder of the file, that of tenants with those in it, and the one that this is in: it may be removed or be a link, and
-// come back.
-func (r *Reloader) readFrom() (folders []string) {
+// watchedFolders returns the folder of the file, the tenants' folder with its subfolders, and the parent of the tenants'
+// folder, which may be removed or replaced by a link.
+func (r *Reloader) watchedFolders() (folders []string) {
 	if r.file != "" {
 		folders = append(folders, filepath.Dir(r.file))
 	}
-	if r.dir == "" {
+	if r.tenantsDir == "" {
 		return folders
 	}
-	folders = append(folders, filepath.Dir(filepath.Clean(r.dir)), r.dir)
-	entries, _ := os.ReadDir(r.dir) // what loads it tells what is wrong
+	folders = append(folders, filepath.Dir(filepath.Clean(r.tenantsDir)), r.tenantsDir)
+	entries, _ := os.ReadDir(r.tenantsDir) // load reports errors
 	for _, entry := range entries {
-		path := filepath.Join(r.dir, entry.Name())
+		path := filepath.Join(r.tenantsDir, entry.Name())
 		if info, err := os.Stat(path); err == nil && info.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
 			folders = append(folders, path)
 		}
@@ -218,10 +220,10 @@ func (r *Reloader) readFrom() (folders []string) {
 	return folders
 }
 
-// unwatched tells, once, that changes may go unseen. That a folder is not there is told by what loads it.
-func (r *Reloader) unwatched(err error) {
-	if !r.told && !errors.Is(err, fs.ErrNotExist) {
-		r.told = true
+// warnUnwatched logs, once, that changes may go unnoticed. It ignores a missing folder, which load reports.
+func (r *Reloader) warnUnwatched(err error) {
+	if !r.warned && !errors.Is(err, fs.ErrNotExist) {
+		r.warned = true
 		r.app.log.Warn("the configuration is not watched; send SIGHUP after a change", zap.Error(err))
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// TestReplicasShareLimits: two replicas together let as many requests through as one may. While Redis is away each has its own, and so on.
+// TestReplicasShareLimits checks that two replicas with shared limits together serve as many requests as one may, and that each
+// replica applies the limits separately while Redis is away.
 func TestReplicasShareLimits(t *testing.T) {
 	const most = 6
 	for name, shared := range map[string]bool{"shared": true, "each its own": false} {

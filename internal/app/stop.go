@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -12,7 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// lifecycle is a stack of clean-ups, each registered where its resource is made, run last in first out.
+// lifecycle is a stack of clean-ups. Each is registered where its resource is created; they run in reverse order.
 type lifecycle struct {
 	stops []stop
 }
@@ -26,38 +27,38 @@ func (l *lifecycle) onStop(name string, fn func(context.Context) error) {
 	l.stops = append(l.stops, stop{name, fn})
 }
 
-// onEnd registers what cannot fail.
-func (l *lifecycle) onEnd(name string, fn func()) {
+// onStopFunc registers a clean-up that neither fails nor waits.
+func (l *lifecycle) onStopFunc(name string, fn func()) {
 	l.onStop(name, func(context.Context) error {
 		fn()
 		return nil
 	})
 }
 
-// stop runs all clean-ups, also after one failed. A second call does nothing.
+// stop runs all clean-ups, even if some of them fail. A second call does nothing.
 func (l *lifecycle) stop(ctx context.Context) error {
 	var errs []error
-	for i := len(l.stops) - 1; i >= 0; i-- {
-		if err := l.stops[i].fn(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("stop %s: %w", l.stops[i].name, err))
+	for _, s := range slices.Backward(l.stops) {
+		if err := s.fn(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("stop %s: %w", s.name, err))
 		}
 	}
 	l.stops = nil
 	return errors.Join(errs...)
 }
 
-// adminLeave is how long those who ask the admin port have for their answers when all else has ended.
-const adminLeave = time.Second
+// adminGrace is how long requests on the admin port may take after everything else has stopped.
+const adminGrace = time.Second
 
-// Drain says that the service is about to stop: it is not ready any more, and clients are told to connect anew, which a
-// balancer then has them do elsewhere. Requests are served as before. A second call does nothing.
+// Drain announces that the service is about to stop. The service is no longer ready, and clients are asked to reconnect, so
+// that a load balancer can send them elsewhere. Requests are still served. A second call does nothing.
 func (a *App) Drain() {
 	a.health.draining.Store(true)
 	a.server.Drain()
 }
 
-// drained drains the data port.
-func (a *App) drained(ctx context.Context) error {
+// stopServer drains the data port. It cuts off requests that have not finished when ctx ends.
+func (a *App) stopServer(ctx context.Context) error {
 	a.Drain()
 	err := a.server.Shutdown(ctx)
 	if errors.Is(err, proxy.ErrCut) {
@@ -67,12 +68,13 @@ func (a *App) drained(ctx context.Context) error {
 	return err
 }
 
-// stopCondensations waits for the condensations that have outlived their requests.
+// stopCondensations waits for condensations that have outlived their requests. If ctx ends, they are cut off, and the next
+// request of the thread starts them again.
 func (a *App) stopCondensations(ctx context.Context) error {
 	if err := a.engine.Close(ctx); err != nil {
 		a.log.Warn("stopping: a condensation was cut off", zap.Error(err))
 	}
-	return nil // the next request of its thread begins it anew
+	return nil
 }
 
 // stopAdmin closes the admin port, which is served until the data port is empty.
@@ -80,7 +82,7 @@ func (a *App) stopAdmin() error {
 	if a.admin == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), adminLeave)
+	ctx, cancel := context.WithTimeout(context.Background(), adminGrace)
 	defer cancel()
 	if a.admin.Shutdown(ctx) == nil {
 		return nil
@@ -88,7 +90,8 @@ func (a *App) stopAdmin() error {
 	return a.admin.Close()
 }
 
-func closed(err error) error {
+// ignoreClosed drops the error of closing a listener that is already closed.
+func ignoreClosed(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
-// openStore opens the configured store. A Redis that is away is no error: requests pass until it is back.
+// openStore opens the configured store. It does not fail if Redis is unavailable: requests are forwarded unchanged until
+// Redis can be reached.
 func openStore(cfg *config.Config) (session.Backend, error) {
 	keys, err := seal.New(cfg.Store.Encryption.Active, cfg.Store.Encryption.Decoded())
 	if err != nil {
@@ -37,7 +38,7 @@ func openStore(cfg *config.Config) (session.Backend, error) {
 	return store, nil
 }
 
-// sizeOf tells how large an embedded store is; nil for another one.
+// sizeOf returns a function that reads the size of an embedded store. It returns nil for other stores.
 func sizeOf(backend session.Backend, limit int64) func() (observe.StoreSize, bool) {
 	store, embedded := backend.(*boltstore.Store)
 	if !embedded {
@@ -53,7 +54,8 @@ func sizeOf(backend session.Backend, limit int64) func() (observe.StoreSize, boo
 	}
 }
 
-// CheckStore writes what is in an embedded store's file and what is damaged of it. A damaged one is renamed if renew says so.
+// CheckStore reads the file of an embedded store and prints its records and what is damaged. It reports whether the file is
+// whole. If renew is set, it renames a damaged file.
 func CheckStore(path string, renew bool, out io.Writer) (whole bool, err error) {
 	c, err := boltstore.Check(path)
 	if err != nil {
@@ -76,10 +78,11 @@ func CheckStore(path string, renew bool, out io.Writer) (whole bool, err error) 
 		return false, nil
 	}
 	aside, err := boltstore.SetAside(path, time.Now())
-	if err == nil {
-		fmt.Fprintf(out, "the file is now %s; the next start begins a new one\n", aside)
+	if err != nil {
+		return false, err
 	}
-	return false, err
+	fmt.Fprintf(out, "the file is now %s; the next start creates a new one\n", aside)
+	return false, nil
 }
 
 func openRedis(c config.Store, keys *seal.Keys) (session.Backend, error) {
@@ -125,7 +128,7 @@ func redisTLS(r config.Redis) (*tls.Config, error) {
 	}
 	conf.RootCAs = x509.NewCertPool()
 	if !conf.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("store.redis.tls_ca: %s holds no certificate in PEM form", r.TLSCA)
+		return nil, fmt.Errorf("store.redis.tls_ca: %s contains no PEM certificate", r.TLSCA)
 	}
 	return conf, nil
 }

@@ -30,7 +30,7 @@ func TestRedisOptions(t *testing.T) {
 	f("cluster", config.Redis{Addrs: []string{"a:1"}, Cluster: true}, redisstore.Options{Addrs: []string{"a:1"}, Cluster: true})
 }
 
-// TestRedisFilesAreRead: what is wrong with a file is known at the start, by its key.
+// TestRedisFilesAreRead checks that an unreadable file is reported at the start, under its key.
 func TestRedisFilesAreRead(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing.pem")
 	for key, r := range map[string]config.Redis{

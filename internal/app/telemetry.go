@@ -13,73 +13,74 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 )
 
-// flushing is how long the last spans are waited for at most.
-const flushing = 5 * time.Second
+// flushTimeout bounds how long stopping waits for the last spans.
+const flushTimeout = 5 * time.Second
 
-// openTraces begins to trace if the environment asks for it; otherwise nothing is paid for it.
+// openTraces starts tracing if the environment enables it. Otherwise it returns nil.
 func (a *App) openTraces() (*observe.Spans, error) {
 	if !a.options.Traced {
-		return nil, nil // nothing is traced
+		return nil, nil
 	}
-	traces, err := observe.OpenTraces(os.Getenv, a.options.Version, a.exported())
+	traces, err := observe.OpenTraces(os.Getenv, a.options.Version, a.reportExports())
 	if err != nil || traces == nil {
 		return nil, err
 	}
 	a.onStop("traces", func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, flushing)
+		ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 		defer cancel()
 		if err := traces.Shutdown(ctx); err != nil {
 			a.log.Warn("the last spans were lost", zap.Error(err))
 		}
-		return nil // a collector that is away is no failure of ours
+		return nil // an unreachable collector does not make stopping fail
 	})
 	return traces.Spans, nil
 }
 
-// exported counts the batches that the collector did not take, and logs once each way.
-func (a *App) exported() func(error) {
-	var away atomic.Bool
+// reportExports returns a function that counts batches that the collector did not accept. It logs when failures start and
+// when they end.
+func (a *App) reportExports() func(error) {
+	var failing atomic.Bool
 	return func(err error) {
-		switch {
-		case err == nil && away.Swap(false):
-			a.log.Info("traces are taken again")
-		case err != nil:
-			a.metrics.ExportFailed()
-			if !away.Swap(true) {
-				a.log.Warn("traces are lost", zap.Error(err))
+		if err == nil {
+			if failing.Swap(false) {
+				a.log.Info("traces are taken again")
 			}
+			return
+		}
+		a.metrics.ExportFailed()
+		if !failing.Swap(true) {
+			a.log.Warn("traces are lost", zap.Error(err))
 		}
 	}
 }
 
-// A scrape of the metrics asks the store for all holdouts within this time, some of them at once.
+// Bounds of reading all holdouts from the store for a scrape of the metrics.
 const (
-	holdoutWait   = time.Second
-	holdoutsAsked = 16
+	holdoutTimeout     = time.Second
+	holdoutConcurrency = 16
 )
 
-// holdouts yields what the tenants that hold sessions out have found so far, for metrics. One whose experiment cannot be read in time is
-// left out.
+// holdouts yields the results so far of tenants that hold sessions out. It skips a tenant whose results cannot be read in
+// time.
 func (a *App) holdouts(yield func(tenant string, c holdout.Comparison) bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), holdoutWait)
+	ctx, cancel := context.WithTimeout(context.Background(), holdoutTimeout)
 	defer cancel()
-	var all errgroup.Group
-	all.SetLimit(holdoutsAsked)
+	var reads errgroup.Group
+	reads.SetLimit(holdoutConcurrency)
 	tenants := a.tokens.config.Load().EveryTenant()
 	found := make([]*holdout.Comparison, len(tenants))
 	for i, t := range tenants {
 		if t.Holdout == 0 {
 			continue
 		}
-		all.Go(func() error {
+		reads.Go(func() error {
 			if experiment, err := a.engine.Experiment(ctx, t.Name, t.Holdout); err == nil {
-				c := holdout.Compare(&experiment, t.Holdout)
-				found[i] = &c
+				found[i] = new(holdout.Compare(&experiment, t.Holdout))
 			}
 			return nil
 		})
 	}
-	_ = all.Wait()
+	_ = reads.Wait()
 	for i, c := range found {
 		if c != nil && !yield(tenants[i].Name, *c) {
 			return

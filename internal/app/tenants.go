@@ -13,7 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// buildTenants makes the tenants. Without any there is one that takes every key.
+// buildTenants builds the tenants. If none are configured, it returns one that accepts any API key.
 func buildTenants(cfg *config.Config, out *calls) ([]*proxy.Tenant, error) {
 	var tenants []*proxy.Tenant
 	for _, c := range cfg.EveryTenant() {
@@ -41,39 +41,44 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	if err != nil {
 		return nil, err
 	}
-	told, err := out.shelves.of(c.Knowledge)
+	knowledge, err := out.knowledge.open(c.Knowledge)
 	if err != nil {
 		return nil, err
 	}
 	deadline, never := chosen.Waits()
 	compacts := map[string]proxy.Compacts{config.CompactionPass: proxy.CompactsItself, config.CompactionAnswer: proxy.CompactsNot}
+	repeats := limits.Repeats
+	repeats.After = cmp.Or(repeats.After, limit.DefaultRepeats)
 	t := &proxy.Tenant{
-		Tenant: engine.Tenant{Name: c.Name, Condenser: condenser, Observe: cfg.Observes(c), Deadline: deadline, Never: never, Ahead: chosen.Prepares(),
-			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: told, Repeats: limits.Repeats, Promise: out.promise(c)},
-		Notify: c.Notify, LogContent: c.LogContent, Limits: limits, Draw: out.drawOf(limits), Cooling: build.health.Cooling,
+		Tenant: engine.Tenant{
+			Name: c.Name, Condenser: condenser, Observe: cfg.Observes(c), Deadline: deadline, Never: never, Ahead: chosen.Prepares(),
+			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: knowledge, Repeats: repeats, Promise: out.promise(c),
+		},
+		Notify: c.Notify, LogContent: c.LogContent, Limits: limits, Draw: out.drawFor(limits), Cooling: build.health.Cooling,
 		Upstream: proxy.UpstreamConfig{
 			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,
 			Compacts: compacts[upstream.Compaction],
 		},
 	}
-	t.Repeats.After = cmp.Or(t.Repeats.After, limit.DefaultRepeats)
 	if c.KeepWarm {
 		t.Warm = build.warm(c)
 	}
 	for _, k := range c.APIKeys {
 		sum, ok := k.Digest()
 		if !ok {
-			return nil, errors.New("api_keys: a key is neither a SHA-256 nor a variable that is set")
+			return nil, errors.New("api_keys: a key is neither a SHA-256 digest nor the name of a set environment variable")
 		}
 		t.Keys = append(t.Keys, sum)
 	}
 	return t, nil
 }
 
-// hidden is what models, and users, can ask for besides the request.
+// hidden returns the hidden tools and commands that a condenser's stages enable.
 func hidden(c config.Condenser) (h engine.Hidden) {
 	for _, stage := range c.Stages() {
-		h.Request, h.Command, h.Recall = h.Request || stage.AgentRequest, h.Command || stage.CondenseCommand, h.Recall || stage.Recall
+		h.Request = h.Request || stage.AgentRequest
+		h.Command = h.Command || stage.CondenseCommand
+		h.Recall = h.Recall || stage.Recall
 	}
 	return h
 }

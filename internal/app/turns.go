@@ -13,15 +13,15 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
-// tokens counts in the encoding that the configuration gives a model.
-type tokens struct {
+// tokenCounters counts tokens in the encoding that the configuration gives each model.
+type tokenCounters struct {
 	*tokenize.Calibration
 	config   atomic.Pointer[config.Config] // in force
 	encoders *tokenize.Registry
 }
 
-// Counter gives the model's counter; a conservative estimate where its vocabulary cannot be loaded.
-func (t *tokens) Counter(model string) engine.Counter {
+// Counter returns the model's counter. It returns a conservative estimator if the vocabulary cannot be loaded.
+func (t *tokenCounters) Counter(model string) engine.Counter {
 	m, _ := t.config.Load().ModelFor(model)
 	e, err := t.encoders.Encoder(m.Encoding)
 	if err != nil {
@@ -35,17 +35,17 @@ type counter struct{ *tokenize.Encoder }
 func (c counter) Encoding() string  { return c.Name() }
 func (c counter) Text(s string) int { return c.Count(s) }
 
-// sessions opens the registry when the store first answers: the server starts, and serves, while Redis is away.
-type sessions struct {
+// lazyRegistry opens the session registry once the store answers, so that the server can start while Redis is unavailable.
+type lazyRegistry struct {
 	store  session.Store
-	secret session.Secret // configured; empty: the store keeps one
+	secret session.Secret // as configured; empty: the store keeps one
 
 	mu       sync.Mutex
 	registry *session.Registry
 }
 
-// Registry gives the registry, its store and the secret.
-func (s *sessions) Registry(ctx context.Context) (*session.Registry, session.Store, session.Secret, error) {
+// Registry returns the registry, its store and the secret.
+func (s *lazyRegistry) Registry(ctx context.Context) (*session.Registry, session.Store, session.Secret, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.registry == nil {
@@ -56,11 +56,11 @@ func (s *sessions) Registry(ctx context.Context) (*session.Registry, session.Sto
 	return s.registry, s.store, s.secret, nil
 }
 
-func (s *sessions) open(ctx context.Context) error {
+func (s *lazyRegistry) open(ctx context.Context) error {
 	secret := s.secret
 	if len(secret) == 0 {
 		proposed := make(session.Secret, 32)
-		_, _ = rand.Read(proposed) // never fails
+		_, _ = rand.Read(proposed) // cannot fail
 		var err error
 		if secret, err = s.store.Secret(ctx, proposed); err != nil {
 			return fmt.Errorf("read secret: %w", err)

@@ -9,9 +9,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
-// TestNoVocabulary: where a vocabulary cannot be had, requests go on, and counts are estimates that are never too low.
+// TestNoVocabulary checks that counts are conservative estimates if a vocabulary cannot be loaded.
 func TestNoVocabulary(t *testing.T) {
-	counters := &tokens{encoders: tokenize.New()}
+	counters := &tokenCounters{encoders: tokenize.New()}
 	counters.config.Store(&config.Config{Models: map[string]model.Info{"m": {Encoding: "lost"}}})
 	c := counters.Counter("m")
 	if n := c.Text("hello"); c.Encoding() != "estimate" || n < 1 || n > 5 {

@@ -65,7 +65,7 @@ func TestFailingSummarisers(t *testing.T) {
 					t.Error("no client was told of a failure")
 				}
 				if a.ownIsWell {
-					a.proxy.wantProbe("/readyz", http.StatusOK, `"summarisers":{"status":"degraded","detail":"left alone for a while: `+replay.Summariser)
+					a.proxy.wantProbe("/readyz", http.StatusOK, `"summarisers":{"status":"degraded","detail":"cooling down: `+replay.Summariser)
 				}
 				a.recover(need == "hard")
 			})

@@ -8,7 +8,6 @@ package admin
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
@@ -26,7 +25,6 @@ type Options struct {
 	Metrics   http.Handler
 	Health    http.Handler // serves /livez, /readyz, /startupz and /healthz without a token; nil: they are not served
 	MaxBytes  int64        // of messages read for one response; 0: 128 MiB
-	Now       func() time.Time
 	OnError   func(error)  // receives errors whose cause is not sent to the client; nil: they are dropped
 	OnChange  func(Change) // called after each successful change; nil: changes are not reported
 }
@@ -81,9 +79,6 @@ type api struct {
 
 // New returns the handler of the admin port.
 func New(o Options) http.Handler {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.OnError == nil {
 		o.OnError = func(error) {}
 	}

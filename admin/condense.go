@@ -3,6 +3,7 @@ package admin
 import (
 	"net/http"
 	"slices"
+	"time"
 )
 
 type condenseBody struct {
@@ -21,7 +22,7 @@ func (a *api) condense(r *http.Request, q *query) (any, error) {
 		return nil, err
 	}
 	if t.Requested == 0 {
-		if err := a.o.Archive.Request(r.Context(), t.ID, a.o.Now()); err != nil {
+		if err := a.o.Archive.Request(r.Context(), t.ID, time.Now()); err != nil {
 			return nil, replaceNotFound(err, noThread())
 		}
 	}

@@ -105,7 +105,7 @@ func (a *api) setLever(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := a.o.Now().UTC()
+	now := time.Now().UTC()
 	lever := Lever{Tenant: tenant, Mode: asked.Mode, Since: now, Until: now.Add(duration), From: r.RemoteAddr, Reason: asked.Reason}
 	if err := a.o.Settings.SetLever(r.Context(), lever); err != nil {
 		return nil, err //nolint:wrapcheck // it names its operation

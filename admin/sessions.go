@@ -146,7 +146,7 @@ func (a *api) deleteSessions(r *http.Request, q *query) (any, error) {
 	if filter.Tenant == "" && filter.Key == "" {
 		return nil, badParam("tenant", "Give a tenant, a session key, or both.")
 	}
-	end := a.o.Now().Add(maxDeleteTime)
+	end := time.Now().Add(maxDeleteTime)
 	var out deletedBody
 	for {
 		page, err := a.o.Archive.Sessions(r.Context(), filter)
@@ -154,7 +154,7 @@ func (a *api) deleteSessions(r *http.Request, q *query) (any, error) {
 			return nil, err
 		}
 		for _, s := range page.Sessions {
-			if a.o.Now().After(end) {
+			if time.Now().After(end) {
 				out.More = true
 				return out, nil
 			}

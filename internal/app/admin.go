@@ -27,11 +27,11 @@ const (
 
 // buildAdmin builds the admin port's server, if that port is configured.
 func (a *App) buildAdmin(store session.Backend) error {
-	if a.adm == nil {
+	if a.adminListener == nil {
 		return nil
 	}
 	token := a.config.Admin.Token.Reveal()
-	if ip := a.adm.Addr().(*net.TCPAddr).IP; token == "" && !ip.IsLoopback() {
+	if ip := a.adminListener.Addr().(*net.TCPAddr).IP; token == "" && !ip.IsLoopback() {
 		return fmt.Errorf("admin.listen: %s resolves to %s, which is not a loopback address: set admin.token", a.config.Admin.Listen, ip)
 	}
 	probes := http.NewServeMux()

@@ -47,12 +47,13 @@ type App struct {
 	health    healthState
 }
 
-// ports are the data port and the admin port.
+// ports holds the data port and the admin port.
 type ports struct {
-	data, adm net.Listener
-	admin     *http.Server // nil: no admin port
-	serving   sync.WaitGroup
-	failed    chan error
+	dataListener  net.Listener
+	adminListener net.Listener // nil: no admin port
+	admin         *http.Server // nil: no admin port
+	serving       sync.WaitGroup
+	failed        chan error
 }
 
 // Options are settings that are not part of the configuration.
@@ -115,7 +116,7 @@ func (a *App) buildEngine(store session.Store) error {
 	if err != nil {
 		return fmt.Errorf("build engine: %w", err)
 	}
-	a.onStopFunc("inquiries for windows", windows.Close)
+	a.onStopFunc("window queries", windows.Close)
 	a.tokens = &tokenCounters{Calibration: &tokenize.Calibration{}, encoders: tokenize.New()}
 	a.tokens.config.Store(a.config)
 	limits := engine.DefaultLimits()
@@ -219,17 +220,17 @@ func limits(cfg *config.Config) proxy.Limits {
 // listen opens the ports, so that a port that is in use is reported before anything is served.
 func (a *App) listen() error {
 	var err error
-	if a.data, err = listen.Open(a.config.Listen); err != nil {
+	if a.dataListener, err = listen.Open(a.config.Listen); err != nil {
 		return err
 	}
-	a.onStop("data listener", func(context.Context) error { return ignoreClosed(a.data.Close()) })
+	a.onStop("data listener", func(context.Context) error { return ignoreClosed(a.dataListener.Close()) })
 	if a.config.Admin.Listen == "" {
 		return nil
 	}
-	if a.adm, err = net.Listen("tcp", a.config.Admin.Listen); err != nil {
+	if a.adminListener, err = net.Listen("tcp", a.config.Admin.Listen); err != nil {
 		return fmt.Errorf("listen (admin.listen): %w", err)
 	}
-	a.onStop("admin listener", func(context.Context) error { return ignoreClosed(a.adm.Close()) })
+	a.onStop("admin listener", func(context.Context) error { return ignoreClosed(a.adminListener.Close()) })
 	return nil
 }
 
@@ -237,14 +238,14 @@ func (a *App) listen() error {
 func (a *App) Start() {
 	a.onStop("server", func(ctx context.Context) error {
 		err := errors.Join(a.stopServer(ctx), a.stopAdmin())
-		err = errors.Join(err, ignoreClosed(a.data.Close())) // ends Serve even if it starts only now
+		err = errors.Join(err, ignoreClosed(a.dataListener.Close())) // ends Serve even if it starts only now
 		a.serving.Wait()
 		return err
 	})
 	a.watchHealth()
 	a.followLevers()
 	a.serving.Go(func() {
-		if err := a.server.Serve(a.data); err != nil && !errors.Is(err, net.ErrClosed) {
+		if err := a.server.Serve(a.dataListener); err != nil && !errors.Is(err, net.ErrClosed) {
 			a.failed <- err
 		}
 	})
@@ -252,7 +253,7 @@ func (a *App) Start() {
 		return
 	}
 	a.serving.Go(func() {
-		if err := a.admin.Serve(a.adm); !errors.Is(err, http.ErrServerClosed) {
+		if err := a.admin.Serve(a.adminListener); !errors.Is(err, http.ErrServerClosed) {
 			a.failed <- fmt.Errorf("serve admin: %w", err)
 		}
 	})
@@ -266,14 +267,14 @@ func (a *App) Failed() <-chan error { return a.failed }
 func (a *App) Stop(ctx context.Context) error { return a.stop(ctx) }
 
 // Addr returns the data port's address.
-func (a *App) Addr() string { return a.data.Addr().String() }
+func (a *App) Addr() string { return a.dataListener.Addr().String() }
 
 // AdminAddr returns the admin port's address, or "" if there is no admin port.
 func (a *App) AdminAddr() string {
-	if a.adm == nil {
+	if a.adminListener == nil {
 		return ""
 	}
-	return a.adm.Addr().String()
+	return a.adminListener.Addr().String()
 }
 
 // longestCall returns the longest timeout configured for any summariser.

@@ -3,7 +3,11 @@ package admin_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -87,6 +91,27 @@ func TestDocumentListsTheRoutes(t *testing.T) {
 	slices.Sort(served)
 	if !slices.Equal(documented, served) {
 		t.Errorf("documented\n%s\nserved\n%s", strings.Join(documented, "\n"), strings.Join(served, "\n"))
+	}
+}
+
+// TestErrorCodesAreDocumented checks that the document lists exactly the codes that the package's source uses.
+func TestErrorCodesAreDocumented(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	must(t, err)
+	used := map[string]bool{}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		must(t, err)
+		for _, match := range regexp.MustCompile(`\bfault\(http\.Status\w+, "(\w+)"`).FindAllSubmatch(source, -1) {
+			used[string(match[1])] = true
+		}
+	}
+	documented := map[string]bool{}
+	for _, code := range newSpec(t).doc.Components.Schemas["Error"].Value.Properties["error"].Value.Properties["code"].Value.Enum {
+		documented[fmt.Sprint(code)] = true
+	}
+	if !maps.Equal(documented, used) {
+		t.Errorf("documented are %v, used are %v", slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(used)))
 	}
 }
 

@@ -23,7 +23,7 @@ func (a *api) condense(r *http.Request, q *query) (any, error) {
 	}
 	if t.Requested == 0 {
 		if err := a.o.Archive.Request(r.Context(), t.ID, time.Now()); err != nil {
-			return nil, replaceNotFound(err, noThread())
+			return nil, replaceNotFound(err, errNoThread)
 		}
 	}
 	return condenseBody{Pending: true, Next: "The thread's next request is condensed before it is forwarded, with the reason " +

@@ -41,7 +41,7 @@ func (a *api) listEvents(r *http.Request, q *query) (any, error) {
 	}
 	events, err := a.o.Store.Events(r.Context(), t.ID, uint64(from), limit) //nolint:gosec // between 1 and 1<<50
 	if err != nil {
-		return nil, replaceNotFound(err, noThread())
+		return nil, replaceNotFound(err, errNoThread)
 	}
 	return eventPage(t, events, content), nil
 }

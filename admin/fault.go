@@ -40,18 +40,16 @@ func unknownParam(name string, known []string) *Fault {
 	return f
 }
 
-// errBusy is for a client that left while it waited for other requests.
-func errBusy() *Fault {
-	return fault(http.StatusServiceUnavailable, "busy", "Another request is reading messages. Try again shortly.")
-}
+var (
+	// errBusy is for a client that left while it waited for other requests.
+	errBusy     = fault(http.StatusServiceUnavailable, "busy", "Another request is reading messages. Try again shortly.")
+	errNoThread = fault(http.StatusNotFound, "thread_not_found", "The session has no such thread.")
 
-func noSession() *Fault {
-	return fault(http.StatusNotFound, "session_not_found", "There is no such session. It has expired, was deleted, or never existed.")
-}
-
-func noThread() *Fault {
-	return fault(http.StatusNotFound, "thread_not_found", "The session has no such thread.")
-}
+	errNoSession = fault(http.StatusNotFound, "session_not_found",
+		"There is no such session. It has expired, was deleted, or never existed.")
+	errIncomplete = fault(http.StatusConflict, "log_incomplete",
+		"Part of the log is missing: it was evicted, was lost in a crash, or is being deleted. The thread's next request restores what it can.")
+)
 
 // replaceNotFound returns f if err is session.ErrNotFound, and err otherwise.
 func replaceNotFound(err error, f *Fault) error {

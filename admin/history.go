@@ -65,7 +65,7 @@ func (a *api) readHistory(ctx context.Context, t session.Thread) (*history, erro
 		}
 	}
 	if !systemFound || slices.ContainsFunc(h.chain, func(e entry) bool { return e.thread == "" }) {
-		return nil, errIncomplete()
+		return nil, errIncomplete
 	}
 	return h, nil
 }
@@ -103,12 +103,7 @@ func (rd *reader) entries(ctx context.Context, t session.Thread) ([]entry, error
 
 // readLogError wraps an error from reading a log. A log that disappears while it is read is incomplete.
 func readLogError(err error) error {
-	return fmt.Errorf("read log: %w", replaceNotFound(err, errIncomplete()))
-}
-
-func errIncomplete() *Fault {
-	return fault(http.StatusConflict, "log_incomplete",
-		"Part of the log is missing: it was evicted, was lost in a crash, or is being deleted. The thread's next request restores what it can.")
+	return fmt.Errorf("read log: %w", replaceNotFound(err, errIncomplete))
 }
 
 // findSystem returns the newest group of system messages with the given digest.

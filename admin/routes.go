@@ -130,7 +130,7 @@ func (a *api) respond(r route, req *http.Request) ([]byte, error) {
 		case a.reading <- struct{}{}:
 			defer func() { <-a.reading }()
 		case <-req.Context().Done():
-			return nil, errBusy()
+			return nil, errBusy
 		}
 	}
 	out, err := r.handle(req, q)

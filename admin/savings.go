@@ -47,8 +47,8 @@ func (a *api) threadSavings(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.savingsOf(r.Context(), t)
-	return threadSavingsBody{Session: t.Session, Thread: t.ID, savings: s}, err
+	s, err := a.sumsOf(r.Context(), t)
+	return threadSavingsBody{Session: t.Session, Thread: t.ID, savings: s.savings()}, err
 }
 
 func (a *api) sessionSavings(r *http.Request, q *query) (any, error) {
@@ -60,75 +60,72 @@ func (a *api) sessionSavings(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := sessionSavingsBody{Session: ses.ID, savings: newSavings(), Threads: []threadSavingsBody{}}
+	var total sums
+	out := sessionSavingsBody{Session: ses.ID, Threads: []threadSavingsBody{}}
 	for _, t := range threads {
-		s, err := a.savingsOf(r.Context(), t)
+		s, err := a.sumsOf(r.Context(), t)
 		if err != nil {
 			return nil, err
 		}
-		out.add(s)
-		out.Threads = append(out.Threads, threadSavingsBody{Session: ses.ID, Thread: t.ID, savings: s})
+		total.add(s)
+		out.Threads = append(out.Threads, threadSavingsBody{Session: ses.ID, Thread: t.ID, savings: s.savings()})
 	}
+	out.savings = total.savings()
 	return out, nil
 }
 
-func newSavings() savings { return savings{USD: &money{}, Unpriced: []string{}} }
-
-func (s *savings) add(more savings) {
-	s.Condensations += more.Condensations
-	s.TokensNotSent += more.TokensNotSent
-	s.OwnCalls.Input += more.OwnCalls.Input
-	s.OwnCalls.Cached += more.OwnCalls.Cached
-	s.OwnCalls.Output += more.OwnCalls.Output
-	s.Calls += more.Calls
-	s.Seconds += more.Seconds
-	for _, model := range more.Unpriced {
-		s.addUnpriced(model)
-	}
-	if s.USD != nil && more.USD != nil {
-		s.USD.NotSent += more.USD.NotSent
-		s.USD.CacheRewrites += more.USD.CacheRewrites
-		s.USD.OwnCalls += more.USD.OwnCalls
-		s.USD.Net += more.USD.Net
-	}
+// sums are the stored savings of one or more threads.
+type sums struct {
+	session.Savings
+	condensations int
+	unpriced      []string // models without a known price
 }
 
-// addUnpriced records a model without a known price. The total in USD is then unknown as well.
-func (s *savings) addUnpriced(model string) {
-	s.USD = nil
-	if !slices.Contains(s.Unpriced, model) {
-		s.Unpriced = append(s.Unpriced, model)
-	}
-}
-
-// savingsOf returns the savings of a thread, from the sums that its requests wrote.
-func (a *api) savingsOf(ctx context.Context, t session.Thread) (savings, error) {
-	out := newSavings()
-	sum, err := a.o.Store.Saved(ctx, t.ID)
+// sumsOf reads the sums that a thread's requests wrote.
+func (a *api) sumsOf(ctx context.Context, t session.Thread) (sums, error) {
+	stored, err := a.o.Store.Saved(ctx, t.ID)
 	if err != nil {
-		return out, err //nolint:wrapcheck // it names its operation
+		return sums{}, err //nolint:wrapcheck // it names its operation
 	}
-	took := sum.Took
+	s := sums{Savings: stored}
+	if stored.Unpriced != "" {
+		s.unpriced = []string{stored.Unpriced}
+	}
 	for _, c := range t.Condensations {
 		if c.ID.Thread != t.ID || c.Added > 0 {
 			continue
 		}
-		out.Condensations++
-		if c.Calls == 0 { // the sum covers only condensations that called a model
-			took += c.Took
+		s.condensations++
+		if c.Calls == 0 { // the stored sum covers only condensations that called a model
+			s.Took += c.Took
 		}
 	}
-	out.Seconds = took.Seconds()
-	out.TokensNotSent, out.OwnCalls, out.Calls = sum.Tokens, usageOf(sum.Used), sum.Calls
-	if sum.Unpriced != "" {
-		out.addUnpriced(sum.Unpriced)
-		return out, nil
+	return s, nil
+}
+
+func (s *sums) add(more sums) {
+	s.Savings.Add(more.Savings)
+	s.condensations += more.condensations
+	for _, model := range more.unpriced {
+		if !slices.Contains(s.unpriced, model) {
+			s.unpriced = append(s.unpriced, model)
+		}
 	}
-	out.USD = &money{
-		NotSent:       float64(sum.NotSent) / nanoPerUSD,
-		CacheRewrites: float64(sum.Rewritten) / nanoPerUSD,
-		OwnCalls:      -float64(sum.Nano) / nanoPerUSD,
+}
+
+// savings returns the sums as they are shown. USD is nil if the price of any model is not known.
+func (s *sums) savings() savings {
+	out := savings{
+		Condensations: s.condensations, TokensNotSent: s.Tokens, OwnCalls: usageOf(s.Used), Calls: s.Calls,
+		Seconds: s.Took.Seconds(), Unpriced: append([]string{}, s.unpriced...),
 	}
-	out.USD.Net = out.USD.NotSent + out.USD.CacheRewrites + out.USD.OwnCalls
-	return out, nil
+	if len(s.unpriced) == 0 {
+		out.USD = &money{
+			NotSent:       float64(s.NotSent) / nanoPerUSD,
+			CacheRewrites: float64(s.Rewritten) / nanoPerUSD,
+			OwnCalls:      float64(-s.Nano) / nanoPerUSD,
+			Net:           float64(s.NotSent+s.Rewritten-s.Nano) / nanoPerUSD,
+		}
+	}
+	return out
 }

@@ -87,7 +87,7 @@ func (a *api) sessionAt(r *http.Request, q *query) (session.Session, error) {
 		return session.Session{}, q.err
 	}
 	s, err := a.o.Store.Session(r.Context(), id)
-	return s, replaceNotFound(err, noSession())
+	return s, replaceNotFound(err, errNoSession)
 }
 
 // threadsOf reads the threads that a session lists. Threads that no longer exist are skipped.
@@ -126,7 +126,7 @@ func (a *api) deleteSession(r *http.Request, q *query) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	return nil, replaceNotFound(a.o.Archive.Forget(r.Context(), id), noSession())
+	return nil, replaceNotFound(a.o.Archive.Forget(r.Context(), id), errNoSession)
 }
 
 // maxDeleteTime bounds how long one call deletes sessions.
@@ -180,7 +180,7 @@ func (a *api) threadAt(r *http.Request, q *query) (session.Thread, error) {
 	}
 	t, err := a.o.Store.Thread(r.Context(), threadID)
 	if errors.Is(err, session.ErrNotFound) || err == nil && t.Session != sessionID {
-		return t, noThread()
+		return t, errNoThread
 	}
 	return t, err
 }

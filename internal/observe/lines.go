@@ -81,30 +81,14 @@ func requestFields(r *proxy.Record) []zap.Field {
 		zap.String("request_id", r.Asked.ID), zap.String("tenant", r.Tenant), zap.String("dialect", r.Dialect),
 		zap.String("model", r.Model), zap.Int("status", r.Status), zap.String("outcome", outcome(r)),
 		zap.Float64("ms", milliseconds(r.Times.Ended.Sub(r.Times.Begun))),
-	}
-	if r.Code != "" {
-		f = append(f, zap.String("code", r.Code))
-	}
-	if did := r.Condensed.Did; did != "" {
-		f = append(f, zap.String("condense", did))
-	}
-	if r.Turn != nil || r.Condensed.Did != "" {
-		f = append(f, zap.Float64("condense_ms", milliseconds(waited(r.Turn))))
-	}
-	if why := r.Condensed.Whole; why != "" {
-		f = append(f, zap.String("not_condensed", string(why)))
-	}
-	if n := r.Condensed.Repeated; n > 0 {
-		f = append(f, zap.Int("repeated_calls", n))
-	}
-	if !r.Call.Sent.IsZero() {
-		f = append(f, zap.Float64("overhead_ms", milliseconds(r.Times.Overhead)))
-	}
-	if !r.Call.First.IsZero() {
-		f = append(f, zap.Float64("first_byte_ms", milliseconds(r.Call.First.Sub(r.Call.Sent))))
-	}
-	if id := r.Asked.Trace; id != "" {
-		f = append(f, zap.String("trace_id", id))
+		nonEmpty("code", r.Code),
+		nonEmpty("condense", r.Condensed.Did),
+		when(r.Turn != nil || r.Condensed.Did != "", zap.Float64("condense_ms", milliseconds(waited(r.Turn)))),
+		nonEmpty("not_condensed", string(r.Condensed.Whole)),
+		when(r.Condensed.Repeated > 0, zap.Int("repeated_calls", r.Condensed.Repeated)),
+		when(!r.Call.Sent.IsZero(), zap.Float64("overhead_ms", milliseconds(r.Times.Overhead))),
+		when(!r.Call.First.IsZero(), zap.Float64("first_byte_ms", milliseconds(r.Call.First.Sub(r.Call.Sent)))),
+		nonEmpty("trace_id", r.Asked.Trace),
 	}
 	if r.Turn != nil {
 		f = append(f, turnFields(r.Turn)...)
@@ -116,45 +100,39 @@ func requestFields(r *proxy.Record) []zap.Field {
 }
 
 func turnFields(t *proxy.TurnRecord) []zap.Field {
-	f := []zap.Field{
+	var reasons, asked []string
+	for _, c := range t.Condensed {
+		reasons = append(reasons, string(c.Reason))
+		if c.Asked() != "" {
+			asked = append(asked, string(c.Asked()))
+		}
+	}
+	return []zap.Field{
 		zap.String("session", string(t.Session)), zap.String("thread", string(t.Thread)), zap.String("source", string(t.Source)),
 		zap.String("relation", string(t.Relation.Kind)),
 		zap.Int("events", t.Before.Events), zap.Int("tokens", t.Before.Tokens),
 		zap.Int("events_forwarded", t.After.Events), zap.Int("tokens_forwarded", t.After.Tokens),
+		when(len(reasons) > 0, zap.Strings("condensed", reasons)),
+		when(len(asked) > 0, zap.Strings("summary_asked", asked)),
+		nonEmpty("parent", string(t.Relation.Parent)),
+		when(t.Relation.Kind == session.RelationFork, zap.Int("fork_at", t.Relation.ForkAt)),
+		nonEmpty("cause", string(t.Cause)),
+		when(t.Relation.System, zap.Bool("system_changed", true)),
+		nonEmpty("due", string(t.Due)),
+		when(t.Supposed.Spared > 0, zap.Int("observed_saved_tokens", t.Supposed.Spared)),
 	}
-	if len(t.Condensed) > 0 {
-		var reasons, asked []string
-		for _, c := range t.Condensed {
-			reasons = append(reasons, string(c.Reason))
-			if c.Asked() != "" {
-				asked = append(asked, string(c.Asked()))
-			}
-		}
-		f = append(f, zap.Strings("condensed", reasons))
-		if asked != nil {
-			f = append(f, zap.Strings("summary_asked", asked))
-		}
-	}
-	if r := t.Relation; r.Parent != "" {
-		f = append(f, zap.String("parent", string(r.Parent)))
-	}
-	if r := t.Relation; r.Kind == session.RelationFork {
-		f = append(f, zap.Int("fork_at", r.ForkAt))
-	}
-	if t.Cause != "" {
-		f = append(f, zap.String("cause", string(t.Cause)))
-	}
-	if t.Relation.System {
-		f = append(f, zap.Bool("system_changed", true))
-	}
-	if t.Due != "" {
-		f = append(f, zap.String("due", string(t.Due)))
-	}
-	if t.Supposed.Spared > 0 {
-		f = append(f, zap.Int("observed_saved_tokens", t.Supposed.Spared))
-	}
-	return f
 }
+
+// when returns the field if wanted is true, and a field that is not logged otherwise.
+func when(wanted bool, field zap.Field) zap.Field {
+	if !wanted {
+		return zap.Skip()
+	}
+	return field
+}
+
+// nonEmpty returns a text field that is logged unless it is empty.
+func nonEmpty(key, value string) zap.Field { return when(value != "", zap.String(key, value)) }
 
 // waited returns how long a request waited for condensations.
 func waited(t *proxy.TurnRecord) (sum time.Duration) {
@@ -178,9 +156,7 @@ func contentFields(r *proxy.Record) []zap.Field {
 	f := []zap.Field{
 		zap.String("request_id", r.Asked.ID), zap.String("tenant", r.Tenant), zap.Int("status", r.Status),
 		zap.ByteString("request", cutMiddle(r.Content.Request)), zap.ByteString("answer", cutMiddle(answerText(r.Content.Answer))),
-	}
-	if id := r.Asked.Trace; id != "" {
-		f = append(f, zap.String("trace_id", id))
+		nonEmpty("trace_id", r.Asked.Trace),
 	}
 	if r.Turn != nil {
 		f = append(f, zap.String("session", string(r.Turn.Session)), zap.String("thread", string(r.Turn.Thread)))

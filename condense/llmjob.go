@@ -147,7 +147,7 @@ func (j *llmJob) askModel(ctx context.Context) (c session.Condensation, err erro
 		return c, err
 	}
 	return j.withHealth(func(healthy bool) (session.Condensation, error) {
-		return j.summarise(ctx, healthy && first)
+		return j.summarise(ctx, healthy && first) // one attempt for a model that failed recently
 	})
 }
 

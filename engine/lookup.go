@@ -109,7 +109,7 @@ func (t *Turn) events(s recall.Span) (events []recall.Event) {
 func (t *Turn) event(p int) recall.Event {
 	m := t.history.Message(p)
 	c, _ := t.in.Dialect.Read(m.Raw) // an unreadable message is empty
-	return recall.Of(recall.Name(p, 0), m.Kind, c)
+	return recall.NewEvent(recall.EventID(p, 0), m.Kind, c)
 }
 
 // earlierEvents returns a span of an earlier thread.
@@ -125,7 +125,7 @@ func (t *Turn) earlierEvents(e session.Earlier, s recall.Span) (events []recall.
 	for i := range thread.Events {
 		m := &thread.Events[i]
 		if c, err := d.Read(m.Payload); err == nil && s.First <= m.Pos && m.Pos <= s.Last {
-			events = append(events, recall.Of(recall.Name(m.Pos, s.Back), m.Kind, c))
+			events = append(events, recall.NewEvent(recall.EventID(m.Pos, s.Back), m.Kind, c))
 		}
 	}
 	return events

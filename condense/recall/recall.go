@@ -18,19 +18,19 @@ import (
 
 // Event is a message that can be recalled.
 type Event struct {
-	ID   string // as formatted by Name
-	What string // where the text comes from: "user", "assistant", "tool result"
-	Text string
+	ID     string // as formatted by EventID
+	Source string // where the text comes from: "user", "assistant", "tool result"
+	Text   string
 }
 
-// Of returns a message as an event. Its text includes the names and argument values of its tool calls.
-func Of(id string, kind session.Kind, c session.Content) Event {
-	e := Event{ID: id, What: kind.String()}
+// NewEvent returns a message as an event. Its text includes the names and argument values of its tool calls.
+func NewEvent(id string, kind session.Kind, c session.Content) Event {
+	e := Event{ID: id, Source: kind.String()}
 	switch kind {
 	case session.Observation:
-		e.What = "tool result"
+		e.Source = "tool result"
 	case session.Action, session.Agent:
-		e.What = "assistant"
+		e.Source = "assistant"
 	}
 	var text strings.Builder
 	text.WriteString(c.Text)
@@ -87,7 +87,7 @@ func Lines(events []Event, query string, room Room) string {
 	quoted := 0
 	for _, l := range found[:min(len(found), maxLines)] {
 		e := &events[l.event]
-		next := fmt.Sprintf("[event %s, %s] %s\n", e.ID, e.What, window(l.text, query))
+		next := fmt.Sprintf("[event %s, %s] %s\n", e.ID, e.Source, window(l.text, query))
 		if room.Count(out+next) > room.Tokens {
 			break
 		}
@@ -107,7 +107,7 @@ func Lines(events []Event, query string, room Room) string {
 func Whole(events []Event, room Room) string {
 	out := ""
 	for _, e := range events {
-		head := fmt.Sprintf("[event %s, %s]\n", e.ID, e.What)
+		head := fmt.Sprintf("[event %s, %s]\n", e.ID, e.Source)
 		if next := out + head + e.Text + "\n"; room.Count(next) <= room.Tokens {
 			out = next
 			continue
@@ -199,8 +199,8 @@ func words(text string) []string {
 
 func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// Names reports whether a text contains a term that is not part of a longer word.
-func Names(text, term string) bool { return indexWord(text, term) >= 0 }
+// ContainsWord reports whether a text contains a term that is not part of a longer word.
+func ContainsWord(text, term string) bool { return indexWord(text, term) >= 0 }
 
 // indexWord returns the index of the first occurrence of a term that is not part of a longer word, or -1.
 func indexWord(text, term string) int {
@@ -238,7 +238,7 @@ func (s *search) score(l *line) (score float64) {
 		}
 	}
 	switch {
-	case Names(l.text, s.query):
+	case ContainsWord(l.text, s.query):
 		score += 3 * phraseScore
 	case strings.Contains(l.text, s.query):
 		score += 2 * phraseScore
@@ -283,8 +283,8 @@ func window(text, query string) string {
 // Span is a range of events, First to Last inclusive. Back counts threads: 0 is the current one, 1 the one before it.
 type Span struct{ First, Last, Back int }
 
-// Name formats the id of an event: its position, followed by "@back" if it is in an earlier thread.
-func Name(position, back int) string {
+// EventID formats the id of an event: its position, followed by "@back" if it is in an earlier thread.
+func EventID(position, back int) string {
 	if back == 0 {
 		return strconv.Itoa(position)
 	}

@@ -31,7 +31,7 @@ func TestEveryTermIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var events []recall.Event
 		for i := range rapid.IntRange(1, 12).Draw(t, "events") {
-			events = append(events, recall.Event{ID: recall.Name(i+1, 0), What: "tool result", Text: text.Draw(t, "text")})
+			events = append(events, recall.Event{ID: recall.EventID(i+1, 0), Source: "tool result", Text: text.Draw(t, "text")})
 		}
 		room := recall.Room{Tokens: rapid.IntRange(200, 900).Draw(t, "tokens"), Count: quarters}
 		for _, e := range events {
@@ -58,7 +58,7 @@ func TestEveryTermIsFound(t *testing.T) {
 func TestLinesByWords(t *testing.T) {
 	var events []recall.Event
 	for i := range 50 {
-		events = append(events, recall.Event{ID: recall.Name(i+1, 0), What: "tool result", Text: fmt.Sprintf("the build went well in step %d\nnothing to report of the build", i)})
+		events = append(events, recall.Event{ID: recall.EventID(i+1, 0), Source: "tool result", Text: fmt.Sprintf("the build went well in step %d\nnothing to report of the build", i)})
 	}
 	events[7].Text += "\nthe parser failed with a missing bracket near the handler"
 	got := recall.Lines(events, "why did the parser fail: missing bracket?", recall.Room{Tokens: 200, Count: quarters})
@@ -73,9 +73,9 @@ func TestLinesByWords(t *testing.T) {
 // TestEqualLinesKeepTheirOrder checks that lines with equal scores come in the same order every time.
 func TestEqualLinesKeepTheirOrder(t *testing.T) {
 	events := []recall.Event{
-		{ID: "1", What: "tool result", Text: "alpha one\nalpha two\nalpha six\nalpha ten\nbeta gamma delta epsilon zeta"},
-		{ID: "2", What: "tool result", Text: "beta x\nbeta y\ngamma x\ndelta\nother"},
-		{ID: "3", What: "tool result", Text: "gamma y\nmore\nthis and that"},
+		{ID: "1", Source: "tool result", Text: "alpha one\nalpha two\nalpha six\nalpha ten\nbeta gamma delta epsilon zeta"},
+		{ID: "2", Source: "tool result", Text: "beta x\nbeta y\ngamma x\ndelta\nother"},
+		{ID: "3", Source: "tool result", Text: "gamma y\nmore\nthis and that"},
 	}
 	room := recall.Room{Tokens: 10000, Count: func(s string) int { return len(s) }}
 	first := recall.Lines(events, "alpha beta gamma delta epsilon zeta", room)

@@ -23,7 +23,7 @@ func (m *moment) hidden(v *session.View) (events []recall.Event) {
 	whole := m.show(v).whole
 	for i := range m.at {
 		if msg := &m.run.messages[i]; !whole[i] && msg.Kind != session.System {
-			events = append(events, recall.Of(recall.Name(m.history.Pos(i), 0), msg.Kind, m.run.content(session.Item{Index: i, Raw: msg.Raw})))
+			events = append(events, recall.NewEvent(recall.EventID(m.history.Pos(i), 0), msg.Kind, m.run.content(session.Item{Index: i, Raw: msg.Raw})))
 		}
 	}
 	return events
@@ -61,7 +61,7 @@ func (m *moment) everyTerm(t interface{ Fatalf(string, ...any) }, v *session.Vie
 				continue
 			}
 			asked++
-			if got := m.answered(t, events, ref); len(got) == 0 || !recall.Names(got[0], ref) {
+			if got := m.answered(t, events, ref); len(got) == 0 || !recall.ContainsWord(got[0], ref) {
 				t.Fatalf("%s: %q is lost and not found: %q", m.run.name, ref, got)
 			}
 		}

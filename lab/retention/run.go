@@ -116,7 +116,7 @@ func (r *run) where(text string) []int {
 	}
 	var in []int
 	for i := range r.texts {
-		if recall.Names(r.texts[i], text) {
+		if recall.ContainsWord(r.texts[i], text) {
 			in = append(in, i)
 		}
 	}

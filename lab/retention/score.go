@@ -145,7 +145,7 @@ func (r *run) measure(items []session.Item) []int {
 func lines(text, reference string) []string {
 	var out []string
 	for line := range strings.Lines(text) {
-		if recall.Names(line, reference) {
+		if recall.ContainsWord(line, reference) {
 			out = append(out, line)
 		}
 	}

@@ -48,9 +48,9 @@ func TestKilled(t *testing.T) {
 	for _, after := range []int{1, 7, 40} {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "store.db")
-			told := crash(t, crashing, path, after)
+			printed := crash(t, crashing, path, after)
 			s := start(t, Options{Path: path})
-			consistent(t, s, told)
+			consistent(t, s, printed)
 		})
 	}
 }
@@ -74,20 +74,20 @@ func TestKilledWhileEvicting(t *testing.T) {
 	for _, after := range []int{80, 100, 120} {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "store.db")
-			told := crash(t, evicting, path, after)
+			printed := crash(t, evicting, path, after)
 			s := start(t, Options{Path: path})
 			whole(t, s)
 			order, err := s.order()
 			must(t, err)
-			if len(order) == 0 || len(order) >= told {
-				t.Errorf("%d threads are left of %d", len(order), told)
+			if len(order) == 0 || len(order) >= printed {
+				t.Errorf("%d threads are left of %d", len(order), printed)
 			}
 		})
 	}
 }
 
 // crash returns the last number that the process printed before it was killed.
-func crash(t *testing.T, variable, path string, after int) (told int) {
+func crash(t *testing.T, variable, path string, after int) (printed int) {
 	t.Helper()
 	command := exec.Command(os.Args[0])
 	command.Env = append(os.Environ(), variable+"="+path)
@@ -100,24 +100,24 @@ func crash(t *testing.T, variable, path string, after int) (told int) {
 		if !lines.Scan() {
 			break
 		}
-		must(t, second(fmt.Sscan(lines.Text(), &told)))
+		must(t, second(fmt.Sscan(lines.Text(), &printed)))
 	}
 	must(t, command.Process.Kill())
 	_ = command.Wait() // it was killed
-	if told == 0 {
+	if printed == 0 {
 		t.Fatal("the process wrote nothing")
 	}
-	return told
+	return printed
 }
 
-func consistent(t *testing.T, s *Store, told int) {
+func consistent(t *testing.T, s *Store, printed int) {
 	t.Helper()
 	whole(t, s)
 	ctx := t.Context()
 	thread, err := s.Thread(ctx, "t")
 	must(t, err)
-	if thread.Len < told {
-		t.Errorf("the thread ends at %d, but the condensation at %d had returned", thread.Len, told)
+	if thread.Len < printed {
+		t.Errorf("the thread ends at %d, but the condensation at %d had returned", thread.Len, printed)
 	}
 	log, err := s.Events(ctx, "t", 1, 1<<30)
 	must(t, err)

@@ -220,8 +220,8 @@ func (s *Store) withdraw(ctx context.Context, b session.Batch, values map[string
 		return nil
 	}
 	return s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) {
-		if id := b.Thread.ID; ours { // a fork that just began, without its parent
-			pipe.Del(ctx, append(s.threadKeys(id), s.keys.lock(id))...)
+		if ours { // a fork that just began, without its parent
+			pipe.Del(ctx, append(s.threadKeys(b.Thread.ID), s.keys.lock(b.Thread.ID))...)
 		}
 		if b.Thread.Session != "" {
 			pipe.Eval(ctx, leaveScript, []string{s.keys.session(b.Thread.Session)}, string(b.Thread.ID))

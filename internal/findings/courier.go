@@ -61,11 +61,12 @@ type Options struct {
 
 // Courier delivers findings. It is safe for concurrent use.
 type Courier struct {
-	o      Options
-	mu     sync.Mutex
-	rounds map[string]*rounds // by tenant
-	work   sync.WaitGroup
-	closed bool
+	o       Options
+	mu      sync.Mutex
+	rounds  map[string]*rounds // by tenant
+	running int                // goroutines, including those of removed routes
+	work    sync.WaitGroup
+	closed  bool
 }
 
 // New returns a courier without routes. Call Close when done.
@@ -100,7 +101,13 @@ func (c *Courier) begin(tenant string) *rounds {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &rounds{o: &c.o, tenant: tenant, stop: stop, wake: make(chan struct{}, 1), swapped: make(chan struct{}, 1)}
 	c.rounds[tenant] = r
-	c.work.Go(func() { r.run(ctx) })
+	c.running++
+	c.work.Go(func() {
+		r.run(ctx)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.running--
+	})
 	return r
 }
 
@@ -147,7 +154,7 @@ func (c *Courier) Close(ctx context.Context) error {
 	for _, r := range c.rounds {
 		r.stop()
 	}
-	idle := len(c.rounds) == 0
+	idle := c.running == 0
 	c.mu.Unlock()
 	if idle {
 		return nil

@@ -409,3 +409,33 @@ func (s torn) Thread(ctx context.Context, id session.ThreadID) (session.Thread, 
 	}
 	return s.Store.Thread(ctx, id) //nolint:wrapcheck // pass the store's error on
 }
+
+// stuck is a sink that accepts a message only once it is freed, even if the courier gives up.
+type stuck struct{ begun, free chan struct{} }
+
+func (s stuck) Open(context.Context) (findings.Conn, error) { return s, nil }
+
+func (s stuck) Send(context.Context, *findings.Message) error {
+	close(s.begun)
+	<-s.free
+	return nil
+}
+
+func (s stuck) Close() {}
+
+// TestCloseAfterSwap: Close waits for a delivery in progress, even if its route was removed before.
+func TestCloseAfterSwap(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		s := stuck{make(chan struct{}), make(chan struct{})}
+		r.Swap(map[string]findings.Route{"acme": {Sink: s, MaxPending: 3, MaxAge: time.Hour}})
+		r.condensed("a")
+		<-s.begun
+		r.Swap(nil)
+		freed := time.AfterFunc(time.Second, func() { close(s.free) })
+		must(r.t, r.Close(r.t.Context()))
+		if freed.Stop() {
+			r.t.Error("closed while a delivery was in progress")
+			close(s.free)
+		}
+	})
+}

@@ -75,10 +75,11 @@ func (t *Turn) prepareHidden(ctx context.Context) error {
 	if t.in.Tenant.Observe || t.in.Wish == WishOff {
 		return nil
 	}
-	var err error
-	if t.hidden.asides, err = t.registry.Asides(ctx, &t.place); err != nil {
-		return fmt.Errorf("begin turn: %w", err)
+	asides, err := t.registry.Asides(ctx, &t.place)
+	if err != nil {
+		return fmt.Errorf("read replaced answers: %w", err)
 	}
+	t.hidden.asides = asides
 	all := toolsOf(t.in.Tenant.Hidden)
 	if len(all) == 0 || t.purpose != session.PurposeMain || !t.in.Dialect.Hides(t.in.Split) ||
 		isRecent(t.engine.memory.toolless, t.counter.source, t.engine.o.Now()) {

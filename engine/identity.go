@@ -158,7 +158,10 @@ func markTransient(d dialect.Dialect, split *dialect.Request) *dialect.Request {
 	}
 	for i := 0; i+1 < len(own.Messages); i++ {
 		user, reply := &own.Messages[i], &own.Messages[i+1]
-		if user.Kind == session.User && reply.Kind == session.Agent && agents.MayBeContext(user.Raw) && agents.Context(textOf(d, user), textOf(d, reply)) {
+		if user.Kind != session.User || reply.Kind != session.Agent || !agents.MayBeContext(user.Raw) {
+			continue
+		}
+		if agents.Context(textOf(d, user), textOf(d, reply)) {
 			for _, m := range [...]*session.Message{writable(i), writable(i + 1)} {
 				m.Kind, m.Spoken = session.System, m.Kind
 			}

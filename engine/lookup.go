@@ -46,7 +46,7 @@ func (t *Turn) lookUp(ctx context.Context, arguments string) string {
 	return answer
 }
 
-// quoteEvents returns whole events, followed by the note if there are none.
+// quoteEvents returns whole events. If there are none, it says so and adds the note.
 func (t *Turn) quoteEvents(events []recall.Event, note string) string {
 	if len(events) == 0 {
 		return strings.TrimSpace(fmt.Sprintf("That event is not there. There are events 1 to %d. %s", t.history.Len(), note))

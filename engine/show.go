@@ -125,7 +125,8 @@ func (e *Engine) Explain(ctx context.Context, q Question) (Explanation, error) {
 	settings := e.settings.Load()
 	_, credential := Credential(q.Header, q.Query)
 	t := &Turn{engine: e, in: Input{
-		Settings: settings, Tenant: settings.tenant(q.Tenant), Dialect: settings.dialect(q.Dialect), Client: Client{Credential: credential, Header: q.Header},
+		Settings: settings, Tenant: settings.tenant(q.Tenant), Dialect: settings.dialect(q.Dialect),
+		Client: Client{Credential: credential, Header: q.Header},
 	}}
 	if t.in.Dialect == nil {
 		return Explanation{}, fmt.Errorf("explain: %w: %q", ErrNotServed, q.Dialect)

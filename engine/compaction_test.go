@@ -79,7 +79,7 @@ func TestACompactionSeesNoSealedReasoning(t *testing.T) {
 	if turn.Sent().Events != turn.Before().Events || bytes.Contains(got, []byte("thinking_blocks")) {
 		t.Errorf("%+v of %+v are sent: %s", turn.Sent(), turn.Before(), got)
 	}
-	if _, again := turn.Unchange(); !again {
+	if _, again := turn.ForwardVerbatim(); !again {
 		t.Error("there is no last resort")
 	}
 }

@@ -310,7 +310,7 @@ func TestAlternatesIsForgotten(t *testing.T) {
 		turn := r.begin(says(21), engine.WishNone)
 		turn.Condense(t.Context())
 		r.logged(turn)
-		news := turn.Alternate()
+		news := turn.AlternateRoles()
 		turn.Settle(t.Context(), true)
 		return news
 	}

@@ -164,9 +164,9 @@ func (t *Turn) showOnTrial(a Attempt) {
 	t.show(t.project(append(slices.Clip(t.shown.applied), c)))
 }
 
-// Unchange makes the turn forward the client's body unchanged, because upstream refused the changed one. It reports whether there was
+// ForwardVerbatim makes the turn forward the client's body unchanged, because upstream refused the changed one. It reports whether there was
 // a change.
-func (t *Turn) Unchange() (report Report, again bool) {
+func (t *Turn) ForwardVerbatim() (report Report, again bool) {
 	if !t.changed() {
 		return report, false
 	}
@@ -290,9 +290,9 @@ func (t *Turn) forwardAsAccepted() {
 	t.relief.withheld, t.relief.verbatim = &withheld, true
 }
 
-// Bare strips the sealed reasoning from a body that upstream refused even unchanged, since it may be bound to a condensed history. It
+// StripReasoning strips the sealed reasoning from a body that upstream refused even unchanged, since it may be bound to a condensed history. It
 // reports whether that makes a difference. An open tool loop that needs its reasoning keeps it.
-func (t *Turn) Bare() bool {
+func (t *Turn) StripReasoning() bool {
 	if t.relief.strippedTo > 0 || t.changed() || t.remote() || !t.mayBeBound() && !t.hasUnloggedAnswers() {
 		return false
 	}
@@ -345,9 +345,9 @@ func (t *Turn) hasUnloggedAnswers() bool {
 	return missing > 1 || missing == 1 && t.place.New // the answer to a logged request arrives with the next request
 }
 
-// Bare is Turn.Bare for a request whose thread is not known, and so may have been condensed before: it returns the body without its
+// StripReasoning is Turn.StripReasoning for a request whose thread is not known, and so may have been condensed before: it returns the body without its
 // sealed reasoning, nil if that makes no difference.
-func Bare(d dialect.Dialect, split *dialect.Request) [][]byte {
+func StripReasoning(d dialect.Dialect, split *dialect.Request) [][]byte {
 	view := session.View{History: session.NewHistory(session.Hash{}, split.Messages)}
 	end := stripEnd(condense.Input{View: &view, NeedsReasoning: split.NeedsReasoning})
 	messages, changed := make([][]byte, len(split.Messages)), false

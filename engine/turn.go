@@ -260,9 +260,9 @@ func (t *Turn) LimitTo(tokens int) {
 	}
 }
 
-// MostOutput returns how many tokens the answer may have: the client's limit, capped by the model's output limit or, where that is not
+// MaxOutput returns how many tokens the answer may have: the client's limit, capped by the model's output limit or, where that is not
 // known, by its window. 0: not known.
-func (t *Turn) MostOutput() int {
+func (t *Turn) MaxOutput() int {
 	ceiling := cmp.Or(t.model.MaxOutput, t.model.Window)
 	asked := t.in.Split.MaxOutput
 	switch {

@@ -284,9 +284,9 @@ func alternate(d dialect.Dialect, items []session.Item) []session.Item {
 // alternates reports whether upstream is known to require alternating roles.
 func (t *Turn) alternates() bool { return t.relief.alternates || t.model.Alternates }
 
-// Alternate makes the turn forward the view with alternating roles, because upstream refused it without. It reports whether that changes
+// AlternateRoles makes the turn forward the view with alternating roles, because upstream refused it without. It reports whether that changes
 // anything.
-func (t *Turn) Alternate() bool {
+func (t *Turn) AlternateRoles() bool {
 	if t.alternates() || !t.changed() {
 		return false
 	}

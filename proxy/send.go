@@ -121,16 +121,16 @@ func (r *request) remedy(why refusal) bool {
 	if why.overflow != nil {
 		return r.relieve(*why.overflow)
 	}
-	if why.alternates && r.turn.Alternate() {
+	if why.alternates && r.turn.AlternateRoles() {
 		return true
 	}
 	if !why.refused {
 		return false
 	}
-	if r.turn.Withdraw() || r.turn.Bare() {
+	if r.turn.Withdraw() || r.turn.StripReasoning() {
 		return true
 	}
-	report, retry := r.turn.Unchange()
+	report, retry := r.turn.ForwardVerbatim()
 	r.noteReport(report)
 	return retry
 }
@@ -157,7 +157,7 @@ func (r *request) stripSealed() bool {
 	if r.parsed.stripped != nil {
 		return false
 	}
-	r.parsed.stripped = engine.Bare(r.params.dialect, r.parsed.split)
+	r.parsed.stripped = engine.StripReasoning(r.params.dialect, r.parsed.split)
 	return r.parsed.stripped != nil
 }
 

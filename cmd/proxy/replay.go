@@ -35,7 +35,7 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	}
 	paths, err := replay.Paths(fs.Args())
 	if err != nil || len(paths) == 0 {
-		return usageError{errors.Join(errors.New("dewpoint: replay takes files and folders of recorded runs"), err)}
+		return usageError{errors.Join(errors.New("dewpoint: replay takes files or folders of recorded runs"), err)}
 	}
 	expect := replay.Expectations{Summariser: replay.Summariser}
 	if cfg.Condenser.Type == config.TypeLLM {

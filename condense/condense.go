@@ -54,11 +54,11 @@ type Input struct {
 
 // Thread describes the history, apart from its messages.
 type Thread struct {
-	Name  string        // identifies the thread in the summariser's health
-	Idle  time.Duration // since its last request
-	Sent  Prefix        // the client's request, for asking for a summary behind it; nil: not possible
-	Keeps time.Duration // how long the client asks for an idle prefix to be cached; 0: it does not ask, or Idle is short
-	Told  string        // the client's own instructions for the record
+	Name         string        // identifies the thread in the summariser's health
+	Idle         time.Duration // since its last request
+	Sent         Prefix        // the client's request, for asking for a summary behind it; nil: not possible
+	CacheFor     time.Duration // how long the client asks for an idle prefix to be cached; 0: it does not ask, or Idle is short
+	Instructions string        // the client's own instructions for the record
 
 	Recall bool // the model can recall hidden messages by position, so summaries and notes name positions
 }
@@ -106,12 +106,12 @@ type Way struct {
 
 // Need says why a condensation is due, and how urgently.
 type Need struct {
-	Reason session.Reason // empty: nothing is due
-	Hard   bool           // upstream refused the request as it is, or would: messages may be hidden even without a summary
-	AtOnce bool           // the request does not wait for a model: excerpts replace its summary
-	Ahead  bool           // prepare the condensation that will be due soon
-	Try    bool           // call the summariser even if it failed recently, as for a hard need
-	Spares bool           // only the limit of the window counts: an agent that makes its own summary should see as much as possible
+	Reason     session.Reason // empty: nothing is due
+	Hard       bool           // upstream refused the request as it is, or would: messages may be hidden even without a summary
+	AtOnce     bool           // the request does not wait for a model: excerpts replace its summary
+	Ahead      bool           // prepare the condensation that will be due soon
+	Try        bool           // call the summariser even if it failed recently, as for a hard need
+	WindowOnly bool           // only the limit of the window counts: an agent that makes its own summary should see as much as possible
 }
 
 // mayTry reports whether the summariser may be called even if it failed recently.

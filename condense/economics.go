@@ -146,8 +146,8 @@ func (in *Input) requests(tokens []int) iter.Seq2[int, int] {
 // cold reports whether nothing of a history is cached any more.
 func (e *Economics) cold(t Thread) bool {
 	life := e.Life
-	if e.Asked && t.Keeps > 0 {
-		life = t.Keeps
+	if e.Asked && t.CacheFor > 0 {
+		life = t.CacheFor
 	}
 	return life > 0 && t.Idle >= life
 }

@@ -90,7 +90,7 @@ func TestKeeps(t *testing.T) {
 	} {
 		s.Economics.Asked = c.asked
 		in := said(16, c.idle)
-		in.Thread.Keeps = c.keeps
+		in.Thread.CacheFor = c.keeps
 		if due := s.Due(in).Need.Reason == session.ReasonEconomics; due != c.due {
 			t.Errorf("%s: due %v", name, due)
 		}

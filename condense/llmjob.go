@@ -261,7 +261,7 @@ func (j *llmJob) system() string {
 
 // clientInstructions returns the client's own instructions for the record, as a part of the prompt.
 func (j *llmJob) clientInstructions() string {
-	text := strings.TrimSpace(j.in.Thread.Told)
+	text := strings.TrimSpace(j.in.Thread.Instructions)
 	if text == "" {
 		return ""
 	}

@@ -44,9 +44,9 @@ func (in Input) Loop() int {
 	return p + 1
 }
 
-// Began returns the input of the request with which the open tool loop began, to whose view the loop's answers are bound,
-// and the items since then. It reports false if no open loop needs its reasoning, or none of that is shown.
-func (in Input) Began() (began Input, since []session.Item, open bool) {
+// LoopStart returns the input of the request with which the open tool loop began, to whose view the loop's answers are
+// bound, and the items since then. It reports false if no open loop needs its reasoning, or none of that is shown.
+func (in Input) LoopStart() (start Input, since []session.Item, open bool) {
 	h := in.View.History
 	from := in.Loop()
 	if from == 0 {
@@ -56,14 +56,14 @@ func (in Input) Began() (began Input, since []session.Item, open bool) {
 		if item.Index < 0 || item.Strip || h.Pos(item.Index) < from || !h.Messages[item.Index].Sealed {
 			continue
 		}
-		began = in
-		began.View = &session.View{
+		start = in
+		start.View = &session.View{
 			History: session.NewHistory(h.Chain[0], h.Messages[:item.Index]),
 			Applied: in.View.Applied,
 			Items:   in.View.Items[:i:i],
 		}
-		began.Total = in.Fixed + total(in.Measure(began.View.Items))
-		return began, in.View.Items[i:], true
+		start.Total = in.Fixed + total(in.Measure(start.View.Items))
+		return start, in.View.Items[i:], true
 	}
 	return in, nil, false
 }

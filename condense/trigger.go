@@ -49,7 +49,7 @@ func (s Settings) Due(in Input) Due {
 // addLimits adds what is due because a limit is exceeded, or will be soon. In the latter case the target is lowered by what
 // may still be added, so that as much is hidden as if it were due then.
 func (s Settings) addLimits(in Input, d *Due) {
-	if in.Need.Spares {
+	if in.Need.WindowOnly {
 		s = Settings{Margin: s.Margin}
 	}
 	share := 1.0 // of a limit at which it counts as exceeded

@@ -52,15 +52,15 @@ func TestDue(t *testing.T) {
 			session.ReasonTokens, false, size(any, 50),
 		},
 		"for a summary of its own": {
-			condense.Settings{MaxSize: 10, MaxTokens: 0.5}, condense.Input{Total: 110, Window: 100, Need: condense.Need{Spares: true}}, 40,
+			condense.Settings{MaxSize: 10, MaxTokens: 0.5}, condense.Input{Total: 110, Window: 100, Need: condense.Need{WindowOnly: true}}, 40,
 			session.ReasonWindow, true, size(any, 50),
 		},
 		"for a summary of its own, that fits": {
-			condense.Settings{MaxSize: 10, MaxTokens: 0.5}, condense.Input{Total: 100, Window: 100, Need: condense.Need{Spares: true}}, 40, "", false, size(any, any),
+			condense.Settings{MaxSize: 10, MaxTokens: 0.5}, condense.Input{Total: 100, Window: 100, Need: condense.Need{WindowOnly: true}}, 40, "", false, size(any, any),
 		},
 		"for a summary of its own, after an overflow": {
 			condense.Settings{MaxSize: 10, MaxTokens: 0.5}, condense.Input{
-				Total: 110, Need: condense.Need{Reason: session.ReasonOverflow, Hard: true, Spares: true},
+				Total: 110, Need: condense.Need{Reason: session.ReasonOverflow, Hard: true, WindowOnly: true},
 			}, 40, session.ReasonOverflow, true, size(20, 55),
 		},
 		"below the floor": {

@@ -113,7 +113,7 @@ func (t *Turn) shape(in condense.Input, d condense.Decision) bool {
 	if d.View == nil {
 		return false
 	}
-	began, since, open := in.Began()
+	began, since, open := in.LoopStart()
 	if !open || overWindow(in) {
 		t.show(t.reshaped(*d.View, math.MaxInt))
 		return true

@@ -57,7 +57,7 @@ func (t *Turn) belowAllThresholds() bool {
 // it fits the window is judged by the larger of both counts, since upstream may report too little.
 func (t *Turn) inputFor(need condense.Need, fixed, total int) condense.Input {
 	need.AtOnce = t.neverWaits() && !need.Ahead
-	need.Spares = t.purpose == session.PurposeCompaction
+	need.WindowOnly = t.purpose == session.PurposeCompaction
 	reserved, window := t.reserved(), t.model.Window
 	overUncalibrated := window > 0 && total+min(reserved, window/2) > window
 	in := condense.Input{
@@ -93,14 +93,14 @@ const minCacheLife = 5 * time.Minute
 // thread returns what a condenser knows about the thread.
 func (t *Turn) thread() condense.Thread {
 	c := condense.Thread{
-		Name: string(t.place.Thread.ID), Told: t.in.Told, Sent: t,
+		Name: string(t.place.Thread.ID), Instructions: t.in.Told, Sent: t,
 		Recall: t.in.Tenant.Hidden.Recall, // not whether this request offers it, or the prefix would differ between requests
 	}
 	if !t.place.New {
 		c.Idle = t.engine.o.Now().Sub(t.place.Thread.Seen)
 	}
 	if c.Idle >= minCacheLife {
-		c.Keeps = t.in.Dialect.Keeps(t.in.Split.Body)
+		c.CacheFor = t.in.Dialect.Keeps(t.in.Split.Body)
 	}
 	return c
 }

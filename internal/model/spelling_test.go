@@ -98,7 +98,7 @@ func FuzzLookup(f *testing.F) {
 		if info.Price = (Price{}); known == "" {
 			return
 		}
-		if want := parse(entry(known)); want.ContextWindow != info.ContextWindow || want.Encoding != info.Encoding {
+		if want := parse(entries()[known]); want.ContextWindow != info.ContextWindow || want.Encoding != info.Encoding {
 			t.Errorf("%q is known as %q", name, known)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Info describes one model. Sizes are in tokens.
@@ -64,10 +65,21 @@ func (t Table) configuredLike(name string) (like string, ok bool) {
 	return like, ok
 }
 
-// entries is the built-in table. Its first lines describe the columns. The lines are sorted.
+// tsv is the built-in table. Its first lines describe the columns.
 //
 //go:embed models.tsv
-var entries string
+var tsv string
+
+// entries returns the lines of the built-in table by name.
+var entries = sync.OnceValue(func() map[string]string {
+	byName := map[string]string{}
+	for line := range strings.Lines(tsv) {
+		if name, _, ok := strings.Cut(line, "\t"); ok && !strings.HasPrefix(line, "#") {
+			byName[name] = strings.TrimSuffix(line, "\n")
+		}
+	}
+	return byName
+})
 
 // The columns of an entry.
 const (
@@ -92,13 +104,13 @@ func builtin(name string) (Info, string) {
 	}
 	folded := fold(name)
 	for spelling := range spellings(name) {
-		line := entry(spelling)
+		line, ok := entries()[spelling]
+		if !ok {
+			continue
+		}
 		ending := folded[len(spelling):]
 		if original, ok := strings.CutPrefix(line, spelling+"\t="); ok {
-			spelling, line = original, entry(original)
-		}
-		if line == "" {
-			continue
+			spelling, line = original, entries()[original]
 		}
 		info := parse(line)
 		if slices.ContainsFunc(tariffs(), func(tariff string) bool { return strings.Contains(ending, tariff) }) {
@@ -107,7 +119,7 @@ func builtin(name string) (Info, string) {
 		return info, spelling
 	}
 	info := Fallback()
-	if line := entry(family(folded)); line != "" {
+	if line, ok := entries()[family(folded)]; ok {
 		info.Encoding = strings.Split(line, "\t")[columnEncoding]
 	}
 	return info, ""
@@ -123,31 +135,9 @@ func family(name string) string {
 	return name + "*"
 }
 
-// entry returns the line of a name, found by bisection, or an empty string.
-func entry(name string) string {
-	low, high := 0, len(entries)
-	for low < high {
-		start := low + strings.LastIndexByte(entries[low:(low+high)/2], '\n') + 1
-		end := start + strings.IndexByte(entries[start:], '\n')
-		key, _, _ := strings.Cut(entries[start:end], "\t")
-		switch {
-		case key == name:
-			return entries[start:end]
-		case key < name:
-			low = end + 1
-		default:
-			high = start
-		}
-	}
-	return ""
-}
-
 // parse parses an entry. An unknown number, which is written as a dash, is 0.
 func parse(line string) Info {
-	var cells [columns]string
-	for i := range cells {
-		cells[i], line, _ = strings.Cut(line, "\t")
-	}
+	cells := strings.Split(line, "\t")
 	tokens := func(i int) int { n, _ := strconv.Atoi(cells[i]); return n }
 	usd := func(i int) float64 { v, _ := strconv.ParseFloat(cells[i], 64); return v }
 	return Info{

@@ -9,7 +9,7 @@ import (
 // lines returns the lines of the built-in table without comments.
 func lines() []string {
 	var out []string
-	for line := range strings.Lines(entries) {
+	for line := range strings.Lines(tsv) {
 		if !strings.HasPrefix(line, "#") {
 			out = append(out, strings.TrimSuffix(line, "\n"))
 		}
@@ -26,14 +26,14 @@ func TestEntries(t *testing.T) {
 			t.Errorf("%s comes after %s", name, before)
 		}
 		before = name
-		if entry(name) != line {
+		if entries()[name] != line {
 			t.Errorf("%s is not found", name)
 		}
 		if folded := fold(name); folded != name && !strings.HasSuffix(name, "*") {
 			t.Errorf("%s is written %s", name, folded)
 		}
 		if of, ok := strings.CutPrefix(rest, "="); ok {
-			if entry(of) == "" || strings.Contains(entry(of), "\t=") {
+			if entries()[of] == "" || strings.Contains(entries()[of], "\t=") {
 				t.Errorf("%s is another name of %q, which does not exist", name, of)
 			}
 			continue

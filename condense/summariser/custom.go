@@ -86,21 +86,21 @@ func (p Program) Summarise(ctx context.Context, r condense.Request) (condense.Re
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that Cancel kills its children too
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err := cmd.Run()
+	exit, exited := errors.AsType[*exec.ExitError](err)
+	kind := condense.FailureUnreachable
 	switch {
 	case ctx.Err() != nil:
-		return condense.Reply{}, &condense.CallError{Kind: contextFailure(ctx), Err: ctx.Err()}
+		kind, err = contextFailure(ctx), ctx.Err()
 	case call.Err() != nil:
-		return condense.Reply{}, &condense.CallError{Kind: condense.FailureTimeout, Err: call.Err()}
+		kind, err = condense.FailureTimeout, call.Err()
 	case out.left < 0:
-		return condense.Reply{}, &condense.CallError{Kind: condense.FailureMalformed, Err: errResponseSize}
+		kind, err = condense.FailureMalformed, errResponseSize
+	case exited:
+		kind, err = condense.FailureServer, errors.New(exit.String())
+	case err == nil:
+		return condense.Reply{Text: out.text.String()}, nil
 	}
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return condense.Reply{}, &condense.CallError{Kind: condense.FailureServer, Err: errors.New(exit.String())}
-	}
-	if err != nil {
-		return condense.Reply{}, &condense.CallError{Kind: condense.FailureUnreachable, Err: err}
-	}
-	return condense.Reply{Text: out.text.String()}, nil
+	return condense.Reply{}, &condense.CallError{Kind: kind, Err: err}
 }
 
 // Environment returns the variables of our environment that a program needs to run, and none that may hold secrets.

@@ -127,7 +127,7 @@ func (t *Turn) maxTokens() int {
 
 // maxMessageTokens returns an upper bound of a message's tokens. Except in images and files, a token has at least one byte.
 func (t *Turn) maxMessageTokens(m *session.Message) int {
-	known, ok := t.engine.counts.get(t.engine.counts.messageKey(t.counter.Encoding(), m))
+	known, ok := t.engine.counts.byKey.Get(t.engine.counts.messageKey(t.counter.Encoding(), m))
 	switch {
 	case m.Lasting != nil:
 		return len(m.Raw)
@@ -158,8 +158,8 @@ func (t *Turn) tokens(m *session.Message) int {
 
 // countCache remembers token counts by content, so that a message that is sent again need not be counted again.
 type countCache struct {
-	seed   maphash.Seed // differs between processes, so a client cannot prepare colliding contents
-	counts *lru.Cache[countKey, int]
+	seed  maphash.Seed // differs between processes, so a client cannot prepare colliding contents
+	byKey *lru.Cache[countKey, int]
 }
 
 type countKey struct {
@@ -183,14 +183,12 @@ func (c *countCache) messageKey(encoding string, m *session.Message) countKey {
 	return countKey{maphash.Bytes(c.seed, m.Digest[:]), len(m.Raw), encoding}
 }
 
-func (c *countCache) get(key countKey) (int, bool) { return c.counts.Get(key) }
-
 func (c *countCache) getOrCount(key countKey, count func() int) int {
-	if n, ok := c.get(key); ok {
+	if n, ok := c.byKey.Get(key); ok {
 		return n
 	}
 	n := count()
-	c.counts.Add(key, n)
+	c.byKey.Add(key, n)
 	return n
 }
 

@@ -27,10 +27,10 @@ func TestCountCache(t *testing.T) {
 		c.getOrCount(c.key("a", content(-i)), func() int { return i })
 	}
 	for i := range 100 {
-		if n, ok := c.get(c.key("a", content(-i))); !ok || n != i && i > 0 {
+		if n, ok := c.byKey.Get(c.key("a", content(-i))); !ok || n != i && i > 0 {
 			t.Errorf("message %d: %d, %t", -i, n, ok)
 		}
-		if _, ok := c.get(c.key("b", content(-i))); ok {
+		if _, ok := c.byKey.Get(c.key("b", content(-i))); ok {
 			t.Errorf("message %d is found in another encoding", -i)
 		}
 	}

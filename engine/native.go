@@ -19,7 +19,7 @@ const SealedMark = "dewpoint.1."
 
 // Errors of Unseal. It also returns those of the store.
 var (
-	ErrForeign = errors.New("the record was altered, or was not sealed here for this tenant")
+	ErrForeign = errors.New("the record was altered, or was sealed for another tenant or installation")
 	ErrOldKey  = errors.New("the record was sealed with a secret that is no longer in use")
 )
 

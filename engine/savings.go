@@ -62,7 +62,7 @@ func (t *Turn) save(ctx context.Context, id session.ThreadID, more session.Savin
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
 	if err := t.store.Save(ctx, id, more); err != nil && !errors.Is(err, session.ErrNotFound) {
-		return fmt.Errorf("save: %w", err)
+		return fmt.Errorf("add savings: %w", err)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (t *Turn) enter(ctx context.Context, sums session.Sums, usd float64, known 
 	entry := *t.entry
 	entry.Sums = sums
 	if err := t.store.Enter(ctx, entry); err != nil {
-		return fmt.Errorf("enter: %w", err)
+		return fmt.Errorf("add to holdout: %w", err)
 	}
 	return nil
 }

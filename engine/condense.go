@@ -49,8 +49,9 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 		report.Kept = Again
 	default:
 		report.Kept = Done // even if another request made the condensation
-		made, done := t.condenseDue(ctx, decision.Job.Need())
-		if report.add(made); done || made.made() {
+		made, inTime := t.condenseDue(ctx, decision.Job.Need())
+		report.add(made)
+		if inTime || made.made() {
 			t.summariseLater(ctx)
 			return report
 		}

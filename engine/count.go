@@ -81,7 +81,8 @@ func (t *Turn) countConcurrently(from int) {
 // systemTokens counts the system messages, and the parts of others that are sent for one request only.
 func (t *Turn) systemTokens() (n int) {
 	for i := range t.in.Split.Messages {
-		switch m := &t.in.Split.Messages[i]; {
+		m := &t.in.Split.Messages[i]
+		switch {
 		case m.Kind == session.System:
 			n += t.tokens(m)
 		case m.Lasting != nil:
@@ -246,7 +247,8 @@ func (t *Turn) itemTokens(items []session.Item) []int { return t.itemsBy(t.token
 func (t *Turn) itemsBy(tokens func(*session.Message) int, items []session.Item) []int {
 	out := make([]int, len(items))
 	for i := range items {
-		switch item := &items[i]; {
+		item := &items[i]
+		switch {
 		case item.Parts != nil:
 			for _, raw := range item.Parts {
 				out[i] += tokens(newMessage(raw))

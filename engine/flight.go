@@ -188,6 +188,7 @@ func (t *Turn) startFlight(ctx context.Context, reason session.Reason, ahead boo
 	outliving, cancel := context.WithCancel(context.WithoutCancel(f.turn.billed(ctx)))
 	stop := context.AfterFunc(all.ctx, cancel)
 	go func() {
+		// In reverse order: a panic becomes a failed attempt, the flight finishes, and then it is removed and its body released.
 		defer in.Body.Release()
 		defer all.remove(f)
 		defer cancel()

@@ -25,9 +25,13 @@ const maxKey = 256
 // identify reads a request's identity. A key that is too long or not printable ASCII counts as absent.
 func (s *Settings) identify(header func(string) string, fields map[string]string) identity {
 	found := s.identityKey(header, fields)
+	if found.Key == "" || found.Parent != "" {
+		return found
+	}
 	for _, name := range agents.ParentHeaders() {
-		if v := header(name); found.Key != "" && found.Parent == "" && usable(v) && v != found.Key {
+		if v := header(name); usable(v) && v != found.Key {
 			found.Parent = v
+			break
 		}
 	}
 	return found

@@ -102,7 +102,8 @@ func parse(name, text string) (Topic, error) {
 	}
 	t := Topic{Name: cmp.Or(head.Name, name), Text: strings.TrimSpace(body)}
 	for _, trigger := range head.Triggers {
-		if trigger = strings.ToLower(strings.TrimSpace(trigger)); trigger != "" {
+		trigger = strings.ToLower(strings.TrimSpace(trigger))
+		if trigger != "" {
 			t.Triggers = append(t.Triggers, trigger)
 		}
 	}

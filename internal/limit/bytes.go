@@ -45,11 +45,12 @@ func ParseBytes(text string) (Bytes, error) {
 
 // String formats the size with the largest binary unit that divides it, so that ParseBytes returns the same size.
 func (b Bytes) String() string {
+	n := int64(b)
 	for _, unit := range byteUnits() {
 		binary := strings.HasSuffix(unit.name, "iB")
-		if n := int64(b); binary && n != 0 && n%unit.size == 0 {
+		if binary && n != 0 && n%unit.size == 0 {
 			return strconv.FormatInt(n/unit.size, 10) + unit.name
 		}
 	}
-	return strconv.FormatInt(int64(b), 10)
+	return strconv.FormatInt(n, 10)
 }

@@ -21,19 +21,21 @@ type lookup struct {
 // on whether this process has seen the newest chain hashes: for a history that it has not seen, those that a first request
 // needs; for one that has not grown, the trace of its answer.
 func (r *Registry) lookUp(ctx context.Context, q Query) (*lookup, error) {
-	h, l, s := q.History, &lookup{}, newSearch(q.History.Len())
+	h, l := q.History, &lookup{}
 	pos, hint := r.hint(h)
-	s.wide = pos == 0
-	if pos == 0 && h.Len() > 0 && !q.randomNames {
+	unseen := pos == 0
+	if unseen && h.Len() > 0 && !q.randomNames {
 		hint, l.namesakeRead = derivedID(h), true
 	}
 	var traces []Hash
-	if h.Len() > 0 && (pos == 0 || pos == h.Len()) {
+	if h.Len() > 0 && (unseen || pos == h.Len()) {
 		traces = append(traces, AnsweredTrace(h.Head()))
 	}
-	if pos == 0 && q.Scope.Key != "" {
+	if unseen && q.Scope.Key != "" {
 		traces = append(traces, r.keyTraces(q)...)
 	}
+	s := newSearch(h.Len())
+	s.wide = unseen
 	var hinted *Thread
 	for positions := s.next(); positions != nil || hint != "" || len(traces) > 0; positions = s.next() {
 		found, err := r.store.Find(ctx, hashesAt(h, positions), hint, traces...)

@@ -68,7 +68,7 @@ type Query struct {
 	History *History
 	Texts   func() []string // texts to search for traces; called only if nothing else matches
 
-	randomNames bool    // the names derived from the history are taken
+	randomNames bool    // use random ids, because those derived from the history are taken
 	unproven    Place   // the history shares a prefix with this thread, which does not prove that they belong together
 	lookup      *lookup // the store's answer for the history
 }

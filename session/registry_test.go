@@ -144,7 +144,7 @@ func TestForkSharesItsParentsPast(t *testing.T) {
 	again := d.send(d.registry, query(anyone, "u1 a1 o1 g1 u3 g3"))
 	onward := d.send(d.registry, query(anyone, "u1 a1 o1 g1 u2 g2"))
 	if again.Thread.ID != fork.Thread.ID || onward.Thread.ID != main.Thread.ID {
-		t.Error("main and fork do not go on by themselves")
+		t.Error("main and fork are not continued separately")
 	}
 	replay := d.send(d.registry, query(anyone, "u1 a1 o1"))
 	if replay.Match != session.MatchReplay || replay.Thread.ID != main.Thread.ID {
@@ -206,7 +206,7 @@ func TestABeginningAlikeIsAnotherConversation(t *testing.T) {
 	first := d.send(d.registry, query(anyone, "u1"))
 	retry := d.send(d.registry, query(anyone, "u1"))
 	if retry.Thread.ID != first.Thread.ID {
-		t.Error("an unanswered request sent again is another conversation")
+		t.Error("a retry of an unanswered request is another conversation")
 	}
 	if err := d.registry.Answered(t.Context(), &first, "", nil, nil); err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestABeginningAlikeIsAnotherConversation(t *testing.T) {
 	d.send(d.registry, query(keyed, "u1 g1 u2"))
 	two := d.send(d.registry, query(keyed, "u1"))
 	if one.Thread.ID != two.Thread.ID {
-		t.Error("with a session key, a first prompt sent again is another thread")
+		t.Error("with a session key, a retried first prompt is another thread")
 	}
 }
 

@@ -82,12 +82,12 @@ func evictedBeginsAnew(t *testing.T, other int, early bool) {
 	if !early {
 		late = k.resolve("a", 8, other)
 		if !late.New || late.Logged != 0 || late.Thread.Parent != "" {
-			t.Errorf("it was to begin anew, but resolved to %+v", late)
+			t.Errorf("want a new thread, resolved to %+v", late)
 		}
 	}
 	now := k.append(late, 8)
 	if now.ForkAt != 0 || now.Len != 8 || len(now.Condensations) > 0 {
-		t.Errorf("it was to begin anew, but became %+v", now)
+		t.Errorf("want a new thread, got %+v", now)
 	}
 	log, err := s.Events(t.Context(), now.ID, 1, 100)
 	must(t, err)

@@ -84,7 +84,7 @@ func TestCapTakesLeastRecentlySeen(t *testing.T) {
 				t.Errorf("%d bytes are stored, and the cap is %d", n, limit)
 			}
 			if records, file, err := s.Size(); err != nil || records != n || file < n/pagesCost {
-				t.Errorf("it says that its records take %d bytes in a file of %d (%v), they take %d", records, file, err, n)
+				t.Errorf("Size returned %d bytes of records in a file of %d (%v), want %d bytes of records", records, file, err, n)
 			}
 		}
 		missing(t, second(s.Summary(ctx, c.ID)))

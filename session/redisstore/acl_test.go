@@ -224,6 +224,6 @@ func TestLeastPermissionsOfSentinels(t *testing.T) {
 	err := start(t, wrong).Ping(t.Context())
 	unavailable(t, err)
 	if strings.Contains(fmt.Sprint(err), wrong.SentinelPassword) {
-		t.Errorf("the error tells the password: %v", err)
+		t.Errorf("the error contains the password: %v", err)
 	}
 }

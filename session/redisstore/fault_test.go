@@ -106,7 +106,7 @@ func TestWrongPassword(t *testing.T) {
 		for _, err := range []error{s.Ping(t.Context()), s.Append(t.Context(), twoEvents("t", 0))} {
 			unavailable(t, err)
 			if strings.Contains(err.Error(), wrong) {
-				t.Errorf("the error tells the password: %v", err)
+				t.Errorf("the error contains the password: %v", err)
 			}
 		}
 	}

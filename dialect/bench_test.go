@@ -12,14 +12,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 )
 
-// BenchmarkSplit reads a history of about 1 MB in each protocol: for the first time, and with a step more than the last time.
+// BenchmarkSplit splits a history of about 1 MB in each protocol, both unknown and one step longer than a remembered one.
 func BenchmarkSplit(b *testing.B) {
 	const remember = 64 << 20
 	result := strings.Repeat("a line of what was printed\\n", 80)
 	for name, p := range map[string]struct {
 		dialect   func(remember int) dialect.Dialect
 		head, end string
-		step      string // of a number, three times, and a result
+		step      string // format of a step; takes a number three times, and a result
 	}{
 		"chat": {
 			func(n int) dialect.Dialect { return chat.New(chat.Options{Remember: n}) },
@@ -67,7 +67,7 @@ func BenchmarkSplit(b *testing.B) {
 			read(b, d, first)
 			b.SetBytes(int64(len(next)))
 			for b.Loop() {
-				if c, asks := d.(dialect.Compactor); asks && c.Concerns(next) {
+				if c, asks := d.(dialect.Compactor); asks && c.MentionsCompaction(next) {
 					b.Fatal("it concerns compactions")
 				}
 				read(b, d, next)

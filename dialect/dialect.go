@@ -1,5 +1,6 @@
-// Package dialect is the contract between the proxy and a wire protocol: how to split a request body into messages, how
-// to read and write one message, and how to read an answer while it is relayed. Each protocol is a package below it.
+// Package dialect defines the contract between the proxy and a wire protocol: splitting a request body into messages,
+// reading and writing one message, joining messages into a body, and reading an answer while it is relayed.
+// Each protocol is implemented in a package below this one.
 package dialect
 
 import (
@@ -10,146 +11,144 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Dialect is one wire protocol. Its methods may be called concurrently.
+// Dialect is one wire protocol. Its methods are safe for concurrent use.
 type Dialect interface {
-	// Name is the protocol's name in logs and metrics.
+	// Name returns the protocol's name in logs and metrics.
 	Name() string
-	// Split checks a request body and slices it. What it returns aliases the body. A body that cannot be trusted gives an
-	// *Error.
+	// Split validates a request body and slices it into messages. The result aliases the body.
+	// The error is an *Error.
 	Split(body []byte) (*Request, error)
-	// Read decodes one message's content.
+	// Read decodes the content of one message.
 	Read(raw []byte) (session.Content, error)
-	// Note writes a user message that carries text.
+	// Note encodes text as a user message.
 	Note(text string) []byte
-	// Reply writes an assistant message that carries text.
+	// Reply encodes text as an assistant message.
 	Reply(text string) []byte
-	// Merge gives the first of two messages of one role with the content of the second behind its own.
+	// Merge appends the content of second to first. Both must have the same role.
 	Merge(first, second []byte) ([]byte, error)
-	// Rewrite gives a message with another text in the place of its content; everything else of it stays, byte for byte.
+	// Rewrite replaces the content of a message with text. The rest of the message stays byte for byte.
 	Rewrite(raw []byte, text string) ([]byte, error)
-	// StripReasoning gives a message without the sealed reasoning that its provider bound to what stood before it; everything
-	// else of it stays.
+	// StripReasoning removes sealed reasoning that its provider bound to the preceding messages. The rest of the message
+	// stays unchanged.
 	StripReasoning(raw []byte) ([]byte, error)
-	// Join gives a request's body with other messages in the place of its own, as parts to be written one after another.
-	// Everything else stays as the client wrote it.
+	// Join replaces the messages of a request and returns the body in parts, to be written one after another.
+	// The rest of the body stays as the client wrote it.
 	Join(r *Request, messages [][]byte) [][]byte
-	// Compose makes a body that has these messages and nothing else: what Split gives of it are they.
+	// Compose returns a body with these messages and nothing else. Split of that body returns the same messages.
 	Compose(messages [][]byte) []byte
-	// Failure writes an error of the proxy's own.
+	// Failure encodes one of the proxy's own errors.
 	Failure(f Failure) []byte
-	// Event writes an error, which is one line of JSON, as an event of a stream.
+	// Event wraps an encoded failure, a single line of JSON, in a stream event.
 	Event(failure []byte) []byte
-	// Key gives the header in which the protocol sends a key.
+	// Key returns the header in which the protocol sends an API key.
 	Key(key string) (name, value string)
-	// Tee begins to read an answer.
+	// CacheTTL returns how long a request body asks for its prefix to be kept in the prompt cache, or 0 if it does not say.
+	CacheTTL(body []byte) time.Duration
+	// Tee returns a reader for one answer.
 	Tee(streamed bool) Tee
 
-	Keeper
 	Reuser
 	Hider
 }
 
-// Request is a body, sliced.
+// Request is a request body sliced into messages.
 type Request struct {
 	Body      []byte
 	Messages  []session.Message
-	Inside    Span   // what stands between the brackets of the message array
-	Model     string //
+	ListSpan  Span // between the brackets of the message list
+	Model     string
 	Stream    bool
-	MaxOutput int               // tokens the client allows for the answer, 0 if it does not say
-	Tools     []byte            // the raw tool definitions, nil if none
-	Fields    map[string]string // the session fields found, by their path
+	MaxOutput int               // tokens that the client allows for the answer, or 0 if it does not say
+	Tools     []byte            // the raw tool definitions, or nil
+	Fields    map[string]string // the session fields found, by path
 
-	Kept   session.Kept // where upstream keeps what came before the messages
-	Stores bool         // upstream keeps the answer, so that a later request may go on from it
+	Kept   session.Kept // the history that upstream stores, preceding Messages
+	Stores bool         // upstream stores the answer, so that a later request can refer to it
 
-	outside []byte // what goes upstream outside the list, where text was spliced into it,
-	front   int    // of which so much stands before the list
-
-	// NeedsReasoning says that the model takes an open tool loop only with the reasoning in it: Anthropic's manual thinking.
+	// NeedsReasoning reports that the model accepts an open tool loop only together with its reasoning, as Anthropic's
+	// manual thinking does.
 	NeedsReasoning bool
+
+	outside []byte // if not nil, replaces the bytes of Body around the list
+	front   int    // length of the part of outside that precedes the list
 }
 
-// Unbinder is a Dialect whose servers can be asked to drop reasoning that is bound to a history which is not there any more, where they
-// take a message only with its reasoning.
+// Unbinder is a Dialect whose servers reject a message without its reasoning, but can be asked to drop reasoning that is
+// bound to a history which has changed.
 type Unbinder interface {
-	// Unbind gives a request that asks for that. What the client says about it stays.
+	// Unbind returns a request that asks for this. If the client has already set the option, r is returned as it is.
 	Unbind(r *Request) *Request
-	// Unbinding gives the header that the request needs then, with a value for a list of them.
-	Unbinding() (name, value string)
+	// UnbindHeader returns the header that such a request needs. The value is one element of a comma-separated list.
+	UnbindHeader() (name, value string)
 }
 
-// Marker is a Dialect whose servers cache a prefix up to where the client marks its end.
+// Marker is a Dialect whose servers cache a prefix up to a mark set by the client.
 type Marker interface {
-	// Mark gives the message at a place, which Note wrote, with such a mark, if the client uses any and one more is allowed.
+	// Mark returns messages[at], which Note wrote, with a cache mark added if the client uses marks and the limit allows
+	// another one.
 	Mark(r *Request, messages [][]byte, at int) []byte
 }
 
-// Keeper is the part of a Dialect in which clients say how long a prefix is to be kept in the prompt cache.
-type Keeper interface {
-	// Keeps is for how long a body asks; 0: it does not say.
-	Keeps(body []byte) time.Duration
-}
-
-// Reuser is the part of a Dialect that makes requests calls of the proxy's own.
+// Reuser is the part of a Dialect that turns a client's request into a call of the proxy's own that hits the same prompt cache.
 type Reuser interface {
-	// Reuse gives a body whose prompt is the same for upstream's cache, and whose answer is a streamed text that may have that many tokens;
-	// nil: there is none. Where the cache goes by them, tools may be called all the same.
+	// Reuse returns a body with the same cached prompt, whose answer is streamed text of up to output tokens. It returns
+	// nil if that is impossible. Where tool_choice is part of the cache key, the model may still call tools.
 	Reuse(body []byte, output int) []byte
-	// Touch is Reuse for an answer of as few tokens as can be.
+	// Touch is like Reuse, but asks for the shortest possible answer.
 	Touch(body []byte) []byte
 }
 
-// Opener is a Dialect whose streams begin with events that say nothing of the answer yet, not even whether there will be one.
+// Opener is a Dialect whose streams start with events that do not yet show whether there will be an answer.
 type Opener interface {
-	// Opening reports whether an event, whole, is such.
+	// Opening reports whether a complete event is one of these.
 	Opening(event []byte) bool
 }
 
-// Compactor is a Dialect in which clients have upstream put their history into one item.
+// Compactor is a Dialect in which clients can ask upstream to compact their history into one item.
 type Compactor interface {
-	// Concerns reports whether a body may have anything to do with that: whether it asks for it, or holds such an item. Few do.
-	Concerns(body []byte) bool
-	// Compacts reports whether a body asks for that, and names its model. byPath says that its path does.
-	Compacts(body []byte, byPath bool) (model string, asks bool)
-	// Compacted reports whether an answer, whole or streamed, gives such an item.
-	Compacted(answer []byte) bool
-	// Ask gives a body that asks for that with a question to the model in its place, whose answer is text in one piece, and reports
-	// whether the client wants its answer streamed.
+	// MentionsCompaction is a cheap test for whether a body may request a compaction or contain one. Most bodies do not.
+	MentionsCompaction(body []byte) bool
+	// RequestsCompaction reports whether a body requests a compaction, and returns its model. byPath is set if the URL path
+	// requests one.
+	RequestsCompaction(body []byte, byPath bool) (model string, asks bool)
+	// HasCompaction reports whether an answer, streamed or not, contains a compaction.
+	HasCompaction(answer []byte) bool
+	// Ask replaces a compaction request with a question to the model, to be answered as text and without streaming.
+	// It also reports whether the client asked for a stream.
 	Ask(body []byte, question string) (asked []byte, streamed bool)
-	// Compaction writes an answer with one item.
+	// Compaction encodes an answer that contains one compaction.
 	Compaction(c Compaction) []byte
-	// Manages takes what asks upstream to manage the history by itself out of a body.
-	Manages(body []byte) Managed
-	// Unseal gives a body with a message of the user in the place of each item whose content begins with a mark: with the text that
-	// open gives. An error of open's ends it. Where the protocol has clients send what a compaction stands for, that is left out.
+	// StripManagement removes the option that makes upstream manage the history.
+	StripManagement(body []byte) ContextManagement
+	// Unseal replaces each compaction whose content starts with mark by a user message with the text that open returns.
+	// An error of open is returned as it is. Where clients resend the history that a compaction replaces, that is removed.
 	Unseal(body []byte, mark string, open func(sealed string) (text string, err error)) ([]byte, error)
 }
 
-// Managed is a body without what asks upstream to manage the history by itself. The zero value is a body that does not ask.
-type Managed struct {
-	Rest  []byte
+// ContextManagement describes how a client asked upstream to manage the history. The zero value means that it did not ask.
+type ContextManagement struct {
+	Rest  []byte // the body without the option
 	Model string
-	Limit int // above so many tokens of input the history is to be compacted; 0: at no number
+	Limit int // input tokens above which to compact, or 0 if not given
 
-	Pauses       bool   // the compaction is to be the whole answer then
-	Instructions string // for what is to stand in it then
+	Pauses       bool   // the answer ends after the compaction
+	Instructions string // what the compaction should contain
 }
 
-// Compaction is a history as one item.
+// Compaction is a history compacted into one item.
 type Compaction struct {
 	ID       string // of the answer and the item
 	Model    string
-	Sealed   string // what the item holds
+	Sealed   string // content of the item
 	Usage    *session.Usage
 	Streamed bool
-	Alone    bool // the answer of a path that gives nothing else
+	ByPath   bool // the URL path requested it: the answer has the form of that endpoint
 }
 
-// Span is the bytes From to To-1 of a body.
+// Span is the half-open byte range [From, To) of a body.
 type Span struct{ From, To int }
 
-// Join gives the body with other elements in the place of its list's, as parts to be written one after another.
+// Join replaces the elements of the request's list. It returns the body in parts, to be written one after another.
 func (r *Request) Join(elements [][]byte) [][]byte {
 	parts := append(make([][]byte, 0, 2*len(elements)+2), r.Before())
 	for i, e := range elements {
@@ -163,73 +162,75 @@ func (r *Request) Join(elements [][]byte) [][]byte {
 
 var comma = []byte{','}
 
-// Before is what stands before the elements of the body's list.
+// Before returns the part of the body that precedes the elements of the list.
 func (r *Request) Before() []byte {
 	if r.outside != nil {
 		return r.outside[:r.front]
 	}
-	return r.Body[:r.Inside.From]
+	return r.Body[:r.ListSpan.From]
 }
 
-// After is what stands behind them.
+// After returns the part of the body that follows the elements of the list.
 func (r *Request) After() []byte {
 	if r.outside != nil {
 		return r.outside[r.front:]
 	}
-	return r.Body[r.Inside.To:]
+	return r.Body[r.ListSpan.To:]
 }
 
-// Outside is the body with an empty list.
+// Outside returns a copy of the body with an empty list.
 func (r *Request) Outside() []byte { return slices.Concat(r.Before(), r.After()) }
 
-// Splice gives a request with text put into what stands outside the list, at an offset of Outside.
+// Splice returns a copy of the request with text inserted at an offset of Outside.
 func (r *Request) Splice(at int, text []byte) *Request {
 	out := *r
-	out.front, out.outside = len(r.Before()), slices.Insert(r.Outside(), at, text...)
+	out.front = len(r.Before())
+	out.outside = slices.Insert(r.Outside(), at, text...)
 	if at <= out.front {
 		out.front += len(text)
 	}
 	return &out
 }
 
-// Tee reads an answer as it passes. It keeps a bounded amount of it and never fails: what it cannot read it does not
-// report. It is used by one goroutine.
+// Tee reads an answer while it is relayed. It keeps a bounded amount of it and never fails: it skips what it cannot read.
+// It is not safe for concurrent use.
 type Tee interface {
 	// Write takes the next bytes of the answer.
 	Write(p []byte)
-	// Ended reports whether the answer's own end mark has passed (for a stream), or a whole body.
+	// Ended reports whether the answer is complete: the end mark of a stream, or a whole body, has been seen.
 	Ended() bool
-	// Answer is what was learnt so far.
+	// Answer returns what has been read so far.
 	Answer() Answer
 }
 
-// Answer is what a model answered.
+// Answer is a model's answer.
 type Answer struct {
-	Text   string // bounded; empty if longer than the bound
+	Text   string // empty if it exceeds the limit
 	Calls  []session.Call
 	Usage  *session.Usage // nil if upstream did not report it
 	Finish string
 
-	ID          string   // under which upstream may keep it; empty: the protocol has none
-	Said        []byte   // as a message of a history; nil: it is too long, or that is not asked for in the protocol
-	Compactions []string // what split.Mark gives of each compaction in it
+	ID          string   // under which upstream may store it; empty if the protocol has no ids
+	Said        []byte   // the answer as a message of a history; nil if it is too long or the protocol does not need it
+	Compactions []string // split.CompactionID of each compaction in it
 }
 
-// Codes of an Error that says what is wrong with a body. All but CodeUnsupported are refusals.
+// Codes of an Error. All but CodeUnsupported mean that the body is rejected.
 const (
 	CodeInvalidJSON  = "invalid_json"
 	CodeInvalidUTF8  = "invalid_utf8"
 	CodeTooDeep      = "too_deep"
 	CodeDuplicateKey = "duplicate_key"
 	CodeEscapedKey   = "escaped_key"
-	// CodeUnsupported: the body is sound, but the dialect cannot read it as a history. It is passed on unchanged; upstream judges it.
+	// CodeUnsupported means that the body is valid JSON, but not a history that the dialect understands. It is forwarded
+	// unchanged, and upstream decides.
 	CodeUnsupported = "unsupported"
 )
 
-// Error is a request that the dialect refuses. Code and Message are for the client.
+// Error explains why a body was not split. All fields may be shown to the client.
 type Error struct {
-	Code    string // stable: invalid_json, duplicate_key, invalid_request, too_deep, ...
-	Param   string // the key it concerns, empty if none
+	Code    string // one of the codes above; stable
+	Param   string // the key at fault, or empty
 	Message string // what is wrong and what to do
 }
 

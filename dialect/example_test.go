@@ -10,20 +10,20 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// talk is the dialect of a small protocol: a body is {"talk":["U: the user's words","M: the model's"]}. It has what this example
-// needs; a real one implements the other methods too.
+// talk is the dialect of a small protocol with bodies like {"talk":["U: the user's words","M: the model's"]}. It implements
+// only the methods that this example needs.
 type talk struct{ dialect.Dialect }
 
 func (talk) Name() string { return "talk" }
 
-// Split slices the body; nothing is copied. A real dialect scans once, and refuses what two parsers could read in two ways.
+// Split slices the body without copying. A real dialect scans it once, and rejects what two parsers could read differently.
 func (t talk) Split(body []byte) (*dialect.Request, error) {
 	var outer struct{ Talk []json.RawMessage }
 	if err := json.Unmarshal(body, &outer); err != nil {
 		return nil, &dialect.Error{Code: dialect.CodeInvalidJSON, Message: "The body is not JSON."}
 	}
-	r := &dialect.Request{Body: body, Inside: dialect.Span{From: bytes.IndexByte(body, '[') + 1, To: bytes.LastIndexByte(body, ']')}}
-	for at, i := r.Inside.From, 0; i < len(outer.Talk); i++ {
+	r := &dialect.Request{Body: body, ListSpan: dialect.Span{From: bytes.IndexByte(body, '[') + 1, To: bytes.LastIndexByte(body, ']')}}
+	for at, i := r.ListSpan.From, 0; i < len(outer.Talk); i++ {
 		from := at + bytes.Index(body[at:], outer.Talk[i])
 		at = from + len(outer.Talk[i])
 		m := session.Message{Raw: body[from:at], Kind: session.User, Digest: sha256.Sum256(outer.Talk[i])}
@@ -49,8 +49,8 @@ func (talk) Join(r *dialect.Request, messages [][]byte) [][]byte { return r.Join
 
 func (talk) Note(text string) []byte { return fmt.Appendf(nil, "%q", "U: "+text) }
 
-// A dialect slices a body into messages, reads and writes single ones, and reads answers. The engine chooses the messages that
-// are forwarded; Join puts them in the place of the client's own.
+// A dialect splits a body into messages, reads and writes single messages, and reads answers. The engine chooses the messages
+// to forward, and Join puts them in place of the client's.
 func ExampleDialect() {
 	var d dialect.Dialect = talk{}
 	r, err := d.Split([]byte(`{"talk": ["U: hello", "M: hi", "U: and now?"]}`))

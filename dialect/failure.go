@@ -2,16 +2,16 @@ package dialect
 
 import "github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 
-// Failure is an error of the proxy's own, for a client. Code is stable; Message says what to do.
+// Failure is an error of the proxy itself, sent to a client. Code is stable; Message says what to do.
 type Failure struct {
 	Status  int
-	Type    string // as OpenAI names types
+	Type    string // as OpenAI names it
 	Code    string
-	Param   string // the key it concerns, empty if none
+	Param   string // the key at fault, or empty
 	Message string
 }
 
-// OpenAI is the failure as JSON in the shape of OpenAI's errors.
+// OpenAI encodes the failure in the format of OpenAI's errors.
 func (f Failure) OpenAI() []byte {
 	out := rawjson.AppendQuote([]byte(`{"error":{"message":`), f.Message)
 	out = rawjson.AppendQuote(append(out, `,"type":`...), f.Type)

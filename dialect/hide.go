@@ -2,48 +2,49 @@ package dialect
 
 import "github.com/dewpoint-proxy/dewpoint/session"
 
-// Tool is a tool of the proxy's own.
+// Tool is a tool that the proxy itself offers to models.
 type Tool struct {
 	Name, Description string
 	Parameters        string // a JSON Schema
 }
 
-// Hider is the part of a Dialect in which the proxy can offer tools of its own, whose calls its clients never see.
+// Hider is the part of a Dialect that lets the proxy offer tools of its own. Clients never see calls of these tools.
 type Hider interface {
-	// Hides reports whether tools can be offered with a request, and every call of them be hidden: the client sends tools of its own,
-	// leaves the model its choice, wants one answer, and leaves no history with upstream.
-	Hides(r *Request) bool
-	// Offer gives a request with more tools behind the client's own.
+	// CanHideTools reports whether tools can be added to a request and all calls of them hidden. The client must send
+	// tools of its own, leave the choice of tools to the model, ask for a single answer and not have upstream store the
+	// history.
+	CanHideTools(r *Request) bool
+	// Offer returns a request with more tools appended to the client's.
 	Offer(r *Request, tools []Tool) *Request
-	// Result writes the result of a call.
+	// Result encodes the result of a call.
 	Result(call session.Call, text string) []byte
-	// Strain begins to take calls of hidden tools out of the answers to one request.
-	Strain(streamed bool, hidden func(tool string) bool) Strainer
+	// FilterAnswers returns a filter that removes calls of hidden tools from the answers to one request.
+	FilterAnswers(streamed bool, hidden func(tool string) bool) AnswerFilter
 }
 
-// Strainer makes one answer of several, and takes the calls of hidden tools out. The client gets what Write and Finish give. It is used by
-// one goroutine at a time.
-type Strainer interface {
+// AnswerFilter turns several answers of a model into one for the client, without the calls of hidden tools. The client
+// receives the bytes that Write and Finish return. It is not safe for concurrent use.
+type AnswerFilter interface {
 	// Write takes the next bytes of an answer.
 	Write(p []byte) []byte
-	// Close ends an answer, and tells what the model said in it. What ends the answer for the client is held back where hidden calls
-	// are all that the model called.
+	// Close ends an answer and returns what the model said in it. If the model called hidden tools only, the end of the
+	// answer is held back from the client.
 	Close() Said
-	// Next begins another answer, in the place of the end of the last one.
+	// Next starts another answer, which replaces the end of the previous one.
 	Next()
-	// Finish gives the end of the last answer, after Close.
+	// Finish returns the end of the last answer. It is called after Close.
 	Finish() []byte
-	// Echo is the answer as the client will send it back, nil if none can be told.
+	// Echo returns the answer as the client will send it back, or nil if that cannot be known.
 	Echo() []byte
 }
 
 // Said is what a model said in one answer.
 type Said struct {
-	Message []byte         // as Join takes it, with the hidden calls; nil: it was not understood
-	Calls   []session.Call // of hidden tools
-	Own     bool           // it calls tools of the client's, too
-	Whole   bool           // it was not cut off
+	Message  []byte         // for Join, including the hidden calls; nil if it could not be read
+	Calls    []session.Call // of hidden tools
+	Own      bool           // the model also called tools of the client
+	Complete bool           // the answer was not cut off
 }
 
-// Alone reports whether there is nothing for the client to answer, but for the proxy.
-func (s Said) Alone() bool { return s.Whole && len(s.Calls) > 0 && !s.Own }
+// OnlyHidden reports whether the answer leaves the client nothing to do: the model called hidden tools and no others.
+func (s Said) OnlyHidden() bool { return s.Complete && len(s.Calls) > 0 && !s.Own }

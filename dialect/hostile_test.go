@@ -13,12 +13,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
 )
 
-// hostile are the dialects, with the list of their bodies.
+// hostile maps the member of a body that holds the history to its dialect.
 var hostile = map[string]dialect.Dialect{
 	"messages": messages.New(split.Options{}), "input": responses.New(split.Options{}), "chat": chat.New(chat.Options{}),
 }
 
-// bodyOf is a body of n elements, all the same.
+// bodyOf returns a body of n equal elements.
 func bodyOf(name, element string, n int) []byte {
 	if name == "chat" {
 		name = "messages"
@@ -26,7 +26,7 @@ func bodyOf(name, element string, n int) []byte {
 	return []byte(`{"` + name + `":[` + strings.Repeat(element+",", n-1) + element + `]}`)
 }
 
-// TestNestedContents: how deep contents are nested does not tell in the time that a body of a size takes.
+// TestNestedContents checks that the time for a body of a given size does not depend on the nesting of its content.
 func TestNestedContents(t *testing.T) {
 	for name, d := range hostile {
 		for _, nest := range [][2]string{{`[`, `]`}, {`[{"type":"tool_result","content":`, `}]`}} {
@@ -39,7 +39,7 @@ func TestNestedContents(t *testing.T) {
 	}
 }
 
-// TestManySmallParts: what a body allocates is in proportion to its size, of however many parts its messages are.
+// TestManySmallParts checks that a body allocates in proportion to its size, however many parts its messages have.
 func TestManySmallParts(t *testing.T) {
 	part := strings.Repeat(`{},`, 4000) + `{}`
 	for name, d := range hostile {

@@ -10,8 +10,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 )
 
-// TestReuse: what a cache goes by stays as it is, byte for byte; what a client wants of its answer does not; and a body whose answer could
-// not be text is not used.
+// TestReuse checks that the cached part of a body stays byte for byte, that options of the answer are removed, and that a body
+// whose answer might not be text is not reused.
 func TestReuse(t *testing.T) {
 	f := func(d dialect.Reuser, body, want string) {
 		t.Helper()
@@ -31,7 +31,7 @@ func TestReuse(t *testing.T) {
 	f(c, `{"messages":[],"web_search_options":{},"response_format":{"type":"text"}}`, "")
 	f(c, `{"messages":[],"max_tokens":64000}`, `{"messages":[],"max_tokens":4000,"stream":true,"stream_options":{"include_usage":true}}`)
 	const streamed = `,"stream":true,"stream_options":{"include_usage":true}}`
-	for _, choice := range []string{"", `,"tool_choice":"auto"`, `,"tool_choice":"none"`, `,"tool_choice":null`} { // the cache goes by it
+	for _, choice := range []string{"", `,"tool_choice":"auto"`, `,"tool_choice":"none"`, `,"tool_choice":null`} { // part of the cache key
 		f(c, `{"model":"Anthropic/Claude-x","tools":[{"a":1}],"messages":[1]`+choice+`}`,
 			`{"model":"Anthropic/Claude-x","tools":[{"a":1}],"messages":[1]`+choice+streamed)
 		f(c, `{"model":"alias","tools":[{"a":1}],"messages":[{"cache_control":{}}]`+choice+`}`,
@@ -41,8 +41,8 @@ func TestReuse(t *testing.T) {
 	f(c, `{"model":"claude","tools":[{"a":1}],"tool_choice":{"type":"function"},"messages":[1]}`, "")
 	f(c, `{"model":"m","messages":["\"cache_control\""],"tools":[{"a":1}]}`,
 		`{"model":"m","messages":["\"cache_control\""],"tools":[{"a":1}],"tool_choice":"none"`+streamed)
-	f(c, `{"max_completion_tokens":64000,"messages":[]}`, `{"messages":[],"max_completion_tokens":4000`+streamed) // the client's field, and no other
-	for _, none := range []string{"-1", "64000.0", "null"} {                                                      // no limit that we know
+	f(c, `{"max_completion_tokens":64000,"messages":[]}`, `{"messages":[],"max_completion_tokens":4000`+streamed) // only the field that the client set
+	for _, none := range []string{"-1", "64000.0", "null"} {                                                      // not a valid limit
 		f(c, `{"max_tokens":`+none+`,"messages":[]}`, `{"max_tokens":`+none+`,"messages":[]`+streamed)
 		f(c, `{"max_completion_tokens":`+none+`,"messages":[]}`, `{"max_completion_tokens":`+none+`,"messages":[]`+streamed)
 	}

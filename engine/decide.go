@@ -100,7 +100,7 @@ func (t *Turn) thread() condense.Thread {
 		c.Idle = t.engine.o.Now().Sub(t.place.Thread.Seen)
 	}
 	if c.Idle >= minCacheLife {
-		c.CacheFor = t.in.Dialect.Keeps(t.in.Split.Body)
+		c.CacheFor = t.in.Dialect.CacheTTL(t.in.Split.Body)
 	}
 	return c
 }

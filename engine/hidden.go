@@ -81,7 +81,7 @@ func (t *Turn) prepareHidden(ctx context.Context) error {
 	}
 	t.hidden.asides = asides
 	all := toolsOf(t.in.Tenant.Hidden)
-	if len(all) == 0 || t.purpose != session.PurposeMain || !t.in.Dialect.Hides(t.in.Split) ||
+	if len(all) == 0 || t.purpose != session.PurposeMain || !t.in.Dialect.CanHideTools(t.in.Split) ||
 		isRecent(t.engine.memory.toolless, t.counter.source, t.engine.o.Now()) {
 		return nil
 	}
@@ -118,9 +118,9 @@ func (t *Turn) Offers() bool {
 	return len(t.hidden.tools) > 0 && !t.verbatim() && !t.hidden.withdrawn && t.hidden.answers < maxAnswers-1
 }
 
-// Strain returns a Strainer that removes the calls of hidden tools from an answer to the request.
-func (t *Turn) Strain(streamed bool) dialect.Strainer {
-	return t.in.Dialect.Strain(streamed, func(name string) bool {
+// Strain returns an AnswerFilter that removes the calls of hidden tools from an answer to the request.
+func (t *Turn) Strain(streamed bool) dialect.AnswerFilter {
+	return t.in.Dialect.FilterAnswers(streamed, func(name string) bool {
 		return slices.ContainsFunc(t.hidden.tools, func(tool dialect.Tool) bool { return tool.Name == name })
 	})
 }
@@ -137,14 +137,14 @@ func (t *Turn) Withdraw() bool {
 // Reply answers the hidden calls of an answer. It reports whether upstream must be asked again, because the answer holds nothing else.
 func (t *Turn) Reply(ctx context.Context, said dialect.Said) (report Report, again bool) {
 	h := &t.hidden
-	if len(said.Calls) == 0 || said.Message == nil || !said.Whole {
+	if len(said.Calls) == 0 || said.Message == nil || !said.Complete {
 		h.answer = nil
-		if h.answers > 0 && said.Message != nil && said.Whole {
+		if h.answers > 0 && said.Message != nil && said.Complete {
 			h.answer = append(slices.Clip(h.tail), said.Message)
 		}
 		return report, false
 	}
-	again = said.Alone() && h.answers < maxAnswers-1
+	again = said.OnlyHidden() && h.answers < maxAnswers-1
 	condensed, results := false, make([][]byte, len(said.Calls))
 	for i, call := range said.Calls {
 		text := t.answerCall(ctx, call, again, &report)

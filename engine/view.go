@@ -88,7 +88,7 @@ func (t *Turn) keepNewestReasoning(p *projection) {
 // Unbinding returns the header that asks upstream to drop reasoning bound to another history; empty if none is needed.
 func (t *Turn) Unbinding() (name, value string) {
 	if d, can := t.in.Dialect.(dialect.Unbinder); can && t.shown.unbound && t.changed() {
-		return d.Unbinding()
+		return d.UnbindHeader()
 	}
 	return "", ""
 }

@@ -228,7 +228,7 @@ func (t *Turn) notePrompt() {
 	}
 	if body := t.in.Dialect.Touch(slices.Concat(t.Forwarded()...)); body != nil {
 		t.prompt = &heldPrompt{
-			tenant: t.in.Tenant, life: t.in.Dialect.Keeps(t.in.Split.Body),
+			tenant: t.in.Tenant, life: t.in.Dialect.CacheTTL(t.in.Split.Body),
 			request: condense.Request{Endpoint: t.in.Upstream, Model: t.in.Split.Model, Body: body, MaxOutput: 1},
 		}
 	}

@@ -36,7 +36,7 @@ type compaction struct {
 	record   string // the record that the client was given
 	managed  bool   // upstream turned out not to manage the history
 
-	dialect.Managed // what the client asked upstream to manage, which the proxy does instead
+	dialect.ContextManagement // what the client asked upstream to manage, which the proxy does instead
 }
 
 const (
@@ -66,7 +66,7 @@ func (r *request) prepareCompaction() error {
 		return nil
 	}
 	r.takeOverManaging(d)
-	if !r.params.compact && !d.Concerns(r.body.bytes) {
+	if !r.params.compact && !d.MentionsCompaction(r.body.bytes) {
 		return nil
 	}
 	if err := r.unseal(d); err != nil {
@@ -76,7 +76,7 @@ func (r *request) prepareCompaction() error {
 	if c.ours {
 		return nil
 	}
-	c.Model, c.wanted = d.Compacts(r.body.bytes, r.params.compact)
+	c.Model, c.wanted = d.RequestsCompaction(r.body.bytes, r.params.compact)
 	if c.wanted && r.ability(r.live.compactors, c.Model) == CompactsNot {
 		r.askForRecord(d)
 	}
@@ -89,10 +89,10 @@ func (r *request) takeOverManaging(d dialect.Compactor) {
 	if r.tenant.Upstream.Compacts != CompactsNot && r.live.managers.Len() == 0 {
 		return
 	}
-	m := d.Manages(r.body.bytes)
+	m := d.StripManagement(r.body.bytes)
 	if m.Rest != nil && r.ability(r.live.managers, m.Model) == CompactsNot {
 		r.body.replace(m.Rest)
-		r.parsed.compaction.Managed = m
+		r.parsed.compaction.ContextManagement = m
 	}
 }
 
@@ -157,7 +157,7 @@ func (r *request) refusesToManage(why refusal) bool {
 	if !why.managed || d == nil || r.parsed.compaction.managed {
 		return false
 	}
-	m := d.Manages(r.body.bytes)
+	m := d.StripManagement(r.body.bytes)
 	if m.Rest == nil || r.ability(r.live.managers, m.Model) == CompactsItself {
 		return false
 	}
@@ -246,7 +246,7 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 	}
 	key := r.abilityKey(r.parsed.compaction.Model)
 	head, whole := readWhole(resp)
-	if ok && d.Compacted(head) {
+	if ok && d.HasCompaction(head) {
 		r.live.compactors.Add(key, CompactsItself)
 		return false
 	}
@@ -291,7 +291,7 @@ func (r *request) sealRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 	}
 	replaceBody(resp, d.Compaction(dialect.Compaction{
 		ID: strings.ToLower(rand.Text()), Model: c.Model, Sealed: sealed, Usage: answer.Usage,
-		Streamed: c.streamed, Alone: r.params.compact,
+		Streamed: c.streamed, ByPath: r.params.compact,
 	}))
 	return resp, nil
 }

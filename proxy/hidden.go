@@ -14,10 +14,10 @@ import (
 
 // hidden is the state of a request that offers tools of the proxy's own, whose calls the client does not see.
 type hidden struct {
-	strainer dialect.Strainer // removes the calls from the answers; nil: no such tool is offered
-	tee      dialect.Tee      // reads the last answer as upstream gave it
-	rounds   int              // further calls upstream, with the results of such tools
-	answered bool             // the calls of the last answer were
+	strainer dialect.AnswerFilter // removes the calls from the answers; nil: no such tool is offered
+	tee      dialect.Tee          // reads the last answer as upstream gave it
+	rounds   int                  // further calls upstream, with the results of such tools
+	answered bool                 // the calls of the last answer were
 }
 
 // answerHidden removes the calls of the proxy's own tools from upstream's answer and answers them itself. The client gets one answer,

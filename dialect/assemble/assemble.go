@@ -1,20 +1,21 @@
-// Package assemble puts together what a model says from the pieces in which a stream brings it, where the proxy has to send it back to
-// upstream by itself. What a client wrote never comes here: that is spliced.
+// Package assemble joins the pieces of a streamed answer into a message that the proxy sends back to upstream, and turns
+// several answers into one for the client. What a client wrote is never assembled from decoded JSON, only spliced.
 package assemble
 
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
-// Piece is a JSON object, decoded: a message that is put together, or what a stream brings of one.
+// Piece is a decoded JSON object: a message that is being assembled, or a piece of it from a stream.
 type Piece = map[string]any
 
-// Raw is what stands in a piece as it is written.
+// Raw is a value in a Piece that is encoded already.
 type Raw = json.RawMessage
 
-// Decode decodes an object; of what is none it gives nil.
+// Decode decodes an object. It returns nil if raw is none.
 func Decode(raw []byte) (p Piece) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -24,9 +25,9 @@ func Decode(raw []byte) (p Piece) {
 	return p
 }
 
-// Encode writes a value.
+// Encode encodes a value, after Flatten. It returns nil if that fails.
 func Encode(v any) []byte {
-	Settle(v)
+	Flatten(v)
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -36,49 +37,51 @@ func Encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
 }
 
-// grown is a text that pieces are added to: a string would be copied for each.
-type grown struct{ strings.Builder }
+// growingText is a text to which Add has appended. A string would be copied for each piece.
+type growingText struct{ strings.Builder }
 
-// Settle makes strings of the texts that have grown in a value, in place. Before that they are no strings to a reader.
-func Settle(v any) {
+// Flatten converts the texts in a value that Add has extended back to strings, in place. It has to be called before they
+// are read.
+func Flatten(v any) {
 	switch v := v.(type) {
 	case Piece:
 		for key, inner := range v {
-			if g, is := inner.(*grown); is {
-				v[key] = g.String()
+			if text, ok := inner.(*growingText); ok {
+				v[key] = text.String()
 				continue
 			}
-			Settle(inner)
+			Flatten(inner)
 		}
 	case []any:
 		for _, inner := range v {
-			Settle(inner)
+			Flatten(inner)
 		}
 	}
 }
 
-// Add adds what a stream brings to an object: texts grow, elements of lists that have an index come together by it, and names stay.
+// Add adds a piece of a stream to an object. Texts are appended, except for ids and names; list elements are matched by
+// their index.
 func Add(to, more Piece) {
 	for key, v := range more {
 		switch old := to[key].(type) {
 		case string:
-			if text, is := v.(string); is && (old == "" || !stays(key)) {
-				g := &grown{}
-				g.WriteString(old)
-				g.WriteString(text)
-				to[key] = g
+			if text, ok := v.(string); ok && (old == "" || !isAtomic(key)) {
+				grown := &growingText{}
+				grown.WriteString(old)
+				grown.WriteString(text)
+				to[key] = grown
 			}
-		case *grown:
-			if text, is := v.(string); is {
+		case *growingText:
+			if text, ok := v.(string); ok {
 				old.WriteString(text)
 			}
 		case Piece:
-			if inner, is := v.(Piece); is {
+			if inner, ok := v.(Piece); ok {
 				Add(old, inner)
 			}
 		case []any:
-			if list, is := v.([]any); is {
-				to[key] = assembleList(old, list)
+			if list, ok := v.([]any); ok {
+				to[key] = addToList(old, list)
 			}
 		default:
 			if v != nil || old == nil {
@@ -88,8 +91,8 @@ func Add(to, more Piece) {
 	}
 }
 
-// stays reports whether a member is whole when it comes first, however often it is repeated.
-func stays(key string) bool {
+// isAtomic reports whether a member arrives in one piece, which may be repeated.
+func isAtomic(key string) bool {
 	switch key {
 	case "id", "type", "name", "role", "format":
 		return true
@@ -97,11 +100,11 @@ func stays(key string) bool {
 	return false
 }
 
-func assembleList(to, more []any) []any {
+func addToList(to, more []any) []any {
 	for _, v := range more {
-		piece, is := v.(Piece)
-		if at := lastOf(to, piece); is && at != nil {
-			Add(at, piece)
+		piece, ok := v.(Piece)
+		if element := continued(to, piece); ok && element != nil {
+			Add(element, piece)
 			continue
 		}
 		to = append(to, v)
@@ -109,28 +112,34 @@ func assembleList(to, more []any) []any {
 	return to
 }
 
-// lastOf is the newest element that a piece goes on with, nil if it begins another one: some servers give every call the index 0.
-func lastOf(list []any, piece Piece) Piece {
-	for i := len(list) - 1; i >= 0; i-- {
-		at, _ := list[i].(Piece)
-		if piece["index"] != nil {
-			if same(at["index"], piece["index"]) {
-				if id, _ := piece["id"].(string); id != "" && at["id"] != nil && at["id"] != id {
-					return nil
-				}
-				return at
-			}
-			continue
-		}
-		if same(at["type"], piece["type"]) && at["signature"] == nil { // what was signed is over
-			return at
+// continued returns the element of a list that a piece continues, or nil if the piece starts a new one. A piece with an
+// index continues the newest element with that index, unless their ids differ: some servers give every call the index 0.
+// A piece without an index continues the last element if that is of the same type and has no signature yet.
+func continued(list []any, piece Piece) Piece {
+	if len(list) == 0 {
+		return nil
+	}
+	if piece["index"] == nil {
+		last, _ := list[len(list)-1].(Piece)
+		if same(last["type"], piece["type"]) && last["signature"] == nil {
+			return last
 		}
 		return nil
+	}
+	for _, v := range slices.Backward(list) {
+		element, _ := v.(Piece)
+		if !same(element["index"], piece["index"]) {
+			continue
+		}
+		if id, _ := piece["id"].(string); id != "" && element["id"] != nil && element["id"] != id {
+			return nil
+		}
+		return element
 	}
 	return nil
 }
 
-// same reports whether two values are the same number or text. Objects and lists are not compared.
+// same reports whether two values are the same number or string. Objects and lists are never the same.
 func same(a, b any) bool {
 	switch a.(type) {
 	case json.Number, string:

@@ -6,7 +6,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 )
 
-// TestAddOddNames adds elements whose index and type are no plain values.
+// TestAddOddNames adds elements whose index or type is an object or a list.
 func TestAddOddNames(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"tool_calls":[{"index":{},"a":"x"}]}`: `{"tool_calls":[{"a":"x","index":{}},{"a":"x","index":{}}]}`,
@@ -23,14 +23,14 @@ func TestAddOddNames(t *testing.T) {
 	}
 }
 
-// TestTextsGrow: texts of many pieces are whole, and go on growing after they were read.
+// TestTextsGrow checks that texts are assembled from many pieces, and can be extended after Flatten.
 func TestTextsGrow(t *testing.T) {
 	to := assemble.Decode([]byte(`{"a":"1","list":[{"index":0,"b":"1"}]}`))
 	for range 3 {
 		for range 2 {
 			assemble.Add(to, assemble.Decode([]byte(`{"a":"2","list":[{"index":0,"b":"2"}]}`)))
 		}
-		assemble.Settle(to)
+		assemble.Flatten(to)
 		if _, is := to["a"].(string); !is {
 			t.Fatalf("%T", to["a"])
 		}
@@ -40,7 +40,7 @@ func TestTextsGrow(t *testing.T) {
 	}
 }
 
-// BenchmarkAdd adds pieces of four bytes to a text: each costs the same, however long the text is.
+// BenchmarkAdd appends pieces of four bytes to a text. The cost of each should not depend on the length of the text.
 func BenchmarkAdd(b *testing.B) {
 	to, more := assemble.Piece{}, assemble.Piece{"content": "four"}
 	for b.Loop() {

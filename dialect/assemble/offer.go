@@ -8,8 +8,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Takes reports whether more tools can be offered with a request: it has some, and leaves the model its choice among them.
-func Takes(outside []byte) bool {
+// AcceptsTools reports whether more tools can be offered with a request: it has some and leaves the choice to the model.
+func AcceptsTools(outside []byte) bool {
 	body := rawjson.ValueOf(outside)
 	choice := split.Member(body, "tool_choice")
 	switch cmp.Or(choice.Text(), split.Member(choice, "type").Text(), "auto") {
@@ -19,19 +19,21 @@ func Takes(outside []byte) bool {
 	return false
 }
 
-// Form is how a dialect defines a tool: what stands before its name and description, the key of its parameters, and what ends it.
-type Form struct{ Before, Parameters, After string }
+// ToolFormat is how a dialect defines a tool: what precedes its name and description, the key of its parameters, and what
+// ends it.
+type ToolFormat struct{ Before, Parameters, After string }
 
-// Offer adds tools to a request's own.
-func (f Form) Offer(r *dialect.Request, tools []dialect.Tool) *dialect.Request {
+// Offer appends tools to those of a request.
+func (f ToolFormat) Offer(r *dialect.Request, tools []dialect.Tool) *dialect.Request {
 	outside := r.Outside()
 	list := split.Member(rawjson.ValueOf(outside), "tools")
 	var text []byte
 	for _, t := range tools {
-		text = rawjson.AppendQuote(append(append(append(text, ','), f.Before...), `"name":`...), t.Name)
-		text = rawjson.AppendQuote(append(text, `,"description":`...), t.Description)
-		text = append(append(append(append(text, `,"`...), f.Parameters...), `":`...), t.Parameters...)
-		text = append(text, f.After...)
+		text = append(text, ","+f.Before+`"name":`...)
+		text = rawjson.AppendQuote(text, t.Name)
+		text = append(text, `,"description":`...)
+		text = rawjson.AppendQuote(text, t.Description)
+		text = append(text, `,"`+f.Parameters+`":`+t.Parameters+f.After...)
 	}
-	return r.Splice(split.EndOf(outside, list)-1, text)
+	return r.Splice(split.EndOffset(outside, list)-1, text)
 }

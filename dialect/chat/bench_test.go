@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// agentBody is a coding agent's request of about n bytes: calls with arguments, results full of code.
+// agentBody returns a request of about n bytes as a coding agent sends it: calls with arguments, results full of code.
 func agentBody(n int) []byte {
 	const code = "func main() {\n\tfmt.Println(\"hello, world\")\n}\n// The quick brown fox jumps over the lazy dog.\n"
 	var b strings.Builder
@@ -32,7 +32,7 @@ var sizes = []struct {
 	bytes int
 }{{"10KB", 10 << 10}, {"100KB", 100 << 10}, {"1MB", 1 << 20}, {"4MB", 4 << 20}}
 
-// BenchmarkSplit slices and digests; the other benchmarks of the same sizes only check (valid) or only slice (unmarshal).
+// BenchmarkSplit slices and digests. For comparison, other benchmarks of the same sizes only validate or only unmarshal.
 func BenchmarkSplit(b *testing.B) {
 	d := chat.New(chat.Options{Fields: []string{"metadata.session_id"}})
 	bench(b, func(body []byte) bool {
@@ -41,7 +41,7 @@ func BenchmarkSplit(b *testing.B) {
 	})
 }
 
-// BenchmarkSplitKnown slices bodies that have grown by two messages since they were sliced last.
+// BenchmarkSplitKnown splits bodies that have grown by two messages since they were remembered.
 func BenchmarkSplitKnown(b *testing.B) {
 	const end, more = `],"stream":true}`, `,{"role":"assistant","content":"Next."},{"role":"user","content":"Go on."}`
 	for _, size := range sizes {
@@ -99,7 +99,7 @@ func bench(b *testing.B, f func([]byte) bool) {
 	}
 }
 
-// BenchmarkHostile splits 4 MB that were made to be slow: the time must stay in proportion to the size.
+// BenchmarkHostile splits 4 MB designed to be slow. The time must stay proportional to the size.
 func BenchmarkHostile(b *testing.B) {
 	const size = 4 << 20
 	nested := func() string {

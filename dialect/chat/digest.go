@@ -6,15 +6,15 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// The canonical form of a message is the version below and then frames, in this order:
+// The canonical form of a message is the version below, followed by frames in this order:
 //
 //	role             developer counts as system
-//	content          none for null, missing, "" and []; the text of a string or of a lone text part; else each part
-//	each call        id; type, if not function; name; arguments; custom name and input
+//	content          see split.Digest.Content
+//	each call        id; type, unless function; name; arguments; custom name and input
 //	tool_call_id, name, function_call
 //
-// All other keys of a message or a call do not count: agents add local ones, and reasoning, refusal, parsed, annotations,
-// audio, cache_control come and go. Thinking parts do not count either.
+// Other keys of a message or a call are ignored: agents add their own, and reasoning, refusal, parsed, annotations, audio
+// and cache_control come and go. Thinking parts are ignored too.
 const version = "dewpoint/chat/1\n"
 
 // Fields of a frame.
@@ -22,8 +22,8 @@ const (
 	fieldRole        = 'r'
 	fieldContent     = 'c'
 	fieldPart        = 'p'
-	fieldCall        = 'C' // begins a call
-	fieldFunction    = 'F' // begins a function_call
+	fieldCall        = 'C' // starts a call
+	fieldFunction    = 'F' // starts a function_call
 	fieldID          = 'i'
 	fieldType        = 't'
 	fieldName        = 'n'
@@ -33,7 +33,7 @@ const (
 	fieldResult      = 'R'
 )
 
-// digest is the digest of m, which has role.
+// digest returns the digest of m, whose role is given.
 func digest(h *split.Digest, m *split.Object, role string) session.Hash {
 	if role == "developer" {
 		role = "system"
@@ -48,7 +48,7 @@ func digest(h *split.Digest, m *split.Object, role string) session.Hash {
 		if kind := c.Get("type"); !kind.Is("function") {
 			h.Value(fieldType, kind)
 		}
-		function(h, c.Get("function"))
+		addFunction(h, c.Get("function"))
 		if custom := c.Get("custom"); custom.Kind == rawjson.Object {
 			h.Value(fieldCustomName, split.Member(custom, "name"))
 			h.Value(fieldCustomInput, split.Member(custom, "input"))
@@ -58,13 +58,13 @@ func digest(h *split.Digest, m *split.Object, role string) session.Hash {
 	h.Value(fieldName, m.Get("name"))
 	if called := m.Get("function_call"); called.Kind == rawjson.Object {
 		h.Mark(fieldFunction)
-		function(h, called)
+		addFunction(h, called)
 	}
 	return h.End()
 }
 
-// function adds what a call calls, if it is a function.
-func function(h *split.Digest, v rawjson.Value) {
+// addFunction adds the name and arguments of a function call, if v is one.
+func addFunction(h *split.Digest, v rawjson.Value) {
 	if v.Kind == rawjson.Object {
 		h.Value(fieldName, split.Member(v, "name"))
 		h.Arguments(fieldArguments, split.Member(v, "arguments"))

@@ -144,7 +144,7 @@ func TestDigestDifferent(t *testing.T) {
 	}
 }
 
-// Another encoder changes nothing: whatever order, white space and escapes it chooses.
+// The digest does not depend on the order, white space and escapes that an encoder chooses.
 func TestDigestSurvivesReencoding(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		message := drawMessage(t)
@@ -156,7 +156,7 @@ func TestDigestSurvivesReencoding(t *testing.T) {
 	})
 }
 
-// A byte more in any text, or any other value anywhere, is another message.
+// A longer text or another value anywhere changes the digest.
 func TestDigestSeesEveryChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		message := drawMessage(t)
@@ -188,7 +188,7 @@ func drawMessage(t *rapid.T) map[string]any {
 	return m
 }
 
-// collect finds what can be changed: every text but the role, and the texts within arguments.
+// collect finds what can be changed: all texts but the role, and those within arguments.
 func collect(v any, leaves *[]func()) {
 	change := func(set func(any), old any) {
 		if s, ok := old.(string); ok {
@@ -210,7 +210,7 @@ func collect(v any, leaves *[]func()) {
 	}
 }
 
-// encode writes JSON in a way of its own each time.
+// encode encodes JSON in a random way.
 func encode(r *rand.Rand, v any) string {
 	space := func() string { return []string{"", "", " ", "\n\t"}[r.IntN(4)] }
 	switch v := v.(type) {
@@ -234,7 +234,7 @@ func encode(r *rand.Rand, v any) string {
 	return string(b)
 }
 
-// encodeText spells a string, with escapes where it likes.
+// encodeText encodes a string with random escapes.
 func encodeText(r *rand.Rand, s string, escape bool) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// FuzzSplit: what is accepted is sound JSON, its messages stand where Inside says, and they can be read.
+// FuzzSplit checks that an accepted body is valid JSON, and that its messages are in ListSpan and can be read.
 func FuzzSplit(f *testing.F) {
 	f.Add([]byte(run))
 	f.Add([]byte(`{"messages":[{"role":"user","role":"user"}],"mod\u0065l":1}`))
@@ -37,7 +37,7 @@ func FuzzSplit(f *testing.F) {
 			t.Fatal("an unsound body is taken")
 		}
 		var raws [][]byte
-		rest := body[r.Inside.From:r.Inside.To]
+		rest := body[r.ListSpan.From:r.ListSpan.To]
 		for _, m := range r.Messages {
 			raws = append(raws, m.Raw)
 			at := bytes.Index(rest, m.Raw)
@@ -57,7 +57,7 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// FuzzDigest: any message that another encoder writes again has the same digest.
+// FuzzDigest checks that a message keeps its digest if another encoder rewrites it.
 func FuzzDigest(f *testing.F) {
 	f.Add([]byte(`{"role":"user","content":[{"type":"text","text":"\u00e9\/"},{"type":"image_url","image_url":{"url":"u"}}]}`))
 	f.Add([]byte(`{"role":"assistant","content":null,"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{\"b\":1,\"a\":[]}"}}]}`))
@@ -74,7 +74,7 @@ func FuzzDigest(f *testing.F) {
 			t.Fatalf("the digest of %s is not stable", message)
 		}
 		written := jsontext.Value(bytes.Clone(first.Messages[0].Raw))
-		// Lone surrogates would become U+FFFD, and more white space makes the text of deeply nested content another one.
+		// The encoder turns lone surrogates into U+FFFD, and white space counts in deeply nested content.
 		if written.Format(jsontext.Multiline(true), jsontext.EscapeForJS(true), jsontext.EscapeForHTML(true)) != nil || deep(written) {
 			return
 		}
@@ -91,7 +91,7 @@ func deep(text []byte) bool {
 	return bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) > 50
 }
 
-// FuzzTee: however an answer is cut, it is read the same.
+// FuzzTee checks that an answer is read the same in pieces of any size.
 func FuzzTee(f *testing.F) {
 	f.Add([]byte(talk), uint16(3), true)
 	f.Add([]byte("data: {\"choices\":[{\"delta\":\r\ndata: {\"content\":\"a\"}}]}\r\rdata:[DONE]"), uint16(1), true)
@@ -114,7 +114,7 @@ func FuzzTee(f *testing.F) {
 	})
 }
 
-// FuzzStripReasoning: what was stripped is a message with nothing sealed in it and no other meaning than before.
+// FuzzStripReasoning checks that a stripped message contains nothing sealed, and is otherwise equivalent.
 func FuzzStripReasoning(f *testing.F) {
 	f.Add([]byte(`{"role":"assistant","content":[{"type":"thinking","thinking":"t"},{"type":"text","text":"x"}]}`))
 	f.Add([]byte(`{"role":"assistant","content":"x","reasoning_details":[{"data":"d"},{"data":"e","format":"google-gemini-v1"}]}`))

@@ -2,7 +2,6 @@ package chat
 
 import (
 	"bytes"
-	"cmp"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
@@ -11,85 +10,87 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Hides reports whether the client sends tools, the model may choose, and the client wants one choice.
-func (d *Dialect) Hides(r *dialect.Request) bool {
+// CanHideTools reports whether the client sends tools, leaves the choice to the model, and asks for one choice.
+func (d *Dialect) CanHideTools(r *dialect.Request) bool {
 	outside := r.Outside()
 	n := split.Member(rawjson.ValueOf(outside), "n")
-	return (n.Kind != rawjson.Number || string(n.Raw) == "1") && assemble.Takes(outside)
+	return (n.Kind != rawjson.Number || string(n.Raw) == "1") && assemble.AcceptsTools(outside)
 }
 
-// Offer adds functions to a request's tools.
+// Offer appends functions to the tools of a request.
 func (d *Dialect) Offer(r *dialect.Request, tools []dialect.Tool) *dialect.Request {
-	return assemble.Form{Before: `{"type":"function","function":{`, Parameters: "parameters", After: "}}"}.Offer(r, tools)
+	return assemble.ToolFormat{Before: `{"type":"function","function":{`, Parameters: "parameters", After: "}}"}.Offer(r, tools)
 }
 
-// Result writes the result of a call.
+// Result encodes the result of a call.
 func (d *Dialect) Result(call session.Call, text string) []byte {
 	out := rawjson.AppendQuote([]byte(`{"role":"tool","tool_call_id":`), call.ID)
 	return append(rawjson.AppendQuote(append(out, `,"content":`...), text), '}')
 }
 
-// Strain begins to take calls of hidden tools out of answers.
-func (d *Dialect) Strain(streamed bool, hidden func(tool string) bool) dialect.Strainer {
-	return assemble.Strain(streamed, &strainer{Parts: assemble.Parts{Hidden: hidden}})
+// FilterAnswers returns a filter that removes calls of hidden tools from answers.
+func (d *Dialect) FilterAnswers(streamed bool, hidden func(tool string) bool) dialect.AnswerFilter {
+	return assemble.NewFilter(streamed, &filter{State: assemble.State{Hidden: hidden}})
 }
 
-// strainer is what is known of the answers so far. Their parts are calls.
-type strainer struct {
-	assemble.Parts
-	text        string // what the client has got of the answers before this one
+// filter implements assemble.Reader. The parts in its State are calls.
+type filter struct {
+	assemble.State
+	text        string // of the earlier answers, which the client has received
 	id, created []byte // of the first chunk
-	heard
+	current
 }
 
-// heard is what is known of one answer.
-type heard struct {
+// current is the state of one answer.
+type current struct {
 	message assemble.Piece
 	finish  string
 	ended   bool
 
-	calls []begun // of a stream
-	shown int     // of them, for the client to answer
+	calls   []streamedCall
+	visible int // number of calls that the client receives
 }
 
-// begun is a call of a stream.
-type begun struct {
-	id            string
-	index, number int // as upstream and the client count it
-	hidden        bool
+// streamedCall is a call in a stream.
+type streamedCall struct {
+	id     string
+	index  int // as upstream counts
+	number int // as the client counts
+	hidden bool
 }
 
-// Next begins another answer.
-func (s *strainer) Next() {
-	text, _ := s.content()
-	s.text, s.heard = s.text+text, heard{}
-	s.Parts.Next()
+// Next starts another answer.
+func (f *filter) Next() {
+	text, _ := f.content()
+	f.text += text
+	f.current = current{}
+	f.NextAnswer()
 }
 
-// content is the text of the message. It is plain if there is nothing else in the content.
-func (s *strainer) content() (text string, plain bool) {
-	assemble.Settle(s.message)
-	text, plain = s.message["content"].(string)
-	return text, plain || s.message["content"] == nil
+// content returns the text of the message, and whether its content is nothing but text.
+func (f *filter) content() (text string, plain bool) {
+	assemble.Flatten(f.message)
+	text, plain = f.message["content"].(string)
+	return text, plain || f.message["content"] == nil
 }
 
-// whole reports whether the answer was not cut off, as far as is known.
-func (s *strainer) whole() bool { return s.finish != "length" && s.finish != "content_filter" }
+// complete reports whether the answer was not cut off, as far as is known.
+func (f *filter) complete() bool { return f.finish != "length" && f.finish != "content_filter" }
 
-// Said is what the model said, as it goes back to upstream.
-func (s *strainer) Said() dialect.Said {
-	s.Parts.Parts = nil
-	for call := range rawjson.Elements(split.Member(rawjson.ValueOf(assemble.Encode(s.message)), "tool_calls").Raw) {
-		s.add(call)
+// Said returns what the model said in this answer, with the message as it is sent back to upstream.
+func (f *filter) Said() dialect.Said {
+	f.Parts = nil
+	for call := range rawjson.Elements(split.Member(rawjson.ValueOf(assemble.Encode(f.message)), "tool_calls").Raw) {
+		f.addCall(call)
 	}
-	said, calls := s.Parts.Said((s.ended || s.finish != "") && s.whole())
-	if _, plain := s.content(); s.message == nil || !plain {
+	said, calls := f.Summary((f.ended || f.finish != "") && f.complete())
+	if _, plain := f.content(); f.message == nil || !plain {
 		return said
 	}
 	m := assemble.Piece{"role": "assistant", "content": nil}
-	for key, v := range s.message {
+	for key, v := range f.message {
 		switch {
-		case v == nil, key == "annotations", key == "audio": // what upstream says, and takes back in another form or not at all
+		case v == nil, key == "annotations", key == "audio": // upstream does not accept these in the form it sends them
 		case key == "content" && v == "":
 		default:
 			m[key] = v
@@ -102,43 +103,47 @@ func (s *strainer) Said() dialect.Said {
 	return said
 }
 
-// add takes a call of the message.
-func (s *strainer) add(call rawjson.Value) {
+// addCall adds a call of the message to Parts.
+func (f *filter) addCall(call rawjson.Value) {
 	part := assemble.Part{Raw: split.WithoutMember(call.Raw, "index")}
-	if name := split.Member(call, "function", "name").Text(); name != "" && s.Hidden(name) {
-		part.Call = &session.Call{ID: split.Member(call, "id").Text(), Name: name, Arguments: split.Member(call, "function", "arguments").Text()}
+	name := split.Member(call, "function", "name").Text()
+	if name != "" && f.Hidden(name) {
+		arguments := split.Member(call, "function", "arguments").Text()
+		part.Call = &session.Call{ID: split.Member(call, "id").Text(), Name: name, Arguments: arguments}
 	} else {
-		part.Seen, part.Own = part.Raw, true
+		part.Shown, part.Own = part.Raw, true
 	}
-	s.Parts.Parts = append(s.Parts.Parts, part)
+	f.Parts = append(f.Parts, part)
 }
 
-// Echo is the message as the client has it.
-func (s *strainer) Echo() []byte {
-	text, plain := s.content()
-	if s.message == nil || !plain {
+// Echo returns the message as the client received it.
+func (f *filter) Echo() []byte {
+	text, plain := f.content()
+	if f.message == nil || !plain {
 		return nil
 	}
-	m := assemble.Piece{"role": "assistant", "content": s.text + text}
-	if calls := s.Seen(); len(calls) > 0 {
+	m := assemble.Piece{"role": "assistant", "content": f.text + text}
+	if calls := f.Shown(); len(calls) > 0 {
 		m["tool_calls"] = assemble.Raw(split.List(calls))
 	}
 	return assemble.Encode(m)
 }
 
-// ending is how the answer ends for a client that has got no call.
-func ending(reason string) string {
+// finishWithoutCalls returns the finish reason for a client that received no call.
+func finishWithoutCalls(reason string) string {
 	if reason == "tool_calls" || reason == "function_call" {
 		return "stop"
 	}
 	return reason
 }
 
-// Whole takes an answer that is not streamed.
-func (s *strainer) Whole(body []byte) {
-	c := firstChoice(body)
-	s.message, s.finish, s.ended = assemble.Decode(split.Member(c, "message").Raw), split.Member(c, "finish_reason").Text(), true
-	s.Meter(split.Member(rawjson.ValueOf(body), "usage"))
+// Whole reads an answer that is not streamed.
+func (f *filter) Whole(body []byte) {
+	choice := firstChoice(body)
+	f.message = assemble.Decode(split.Member(choice, "message").Raw)
+	f.finish = split.Member(choice, "finish_reason").Text()
+	f.ended = true
+	f.SetUsage(split.Member(rawjson.ValueOf(body), "usage"))
 }
 
 func firstChoice(body []byte) rawjson.Value {
@@ -148,170 +153,188 @@ func firstChoice(body []byte) rawjson.Value {
 	return rawjson.Value{}
 }
 
-// Rest is an answer that is not streamed, as the client gets it.
-func (s *strainer) Rest(body []byte) []byte {
-	if s.message == nil || !s.Differs() {
+// Rest returns an answer that is not streamed as the client receives it.
+func (f *filter) Rest(body []byte) []byte {
+	if f.message == nil || !f.Differs() {
 		return body
 	}
 	choice := firstChoice(body)
-	message, finish := split.Member(choice, "message").Raw, s.finish
-	if seen := s.Seen(); len(seen) < len(s.Parts.Parts) {
+	message, finish := split.Member(choice, "message").Raw, f.finish
+	if shown := f.Shown(); len(shown) < len(f.Parts) {
 		message = split.WithoutMember(message, "tool_calls")
-		if len(seen) > 0 {
-			message = split.WithMember(message, "tool_calls", split.List(seen))
+		if len(shown) > 0 {
+			message = split.WithMember(message, "tool_calls", split.List(shown))
 		} else {
-			finish = ending(finish)
+			finish = finishWithoutCalls(finish)
 		}
 	}
-	if text, plain := s.content(); s.text != "" && plain {
-		message = split.WithMember(message, "content", rawjson.AppendQuote(nil, s.text+text))
+	if text, plain := f.content(); f.text != "" && plain {
+		message = split.WithMember(message, "content", rawjson.AppendQuote(nil, f.text+text))
 	}
-	if total := s.Total(); total != nil {
+	if total := f.TotalUsage(); total != nil {
 		body = split.WithMember(body, "usage", total)
 	}
-	return withChoice(body, split.WithMember(split.WithMember(choice.Raw, "message", message), "finish_reason", rawjson.AppendQuote(nil, finish)))
+	out := split.WithMember(choice.Raw, "message", message)
+	out = split.WithMember(out, "finish_reason", rawjson.AppendQuote(nil, finish))
+	return withChoice(body, out)
 }
 
-// alone reports whether all calls are of hidden tools, and there are some.
-func (s *strainer) alone() bool { return s.shown == 0 && len(s.calls) > 0 && s.whole() }
+// hidesAll reports whether there are calls so far, none of which the client receives.
+func (f *filter) hidesAll() bool { return f.visible == 0 && len(f.calls) > 0 }
 
-// Event takes a chunk.
-func (s *strainer) Event(data []byte) assemble.Passing {
+// Event reads a chunk.
+func (f *filter) Event(data []byte) assemble.Output {
 	if string(data) == split.Done {
-		if s.ended = true; s.alone() {
-			return assemble.Passing{End: data}
+		f.ended = true
+		if f.hidesAll() && f.complete() {
+			return assemble.Output{End: data}
 		}
-		return assemble.Passing{Text: data}
+		return assemble.Output{Text: data}
 	}
-	all, out := rawjson.ValueOf(data), data
-	switch {
-	case s.Answers > 0:
-		out = renamed(renamed(out, "id", s.id), "created", s.created)
-	case s.id == nil:
-		s.id, s.created = bytes.Clone(split.Member(all, "id").Raw), bytes.Clone(split.Member(all, "created").Raw)
+	chunk, out := rawjson.ValueOf(data), data
+	if f.Answers > 0 {
+		out = withValue(out, "id", f.id)
+		out = withValue(out, "created", f.created)
+	} else if f.id == nil {
+		f.id = bytes.Clone(split.Member(chunk, "id").Raw)
+		f.created = bytes.Clone(split.Member(chunk, "created").Raw)
 	}
-	usage := split.Member(all, "usage")
-	if s.Meter(usage); usage.Kind == rawjson.Object && len(s.Used) > 0 {
-		out = split.WithMember(out, "usage", s.Total())
+	usage := split.Member(chunk, "usage")
+	f.SetUsage(usage)
+	if usage.Kind == rawjson.Object && len(f.Used) > 0 {
+		out = split.WithMember(out, "usage", f.TotalUsage())
 	}
-	for choice := range rawjson.Elements(split.Member(all, "choices").Raw) {
+	for choice := range rawjson.Elements(split.Member(chunk, "choices").Raw) {
 		if split.Integer(split.Member(choice, "index")) != 0 {
 			continue
 		}
-		with, end := s.choose(choice)
+		now, end := f.filterChoice(choice)
 		switch {
-		case end != nil && with != nil:
-			return assemble.Passing{Text: withChoice(out, with), End: withChoice(out, end)}
+		case end != nil && now != nil:
+			return assemble.Output{Text: withChoice(out, now), End: withChoice(out, end)}
 		case end != nil:
-			return assemble.Passing{End: withChoice(out, end)}
-		case with == nil && usage.Kind != rawjson.Object:
-			return assemble.Passing{}
-		case !bytes.Equal(with, choice.Raw):
-			out = withChoice(out, with)
+			return assemble.Output{End: withChoice(out, end)}
+		case now == nil && usage.Kind != rawjson.Object:
+			return assemble.Output{}
+		case !bytes.Equal(now, choice.Raw):
+			out = withChoice(out, now)
 		}
 	}
-	return assemble.Passing{Text: out}
+	return assemble.Output{Text: out}
 }
 
-// withChoice gives a chunk with another choice, or none.
+// withChoice replaces the choices of a chunk. A nil choice leaves an empty list.
 func withChoice(chunk, choice []byte) []byte {
 	return split.WithMember(chunk, "choices", split.List([][]byte{choice}))
 }
 
-// renamed gives a chunk with the value that the first one has.
-func renamed(chunk []byte, name string, value []byte) []byte {
+// withValue replaces a member of a chunk, if the chunk has it and value is not nil.
+func withValue(chunk []byte, name string, value []byte) []byte {
 	if value == nil || split.Member(rawjson.ValueOf(chunk), name).Kind == 0 {
 		return chunk
 	}
 	return split.WithMember(chunk, name, value)
 }
 
-// choose gives what the client gets of a choice, nil for nothing. Where it ends an answer that calls hidden tools alone, its end comes
-// apart, to be held back with all that follows.
-func (s *strainer) choose(choice rawjson.Value) (now, end []byte) {
-	raw, came := choice.Raw, split.Member(choice, "delta")
-	delta := came
-	if piece := assemble.Decode(delta.Raw); piece != nil {
-		if s.message == nil {
-			s.message = assemble.Piece{}
+// filterChoice returns what the client receives of a choice, or nil for nothing. If the choice ends an answer with hidden
+// calls only, its end is returned separately, to be held back together with all that follows.
+func (f *filter) filterChoice(choice rawjson.Value) (now, end []byte) {
+	original := split.Member(choice, "delta").Raw
+	if piece := assemble.Decode(original); piece != nil {
+		if f.message == nil {
+			f.message = assemble.Piece{}
 		}
-		assemble.Add(s.message, piece)
+		assemble.Add(f.message, piece)
 	}
-	delta.Raw = s.strain(delta)
-	if s.Answers > 0 && split.Member(delta, "role").Kind != 0 {
-		delta.Raw = split.WithoutMember(delta.Raw, "role")
+	delta := f.filterDelta(original)
+	now = choice.Raw
+	if !bytes.Equal(delta, original) {
+		now = split.WithMember(now, "delta", delta)
 	}
-	if now = raw; !bytes.Equal(delta.Raw, came.Raw) {
-		now = split.WithMember(raw, "delta", delta.Raw)
-	}
-	if string(delta.Raw) == "{}" && len(came.Raw) > len("{}") {
+	if string(delta) == "{}" && len(original) > len("{}") { // nothing is left
 		now = nil
 	}
 	reason := split.Member(choice, "finish_reason").Text()
-	if s.finish = cmp.Or(reason, s.finish); reason == "" {
+	if reason == "" {
 		return now, nil
 	}
-	if end = split.WithMember(raw, "delta", []byte("{}")); s.shown == 0 && len(s.calls) > 0 {
-		end = split.WithMember(end, "finish_reason", rawjson.AppendQuote(nil, ending(reason)))
+	f.finish = reason
+	end = split.WithMember(choice.Raw, "delta", []byte("{}"))
+	if f.hidesAll() {
+		end = split.WithMember(end, "finish_reason", rawjson.AppendQuote(nil, finishWithoutCalls(reason)))
 	}
-	switch {
-	case !s.alone() && now == nil:
-		return end, nil
-	case !s.alone():
+	if !f.hidesAll() || !f.complete() {
+		if now == nil {
+			return end, nil
+		}
 		return now, nil
-	case string(delta.Raw) == "{}":
+	}
+	if string(delta) == "{}" {
 		return nil, end
 	}
 	return split.WithMember(now, "finish_reason", []byte("null")), end
 }
 
-// strain takes hidden calls out of a delta, and numbers those that stay.
-func (s *strainer) strain(delta rawjson.Value) []byte {
-	list := split.Member(delta, "tool_calls")
-	if list.Kind != rawjson.Array {
-		return delta.Raw
+// filterDelta removes hidden calls from a delta and renumbers the others. Only the first answer states a role.
+func (f *filter) filterDelta(delta []byte) []byte {
+	delta = f.filterCalls(delta)
+	if f.Answers > 0 {
+		delta = split.WithoutMember(delta, "role")
 	}
-	var stay [][]byte
+	return delta
+}
+
+func (f *filter) filterCalls(delta []byte) []byte {
+	list := split.Member(rawjson.Value{Raw: delta}, "tool_calls")
+	if list.Kind != rawjson.Array {
+		return delta
+	}
+	var shown [][]byte
 	changed, position := false, 0
 	for element := range rawjson.Elements(list.Raw) {
 		p := pieceOf(element, position)
-		number, hides := s.number(&p)
+		number, hidden := f.number(&p)
 		position++
 		switch {
-		case hides:
+		case hidden:
 			changed = true
 		case p.numbered && p.index != number:
 			changed = true
-			stay = append(stay, split.WithMember(element.Raw, "index", assemble.Encode(number)))
+			shown = append(shown, split.WithMember(element.Raw, "index", assemble.Encode(number)))
 		default:
-			stay = append(stay, element.Raw)
+			shown = append(shown, element.Raw)
 		}
 	}
 	switch {
 	case !changed:
-		return delta.Raw
-	case len(stay) == 0:
-		return split.WithoutMember(delta.Raw, "tool_calls")
+		return delta
+	case len(shown) == 0:
+		return split.WithoutMember(delta, "tool_calls")
 	}
-	return split.WithMember(delta.Raw, "tool_calls", split.List(stay))
+	return split.WithMember(delta, "tool_calls", split.List(shown))
 }
 
-// number is the place of a call among those that the client sees, and whether it is hidden. A piece with another id at the same index
-// begins another call, since some servers give each the index 0.
-func (s *strainer) number(p *piece) (number int, hides bool) {
-	at := len(s.calls) - 1
-	for at >= 0 && s.calls[at].index != p.index {
+// number returns the index of a call as the client counts, or that the call is hidden. A piece with another id at the same
+// index starts a new call, since some servers give every call the index 0.
+func (f *filter) number(p *piece) (number int, hidden bool) {
+	at := len(f.calls) - 1
+	for at >= 0 && f.calls[at].index != p.index {
 		at--
 	}
-	if begins := p.name != "" && !p.custom || p.id != "" && p.custom; begins && (at < 0 || p.id != "" && p.id != s.calls[at].id) {
-		c := begun{id: p.id, index: p.index, number: s.shown, hidden: !p.custom && s.Hidden(p.name)}
-		if !c.hidden {
-			s.shown++
-		}
-		at, s.calls = len(s.calls), append(s.calls, c)
+	begins := p.name != ""
+	if p.custom {
+		begins = p.id != ""
 	}
-	if at < 0 || s.shown == len(s.calls) { // nothing is hidden
+	if begins && (at < 0 || p.id != "" && p.id != f.calls[at].id) {
+		call := streamedCall{id: p.id, index: p.index, number: f.visible, hidden: !p.custom && f.Hidden(p.name)}
+		if !call.hidden {
+			f.visible++
+		}
+		at = len(f.calls)
+		f.calls = append(f.calls, call)
+	}
+	if at < 0 || f.visible == len(f.calls) { // nothing is hidden
 		return p.index, false
 	}
-	return s.calls[at].number, s.calls[at].hidden
+	return f.calls[at].number, f.calls[at].hidden
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// deepest is how deep arguments and parts are compared as JSON.
+// deepest is the limit of nesting for arguments and parts that are compared as JSON.
 const deepest = 64
 
-// deep is n bytes of objects inside each other, members out of order at every level.
+// deep returns about n bytes of nested objects, with members out of order at every level.
 func deep(n, levels int) string {
 	level := `{"z":1,"a":`
 	one := strings.Repeat(level, levels) + "1" + strings.Repeat("}", levels)
 	return "[" + strings.TrimSuffix(strings.Repeat(one+",", max(n/len(one), 1)), ",") + "]"
 }
 
-// hostileMessages are chat completions of about n bytes whose canonical form is hard to find.
+// hostileMessages returns messages of about n bytes whose canonical form is expensive.
 func hostileMessages(n int) map[string]string {
 	arguments := func(json string) string {
 		return `{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"x","arguments":` + strconv.Quote(json) + `}}]}`
@@ -61,8 +61,8 @@ func hostileMessages(n int) map[string]string {
 	}
 }
 
-// TestCanonicalFormIsBounded counts the steps that are more than linear: comparisons while sorting, n log n of them at
-// most, and bytes moved, each no more than once a level. And it looks at what is allocated: a few times the size.
+// TestCanonicalFormIsBounded counts the steps that are not linear: at most n log n comparisons in sorting, and bytes moved at
+// most once per level. It also limits allocations to a few times the size.
 func TestCanonicalFormIsBounded(t *testing.T) {
 	const n = 1 << 20
 	most, worst := 0, ""
@@ -74,7 +74,7 @@ func TestCanonicalFormIsBounded(t *testing.T) {
 			if refused, ok := errors.AsType[*dialect.Error](err); !ok || refused.Code != dialect.CodeUnsupported {
 				t.Errorf("%s: %v", name, err)
 			}
-			continue // passed on unread
+			continue // forwarded without being read
 		}
 		if limit := deepest*len(text) + 4*(len(text)/4)*bits.Len(uint(len(text))); steps > limit {
 			t.Errorf("%s: %d steps for %d bytes, at most %d expected", name, steps, len(text), limit)
@@ -92,7 +92,7 @@ func TestCanonicalFormIsBounded(t *testing.T) {
 	t.Logf("the worst is %q: %d steps for %d bytes", worst, most, n)
 }
 
-// TestWhatIsKnownIsNotHashed counts the bytes that a step of a session hashes: about those of its new messages, however
+// TestWhatIsKnownIsNotHashed checks that a step of a session hashes about as many bytes as its new messages have, however
 // many came before.
 func TestWhatIsKnownIsNotHashed(t *testing.T) {
 	d := New(Options{Remember: 8 << 20})
@@ -119,7 +119,7 @@ func TestWhatIsKnownIsNotHashed(t *testing.T) {
 	}
 }
 
-// BenchmarkDigest is that of one message, by its size.
+// BenchmarkDigest computes the digest of one message of several sizes.
 func BenchmarkDigest(b *testing.B) {
 	for _, size := range []int{100, 1000, 100_000} {
 		for name, content := range map[string]string{
@@ -145,7 +145,7 @@ func BenchmarkDigest(b *testing.B) {
 	}
 }
 
-// BenchmarkSplice puts a view in the place of a body's messages, as parts to be written: every second message stays.
+// BenchmarkSplice joins a view that keeps every second message.
 func BenchmarkSplice(b *testing.B) {
 	for _, n := range []int{20, 200, 5000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {

@@ -18,7 +18,7 @@ import (
 
 var remembering = chat.Options{Fields: []string{"metadata.session_id", "id"}, Remember: 1 << 20, MaxDepth: 8}
 
-// bodyOf is a body of n messages, between what stands in front of them and behind.
+// bodyOf returns a body with the given text before and behind its messages.
 func bodyOf(before string, messages []string, behind string) []byte {
 	return []byte(`{"padding":"` + strings.Repeat("p", 33<<10) + `",` + before + `"messages":[` + strings.Join(messages, ",") + `]` + behind + `}`)
 }
@@ -41,7 +41,7 @@ func sayings(n int) []string {
 	return all
 }
 
-// checked splits a copy of the body, which is overwritten then, and compares with what a dialect without a memory says.
+// checked splits a copy of the body, compares the result with that of a dialect without a memory, and overwrites the copy.
 func checked(t testing.TB, d *chat.Dialect, body []byte) *dialect.Request {
 	t.Helper()
 	fresh := chat.New(chat.Options{Fields: remembering.Fields, MaxDepth: remembering.MaxDepth})
@@ -57,7 +57,7 @@ func checked(t testing.TB, d *chat.Dialect, body []byte) *dialect.Request {
 	return got
 }
 
-// TestRemembered: a conversation that goes on is read on from where it was known, whatever stands around its messages.
+// TestRemembered checks that a longer conversation is read on from its known prefix, whatever surrounds its messages.
 func TestRemembered(t *testing.T) {
 	for name, around := range map[string][2]string{
 		"in front": {`"model":"m","metadata":{"session_id":"s"},"tools":[{"a":1}],`, ``},
@@ -88,8 +88,8 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// TestMemoryChangesNothing plays edits of conversations against one memory: what is said of each body is what a dialect
-// without one says, and what was said before stays as it was.
+// TestMemoryChangesNothing edits conversations that share a memory. The result for each body must equal that of a dialect
+// without a memory, and earlier results must not change.
 func TestMemoryChangesNothing(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		d := chat.New(remembering)
@@ -131,7 +131,7 @@ func TestMemoryChangesNothing(t *testing.T) {
 	})
 }
 
-// TestManyReadOnAtOnce has many requests go on from the same beginning, each in its own way.
+// TestManyReadOnAtOnce continues the same prefix in different ways concurrently.
 func TestManyReadOnAtOnce(t *testing.T) {
 	d, all := chat.New(remembering), sayings(20)
 	checked(t, d, bodyOf("", all, ""))
@@ -148,7 +148,8 @@ func TestManyReadOnAtOnce(t *testing.T) {
 	work.Wait()
 }
 
-// TestSentTwice: a conversation whose bodies are each sent twice goes on where it was known, and its text is not copied each time.
+// TestSentTwice sends each body twice. The conversation is still read on from its known prefix, and its text is not copied
+// each time.
 func TestSentTwice(t *testing.T) {
 	all := append(sayings(1), saying(1, strings.Repeat("x", 4<<20)))
 	var bodies [16][]byte
@@ -174,7 +175,7 @@ func TestSentTwice(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded: what is held stays within the bound, and the idlest goes first.
+// TestMemoryIsBounded checks that the memory stays within its limit, and drops the least recently used body first.
 func TestMemoryIsBounded(t *testing.T) {
 	const limit = 1 << 20
 	d := chat.New(chat.Options{Remember: limit})
@@ -205,8 +206,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestMemoryHoldsWhatItCounts has clients take back a large message: what is held in truth is what is counted, also of
-// the message that is in no conversation any more.
+// TestMemoryHoldsWhatItCounts has clients remove a large message. The heap in use must match the bytes counted, including
+// those of the removed message.
 func TestMemoryHoldsWhatItCounts(t *testing.T) {
 	const limit, rounds = 8 << 20, 24
 	large := strings.Repeat("x", 2<<20)
@@ -239,17 +240,17 @@ func TestMemoryHoldsWhatItCounts(t *testing.T) {
 	}
 }
 
-// inUse is what is live on the heap.
+// inUse returns the live bytes of the heap.
 func inUse() int {
 	var m runtime.MemStats
-	for range 2 { // what pools hold goes with the second one
+	for range 2 { // the second one empties the pools
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
 }
 
-// TestWhatIsRememberedIsNoPartOfTheBody: a body's bytes are used again for other requests.
+// TestWhatIsRememberedIsNoPartOfTheBody overwrites a body, as happens when its buffer is reused.
 func TestWhatIsRememberedIsNoPartOfTheBody(t *testing.T) {
 	d := chat.New(remembering)
 	before := `"model":"m","max_tokens":5,"thinking":{"type":"enabled"},"tools":[{"a":1}],"metadata":{"session_id":"s"},`

@@ -6,11 +6,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// The keys that are known of a message, of a call in it, and of what a call holds.
+// The known keys of a message, a call, a function and a custom tool.
 var (
 	messageKeys = []string{
-		"role", "content", "tool_calls", "tool_call_id", "name", "function_call", "thinking_blocks", "reasoning_details", "reasoning",
-		"reasoning_content",
+		"role", "content", "tool_calls", "tool_call_id", "name", "function_call",
+		"thinking_blocks", "reasoning_details", "reasoning", "reasoning_content",
 	}
 	callKeys     = []string{"id", "type", "function", "custom"}
 	functionKeys = []string{"name", "arguments"}
@@ -20,69 +20,69 @@ var (
 // reader reads the messages of one body.
 type reader struct{ w *split.Walker }
 
-// maxCalled is how many calls of one message are understood at most.
-const maxCalled = 4 << 10
+// maxCalls limits the calls of one message.
+const maxCalls = 4 << 10
+
+const callNotObject = "a tool call is not an object"
 
 // element reads one element of messages.
 func (r reader) element(m *split.Object) error {
-	called, err := r.calls(m.Get("tool_calls"))
+	calls, err := r.calls(m.Get("tool_calls"))
 	if err != nil {
 		return err
 	}
-	function, err := r.w.Object(m.Get("function_call"), functionKeys, "function_call.", noCall)
-	if err != nil || r.w.IsOdd() {
+	function, err := r.w.Object(m.Get("function_call"), functionKeys, "function_call.", callNotObject)
+	if err != nil || r.w.IsUnsupported() {
 		return err
 	}
 	role := m.Get("role").Text()
-	filed := session.Message{Raw: m.Raw, Kind: kinds[role], Attached: attached(m.Get("content"))}
-	switch filed.Kind {
+	message := session.Message{Raw: m.Raw, Kind: kinds[role], Attached: hasAttachment(m.Get("content"))}
+	switch message.Kind {
 	case 0:
-		r.w.Odd("a message has a role that is not known")
+		r.w.Unsupported("a message has an unknown role")
 		return nil
 	case session.Observation:
-		filed.Result = answers(m).Text()
+		message.Result = resultID(m).Text()
 	case session.Agent:
-		if filed.Sealed = bound(m); function.Raw != nil { // the older call has no id: its name stands for it, as in the result that answers it
-			called = append(called, function.Get("name").Text())
+		message.Sealed = hasBoundReasoning(m)
+		if function.Raw != nil { // a function_call has no id: its result refers to it by name
+			calls = append(calls, function.Get("name").Text())
 		}
-		if filed.Calls = called; len(called) > 0 {
-			filed.Kind = session.Action
+		message.Calls = calls
+		if len(calls) > 0 {
+			message.Kind = session.Action
 		}
 	}
-	filed.Digest = digest(r.w.Digest(), m, role)
-	r.w.File(filed, r.w.Element().To)
+	message.Digest = digest(r.w.Digest(), m, role)
+	r.w.Add(message, r.w.ElementSpan().To)
 	return nil
 }
 
-const noCall = "a tool call is not an object"
-
-// calls checks the elements of tool_calls, and gives their ids.
+// calls validates the elements of tool_calls, and returns their ids.
 func (r reader) calls(list rawjson.Value) (ids []string, err error) {
 	switch list.Kind {
-	case 0, rawjson.Null:
-		return nil, nil
-	case rawjson.Array:
+	case 0, rawjson.Null, rawjson.Array:
 	default:
-		r.w.Odd("tool_calls is not an array")
+		r.w.Unsupported("tool_calls is not an array")
 	}
-	err = r.w.Each(list, callKeys, "tool_calls.", noCall, func(c *split.Object, _ int) error {
-		_, err := r.w.Object(c.Get("function"), functionKeys, "tool_calls.function.", noCall)
+	err = r.w.EachObject(list, callKeys, "tool_calls.", callNotObject, func(c *split.Object, _ int) error {
+		_, err := r.w.Object(c.Get("function"), functionKeys, "tool_calls.function.", callNotObject)
 		if err == nil {
-			_, err = r.w.Object(c.Get("custom"), customKeys, "tool_calls.custom.", noCall)
+			_, err = r.w.Object(c.Get("custom"), customKeys, "tool_calls.custom.", callNotObject)
 		}
-		if len(ids) < maxCalled {
+		if len(ids) < maxCalls {
 			ids = append(ids, c.Get("id").Text())
 		} else {
-			r.w.Odd("a message has too many tool calls")
+			r.w.Unsupported("a message has too many tool calls")
 		}
 		return err
 	})
 	return ids, err
 }
 
-// answers is the id of the call that a tool result answers. Results of the older function calls have the function's
-// name in its place.
-func answers(m *split.Object) rawjson.Value {
+// resultID returns the id of the call that a result belongs to. A result of a function_call has the name of the function
+// instead.
+func resultID(m *split.Object) rawjson.Value {
 	if id := m.Get("tool_call_id"); id.Kind == rawjson.String || !m.Get("role").Is("function") {
 		return id
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Read decodes one message. What is not of the expected type is left out; the error is that raw is no JSON object.
+// Read decodes one message. It skips values of an unexpected type, and fails if raw is no JSON object.
 //
-// Text is the string content, or the text parts joined by line feeds. The calls are those of tool_calls, the input of a
-// custom tool standing for its arguments, and the older function_call, whose id is its name.
+// Text is the string content, or the text parts joined by line feeds. Calls are the tool_calls, with the input of a custom
+// tool as its arguments, and the older function_call, with its name as the id.
 func (d *Dialect) Read(raw []byte) (session.Content, error) {
 	m, err := d.message(raw)
 	if err != nil {
@@ -22,22 +22,22 @@ func (d *Dialect) Read(raw []byte) (session.Content, error) {
 	}
 	c := session.Content{Role: m.Get("role").Text(), Name: m.Get("name").Text(), Calls: readCalls(&m)}
 	if kinds[c.Role] == session.Observation {
-		c.Result = answers(&m).Text()
+		c.Result = resultID(&m).Text()
 	}
-	thoughts := readParts(m.Get("content"), &c)
-	c.Reasoning = cmp.Or(m.Get("reasoning_content").Text(), m.Get("reasoning").Text(), thoughts, blocks(m.Get("thinking_blocks")),
-		blocks(m.Get("reasoning_details")))
+	thinking := readContent(m.Get("content"), &c)
+	c.Reasoning = cmp.Or(m.Get("reasoning_content").Text(), m.Get("reasoning").Text(), thinking,
+		blockText(m.Get("thinking_blocks")), blockText(m.Get("reasoning_details")))
 	return c, nil
 }
 
-// message takes a message's raw text apart.
+// message parses the raw text of a message.
 func (d *Dialect) message(raw []byte) (m split.Object, err error) {
 	if err := rawjson.Valid(raw, d.depth); err != nil {
 		return m, err
 	}
 	v := rawjson.ValueOf(raw)
 	if v.Kind != rawjson.Object {
-		return m, errors.New("it is not an object")
+		return m, errors.New("message is not a JSON object")
 	}
 	return split.Read(v, messageKeys), nil
 }
@@ -60,15 +60,16 @@ func readCalls(m *split.Object) (calls []session.Call) {
 	return calls
 }
 
-// readParts puts content into c, and gives the text of thinking parts.
-func readParts(content rawjson.Value, c *session.Content) (thoughts string) {
+// readContent reads content into c, and returns the text of its thinking parts.
+func readContent(content rawjson.Value, c *session.Content) (thoughts string) {
 	if content.Kind == rawjson.String {
 		c.Text = content.Text()
 		return ""
 	}
 	var texts, thinking []string
 	for part := range rawjson.Elements(content.Raw) {
-		switch kind := split.Member(part, "type"); {
+		kind := split.Member(part, "type")
+		switch {
 		case part.Kind == rawjson.String:
 			texts = append(texts, part.Text())
 		case kind.Is("text"), kind.Is("refusal"):
@@ -85,8 +86,8 @@ func readParts(content rawjson.Value, c *session.Content) (thoughts string) {
 	return strings.Join(thinking, "\n")
 }
 
-// blocks is the readable text of thinking_blocks or reasoning_details.
-func blocks(list rawjson.Value) string {
+// blockText returns the readable text of thinking_blocks or reasoning_details.
+func blockText(list rawjson.Value) string {
 	var texts []string
 	for block := range rawjson.Elements(list.Raw) {
 		for key, v := range rawjson.Members(block.Raw) {

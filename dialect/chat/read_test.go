@@ -49,7 +49,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadFiles: what is neither text nor an image is told of, so that it counts and leaves a mark.
+// TestReadFiles checks that parts other than text and images are reported as files.
 func TestReadFiles(t *testing.T) {
 	d := chat.New(chat.Options{})
 	data := func(n int) string { return base64.StdEncoding.EncodeToString(make([]byte, n)) }

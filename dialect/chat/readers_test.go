@@ -8,7 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// TestReadersAreLinear: a client's bodies and messages, and an upstream's answers.
+// TestReadersAreLinear reads hostile texts as bodies, messages and answers.
 func TestReadersAreLinear(t *testing.T) {
 	d := chat.New(chat.Options{})
 	message := func(text string) []byte {
@@ -29,7 +29,7 @@ func TestReadersAreLinear(t *testing.T) {
 	}
 }
 
-// feed has a tee read an answer in small pieces.
+// feed writes an answer to a tee in small pieces.
 func feed(d *chat.Dialect, streamed bool, text string) {
 	tee := d.Tee(streamed)
 	for len(text) > 0 {

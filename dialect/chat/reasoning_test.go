@@ -35,7 +35,7 @@ func TestStripReasoning(t *testing.T) {
 	}
 }
 
-// TestSplitNeedsReasoning: only thinking that was switched on by hand binds a tool loop to its reasoning.
+// TestSplitNeedsReasoning checks that only manual thinking binds a tool loop to its reasoning.
 func TestSplitNeedsReasoning(t *testing.T) {
 	d := chat.New(chat.Options{})
 	f := func(member string, want bool) {

@@ -10,19 +10,20 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// notReused are the members that concern an answer, and no part of a prompt.
+// notReused are members that affect the answer, but not the prompt.
 var notReused = [...]string{
 	"stream", "stream_options", "n", "stop", "logprobs", "top_logprobs", "prediction", "store", "metadata",
 }
 
-// Reuse implements dialect.Reuser. A form of the answer is a part of the prompt, so a body that asks for one cannot be used. Where the cache
-// goes by tool_choice, too, that stays, and a body that forces a call cannot be used either. A limit is set where the client sets one.
+// Reuse implements dialect.Reuser. An output format is part of the prompt, so a body that asks for one cannot be reused. If
+// tool_choice is part of the cache key, it stays, and a body that forces a call cannot be reused either. A token limit is
+// set only if the client sets one.
 func (d *Dialect) Reuse(body []byte, output int) []byte {
 	all := rawjson.ValueOf(body)
 	byChoice := agents.CachesByChoice(split.Member(all, "model").Text()) || bytes.Contains(body, []byte(`"cache_control"`))
 	thought := budget(all)
 	tools, functions, text := false, false, true
-	out := split.Keep(body, func(name string, v *rawjson.Value) bool {
+	out := split.FilterMembers(body, func(name string, v *rawjson.Value) bool {
 		switch name {
 		case "tools":
 			tools = split.HasElements(*v)
@@ -37,8 +38,8 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 			text = text && v.Kind != rawjson.Object
 		case "max_tokens", "max_completion_tokens":
 			n := split.Integer(*v)
-			text = text && (n == 0 && string(v.Raw) != "0" || n-thought >= output) // what is no count is no limit
-			return output == 0 || n <= thought+split.AnswerShare*output
+			text = text && (n == 0 && string(v.Raw) != "0" || n-thought >= output) // a value that is no count sets no limit
+			return output == 0 || n <= thought+split.ReasoningFactor*output
 		}
 		return !slices.Contains(notReused[:], name)
 	})
@@ -52,23 +53,25 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 		out = append(out, `,"function_call":"none"`...)
 	}
 	for _, name := range limits {
-		if most := thought + split.AnswerShare*output; output > 0 && split.Integer(split.Member(all, name)) > most {
-			out = fmt.Appendf(out, `,%q:%d`, name, most)
+		limit := thought + split.ReasoningFactor*output
+		if output > 0 && split.Integer(split.Member(all, name)) > limit {
+			out = fmt.Appendf(out, `,%q:%d`, name, limit)
 		}
 	}
 	return append(out, `,"stream":true,"stream_options":{"include_usage":true}}`...)
 }
 
-// limits are the members that limit an answer; a model takes one of them, or both.
+// limits are the members that limit the answer. Some models accept only one of them.
 var limits = [...]string{"max_completion_tokens", "max_tokens"}
 
-// budget is how many tokens of an answer are for thinking, as far as a body says.
+// budget returns how many tokens of the answer a body reserves for thinking.
 func budget(body rawjson.Value) int {
 	return max(split.Integer(split.Member(body, "thinking", "budget_tokens")),
 		split.Integer(split.Member(body, "reasoning", "max_tokens")))
 }
 
-// Touch implements dialect.Reuser. Thinking with a budget needs more tokens than that, and without it the prompt would be another one.
+// Touch implements dialect.Reuser. A body with a thinking budget cannot be touched: the budget needs more tokens, and
+// without it the prompt would differ.
 func (d *Dialect) Touch(body []byte) []byte {
 	all := rawjson.ValueOf(body)
 	if budget(all) > 0 {

@@ -10,28 +10,28 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Rewrite gives a message with another text as its content. Everything else of it stays as the client wrote it; a
-// content that was a list of parts becomes one string.
+// Rewrite replaces the content of a message, which may be a list of parts, with a string. The rest of the message stays as
+// the client wrote it.
 func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
-	from, to, err := d.content(raw)
+	from, to, err := d.contentSpan(raw)
 	if err != nil {
 		return nil, fmt.Errorf("rewrite message: %w", err)
 	}
 	return slices.Concat(raw[:from], rawjson.AppendQuote(nil, text), raw[to:]), nil
 }
 
-// Merge gives a message with another one's content behind its own: two texts become one, and what has parts becomes a list of
-// all parts. Everything else of it stays as the client wrote it.
+// Merge appends the content of second to that of first. Two strings become one string, otherwise the result is a list of
+// all parts. The rest of first stays as the client wrote it.
 func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
-	from, to, err := d.content(first)
+	from, to, err := d.contentSpan(first)
 	if err != nil {
-		return nil, fmt.Errorf("merge message: %w", err)
+		return nil, fmt.Errorf("merge messages: %w", err)
 	}
-	begin, end, err := d.content(second)
+	secondFrom, secondTo, err := d.contentSpan(second)
 	if err != nil {
-		return nil, fmt.Errorf("merge message: %w", err)
+		return nil, fmt.Errorf("merge messages: %w", err)
 	}
-	a, b := rawjson.ValueOf(first[from:to]), rawjson.ValueOf(second[begin:end])
+	a, b := rawjson.ValueOf(first[from:to]), rawjson.ValueOf(second[secondFrom:secondTo])
 	if a.Kind == rawjson.String && b.Kind == rawjson.String {
 		return slices.Concat(first[:to-1], []byte(`\n\n`), b.Inner(), first[to-1:]), nil
 	}
@@ -39,24 +39,24 @@ func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
 	return slices.Concat(first[:from], split.List(parts), first[to:]), nil
 }
 
-// content is where a message's content stands.
-func (d *Dialect) content(raw []byte) (from, to int, err error) {
+// contentSpan returns the position of the content in a message.
+func (d *Dialect) contentSpan(raw []byte) (from, to int, err error) {
 	m, err := d.message(raw)
 	if err != nil {
 		return 0, 0, err
 	}
 	content := m.Get("content")
 	if content.Kind == 0 {
-		return 0, 0, errors.New("it has no content")
+		return 0, 0, errors.New("message has no content")
 	}
-	to = split.EndOf(raw, content)
+	to = split.EndOffset(raw, content)
 	return to - len(content.Raw), to, nil
 }
 
-// Join gives a request's body with other messages in the place of its own.
+// Join replaces the messages of a request.
 func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte { return r.Join(messages) }
 
-// Compose makes a body of messages.
+// Compose returns a body with these messages and no model.
 func (d *Dialect) Compose(messages [][]byte) []byte {
 	return slices.Concat([]byte(`{"model":"","messages":[`), split.Join(messages), []byte("]}"))
 }

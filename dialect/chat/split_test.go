@@ -43,9 +43,9 @@ func TestSplit(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
-	if string(r.Body[:r.Inside.From])+"|"+string(r.Body[r.Inside.To:]) !=
+	if string(r.Body[:r.ListSpan.From])+"|"+string(r.Body[r.ListSpan.To:]) !=
 		run[:strings.Index(run, "[")+1]+"|"+run[strings.Index(run, "] , \"stream\""):] {
-		t.Errorf("inside is %+v", r.Inside)
+		t.Errorf("inside is %+v", r.ListSpan)
 	}
 	joined := string(bytes.Join(chat.New(chat.Options{}).Join(r, [][]byte{[]byte("1"), []byte("2")}), nil))
 	if !strings.Contains(joined, `"messages" : [1,2] , "stream":true`) {
@@ -89,7 +89,7 @@ func TestSplitRefuses(t *testing.T) {
 		dialect.CodeDuplicateKey, "messages[1].tool_calls.function.arguments")
 	f(in(`"role":"assistant","function_call":{"name":"a","name":"b"}`), dialect.CodeDuplicateKey, "messages[1].function_call.name")
 
-	// An unsound body is refused even where it cannot be understood either.
+	// Invalid JSON is rejected even in a body that is unsupported.
 	f(`{"messages":[{"role":"critic"}],"model":1,"model":2}`, dialect.CodeDuplicateKey, "model")
 	f(`{"messages":[1],}`, dialect.CodeInvalidJSON, "")
 
@@ -110,7 +110,7 @@ func TestSplitRefuses(t *testing.T) {
 	f(in(`"role":"assistant","tool_calls":[{"function":"a"}]`), dialect.CodeUnsupported, "messages")
 }
 
-// What OpenAI's schema does not know, or knows otherwise, is none of the splitter's business.
+// The splitter accepts values that OpenAI's schema does not allow.
 func TestSplitTakes(t *testing.T) {
 	d := chat.New(chat.Options{})
 	for _, body := range []string{
@@ -160,13 +160,14 @@ func TestSplitCalls(t *testing.T) {
 	f(`{"role":"assistant","tool_calls":[{"type":"custom","id":"k","custom":{"name":"n","input":"i"}}]}`, session.Action, "k", "")
 	f(`{"role":"assistant","tool_calls":[{},{"id":"b"}]}`, session.Action, "+b", "")
 	f(`{"role":"assistant","function_call":{"name":"f","arguments":""}}`, session.Action, "f", "")
-	f(`{"role":"assistant","content":"a","function_call":null,"tool_calls":null}`, session.Agent, "", "") // as SDKs write messages of no call
+	f(`{"role":"assistant","content":"a","function_call":null,"tool_calls":null}`, session.Agent, "", "") // as SDKs write messages without calls
 	f(`{"role":"function","name":"f","content":"r"}`, session.Observation, "", "f")
 	f(`{"role":"tool","name":"f","tool_call_id":"\ud83d\ude00"}`, session.Observation, "", "😀")
 	f(`{"role":"user","name":"f","tool_call_id":"x","tool_calls":[{"id":"y"}]}`, session.User, "", "")
 }
 
-// TestManyCallsAreChecked: a message of more calls than are understood is no conversation, but none of them may say twice what it is.
+// TestManyCallsAreChecked checks that a message with too many calls is unsupported, but that duplicate keys in any of its
+// calls are still rejected.
 func TestManyCallsAreChecked(t *testing.T) {
 	for last, want := range map[string]string{`{}`: dialect.CodeUnsupported, `{"id":"a","id":"b"}`: dialect.CodeDuplicateKey} {
 		body := `{"messages":[{"role":"assistant","tool_calls":[` + strings.Repeat(`{},`, 5000) + last + `]}]}`
@@ -232,7 +233,7 @@ func TestSplitFields(t *testing.T) {
 	f(`"session_id":"`+strings.Repeat("x", 511)+`é"`, "session_id", strings.Repeat("x", 511))
 }
 
-// What Split gives must not change when the splitter works on the next body.
+// The result of Split must not change when the splitter reads the next body.
 func TestSplitIsIndependent(t *testing.T) {
 	d := chat.New(chat.Options{Fields: []string{"metadata.session_id"}})
 	first, err := d.Split([]byte(run))

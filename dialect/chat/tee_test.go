@@ -93,13 +93,13 @@ func TestTeeStreamReads(t *testing.T) {
 		}
 	}
 	say := func(s string) string { return `data: {"choices":[{"delta":{"content":"` + s + `"}}]}` + "\n" }
-	f(say("a")+say("b"), dialect.Answer{Text: "ab"}) // no empty lines between
+	f(say("a")+say("b"), dialect.Answer{Text: "ab"}) // no empty lines between events
 	f("data: {\"choices\":[{\"delta\":\ndata: {\"content\":\ndata\ndata: \"a\"}}]}\n\n"+say("b"), dialect.Answer{Text: "ab"})
 	f(say("a")+"data: junk\n\ndata: {\"choices\":[\n\n"+say("b"), dialect.Answer{Text: "ab"})
 	f(`data: {"choices":[{"delta":{"content":[{"type":"thinking"},{"type":"text","text":"a"}]}}]}`+"\n\n", dialect.Answer{Text: "a"})
-	f(say("a")+"data: "+strings.Repeat("x", 2*split.MostAnswer)+"\n\n"+say("b"), dialect.Answer{Text: "ab"})
-	f(say("a")+strings.Repeat("data: "+strings.Repeat("x", split.MostAnswer/3)+"\n", 9)+"\n"+say("b"), dialect.Answer{Text: "ab"})
-	half := strings.Repeat("a", split.MostText/2)
+	f(say("a")+"data: "+strings.Repeat("x", 2*split.MaxAnswer)+"\n\n"+say("b"), dialect.Answer{Text: "ab"})
+	f(say("a")+strings.Repeat("data: "+strings.Repeat("x", split.MaxAnswer/3)+"\n", 9)+"\n"+say("b"), dialect.Answer{Text: "ab"})
+	half := strings.Repeat("a", split.MaxText/2)
 	f(say(half)+say(half), dialect.Answer{Text: half + half})
 	f(say(half)+say(half+"a")+say("b"), dialect.Answer{})
 	f(`data: {"choices":[{"delta":{"content":null},"usage":{"prompt_tokens":3,"completion_tokens":1,"cached_tokens":2}}]}`+"\n\n",
@@ -107,7 +107,7 @@ func TestTeeStreamReads(t *testing.T) {
 	f(`data: {"usage":{"prompt_tokens":3,"completion_tokens":1,"prompt_cache_hit_tokens":2}}`+"\n\n"+`data: {"usage":{}}`+"\n\n",
 		dialect.Answer{Usage: &session.Usage{Input: 3, Cached: 2, Output: 1}})
 	f(`data: {"usage":{"prompt_tokens":3,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":90}}}`+"\n\n",
-		dialect.Answer{Usage: &session.Usage{Input: 93, Cached: 90, Output: 1}}) // the cached part is left out
+		dialect.Answer{Usage: &session.Usage{Input: 93, Cached: 90, Output: 1}}) // prompt_tokens without the cached ones
 	f(`data: {"choices":[{"delta":{"function_call":{"name":"f","arguments":"{"}}}]}`+"\n\n"+
 		`data: {"choices":[{"delta":{"function_call":{"arguments":"}"}}}]}`+"\n\n",
 		dialect.Answer{Calls: []session.Call{{ID: "f", Name: "f", Arguments: "{}"}}})
@@ -121,19 +121,19 @@ func TestTeeCalls(t *testing.T) {
 			t.Errorf("%s\ngot  %+v\nwant %+v", stream, got, want)
 		}
 	}
-	// Every call with the index 0, or none at all.
+	// All calls have the index 0, or no index.
 	f(piece(`{"index":0,"id":"a","function":{"name":"f","arguments":"1"}}`)+piece(`{"index":0,"id":"b","function":{"name":"g","arguments":"2"}}`),
 		session.Call{ID: "a", Name: "f", Arguments: "1"}, session.Call{ID: "b", Name: "g", Arguments: "2"})
 	f(piece(`{"id":"a","function":{"name":"f","arguments":"1"}},{"id":"b","function":{"name":"g","arguments":"2"}}`),
 		session.Call{ID: "a", Name: "f", Arguments: "1"}, session.Call{ID: "b", Name: "g", Arguments: "2"})
-	// The id with every piece, or a new one with every piece.
+	// Every piece has the same id, or a new one.
 	f(piece(`{"index":0,"id":"a","function":{"name":"f","arguments":"1"}}`)+piece(`{"index":0,"id":"a","function":{"name":"f","arguments":"2"}}`),
 		session.Call{ID: "a", Name: "f", Arguments: "12"})
 	f(piece(`{"index":0,"id":"a","function":{"name":"f","arguments":"1"}}`)+piece(`{"index":0,"id":"b","function":{"arguments":"2"}}`),
 		session.Call{ID: "a", Name: "f", Arguments: "12"})
 	f(piece(`{"index":7,"id":"a","type":"custom","custom":{"name":"f","input":"raw"}}`), session.Call{ID: "a", Name: "f", Arguments: "raw"})
-	// The bound holds for all arguments together; what is over it is empty.
-	most := strings.Repeat("1", split.MostText/10*6)
+	// The limit applies to all arguments together. Arguments beyond it are empty.
+	most := strings.Repeat("1", split.MaxText/10*6)
 	f(piece(`{"index":0,"id":"a","function":{"name":"f","arguments":"`+most+`"}}`)+
 		piece(`{"index":1,"id":"b","function":{"name":"g","arguments":"`+most+`"}}`)+piece(`{"index":1,"function":{"arguments":"2"}}`),
 		session.Call{ID: "a", Name: "f", Arguments: most}, session.Call{ID: "b", Name: "g"})
@@ -169,7 +169,7 @@ func TestTeeWhole(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	}
-	long := tee(false, `{"x":"`, strings.Repeat("x", split.MostAnswer), `"}`)
+	long := tee(false, `{"x":"`, strings.Repeat("x", split.MaxAnswer), `"}`)
 	if !long.Ended() || !reflect.DeepEqual(long.Answer(), dialect.Answer{}) {
 		t.Error("a long body ends, unread")
 	}

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -14,49 +15,52 @@ import (
 
 var _ dialect.Compactor = (*Dialect)(nil)
 
-// compaction is the type of a block that stands for all that is before it, and the member of a body that asks for one.
+// compaction is the type of a block that replaces all preceding messages, and the member of a body that requests one.
 // https://docs.claude.com/en/docs/build-with-claude/compaction
 const compaction = "compaction"
 
-// defaultLimit is above how many tokens the API compacts where the client names no number.
+// defaultLimit is the number of tokens above which the API compacts if the client gives none.
 const defaultLimit = 150_000
 
-// Concerns reports whether a body names compactions.
-func (d *Dialect) Concerns(body []byte) bool { return bytes.Contains(body, []byte(compaction)) }
+// MentionsCompaction implements dialect.Compactor.
+func (d *Dialect) MentionsCompaction(body []byte) bool {
+	return bytes.Contains(body, []byte(compaction))
+}
 
-// Compacts reports whether a body asks for its history as one block, and names its model.
-func (d *Dialect) Compacts(body []byte, _ bool) (model string, asks bool) {
+// RequestsCompaction implements dialect.Compactor. The API has no path for compactions.
+func (d *Dialect) RequestsCompaction(body []byte, _ bool) (model string, asks bool) {
 	if rawjson.Valid(body, 0) != nil {
 		return "", false
 	}
 	all := rawjson.ValueOf(body)
-	return split.Cut(split.Member(all, "model").Text()), split.Member(all, compaction).Kind == rawjson.Object
+	return split.Truncate(split.Member(all, "model").Text()), split.Member(all, compaction).Kind == rawjson.Object
 }
 
-// Manages takes context_management out of a body.
-func (d *Dialect) Manages(body []byte) dialect.Managed { return split.Manages(body, readEdit) }
+// StripManagement removes context_management from a body.
+func (d *Dialect) StripManagement(body []byte) dialect.ContextManagement {
+	return split.StripManagement(body, readEdits)
+}
 
-// readEdit reads what an edit that compacts says.
-func readEdit(management rawjson.Value, m *dialect.Managed) {
+// readEdits reads the edit that compacts, if there is one.
+func readEdits(management rawjson.Value, m *dialect.ContextManagement) {
 	for edit := range rawjson.Elements(split.Member(management, "edits").Raw) {
 		if !strings.HasPrefix(split.Member(edit, "type").Text(), "compact_") {
 			continue
 		}
-		m.Pauses, m.Instructions = split.Member(edit, "pause_after_compaction").Kind == rawjson.True, split.Member(edit, "instructions").Text()
-		if m.Limit = split.Integer(split.Member(edit, "trigger", "value")); m.Limit == 0 {
-			m.Limit = defaultLimit
-		}
+		m.Pauses = split.Member(edit, "pause_after_compaction").Kind == rawjson.True
+		m.Instructions = split.Member(edit, "instructions").Text()
+		m.Limit = cmp.Or(split.Integer(split.Member(edit, "trigger", "value")), defaultLimit)
 	}
 }
 
-// made finds a block that is a compaction. In texts its quotes are escaped.
-var made = regexp.MustCompile(`"type"\s*:\s*"` + compaction + `"`)
+// compactionBlock matches a compaction block. It does not match inside strings, where quotes are escaped.
+var compactionBlock = regexp.MustCompile(`"type"\s*:\s*"` + compaction + `"`)
 
-// Compacted reports whether an answer has a block that is a compaction.
-func (d *Dialect) Compacted(answer []byte) bool { return made.Match(answer) }
+// HasCompaction implements dialect.Compactor.
+func (d *Dialect) HasCompaction(answer []byte) bool { return compactionBlock.Match(answer) }
 
-// Ask gives a body with a question behind its history, and the client's own instructions for a summary behind that. Tools stay, since
-// the history has calls of them, but may not be called.
+// Ask appends a question to the history, followed by the client's instructions for the summary. Tools stay, since the
+// history contains calls of them, but the model may not call them.
 func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool) {
 	all := rawjson.ValueOf(body)
 	if more := split.Member(all, compaction, "instructions").Text(); strings.TrimSpace(more) != "" {
@@ -66,7 +70,7 @@ func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool
 		if history.Kind != rawjson.Array {
 			return history.Raw
 		}
-		return split.List(append(split.Raws(history), d.Note(question)))
+		return split.List(append(split.Elements(history), d.Note(question)))
 	}, compaction, "output_config", "output_format")
 	if split.HasElements(split.Member(all, "tools")) {
 		asked = append(asked, `,"tool_choice":{"type":"none"}`...)
@@ -74,25 +78,25 @@ func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool
 	return append(asked, '}'), streamed
 }
 
-// Unseal gives a body that begins with the newest compaction: with a message of the user if it begins with a mark, else with upstream's
-// own block in a message of its own. What stands before it, it stands for.
+// Unseal implements dialect.Compactor. The history then starts with its newest compaction, since that replaces everything
+// before it. If its content starts with mark, it becomes a user message, otherwise it stays a block in a message of its own.
 func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (text string, err error)) ([]byte, error) {
-	if !made.Match(body) || !split.Sound(body) { // Split says what is wrong with it
+	if !compactionBlock.Match(body) || !split.IsObject(body) { // Split reports an invalid body
 		return body, nil
 	}
 	history := split.Member(rawjson.ValueOf(body), list)
 	if history.Kind != rawjson.Array {
 		return body, nil
 	}
-	kept, err := d.behind(history, mark, open)
+	kept, err := d.fromCompaction(history, mark, open)
 	if kept == nil || err != nil {
 		return body, err
 	}
 	return split.WithMember(body, list, split.List(kept)), nil
 }
 
-// behind is a history from its newest compaction on, nil if it has none.
-func (d *Dialect) behind(history rawjson.Value, mark string, open func(string) (string, error)) (kept [][]byte, err error) {
+// fromCompaction returns the history from its newest compaction on, or nil if it has none.
+func (d *Dialect) fromCompaction(history rawjson.Value, mark string, open func(string) (string, error)) (kept [][]byte, err error) {
 	for element := range rawjson.Elements(history.Raw) {
 		block, rest := compactionIn(element)
 		if block.Kind != rawjson.Object {
@@ -109,16 +113,18 @@ func (d *Dialect) behind(history rawjson.Value, mark string, open func(string) (
 			}
 			first = d.Note(text)
 		}
-		if kept = [][]byte{first}; len(rest) > 0 {
+		kept = [][]byte{first}
+		if len(rest) > 0 {
 			kept = append(kept, split.WithMember(element.Raw, "content", split.List(rest)))
 		}
 	}
 	return kept, nil
 }
 
-// compactionIn is the newest compaction of a message, and the blocks behind it. One that failed has no content, and stands for nothing.
+// compactionIn returns the newest compaction in a message, and the blocks after it. A compaction that failed has no content
+// and replaces nothing, so it does not count.
 func compactionIn(message rawjson.Value) (block rawjson.Value, rest [][]byte) {
-	if !made.Match(message.Raw) || !split.Member(message, "role").Is("assistant") {
+	if !compactionBlock.Match(message.Raw) || !split.Member(message, "role").Is("assistant") {
 		return block, nil
 	}
 	content := split.Member(message, "content")
@@ -135,15 +141,17 @@ func compactionIn(message rawjson.Value) (block rawjson.Value, rest [][]byte) {
 	return block, rest
 }
 
-// markOf names a compaction, or the part of a stream that holds one; empty if the block is none.
-func markOf(block rawjson.Value) string {
-	if held := split.Member(block, "content").Text(); held != "" && strings.HasPrefix(split.Member(block, "type").Text(), compaction) {
-		return split.Mark(held)
+// compactionID returns the id of a compaction block, or of the delta in a stream that holds its content. It returns "" for
+// other blocks.
+func compactionID(block rawjson.Value) string {
+	content := split.Member(block, "content").Text()
+	if content == "" || !strings.HasPrefix(split.Member(block, "type").Text(), compaction) {
+		return ""
 	}
-	return ""
+	return split.CompactionID(content)
 }
 
-// Compaction writes an answer with one block.
+// Compaction encodes an answer with one compaction block.
 func (d *Dialect) Compaction(c dialect.Compaction) []byte {
 	block := rawjson.AppendQuote([]byte(`{"type":"compaction","content":`), c.Sealed)
 	block = append(block, `,"encrypted_content":null}`...)

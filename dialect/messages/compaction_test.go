@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 )
 
-// TestUnseal: a history begins with its newest compaction.
+// TestUnseal checks that a history starts with its newest compaction.
 func TestUnseal(t *testing.T) {
 	refused := errors.New("it does not open")
 	open := func(sealed string) (string, error) {
@@ -43,7 +43,7 @@ func TestUnseal(t *testing.T) {
 	}
 }
 
-// TestTeeNamesCompactions: what an answer tells of a compaction is what a history that holds it is read with.
+// TestTeeNamesCompactions checks that a compaction has the same id in an answer and in a history.
 func TestTeeNamesCompactions(t *testing.T) {
 	d := messages.New(split.Options{})
 	const block = `{"type":"compaction","content":"held","encrypted_content":null}`

@@ -6,8 +6,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// The canonical form of a message is the version below and then frames: its role and its content, as split.Digest has it; of a
-// result the id of its call, its content, and whether the call failed. Thinking and cache_control do not count.
+// The canonical form of a message is the version below, followed by frames for its role and its content (see
+// split.Digest.Content). That of a result has the role "tool", the id of the call, whether the call failed, and the content.
+// Thinking and cache_control are ignored.
 const version = "dewpoint/messages/1\n"
 
 // Fields of a frame.

@@ -7,7 +7,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Failure writes an error in Anthropic's shape, with the stable code that it does not have.
+// Failure encodes an error in Anthropic's format, plus the stable code, which that format lacks.
 // https://docs.claude.com/en/api/errors
 func (d *Dialect) Failure(f dialect.Failure) []byte {
 	out := rawjson.AppendQuote([]byte(`{"type":"error","error":{"type":`), typeOf(f.Status))
@@ -16,7 +16,7 @@ func (d *Dialect) Failure(f dialect.Failure) []byte {
 	return append(out, "}}"...)
 }
 
-// typeOf is the type that Anthropic's errors of a status have.
+// typeOf returns the type of Anthropic's errors with a status.
 func typeOf(status int) string {
 	if name, ok := types[status]; ok {
 		return name
@@ -28,14 +28,14 @@ func typeOf(status int) string {
 }
 
 var types = map[int]string{
-	401: "authentication_error", 403: "permission_error", 404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error",
-	503: "overloaded_error", 504: "timeout_error",
+	401: "authentication_error", 403: "permission_error", 404: "not_found_error", 413: "request_too_large",
+	429: "rate_limit_error", 503: "overloaded_error", 504: "timeout_error",
 }
 
-// Event writes an error as an event of a stream.
+// Event wraps an encoded error in a stream event.
 func (d *Dialect) Event(failure []byte) []byte {
 	return slices.Concat([]byte("event: error\ndata: "), failure, []byte("\n\n"))
 }
 
-// Key sends a key as Anthropic's own keys are sent.
+// Key returns the header of an Anthropic API key.
 func (d *Dialect) Key(key string) (name, value string) { return "X-Api-Key", key }

@@ -12,177 +12,180 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Hides reports whether the client sends tools, and the model may choose.
-func (d *Dialect) Hides(r *dialect.Request) bool { return assemble.Takes(r.Outside()) }
+// CanHideTools reports whether the client sends tools and leaves the choice to the model.
+func (d *Dialect) CanHideTools(r *dialect.Request) bool { return assemble.AcceptsTools(r.Outside()) }
 
-// Offer adds tools to a request's own.
+// Offer appends tools to those of a request.
 func (d *Dialect) Offer(r *dialect.Request, tools []dialect.Tool) *dialect.Request {
-	return assemble.Form{Before: "{", Parameters: "input_schema", After: "}"}.Offer(r, tools)
+	return assemble.ToolFormat{Before: "{", Parameters: "input_schema", After: "}"}.Offer(r, tools)
 }
 
-// Result writes the result of a call.
+// Result encodes the result of a call.
 func (d *Dialect) Result(call session.Call, text string) []byte {
 	out := rawjson.AppendQuote([]byte(`{"type":"tool_result","tool_use_id":`), call.ID)
 	return append(rawjson.AppendQuote(append(out, `,"content":`...), text), '}')
 }
 
-// Strain begins to take calls of hidden tools out of answers.
-func (d *Dialect) Strain(streamed bool, hidden func(tool string) bool) dialect.Strainer {
-	return assemble.Strain(streamed, &strainer{Parts: assemble.Parts{Hidden: hidden}})
+// FilterAnswers returns a filter that removes calls of hidden tools from answers.
+func (d *Dialect) FilterAnswers(streamed bool, hidden func(tool string) bool) dialect.AnswerFilter {
+	return assemble.NewFilter(streamed, &filter{State: assemble.State{Hidden: hidden}})
 }
 
-// strainer is what is known of the answers so far. Their parts are blocks.
-type strainer struct {
-	assemble.Parts
-	stop string // of this answer
+// filter implements assemble.Reader. The parts in its State are blocks.
+type filter struct {
+	assemble.State
+	stop string // stop_reason of this answer
 
-	block assemble.Piece // that is being read
-	input []byte         // of it, if it is a call
+	block assemble.Piece // being assembled; nil between blocks
+	input []byte         // of the block, if it is a call
 }
 
-func (s *strainer) Next() {
-	s.Parts.Next()
-	s.stop, s.block = "", nil
+// Next starts another answer.
+func (f *filter) Next() {
+	f.NextAnswer()
+	f.stop, f.block = "", nil
 }
 
-// add takes a block that has come, whole.
-func (s *strainer) add(raw []byte) {
+// addBlock adds a complete block to Parts.
+func (f *filter) addBlock(raw []byte) {
 	block := rawjson.ValueOf(raw)
-	b := assemble.Part{Raw: bytes.Clone(raw)}
-	b.Seen = b.Raw
-	switch {
-	case s.conceals(block):
+	part := assemble.Part{Raw: bytes.Clone(raw)}
+	if f.isHidden(block) {
 		o := split.Read(block, blockKeys)
 		call := callOf(&o)
-		b.Seen, b.Call = nil, &call
-	case split.Member(block, "type").Is("tool_use"):
-		b.Own = true
+		part.Call = &call
+	} else {
+		part.Shown = part.Raw
+		part.Own = split.Member(block, "type").Is("tool_use")
 	}
-	s.Parts.Parts = append(s.Parts.Parts, b)
+	f.Parts = append(f.Parts, part)
 }
 
-// conceals reports whether a block is a call of a hidden tool.
-func (s *strainer) conceals(block rawjson.Value) bool {
-	return split.Member(block, "type").Is("tool_use") && s.Hidden(split.Member(block, "name").Text())
+// isHidden reports whether a block is a call of a hidden tool.
+func (f *filter) isHidden(block rawjson.Value) bool {
+	return split.Member(block, "type").Is("tool_use") && f.Hidden(split.Member(block, "name").Text())
 }
 
-// Said is what the model said, as it goes back to upstream.
-func (s *strainer) Said() dialect.Said {
-	said, all := s.Parts.Said(s.stop == "tool_use" || s.stop == "end_turn" || s.stop == "stop_sequence")
-	said.Message = spoken(all)
+// Said returns what the model said in this answer, with the message as it is sent back to upstream.
+func (f *filter) Said() dialect.Said {
+	said, blocks := f.Summary(f.stop == "tool_use" || f.stop == "end_turn" || f.stop == "stop_sequence")
+	said.Message = assistantMessage(blocks)
 	return said
 }
 
-func spoken(blocks [][]byte) []byte {
+func assistantMessage(blocks [][]byte) []byte {
 	if len(blocks) == 0 {
 		return nil
 	}
 	return slices.Concat([]byte(`{"role":"assistant","content":`), split.List(blocks), []byte{'}'})
 }
 
-// Echo is the message as the client has it.
-func (s *strainer) Echo() []byte { return spoken(s.Seen()) }
+// Echo returns the message as the client received it.
+func (f *filter) Echo() []byte { return assistantMessage(f.Shown()) }
 
-// ending is how the answer ends for a client that has got no call.
-func (s *strainer) ending() []byte {
-	stop := s.stop
-	if said := s.Said(); stop == "tool_use" && len(said.Calls) > 0 && !said.Own {
+// stopReason returns the stop_reason for the client, encoded. It does not claim a call if the client received none.
+func (f *filter) stopReason() []byte {
+	stop := f.stop
+	if said := f.Said(); stop == "tool_use" && len(said.Calls) > 0 && !said.Own {
 		stop = "end_turn"
 	}
 	return rawjson.AppendQuote(nil, stop)
 }
 
-func (s *strainer) Whole(body []byte) {
-	r := rawjson.ValueOf(body)
-	for element := range rawjson.Elements(split.Member(r, "content").Raw) {
-		s.add(element.Raw)
+// Whole reads an answer that is not streamed.
+func (f *filter) Whole(body []byte) {
+	answer := rawjson.ValueOf(body)
+	for element := range rawjson.Elements(split.Member(answer, "content").Raw) {
+		f.addBlock(element.Raw)
 	}
-	s.stop = split.Member(r, "stop_reason").Text()
-	s.Meter(split.Member(r, "usage"))
+	f.stop = split.Member(answer, "stop_reason").Text()
+	f.SetUsage(split.Member(answer, "usage"))
 }
 
-func (s *strainer) Rest(body []byte) []byte {
-	if !s.Differs() || s.stop == "" {
+// Rest returns an answer that is not streamed as the client receives it.
+func (f *filter) Rest(body []byte) []byte {
+	if !f.Differs() || f.stop == "" {
 		return body
 	}
-	body = split.WithMember(body, "content", split.List(s.Seen()))
-	body = split.WithMember(body, "stop_reason", s.ending())
-	if total := s.Total(); total != nil {
+	body = split.WithMember(body, "content", split.List(f.Shown()))
+	body = split.WithMember(body, "stop_reason", f.stopReason())
+	if total := f.TotalUsage(); total != nil {
 		body = split.WithMember(body, "usage", total)
 	}
 	return body
 }
 
-func (s *strainer) Event(data []byte) assemble.Passing {
-	e := rawjson.ValueOf(data)
-	index := split.Integer(split.Member(e, "index"))
-	switch split.Member(e, "type").Text() {
+// Event reads an event of a stream.
+func (f *filter) Event(data []byte) assemble.Output {
+	event := rawjson.ValueOf(data)
+	index := split.Integer(split.Member(event, "index"))
+	switch split.Member(event, "type").Text() {
 	case "message_start":
-		s.Meter(split.Member(e, "message", "usage"))
-		if s.Answers > 0 {
-			return assemble.Passing{}
+		f.SetUsage(split.Member(event, "message", "usage"))
+		if f.Answers > 0 {
+			return assemble.Output{}
 		}
 	case "content_block_start":
-		block := split.Member(e, "content_block")
-		s.block, s.input = assemble.Decode(block.Raw), nil
-		if s.conceals(block) {
-			return assemble.Passing{}
+		block := split.Member(event, "content_block")
+		f.block, f.input = assemble.Decode(block.Raw), nil
+		if f.isHidden(block) {
+			return assemble.Output{}
 		}
-		s.Begin(index)
-		data = s.Numbered(data, "index", index)
+		f.AssignNumber(index)
+		data = f.Renumber(data, "index", index)
 	case "content_block_delta":
-		s.more(split.Member(e, "delta"))
-		data = s.Numbered(data, "index", index)
+		f.addDelta(split.Member(event, "delta"))
+		data = f.Renumber(data, "index", index)
 	case "content_block_stop":
-		s.endBlock()
-		data = s.Numbered(data, "index", index)
+		f.endBlock()
+		data = f.Renumber(data, "index", index)
 	case "message_delta":
-		return s.end(e)
+		return f.end(event)
 	}
-	return assemble.Passing{Text: data}
+	return assemble.Output{Text: data}
 }
 
-// more adds what a delta brings to the block that is being read.
-func (s *strainer) more(delta rawjson.Value) {
+// addDelta adds a delta to the block being assembled.
+func (f *filter) addDelta(delta rawjson.Value) {
 	piece := assemble.Decode(delta.Raw)
-	if s.block == nil || piece == nil {
+	if f.block == nil || piece == nil {
 		return
 	}
-	if partial, is := piece["partial_json"].(string); is {
-		s.input = append(s.input, partial...)
+	if partial, ok := piece["partial_json"].(string); ok {
+		f.input = append(f.input, partial...)
 		return
 	}
 	if citation := piece["citation"]; citation != nil {
 		piece = assemble.Piece{"citations": []any{citation}}
 	}
 	delete(piece, "type")
-	assemble.Add(s.block, piece)
+	assemble.Add(f.block, piece)
 }
 
-func (s *strainer) endBlock() {
-	if s.block == nil {
+func (f *filter) endBlock() {
+	if f.block == nil {
 		return
 	}
-	raw := assemble.Encode(s.block)
-	if len(s.input) > 0 && rawjson.Valid(s.input, 0) == nil {
-		raw = split.WithMember(raw, "input", s.input)
+	raw := assemble.Encode(f.block)
+	if len(f.input) > 0 && rawjson.Valid(f.input, 0) == nil {
+		raw = split.WithMember(raw, "input", f.input)
 	}
-	s.add(raw)
-	s.block = nil
+	f.addBlock(raw)
+	f.block = nil
 }
 
-// end reads how an answer ends. Where it calls hidden tools alone its end is held back.
-func (s *strainer) end(e rawjson.Value) assemble.Passing {
-	data, delta := e.Raw, split.Member(e, "delta")
-	s.stop = cmp.Or(split.Member(delta, "stop_reason").Text(), s.stop)
-	for key, v := range rawjson.Members(split.Member(e, "usage").Raw) {
-		s.Usage = split.WithMember(s.Usage, string(key.Raw), v.Raw)
+// end reads the event with the end of an answer, which is held back if the model called hidden tools only.
+func (f *filter) end(event rawjson.Value) assemble.Output {
+	data, delta := event.Raw, split.Member(event, "delta")
+	f.stop = cmp.Or(split.Member(delta, "stop_reason").Text(), f.stop)
+	for key, v := range rawjson.Members(split.Member(event, "usage").Raw) {
+		f.Usage = split.WithMember(f.Usage, string(key.Raw), v.Raw)
 	}
-	if total := s.Total(); len(s.Used) > 0 && total != nil {
+	if total := f.TotalUsage(); len(f.Used) > 0 && total != nil {
 		data = split.WithMember(data, "usage", total)
 	}
-	if !s.Said().Alone() {
-		return assemble.Passing{Text: data}
+	if !f.Said().OnlyHidden() {
+		return assemble.Output{Text: data}
 	}
-	return assemble.Passing{End: split.WithMember(data, "delta", split.WithMember(delta.Raw, "stop_reason", s.ending()))}
+	return assemble.Output{End: split.WithMember(data, "delta", split.WithMember(delta.Raw, "stop_reason", f.stopReason()))}
 }

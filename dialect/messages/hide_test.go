@@ -12,7 +12,7 @@ func hides(tool string) bool { return tool == "recall" }
 
 // TestNumberedTextOfData renumbers a block whose text looks like a line of the stream.
 func TestNumberedTextOfData(t *testing.T) {
-	s := messages.New(split.Options{}).Strain(true, hides)
+	s := messages.New(split.Options{}).FilterAnswers(true, hides)
 	var got strings.Builder
 	for _, event := range []string{
 		"event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"recall\",\"input\":{}}}\n\n",
@@ -29,9 +29,9 @@ func TestNumberedTextOfData(t *testing.T) {
 	}
 }
 
-// TestShownWithoutUsage keeps the text of an answer before the last one where upstream tells no usage.
+// TestShownWithoutUsage checks that the text of earlier answers is kept if upstream reports no usage.
 func TestShownWithoutUsage(t *testing.T) {
-	s := messages.New(split.Options{}).Strain(false, hides)
+	s := messages.New(split.Options{}).FilterAnswers(false, hides)
 	s.Write([]byte(`{"content":[{"type":"text","text":"one"},{"type":"tool_use","id":"a","name":"recall","input":{}}],"stop_reason":"tool_use"}`))
 	s.Close()
 	s.Next()

@@ -7,61 +7,61 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// form is what a raw text is.
+// form is the form of the raw text of a message.
 type form int
 
 const (
 	whole  form = iota // an element of the list
-	result             // a block that is the result of a call
+	result             // a block with the result of a call
 	blocks             // other blocks of a user message
 	system             // the system prompt
 )
 
-// formOf tells what a raw text is. An element has a role; a block has a type and no role.
+// formOf returns the form of a raw text. An element of the list has a role; a block has a type and no role.
 func formOf(raw []byte) form {
 	if len(raw) == 0 || raw[0] != '{' {
 		return system
 	}
-	at := whole
+	f := whole
 	for key, v := range rawjson.Members(raw) {
 		switch {
 		case string(key.Raw) == "role":
 			return whole
 		case string(key.Raw) == "type" && v.Is("tool_result"):
-			at = result
+			f = result
 		case string(key.Raw) == "type":
-			at = blocks
+			f = blocks
 		}
 	}
-	return at
+	return f
 }
 
-// Join gives a request's body with other messages in the place of its own. What stands outside the list stays as the client
-// wrote it, the system prompt too. Blocks of user messages that follow each other become one message.
+// Join replaces the messages of a request. The rest of the body, including the system prompt, stays as the client wrote it.
+// Consecutive results and other blocks form one user message.
 func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte {
 	parts := append(make([][]byte, 0, 2*len(messages)+2), r.Before())
 	open, first := false, true
 	for _, raw := range messages {
-		at := formOf(raw)
-		if at == system {
+		f := formOf(raw)
+		if f == system {
 			continue
 		}
-		inside := at == result || at == blocks
-		switch {
-		case open && inside:
+		isBlock := f == result || f == blocks
+		if open && isBlock {
 			parts = append(parts, comma, raw)
 			continue
-		case open:
+		}
+		if open {
 			parts = append(parts, closing)
 		}
 		if !first {
 			parts = append(parts, comma)
 		}
-		if inside {
+		if isBlock {
 			parts = append(parts, opening)
 		}
 		parts = append(parts, raw)
-		open, first = inside, false
+		open, first = isBlock, false
 	}
 	if open {
 		parts = append(parts, closing)
@@ -75,16 +75,16 @@ var (
 	closing = []byte("]}")
 )
 
-// Compose makes a body that has these messages, which may be nothing else than what Split gave.
+// Compose returns a body with these messages and no model. They must have been returned by Split, Note or Reply.
 func (d *Dialect) Compose(messages [][]byte) []byte {
 	head := []byte(`{"model":"",`)
 	for _, raw := range messages {
 		if formOf(raw) == system {
-			head = append(append(append(head, `"system":`...), raw...), ',')
+			head = slices.Concat(head, []byte(`"system":`), raw, []byte{','})
 			break
 		}
 	}
 	head = append(head, `"messages":[`...)
-	empty := &dialect.Request{Body: append(head, "]}"...), Inside: dialect.Span{From: len(head), To: len(head)}}
+	empty := &dialect.Request{Body: append(head, "]}"...), ListSpan: dialect.Span{From: len(head), To: len(head)}}
 	return slices.Concat(d.Join(empty, messages)...)
 }

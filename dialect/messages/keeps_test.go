@@ -8,7 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 )
 
-// TestKeeps: a history is in the cache as long as the briefest mark says. What a tool was given is no mark.
+// TestKeeps checks that the shortest mark counts, and that marks in tool inputs do not.
 func TestKeeps(t *testing.T) {
 	d := messages.New(split.Options{})
 	for body, want := range map[string]time.Duration{
@@ -19,14 +19,14 @@ func TestKeeps(t *testing.T) {
 		`{"system":[{"cache_control":{"ttl":"1h"}}],"messages":[{"content":[{"type":"tool_use","input":{"cache_control":{}}}]}]}`:      time.Hour,
 		`{"cache_control":{"type":"ephemeral","ttl": "1h"},"messages":[{"role":"user","content":"\"cache_control\":{\"ttl\":null}"}]}`: time.Hour,
 	} {
-		if got := d.Keeps([]byte(body)); got != want {
+		if got := d.CacheTTL([]byte(body)); got != want {
 			t.Errorf("%s: %v, want %v", body, got, want)
 		}
 	}
 	for body, want := range map[string]time.Duration{
 		`{"prompt_cache_retention":"24h"}`: 24 * time.Hour, `{"prompt_cache_retention":"in_memory"}`: 0, `{"input":"prompt_cache_retention 24h"}`: 0,
 	} {
-		if got := split.Keeps([]byte(body)); got != want {
+		if got := split.CacheTTL([]byte(body)); got != want {
 			t.Errorf("%s: %v, want %v", body, got, want)
 		}
 	}

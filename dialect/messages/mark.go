@@ -10,14 +10,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// maxMarks is how many blocks of a request may be marked for caching:
+// maxMarks is the API's limit for cache marks in a request:
 // https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 const maxMarks = 4
 
 var cacheControl = []byte("cache_control")
 
-// Mark gives the message at a place, which Note wrote, marked as the end of a prefix to be cached, if the client marks others and the
-// API takes one more. No mark may last longer than one before it, so that it lasts as long as the client's next, else as its shortest.
+// Mark implements dialect.Marker. A mark may not last longer than one before it, so the added mark is a copy of the client's
+// next one. If there is none, it is a copy of the client's shortest.
 func (d *Dialect) Mark(r *dialect.Request, messages [][]byte, at int) []byte {
 	if !bytes.Contains(r.Body, cacheControl) {
 		return messages[at]
@@ -26,7 +26,7 @@ func (d *Dialect) Mark(r *dialect.Request, messages [][]byte, at int) []byte {
 	before := marks(nil, r.Outside())
 	for i, raw := range messages {
 		switch {
-		case formOf(raw) == system: // counted outside
+		case formOf(raw) == system: // part of Outside
 		case i < at:
 			before = marks(before, raw)
 		default:
@@ -37,27 +37,28 @@ func (d *Dialect) Mark(r *dialect.Request, messages [][]byte, at int) []byte {
 		return messages[at]
 	}
 	if len(after) > 0 {
-		return marked(messages[at], after[0])
+		return withMark(messages[at], after[0])
 	}
-	return marked(messages[at], before[max(slices.IndexFunc(before, brief), 0)])
+	return withMark(messages[at], before[max(slices.IndexFunc(before, isShort), 0)])
 }
 
-// Keeps implements dialect.Keeper: a history is kept as long as its briefest mark, since no mark may outlast one before it.
-func (d *Dialect) Keeps(body []byte) time.Duration {
+// CacheTTL returns the lifetime of the shortest mark. The end of the history lives no longer than that, since no mark may
+// outlast one before it.
+func (d *Dialect) CacheTTL(body []byte) time.Duration {
 	all := marks(nil, body)
 	switch {
 	case len(all) == 0:
 		return 0
-	case slices.ContainsFunc(all, brief):
+	case slices.ContainsFunc(all, isShort):
 		return 5 * time.Minute
 	}
 	return time.Hour
 }
 
-// brief reports whether a mark lasts five minutes, which is what it lasts if it does not say an hour.
-func brief(mark []byte) bool { return !bytes.Contains(mark, []byte(`"1h"`)) }
+// isShort reports whether a mark lasts five minutes, the default, and not an hour.
+func isShort(mark []byte) bool { return !bytes.Contains(mark, []byte(`"1h"`)) }
 
-// marks adds the marks within a JSON text, in their order. What a tool is given is no block, and has none.
+// marks appends the cache marks in a JSON text, in order. It skips tool inputs and schemas, where the key has no meaning.
 func marks(to [][]byte, raw []byte) [][]byte {
 	if !bytes.Contains(raw, cacheControl) {
 		return to
@@ -83,8 +84,8 @@ func marks(to [][]byte, raw []byte) [][]byte {
 	return to
 }
 
-// marked gives a message, which is one text, as a block with a mark.
-func marked(note, mark []byte) []byte {
+// withMark converts the string content of a message to a text block with a mark.
+func withMark(note, mark []byte) []byte {
 	text := split.Member(rawjson.ValueOf(note), "content").Raw
 	content := slices.Concat([]byte(`[{"type":"text","text":`), text, []byte(`,"cache_control":`), mark, []byte(`}]`))
 	return split.WithMember(note, "content", content)

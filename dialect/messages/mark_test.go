@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 )
 
-// TestMark marks a record as the client marks its own blocks, and never more than the API takes.
+// TestMark checks that a record is marked as the client marks its blocks, up to the API's limit.
 func TestMark(t *testing.T) {
 	const (
 		brief = `"cache_control":{"type":"ephemeral"}`

@@ -1,10 +1,11 @@
-// Package messages is the dialect of Anthropic's Messages API: POST /v1/messages.
+// Package messages implements the dialect of Anthropic's Messages API: POST /v1/messages.
 //
-// A user message may hold the results of several calls and text besides, which are forgotten and kept apart. So each result is a
-// message of its own to the rest of the house, and so is what stands between and behind them; Join puts them together again. The
-// system prompt, which stands outside the list, is the first message. The raw text of a message tells which it is:
+// A user message may contain the results of several calls, and text between them. Each result can be hidden or kept, so
+// Split returns every result, and every run of other blocks between results, as a separate session.Message. Join
+// reassembles them. The system prompt, which is outside the list, is the first message. The raw text of a message shows
+// what it is:
 //
-//	{"role": ...}               an element of the list, whole
+//	{"role": ...}               a whole element of the list
 //	{"type": "tool_result" ...} a result
 //	{"type": ...}, {...}        other blocks of a user message, separated by commas
 //	"..." or [...]              the system prompt
@@ -19,36 +20,37 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Path is where the dialect is served, below the base URL.
+// Path is the path of the endpoint below the base URL.
 const Path = "/messages"
 
-// CountPath is where clients ask how many tokens a request has.
+// CountPath is the path of the endpoint that counts the tokens of a request.
 const CountPath = "/messages/count_tokens"
 
-// list is the member that holds the history.
+// list is the member of a body that holds the history.
 const list = "messages"
 
-// Dialect implements dialect.Dialect. Make one with New.
+// Dialect implements dialect.Dialect. Create one with New.
 type Dialect struct{ bodies *split.Splitter }
 
 var _ dialect.Dialect = (*Dialect)(nil)
 
-// New makes the dialect.
+// New returns the dialect.
 func New(o split.Options) *Dialect {
-	return &Dialect{split.New(split.Format{
+	format := split.Format{
 		List: list, Element: "a message",
 		Members: []string{"max_tokens", "system", "thinking"},
 		Version: version, Texts: []string{"text"}, Skip: isThinking,
 		Reader: func(w *split.Walker) split.Reader {
 			return split.Reader{Keys: messageKeys, Element: (&reader{w: w}).element}
 		},
-	}, o)}
+	}
+	return &Dialect{split.New(format, o)}
 }
 
-// Name is "messages".
+// Name returns "messages".
 func (d *Dialect) Name() string { return "messages" }
 
-// Split checks and slices a body. The error is a *dialect.Error.
+// Split validates and slices a body. The error is a *dialect.Error.
 func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies.Split(body, finish) }
 
 func finish(w *split.Walker, r *dialect.Request) {
@@ -60,8 +62,8 @@ func finish(w *split.Walker, r *dialect.Request) {
 	}
 }
 
-// Note writes a user message that carries text. What is not UTF-8 in it becomes U+FFFD.
-func (d *Dialect) Note(text string) []byte { return split.Written("user", text) }
+// Note encodes text as a user message. Invalid UTF-8 becomes U+FFFD.
+func (d *Dialect) Note(text string) []byte { return split.TextMessage("user", text) }
 
-// Reply writes an assistant message that carries text.
-func (d *Dialect) Reply(text string) []byte { return split.Written("assistant", text) }
+// Reply encodes text as an assistant message. Invalid UTF-8 becomes U+FFFD.
+func (d *Dialect) Reply(text string) []byte { return split.TextMessage("assistant", text) }

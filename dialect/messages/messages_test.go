@@ -26,7 +26,7 @@ func splitOf(t interface{ Fatalf(string, ...any) }, body string) *dialect.Reques
 	return r
 }
 
-// inShort tells of each message its kind, its calls, and the call that it answers.
+// inShort formats the kind of each message, its calls, and the call that it is a result of.
 func inShort(all []session.Message) string {
 	var words []string
 	for i := range all {
@@ -91,7 +91,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestDigest: caching marks come and go, and thinking is left out by some clients; what a model reads counts.
+// TestDigest checks that cache marks and thinking do not count, since clients change them, and that all else does.
 func TestDigest(t *testing.T) {
 	digest := func(element string) session.Hash {
 		all := splitOf(t, `{"messages":[`+element+`]}`).Messages
@@ -177,7 +177,7 @@ func TestRewriteAndStrip(t *testing.T) {
 	f(d.StripReasoning, `{"role":"assistant","content": "a" }`, `{"role":"assistant","content": "a" }`)
 }
 
-// drawElements makes a conversation as agents send it.
+// drawElements returns a random conversation as agents send it.
 func drawElements(t *rapid.T) []string {
 	out := []string{`{"role":"user","content":"what the person wants to have done"}`}
 	for step := range rapid.IntRange(0, 8).Draw(t, "steps") {
@@ -202,8 +202,8 @@ func bodyOf(elements []string) []byte {
 	return []byte(`{"padding":"` + strings.Repeat("p", 33<<10) + `","system":"s","messages":[` + strings.Join(elements, ",") + `],"model":"m"}`)
 }
 
-// TestJoinSaysTheSame: put together again, a body says what it said before; and what is composed of its messages splits into
-// them.
+// TestJoinSaysTheSame checks that a body joined from its own messages is equivalent, and that a composed body splits into the
+// same messages.
 func TestJoinSaysTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, body := messages.New(split.Options{}), bodyOf(drawElements(t))
@@ -224,7 +224,7 @@ func TestJoinSaysTheSame(t *testing.T) {
 	})
 }
 
-// TestJoinKnowsElements: an element may have other members before its role.
+// TestJoinKnowsElements joins elements with other members before the role.
 func TestJoinKnowsElements(t *testing.T) {
 	body := `{"messages":[{"role":"user","content":"a"},{"id":"m","type":"message","role":"assistant","content":"b"}]}`
 	r := splitOf(t, body)
@@ -234,7 +234,7 @@ func TestJoinKnowsElements(t *testing.T) {
 	}
 }
 
-// TestMemoryChangesNothing: a dialect that remembers how bodies began says of each what one says that does not.
+// TestMemoryChangesNothing checks that dialects with and without a memory return the same.
 func TestMemoryChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, elements := messages.New(split.Options{Remember: 1 << 20}), drawElements(t)
@@ -243,10 +243,10 @@ func TestMemoryChangesNothing(t *testing.T) {
 			want := splitOf(t, string(body))
 			mine := bytes.Clone(body)
 			got, err := d.Split(mine)
-			if err != nil || !reflect.DeepEqual(got.Messages, want.Messages) || got.Inside != want.Inside || got.Model != want.Model {
+			if err != nil || !reflect.DeepEqual(got.Messages, want.Messages) || got.ListSpan != want.ListSpan || got.Model != want.Model {
 				t.Fatalf("got %+v (%v)\nwant %+v", got, err, want)
 			}
-			for i := range mine { // its bytes are used for another request
+			for i := range mine { // as if the buffer were reused
 				mine[i] = 'x'
 			}
 		}
@@ -282,7 +282,7 @@ data: {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"outpu
 	for _, streamed := range []bool{true, false} {
 		tee, text, end := d.Tee(streamed), whole[:len(whole)-1], "}"
 		if streamed {
-			// The mark of other APIs is none here: what comes before it may have been cut off.
+			// The end mark of other APIs does not count: the answer may have been cut off before it.
 			text, end = stream+"data: [DONE]\n\n", "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
 		}
 		for i := range text {

@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Read decodes one message. What is not of the expected type is left out; the error is that raw is nothing that Split gives.
+// Read decodes one message. It skips values of an unexpected type, and fails if raw has none of the forms that Split returns.
 func (d *Dialect) Read(raw []byte) (session.Content, error) {
 	p, err := parse(raw)
 	if err != nil {
@@ -28,14 +28,14 @@ func (d *Dialect) Read(raw []byte) (session.Content, error) {
 	return c, nil
 }
 
-// parsed is a raw text, taken apart.
+// parsed is the raw text of a message, parsed.
 type parsed struct {
 	form    form
 	role    string // "tool" for a result
 	content rawjson.Value
 }
 
-var errForm = errors.New("it is no message")
+var errForm = errors.New("not a message")
 
 func parse(raw []byte) (parsed, error) {
 	p := parsed{form: formOf(raw), role: "user"}
@@ -48,9 +48,11 @@ func parse(raw []byte) (parsed, error) {
 	p.content = rawjson.ValueOf(raw)
 	switch p.form {
 	case whole:
-		p.role, p.content = split.Member(p.content, "role").Text(), split.Member(p.content, "content")
+		p.role = split.Member(p.content, "role").Text()
+		p.content = split.Member(p.content, "content")
 	case result:
-		p.role, p.content = "tool", split.Member(p.content, "content")
+		p.role = "tool"
+		p.content = split.Member(p.content, "content")
 	case system:
 		p.role = "system"
 	}
@@ -60,7 +62,7 @@ func parse(raw []byte) (parsed, error) {
 	return p, nil
 }
 
-// readContent puts what a content holds into c, and gives its text and the texts of its thinking.
+// readContent reads the calls, images and files of content into c, and returns its text and the texts of its thinking.
 func readContent(content rawjson.Value, c *session.Content) (string, []string) {
 	if content.Kind != rawjson.Array {
 		return content.Text(), nil
@@ -78,8 +80,8 @@ func readContent(content rawjson.Value, c *session.Content) (string, []string) {
 		case "image":
 			c.Images = append(c.Images, readImage(b.Get("source")))
 		case "document":
-			if source := b.Get("source"); split.Member(source, "type").Is("text") && split.Member(source, "data").Text() != "" {
-				texts = append(texts, split.Member(source, "data").Text())
+			if text := documentText(b.Get("source")); text != "" {
+				texts = append(texts, text)
 			} else {
 				c.Files = append(c.Files, readDocument(&b))
 			}
@@ -88,21 +90,31 @@ func readContent(content rawjson.Value, c *session.Content) (string, []string) {
 			texts = append(texts, text)
 		case "redacted_thinking", "tool_result":
 		default:
-			file := split.Unknown(kind, element.Raw) // what the server's own tools did, mostly
-			file.ID = markOf(element)
+			file := split.UnknownFile(kind, element.Raw) // mostly calls and results of the server's own tools
+			file.ID = compactionID(element)
 			c.Files = append(c.Files, file)
 		}
 	}
 	return strings.Join(texts, "\n"), thoughts
 }
 
-// callOf is the call that a block is.
+// documentText returns the text of a document that is given as plain text.
+func documentText(source rawjson.Value) string {
+	if !split.Member(source, "type").Is("text") {
+		return ""
+	}
+	return split.Member(source, "data").Text()
+}
+
+// callOf returns the call in a tool_use block.
 func callOf(b *split.Object) session.Call {
-	return session.Call{ID: b.Get("id").Text(), Name: b.Get("name").Text(), Arguments: cmp.Or(split.TextOrJSON(b.Get("input")), "{}")}
+	return session.Call{
+		ID: b.Get("id").Text(), Name: b.Get("name").Text(), Arguments: cmp.Or(split.TextOrJSON(b.Get("input")), "{}"),
+	}
 }
 
 func readImage(source rawjson.Value) session.Image {
-	data := split.Encoded(split.Plain(split.Member(source, "data")))
+	data := split.Encoded(split.TextBytes(split.Member(source, "data")))
 	image := session.Image{Bytes: data.Size()}
 	image.Width, image.Height = split.Dimensions(data)
 	return image
@@ -112,6 +124,6 @@ func readDocument(b *split.Object) session.File {
 	source := b.Get("source")
 	return session.File{
 		Kind: session.FileDocument, Name: b.Get("title").Text(), ID: split.Member(source, "file_id").Text(),
-		Format: split.Member(source, "media_type").Text(), Bytes: split.Encoded(split.Plain(split.Member(source, "data"))).Size(),
+		Format: split.Member(source, "media_type").Text(), Bytes: split.Encoded(split.TextBytes(split.Member(source, "data"))).Size(),
 	}
 }

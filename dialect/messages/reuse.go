@@ -8,13 +8,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Reuse implements dialect.Reuser. Another tool_choice or thinking would cost the cached messages, another form the whole prompt: they stay
-// as they are, so a body that forces a call or a form, or lets thinking take too much of the answer, cannot be used. Nor can one by which the
-// provider would act: what is asked for is text.
+// Reuse implements dialect.Reuser. A change of tool_choice or thinking would invalidate the cached messages, and one of the
+// output format the whole prompt, so they stay. A body that forces a call or a format, or leaves too few tokens besides
+// thinking, cannot be reused, nor can one that lets the provider run tools or edit the history.
 // https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 func (d *Dialect) Reuse(body []byte, output int) []byte {
 	limit, thought, text := 0, 0, true
-	out := split.Keep(body, func(name string, v *rawjson.Value) bool {
+	out := split.FilterMembers(body, func(name string, v *rawjson.Value) bool {
 		switch name {
 		case "stream", "stop_sequences":
 			return false
@@ -42,10 +42,10 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 	if !text || limit-thought < output {
 		return nil
 	}
-	return fmt.Appendf(out, `,"max_tokens":%d,"stream":true}`, min(limit, thought+split.AnswerShare*output))
+	return fmt.Appendf(out, `,"max_tokens":%d,"stream":true}`, min(limit, thought+split.ReasoningFactor*output))
 }
 
-// runsTools reports whether the provider runs some of the tools itself: their calls do not come to us.
+// runsTools reports whether the provider runs some of the tools itself. Their calls do not reach the client.
 func runsTools(tools rawjson.Value) bool {
 	return split.Any(tools, func(tool rawjson.Value) bool {
 		kind := split.Member(tool, "type")
@@ -53,14 +53,15 @@ func runsTools(tools rawjson.Value) bool {
 	})
 }
 
-// editsHistory reports whether the provider takes out of the history what is to be recorded. Old thinking is not.
+// editsHistory reports whether the provider removes anything but old thinking from the history.
 func editsHistory(management rawjson.Value) bool {
 	return split.Any(split.Member(management, "edits"), func(edit rawjson.Value) bool {
 		return !strings.HasPrefix(split.Member(edit, "type").Text(), "clear_thinking_")
 	})
 }
 
-// Touch implements dialect.Reuser. Thinking with a budget needs more tokens than that, and without it the prompt would be another one.
+// Touch implements dialect.Reuser. A body with a thinking budget cannot be touched: the budget needs more tokens, and
+// without it the prompt would differ.
 func (d *Dialect) Touch(body []byte) []byte {
 	if split.Member(rawjson.ValueOf(body), "thinking", "budget_tokens").Kind != 0 {
 		return nil

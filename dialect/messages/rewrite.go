@@ -8,7 +8,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Rewrite gives a message with another text in the place of its content. Everything else of it stays as the client wrote it.
+// Rewrite replaces the content of a message with text. The rest of the message stays as the client wrote it. A run of
+// blocks becomes one text block. The system prompt cannot be rewritten.
 func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
 	p, err := parse(raw)
 	if err != nil {
@@ -16,15 +17,15 @@ func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
 	}
 	switch p.form {
 	case system:
-		return nil, errors.New("rewrite message: it is the system prompt")
+		return nil, errors.New("rewrite message: cannot rewrite the system prompt")
 	case blocks:
 		return append(rawjson.AppendQuote([]byte(`{"type":"text","text":`), text), '}'), nil
 	}
 	return split.WithMember(raw, "content", rawjson.AppendQuote(nil, text)), nil
 }
 
-// StripReasoning gives a message without its thinking. The API takes no message without content, so that a text takes the place
-// of thinking that stood alone.
+// StripReasoning removes the thinking from a message. The API rejects a message without content, so a message with nothing
+// but thinking gets a text instead.
 func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 	p, err := parse(raw)
 	if err != nil {
@@ -43,15 +44,15 @@ func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 	return split.WithMember(raw, "content", left), nil
 }
 
-// Merge gives the first of two user messages with the content of the second behind its own.
+// Merge appends the content of second to that of first. Both are user messages.
 func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
 	a, err := blocksOf(first)
 	if err != nil {
-		return nil, fmt.Errorf("merge message: %w", err)
+		return nil, fmt.Errorf("merge messages: %w", err)
 	}
 	b, err := blocksOf(second)
 	if err != nil {
-		return nil, fmt.Errorf("merge message: %w", err)
+		return nil, fmt.Errorf("merge messages: %w", err)
 	}
 	merged := append(a, b...)
 	if formOf(first) != whole {
@@ -60,7 +61,7 @@ func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
 	return split.WithMember(first, "content", split.List(merged)), nil
 }
 
-// blocksOf are the blocks of a message, raw. A text is one.
+// blocksOf returns the raw blocks of a message. String content is one text block.
 func blocksOf(raw []byte) (blocks [][]byte, err error) {
 	p, err := parse(raw)
 	if err != nil {

@@ -7,100 +7,106 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Tee begins to read an answer. Of a stream, Ended is true once message_stop or an error event has passed.
+// Tee returns a reader for an answer. A stream ends with a message_stop or an error event.
 func (d *Dialect) Tee(streamed bool) dialect.Tee {
-	return split.Tee(streamed, "", &answer{Gathered: split.Gathered{NoArguments: "{}"}})
+	return split.NewTee(streamed, "", &answer{Collector: split.Collector{NoArguments: "{}"}})
 }
 
-// answer gathers what events, or a whole body, tell.
+// answer implements split.AnswerReader.
 type answer struct {
-	split.Gathered
-	usage [len(tokens)]int
+	split.Collector
+	usage [len(counters)]int
 }
 
-// Whole takes an answer that is not streamed.
+// Whole reads an answer that is not streamed.
 func (a *answer) Whole(body rawjson.Value) {
 	n := 0
 	for block := range rawjson.Elements(split.Member(body, "content").Raw) {
-		a.begin(n, block)
+		a.beginBlock(n, block)
 		n++
 	}
-	a.Stop(split.Member(body, "stop_reason").Text())
-	a.meter(split.Member(body, "usage"))
+	a.SetFinish(split.Member(body, "stop_reason").Text())
+	a.addUsage(split.Member(body, "usage"))
 }
 
-// Event takes an event of a stream.
+// Event reads an event of a stream.
 func (a *answer) Event(event rawjson.Value) (ends bool) {
 	index, delta := split.Integer(split.Member(event, "index")), split.Member(event, "delta")
 	switch split.Member(event, "type").Text() {
 	case "message_start":
-		a.meter(split.Member(event, "message", "usage"))
+		a.addUsage(split.Member(event, "message", "usage"))
 	case "content_block_start":
-		a.begin(index, split.Member(event, "content_block"))
+		a.beginBlock(index, split.Member(event, "content_block"))
 	case "content_block_delta":
-		a.compact(delta)
-		a.Say(split.Member(delta, "text").Text())
+		a.addCompaction(delta)
+		a.AddText(split.Member(delta, "text").Text())
 		for i := range a.Calls {
 			if a.Calls[i].Index == index {
-				a.Argue(&a.Calls[i], split.Member(delta, "partial_json").Text())
+				a.AddArguments(&a.Calls[i], split.Member(delta, "partial_json").Text())
 			}
 		}
 	case "message_delta":
-		a.Stop(split.Member(delta, "stop_reason").Text())
-		a.meter(split.Member(event, "usage"))
+		a.SetFinish(split.Member(delta, "stop_reason").Text())
+		a.addUsage(split.Member(event, "usage"))
 	case "message_stop", "error":
 		return true
 	}
 	return false
 }
 
-// begin takes a block, or how one begins.
-func (a *answer) begin(index int, block rawjson.Value) {
-	a.compact(block)
-	switch kind := split.Member(block, "type"); {
+// beginBlock reads a block, or the start of one in a stream.
+func (a *answer) beginBlock(index int, block rawjson.Value) {
+	a.addCompaction(block)
+	kind := split.Member(block, "type")
+	switch {
 	case kind.Is("text"):
-		a.Say(split.Member(block, "text").Text())
+		a.AddText(split.Member(block, "text").Text())
 	case kind.Is("tool_use"):
-		c := a.Call(index, split.Member(block, "id").Text(), split.Member(block, "name").Text())
+		c := a.BeginCall(index, split.Member(block, "id").Text(), split.Member(block, "name").Text())
 		if input := string(split.Member(block, "input").Raw); c != nil && input != "{}" {
-			a.Argue(c, input)
+			a.AddArguments(c, input)
 		}
 	}
 }
 
-func (a *answer) compact(block rawjson.Value) {
-	if mark := markOf(block); mark != "" {
-		a.Learnt.Compactions = append(a.Learnt.Compactions, mark)
+func (a *answer) addCompaction(block rawjson.Value) {
+	if id := compactionID(block); id != "" {
+		a.Known.Compactions = append(a.Known.Compactions, id)
 	}
 }
 
-// tokens are what a usage report counts. What is read from the cache or written to it is no part of the input there; what was written is
-// told by how long it stays, too.
-var tokens = [...][]string{
-	input: {"input_tokens"}, read: {"cache_read_input_tokens"}, written: {"cache_creation_input_tokens"}, output: {"output_tokens"},
-	minutes: {"cache_creation", "ephemeral_5m_input_tokens"}, hour: {"cache_creation", "ephemeral_1h_input_tokens"},
-}
-
+// The token counters of a usage report.
 const (
 	input = iota
 	read
 	written
 	output
-	minutes
-	hour
+	writtenMinutes
+	writtenHour
 )
 
-// meter takes a report. A stream begins with one, and ends with one that may repeat only what has changed.
-func (a *answer) meter(report rawjson.Value) {
+// counters are the paths of the counters. input_tokens does not include tokens read from the cache or written to it. Tokens
+// written are also reported by how long they stay.
+var counters = [...][]string{
+	input:          {"input_tokens"},
+	read:           {"cache_read_input_tokens"},
+	written:        {"cache_creation_input_tokens"},
+	output:         {"output_tokens"},
+	writtenMinutes: {"cache_creation", "ephemeral_5m_input_tokens"},
+	writtenHour:    {"cache_creation", "ephemeral_1h_input_tokens"},
+}
+
+// addUsage reads a usage report. A stream has one at the start and one at the end, which may contain only what has changed.
+func (a *answer) addUsage(report rawjson.Value) {
 	if report.Kind != rawjson.Object {
 		return
 	}
 	u := &a.usage
-	for i, path := range tokens {
+	for i, path := range counters {
 		u[i] = max(u[i], split.Integer(split.Member(report, path...)))
 	}
-	stored := max(u[written], u[minutes]+u[hour])
-	a.Learnt.Usage = &session.Usage{
-		Input: u[input] + u[read] + stored, Cached: u[read], Output: u[output], Written: stored, WrittenLong: u[hour],
+	stored := max(u[written], u[writtenMinutes]+u[writtenHour])
+	a.Known.Usage = &session.Usage{
+		Input: u[input] + u[read] + stored, Cached: u[read], Output: u[output], Written: stored, WrittenLong: u[writtenHour],
 	}
 }

@@ -8,7 +8,8 @@ import (
 
 var _ dialect.Unbinder = (*Dialect)(nil)
 
-// Unbind implements dialect.Unbinder: thinking that stands behind another history than it was made for is dropped, not refused.
+// Unbind implements dialect.Unbinder: upstream drops thinking that does not match the preceding history, instead of
+// rejecting the request.
 // https://docs.claude.com/en/docs/build-with-claude/extended-thinking
 func (d *Dialect) Unbind(r *dialect.Request) *dialect.Request {
 	outside := r.Outside()
@@ -16,11 +17,11 @@ func (d *Dialect) Unbind(r *dialect.Request) *dialect.Request {
 	if thinking.Kind != rawjson.Object || split.Member(thinking, "block_binding").Kind != 0 {
 		return r
 	}
-	wish := []byte(`,"block_binding":{"prefix_mismatch_behavior":"drop_block"}`)
-	return r.Splice(split.EndOf(outside, thinking)-1, wish)
+	option := []byte(`,"block_binding":{"prefix_mismatch_behavior":"drop_block"}`)
+	return r.Splice(split.EndOffset(outside, thinking)-1, option)
 }
 
-// Unbinding implements dialect.Unbinder.
-func (d *Dialect) Unbinding() (name, value string) {
+// UnbindHeader implements dialect.Unbinder.
+func (d *Dialect) UnbindHeader() (name, value string) {
 	return "Anthropic-Beta", "thinking-binding-controls-2026-08-01"
 }

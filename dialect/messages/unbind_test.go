@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 )
 
-// TestUnbind: the wish stands in the thinking object, wherever that is, and nothing else changes.
+// TestUnbind checks that the option is added to the thinking object, wherever that is, and nothing else changes.
 func TestUnbind(t *testing.T) {
 	const (
 		list     = `"messages":[{"role":"user","content":"hi"}]`

@@ -14,11 +14,14 @@ import (
 
 var _ dialect.Compactor = (*Dialect)(nil)
 
-// Concerns reports whether a body names compactions.
-func (d *Dialect) Concerns(body []byte) bool { return bytes.Contains(body, []byte("compaction")) }
+// MentionsCompaction implements dialect.Compactor.
+func (d *Dialect) MentionsCompaction(body []byte) bool {
+	return bytes.Contains(body, []byte("compaction"))
+}
 
-// Compacts reports whether the last item of a body is a compaction_trigger, or its path asks, and names its model.
-func (d *Dialect) Compacts(body []byte, byPath bool) (model string, asks bool) {
+// RequestsCompaction reports whether the last item of a body is a compaction_trigger, or the path requests a compaction, and
+// returns the model.
+func (d *Dialect) RequestsCompaction(body []byte, byPath bool) (model string, asks bool) {
 	if !byPath && !bytes.Contains(body, []byte("compaction_trigger")) || rawjson.Valid(body, 0) != nil {
 		return "", byPath
 	}
@@ -26,17 +29,19 @@ func (d *Dialect) Compacts(body []byte, byPath bool) (model string, asks bool) {
 	for element := range rawjson.Elements(split.Member(all, list).Raw) {
 		asks = isTrigger(element)
 	}
-	return split.Cut(split.Member(all, "model").Text()), asks || byPath
+	return split.Truncate(split.Member(all, "model").Text()), asks || byPath
 }
 
-func isTrigger(element rawjson.Value) bool { return itemOf(element).class() == wish }
+func isTrigger(element rawjson.Value) bool { return itemOf(element).class() == compactionTrigger }
 
-// Manages takes context_management out of a body.
-func (d *Dialect) Manages(body []byte) dialect.Managed { return split.Manages(body, readLimit) }
+// StripManagement removes context_management from a body.
+func (d *Dialect) StripManagement(body []byte) dialect.ContextManagement {
+	return split.StripManagement(body, readLimit)
+}
 
-// readLimit reads the number of tokens above which upstream would compact.
+// readLimit reads the number of tokens above which upstream should compact.
 // https://platform.openai.com/docs/guides/compaction
-func readLimit(management rawjson.Value, m *dialect.Managed) {
+func readLimit(management rawjson.Value, m *dialect.ContextManagement) {
 	if management.Kind != rawjson.Array {
 		return
 	}
@@ -45,24 +50,26 @@ func readLimit(management rawjson.Value, m *dialect.Managed) {
 	}
 }
 
-// made finds an item that is a compaction. In texts its quotes are escaped.
-var made = regexp.MustCompile(`"type"\s*:\s*"(compaction|compaction_summary|context_compaction)"`)
+// compactionItem matches a compaction. It does not match inside strings, where quotes are escaped.
+var compactionItem = regexp.MustCompile(`"type"\s*:\s*"(compaction|compaction_summary|context_compaction)"`)
 
-// Compacted reports whether an answer has an item that is a compaction.
-func (d *Dialect) Compacted(answer []byte) bool { return made.Match(answer) }
+// HasCompaction implements dialect.Compactor.
+func (d *Dialect) HasCompaction(answer []byte) bool { return compactionItem.Match(answer) }
 
-// Ask gives a body with a message of the user in the place of its triggers. Tools stay, since the history has calls of them, but may
-// not be called.
+// Ask replaces the triggers in the history with a user message at its end. Tools stay, since the history contains calls of
+// them, but the model may not call them.
 func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool) {
-	asked, streamed = split.Ask(body, list, func(history rawjson.Value) []byte { return d.withQuestion(history, question) }, "stream_options", "text")
+	asked, streamed = split.Ask(body, list, func(history rawjson.Value) []byte {
+		return d.withQuestion(history, question)
+	}, "stream_options", "text")
 	return append(asked, `,"tool_choice":"none"}`...), streamed
 }
 
-// withQuestion is a history with a question behind it, and without triggers.
+// withQuestion returns a history without triggers, followed by a question.
 func (d *Dialect) withQuestion(history rawjson.Value, question string) []byte {
 	var items [][]byte
 	if history.Kind == rawjson.String {
-		items = append(items, lone(history.Raw))
+		items = append(items, userText(history.Raw))
 	}
 	if history.Kind == rawjson.Array {
 		for element := range rawjson.Elements(history.Raw) {
@@ -74,23 +81,24 @@ func (d *Dialect) withQuestion(history rawjson.Value, question string) []byte {
 	return split.List(append(items, d.Note(question)))
 }
 
-// Unseal gives a body with a message of the user in the place of each compaction that begins with a mark.
+// Unseal implements dialect.Compactor.
 func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (text string, err error)) ([]byte, error) {
-	if !bytes.Contains(body, []byte(mark)) || !split.Sound(body) {
+	if !bytes.Contains(body, []byte(mark)) || !split.IsObject(body) {
 		return body, nil
 	}
 	history := split.Member(rawjson.ValueOf(body), list)
 	if history.Kind != rawjson.Array {
 		return body, nil
 	}
-	items, opened := split.Raws(history), false
+	items, opened := split.Elements(history), false
 	for i, raw := range items {
 		if sealed := compactionIn(rawjson.ValueOf(raw)); strings.HasPrefix(sealed, mark) {
 			text, err := open(sealed)
 			if err != nil {
 				return nil, err
 			}
-			items[i], opened = d.Note(text), true
+			items[i] = d.Note(text)
+			opened = true
 		}
 	}
 	if !opened {
@@ -99,19 +107,19 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 	return split.WithMember(body, list, split.List(items)), nil
 }
 
-// compactionIn is what a compaction holds, empty if an item is none.
+// compactionIn returns the content of a compaction, or "" if the item is none.
 func compactionIn(element rawjson.Value) string {
-	if it := itemOf(element); it.isMessage() || it.class() != system {
+	if it := itemOf(element); it.isMessage() || it.class() != systemMessage {
 		return ""
 	}
 	return split.Member(element, "encrypted_content").Text()
 }
 
-// Compaction writes an answer with one item.
+// Compaction encodes an answer with one compaction item.
 func (d *Dialect) Compaction(c dialect.Compaction) []byte {
 	item := fmt.Appendf(nil, `{"type":"compaction","id":"cmp_%s","encrypted_content":`, c.ID)
 	item = append(rawjson.AppendQuote(item, c.Sealed), '}')
-	if c.Alone {
+	if c.ByPath {
 		out := fmt.Appendf(nil, `{"id":"resp_%s","object":"response.compaction","created_at":0,"output":[%s],"usage":`, c.ID, item)
 		return append(append(out, usageOf(c.Usage)...), '}')
 	}
@@ -132,19 +140,21 @@ func (d *Dialect) Compaction(c dialect.Compaction) []byte {
 }
 
 func responseOf(c dialect.Compaction, status string, item []byte) []byte {
-	out := fmt.Appendf(nil, `{"id":"resp_%s","object":"response","created_at":0,"status":%q,"error":null,"incomplete_details":null,"model":`, c.ID, status)
-	out = append(rawjson.AppendQuote(out, c.Model), `,"output":[`...)
-	out = append(append(out, item...), `],"tools":[],"tool_choice":"none","parallel_tool_calls":false,"usage":`...)
-	if item == nil {
-		return append(out, "null}"...)
+	usage := []byte("null")
+	if item != nil {
+		usage = usageOf(c.Usage)
 	}
-	return append(append(out, usageOf(c.Usage)...), '}')
+	const head = `{"id":"resp_%s","object":"response","created_at":0,"status":%q,"error":null,"incomplete_details":null,"model":`
+	out := rawjson.AppendQuote(fmt.Appendf(nil, head, c.ID, status), c.Model)
+	const rest = `,"output":[%s],"tools":[],"tool_choice":"none","parallel_tool_calls":false,"usage":%s}`
+	return fmt.Appendf(out, rest, item, usage)
 }
 
 func usageOf(u *session.Usage) []byte {
 	if u == nil {
 		return []byte("null")
 	}
-	return fmt.Appendf(nil, `{"input_tokens":%d,"input_tokens_details":{"cached_tokens":%d},"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":0},`+
-		`"total_tokens":%d}`, u.Input, u.Cached, u.Output, u.Input+u.Output)
+	const format = `{"input_tokens":%d,"input_tokens_details":{"cached_tokens":%d},` +
+		`"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":%d}`
+	return fmt.Appendf(nil, format, u.Input, u.Cached, u.Output, u.Input+u.Output)
 }

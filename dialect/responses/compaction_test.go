@@ -25,14 +25,14 @@ func TestCompacts(t *testing.T) {
 		`{"input":[{"role":"user","content":"a"}` + trigger:                         false,
 		`{"model":"m"}`: false,
 	} {
-		if _, got := d.Compacts([]byte(body), false); got != want {
+		if _, got := d.RequestsCompaction([]byte(body), false); got != want {
 			t.Errorf("%s: %t", body, got)
 		}
 	}
 }
 
 func TestCompactsByPath(t *testing.T) {
-	if model, asks := responses.New(split.Options{}).Compacts([]byte(`{"input":"a","model":"m"}`), true); model != "m" || !asks {
+	if model, asks := responses.New(split.Options{}).RequestsCompaction([]byte(`{"input":"a","model":"m"}`), true); model != "m" || !asks {
 		t.Errorf("%q, %t", model, asks)
 	}
 }
@@ -86,7 +86,7 @@ func TestUnseal(t *testing.T) {
 	}
 }
 
-// TestCompaction: what is written is read as an answer, and has one item, which is a compaction.
+// TestCompaction checks that an encoded answer can be read, and contains a single compaction.
 func TestCompaction(t *testing.T) {
 	d := responses.New(split.Options{})
 	for _, streamed := range []bool{false, true} {
@@ -96,16 +96,16 @@ func TestCompaction(t *testing.T) {
 		if got := tee.Answer(); !tee.Ended() || got.Finish != "completed" || got.Usage == nil || *got.Usage != (session.Usage{Input: 9, Cached: 3, Output: 2}) {
 			t.Errorf("streamed %t: %+v of %s", streamed, got, body)
 		}
-		if !d.Compacted(body) {
+		if !d.HasCompaction(body) {
 			t.Errorf("no item in %s", body)
 		}
 	}
-	if d.Compacted([]byte(`{"output":[{"type":"message","content":[{"text":"\"type\":\"compaction\""}]}]}`)) {
+	if d.HasCompaction([]byte(`{"output":[{"type":"message","content":[{"text":"\"type\":\"compaction\""}]}]}`)) {
 		t.Error("a text was taken for an item")
 	}
 }
 
-// TestTeeNamesCompactions: what an answer tells of a compaction is what a history that holds it is read with.
+// TestTeeNamesCompactions checks that a compaction has the same id in an answer and in a history.
 func TestTeeNamesCompactions(t *testing.T) {
 	d := responses.New(split.Options{})
 	const item = `{"type":"compaction","id":"cmp","encrypted_content":"held"}`
@@ -122,7 +122,7 @@ func TestTeeNamesCompactions(t *testing.T) {
 	}
 }
 
-// TestConcernsIsRemembered: whatever is known of how bodies begin, a body concerns compactions if it names them.
+// TestConcernsIsRemembered checks that MentionsCompaction does not depend on remembered prefixes.
 func TestConcernsIsRemembered(t *testing.T) {
 	d := responses.New(split.Options{Remember: 1 << 20})
 	for at := range 12 {
@@ -136,7 +136,7 @@ func TestConcernsIsRemembered(t *testing.T) {
 			items = append(items, item)
 			for _, tail := range []string{"", `,{"type":"compaction_trigger"}`} {
 				body := []byte(`{"input":[` + strings.Join(items, ",") + tail + `]}`)
-				if got := d.Concerns(body); got != (named || tail != "") {
+				if got := d.MentionsCompaction(body); got != (named || tail != "") {
 					t.Fatalf("named at %d, %d items%s: %t", at, len(items), tail, got)
 				}
 				if _, err := d.Split(body); err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// The canonical form of a message is the version below and then frames:
+// The canonical form of a message is the version below, followed by frames:
 //
-//	role             developer counts as system; assistant for all that a model said
-//	content          of a message, as split.Digest has it
-//	each call        id; type, if not function_call; name and namespace; arguments, input or action
+//	role             developer counts as system; assistant for all output of a model
+//	content          of a message, see split.Digest.Content
+//	each call        id; type, unless function_call; name and namespace; arguments, input or action
 //	call id, output  of a result
-//	each other item  its members, by name
+//	each other item  its members, sorted by name
 //
-// Reasoning does not count, nor do the ids and states of items, annotations and logprobs: clients leave them out.
+// Reasoning, the ids and states of items, annotations and logprobs are ignored, since clients leave them out.
 const version = "dewpoint/responses/1\n"
 
 // Fields of a frame.
@@ -25,7 +25,7 @@ const (
 	fieldRole      = 'r'
 	fieldContent   = 'c'
 	fieldPart      = 'p'
-	fieldCall      = 'C' // begins a call
+	fieldCall      = 'C' // starts a call
 	fieldID        = 'i'
 	fieldType      = 't'
 	fieldName      = 'n'
@@ -35,7 +35,7 @@ const (
 	fieldAction    = 'A'
 	fieldResult    = 'R'
 	fieldOutput    = 'o'
-	fieldItem      = 'O' // begins another item
+	fieldItem      = 'O' // starts another item
 	fieldKey       = 'k'
 	fieldValue     = 'v'
 )
@@ -56,22 +56,22 @@ func resultDigest(h *split.Digest, it *item) session.Hash {
 	if !it.is("function_call_output") {
 		h.Value(fieldType, it.Get("type"))
 	}
-	h.Value(fieldResult, it.answers())
+	h.Value(fieldResult, it.resultID())
 	h.Content(fieldOutput, fieldPart, it.Get("output"))
 	return h.End()
 }
 
-// turnDigest is that of what a model said.
+// turnDigest returns the digest of a model's output.
 func turnDigest(h *split.Digest, items []*item) session.Hash {
 	h.Begin()
 	h.Word(fieldRole, "assistant")
-	for i := range items {
-		items[i].digest(h)
+	for _, it := range items {
+		it.addTo(h)
 	}
 	return h.End()
 }
 
-func (it *item) digest(h *split.Digest) {
+func (it *item) addTo(h *split.Digest) {
 	switch {
 	case it.isReasoning():
 	case it.isMessage():
@@ -88,12 +88,12 @@ func (it *item) digest(h *split.Digest) {
 		h.Value(fieldInput, it.Get("input"))
 		h.Value(fieldAction, it.Get("action"))
 	default:
-		it.other(h)
+		it.addMembersTo(h)
 	}
 }
 
-// other adds an item of a type that is not looked into.
-func (it *item) other(h *split.Digest) {
+// addMembersTo adds all members of an item whose content is not read.
+func (it *item) addMembersTo(h *split.Digest) {
 	h.Mark(fieldItem)
 	type member struct {
 		key   []byte

@@ -11,160 +11,173 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Hides reports whether the client sends tools, the model may choose, and upstream keeps nothing: a later request could go on from a call
-// that the client has never seen.
-func (d *Dialect) Hides(r *dialect.Request) bool {
-	return !r.Stores && r.Kept == (session.Kept{}) && assemble.Takes(r.Outside())
+// CanHideTools reports whether the client sends tools, leaves the choice to the model, and upstream stores nothing. If it
+// did, a later request could refer to an answer with a call that the client has never seen.
+func (d *Dialect) CanHideTools(r *dialect.Request) bool {
+	return !r.Stores && r.Kept == (session.Kept{}) && assemble.AcceptsTools(r.Outside())
 }
 
-// Offer adds functions to a request's tools.
+// Offer appends functions to the tools of a request.
 func (d *Dialect) Offer(r *dialect.Request, tools []dialect.Tool) *dialect.Request {
-	return assemble.Form{Before: `{"type":"function","strict":false,`, Parameters: "parameters", After: "}"}.Offer(r, tools)
+	return assemble.ToolFormat{Before: `{"type":"function","strict":false,`, Parameters: "parameters", After: "}"}.Offer(r, tools)
 }
 
-// Result writes the result of a call.
+// Result encodes the result of a call.
 func (d *Dialect) Result(call session.Call, text string) []byte {
 	out := rawjson.AppendQuote([]byte(`{"type":"function_call_output","call_id":`), call.ID)
 	return append(rawjson.AppendQuote(append(out, `,"output":`...), text), '}')
 }
 
-// Strain begins to take calls of hidden tools out of answers.
-func (d *Dialect) Strain(streamed bool, hidden func(tool string) bool) dialect.Strainer {
-	return assemble.Strain(streamed, &strainer{Parts: assemble.Parts{Hidden: hidden}, sequence: -1})
+// FilterAnswers returns a filter that removes calls of hidden tools from answers.
+func (d *Dialect) FilterAnswers(streamed bool, hidden func(tool string) bool) dialect.AnswerFilter {
+	return assemble.NewFilter(streamed, &filter{State: assemble.State{Hidden: hidden}, sequence: -1})
 }
 
-// strainer is what is known of the answers so far. Their parts are items.
+// filter implements assemble.Reader. The parts in its State are items.
 //
-// Reasoning is bound to the item behind it: where that is a hidden call, the client does not get the reasoning either. So the reasoning of a
-// stream waits for what comes behind it. Items that follow in the same answer have other ids for the client then: upstream would look for
-// the reasoning by their own.
-type strainer struct {
-	assemble.Parts
-	id    []byte // of the first answer
-	whole bool   // this one was completed
+// A reasoning item is bound to the item after it. If that is a hidden call, the client does not receive the reasoning
+// either, so the reasoning items of a stream wait for the next item. The items after it in the same answer then get other
+// ids for the client, since upstream would look for their reasoning by id.
+type filter struct {
+	assemble.State
+	id       []byte // of the first answer
+	complete bool   // this answer was completed
 
-	renames  bool  // reasoning of this answer was taken out, and none that stays has come since
-	waiting  []int // items of reasoning that wait
-	sequence int   // of the next event; negative: none has come
-	back     int   // that of the first event which waits, or is held back
+	renames  bool  // reasoning of this answer was removed, and no other reasoning has followed
+	waiting  []int // indexes of the reasoning items that wait
+	sequence int   // sequence number of the next event for the client; negative before the first event
+	resumeAt int   // sequence number of the first event that waits or is held back
 }
 
-func (s *strainer) Next() {
-	s.Parts.Next()
-	s.whole, s.renames, s.waiting, s.sequence = false, false, nil, s.back
+// Next starts another answer.
+func (f *filter) Next() {
+	f.NextAnswer()
+	f.complete, f.renames, f.waiting = false, false, nil
+	f.sequence = f.resumeAt
 }
 
-// conceals reports whether an item is a call of a hidden tool.
-func (s *strainer) conceals(it *item) bool {
-	return it.is("function_call") && s.Hidden(it.Get("name").Text())
+// isHidden reports whether an item is a call of a hidden tool.
+func (f *filter) isHidden(it *item) bool {
+	return it.is("function_call") && f.Hidden(it.Get("name").Text())
 }
 
-// add takes an item that has come, whole.
-func (s *strainer) add(v rawjson.Value) {
-	it, all := itemOf(v), s.Parts.Parts
+// addItem adds a complete item to Parts.
+func (f *filter) addItem(v rawjson.Value) {
+	it := itemOf(v)
 	part := assemble.Part{Raw: bytes.Clone(v.Raw)}
 	switch {
-	case s.conceals(it):
-		call := it.called()
+	case f.isHidden(it):
+		call := it.call()
 		part.Call = &call
-		s.unsee()
+		f.removeReasoning()
 	case it.isReasoning():
-		part.Seen, s.renames = part.Raw, false
-	case it.class() == result: // of a call that the server has met itself
-		part.Seen = part.Raw
-		for i := range all {
-			all[i].Own = all[i].Own && itemOf(rawjson.ValueOf(all[i].Raw)).calls().Text() != it.answers().Text()
+		part.Shown = part.Raw
+		f.renames = false
+	case it.class() == toolResult: // of a call that the server has executed itself
+		part.Shown = part.Raw
+		id := it.resultID().Text()
+		for i := range f.Parts {
+			if itemOf(rawjson.ValueOf(f.Parts[i].Raw)).callID().Text() == id {
+				f.Parts[i].Own = false
+			}
 		}
 	default:
-		part.Seen, part.Own = s.renamed(part.Raw, "id"), it.calls().Kind == rawjson.String
+		part.Shown = f.renamed(part.Raw, "id")
+		part.Own = it.callID().Kind == rawjson.String
 	}
-	s.Parts.Parts = append(all, part)
+	f.Parts = append(f.Parts, part)
 }
 
-// unsee takes the reasoning at the end of this answer out.
-func (s *strainer) unsee() {
-	all := s.Parts.Parts
-	for i := len(all) - 1; i >= 0 && all[i].Seen != nil && itemOf(rawjson.ValueOf(all[i].Raw)).isReasoning(); i-- {
-		all[i].Seen, s.renames = nil, true
+// removeReasoning removes the reasoning at the end of this answer.
+func (f *filter) removeReasoning() {
+	for i := len(f.Parts) - 1; i >= 0; i-- {
+		part := &f.Parts[i]
+		if part.Shown == nil || !itemOf(rawjson.ValueOf(part.Raw)).isReasoning() {
+			return
+		}
+		part.Shown = nil
+		f.renames = true
 	}
 }
 
-// renamed gives an object with another id, if upstream would look for reasoning by its own. A request for approval is answered by its id.
-func (s *strainer) renamed(object []byte, key string) []byte {
+// renamed replaces the id in an object if upstream would look for removed reasoning by it. The id of an approval request
+// stays, since the client answers with it.
+func (f *filter) renamed(object []byte, key string) []byte {
 	v := rawjson.ValueOf(object)
 	id := split.Member(v, key)
-	if !s.renames || id.Kind != rawjson.String || split.Member(v, "type").Is("mcp_approval_request") {
+	if !f.renames || id.Kind != rawjson.String || split.Member(v, "type").Is("mcp_approval_request") {
 		return object
 	}
 	return split.WithMember(object, key, slices.Concat([]byte{'"'}, id.Inner(), []byte(`-1"`)))
 }
 
-// Said is what the model said, as it goes back to upstream: without reasoning that was kept there, which nothing can be told of.
-func (s *strainer) Said() dialect.Said {
-	out, all := s.Parts.Said(s.whole)
+// Said returns what the model said in this answer, with the message as it is sent back to upstream. It leaves out reasoning
+// whose content only upstream has, and the ids of the items that are bound to it.
+func (f *filter) Said() dialect.Said {
+	said, items := f.Summary(f.complete)
 	lost := false
-	var told [][]byte
-	for _, raw := range all {
+	var kept [][]byte
+	for _, raw := range items {
 		it := itemOf(rawjson.ValueOf(raw))
 		switch {
-		case it.isReasoning() && it.hollow():
+		case it.isReasoning() && it.isHollow():
 			lost = true
 			continue
 		case it.isReasoning():
 			lost = false
 		case lost:
-			raw = it.anonymous()
+			raw = it.withoutID()
 		}
-		told = append(told, raw)
+		kept = append(kept, raw)
 	}
-	out.Message = split.Join(told)
-	if len(told) == 0 {
-		out.Message = nil
+	if len(kept) > 0 {
+		said.Message = split.Join(kept)
 	}
-	return out
+	return said
 }
 
-// hollow reports whether an item of reasoning says nothing by itself.
-func (it *item) hollow() bool {
+// isHollow reports whether a reasoning item has neither text nor sealed content.
+func (it *item) isHollow() bool {
 	sealed := split.Member(rawjson.ValueOf(it.Raw), "encrypted_content")
 	return len(sealed.Inner())+len(it.Get("signature").Inner()) == 0 && !split.HasElements(it.Get("content"))
 }
 
-// Echo is the items that the client has.
-func (s *strainer) Echo() []byte {
-	if all := s.Seen(); len(all) > 0 {
+// Echo returns the items that the client received.
+func (f *filter) Echo() []byte {
+	if all := f.Shown(); len(all) > 0 {
 		return split.Join(all)
 	}
 	return nil
 }
 
-// end takes the response that an answer ends with. Of a stream that told of no item before, it has all. Where another answer follows, the
-// client does not get the reasoning at the end of this one: what it was bound to never came.
-func (s *strainer) end(response rawjson.Value) {
-	if len(s.Parts.Parts) == 0 {
+// end reads the response object at the end of an answer. It has all items, in case the stream had none. If another answer
+// follows, the client does not receive the reasoning at the end of this one, since the item it is bound to never came.
+func (f *filter) end(response rawjson.Value) {
+	if len(f.Parts) == 0 {
 		for element := range rawjson.Elements(split.Member(response, "output").Raw) {
-			s.add(element)
+			f.addItem(element)
 		}
 	}
-	if s.whole = split.Member(response, "status").Is("completed"); s.Said().Alone() {
-		s.unsee()
+	f.complete = split.Member(response, "status").Is("completed")
+	if f.Said().OnlyHidden() {
+		f.removeReasoning()
 	}
-	s.Meter(split.Member(response, "usage"))
-	if s.id == nil {
-		s.id = bytes.Clone(split.Member(response, "id").Raw)
+	f.SetUsage(split.Member(response, "usage"))
+	if f.id == nil {
+		f.id = bytes.Clone(split.Member(response, "id").Raw)
 	}
 }
 
-// Whole takes an answer that is not streamed.
-func (s *strainer) Whole(body []byte) { s.end(rawjson.ValueOf(body)) }
+// Whole reads an answer that is not streamed.
+func (f *filter) Whole(body []byte) { f.end(rawjson.ValueOf(body)) }
 
-// Rest is it, as the client gets it.
-func (s *strainer) Rest(body []byte) []byte { return s.ended(s.untold(rawjson.ValueOf(body))) }
+// Rest returns an answer that is not streamed as the client receives it.
+func (f *filter) Rest(body []byte) []byte { return f.total(f.withoutHidden(rawjson.ValueOf(body))) }
 
-// untold is a response that does not tell of hidden tools.
-func (s *strainer) untold(response rawjson.Value) []byte {
+// withoutHidden removes the hidden tools from a response object.
+func (f *filter) withoutHidden(response rawjson.Value) []byte {
 	tools := split.Member(response, "tools")
-	rest := split.Without(tools, func(t rawjson.Value) bool { return s.Hidden(split.Member(t, "name").Text()) })
+	rest := split.Without(tools, func(t rawjson.Value) bool { return f.Hidden(split.Member(t, "name").Text()) })
 	switch {
 	case tools.Kind != rawjson.Array || len(rest) == len(tools.Raw):
 		return response.Raw
@@ -174,111 +187,117 @@ func (s *strainer) untold(response rawjson.Value) []byte {
 	return split.WithMember(response.Raw, "tools", rest)
 }
 
-// ended is the response at the end, with all that the client has got.
-func (s *strainer) ended(response []byte) []byte {
-	if !s.Differs() {
+// total returns the response object at the end, with all items that the client received, and the usage of all answers.
+func (f *filter) total(response []byte) []byte {
+	if !f.Differs() {
 		return response
 	}
-	response = split.WithMember(response, "output", slices.Concat([]byte{'['}, s.Echo(), []byte{']'}))
-	if total := s.Total(); total != nil {
+	response = split.WithMember(response, "output", slices.Concat([]byte{'['}, f.Echo(), []byte{']'}))
+	if total := f.TotalUsage(); total != nil {
 		response = split.WithMember(response, "usage", total)
 	}
-	if len(s.id) > 0 {
-		response = split.WithMember(response, "id", s.id)
+	if len(f.id) > 0 {
+		response = split.WithMember(response, "id", f.id)
 	}
 	return response
 }
 
-// Event takes an event.
-func (s *strainer) Event(data []byte) assemble.Passing {
-	v, begun := rawjson.ValueOf(data), len(s.waiting)
-	response, item := split.Member(v, "response"), split.Member(v, "item")
-	if n := split.Member(v, "sequence_number"); s.sequence < 0 && n.Kind == rawjson.Number {
-		s.sequence = split.Integer(n)
+// Event reads an event of a stream.
+func (f *filter) Event(data []byte) assemble.Output {
+	event := rawjson.ValueOf(data)
+	if n := split.Member(event, "sequence_number"); f.sequence < 0 && n.Kind == rawjson.Number {
+		f.sequence = split.Integer(n)
 	}
-	switch kind := split.Member(v, "type").Text(); kind {
+	kind := split.Member(event, "type").Text()
+	switch kind {
 	case "response.created", "response.in_progress", "response.queued":
-		if s.Answers > 0 {
-			return assemble.Passing{}
+		if f.Answers > 0 {
+			return assemble.Output{}
 		}
-		return assemble.Passing{Text: s.numbered(split.WithMember(data, "response", s.untold(response)))}
+		response := f.withoutHidden(split.Member(event, "response"))
+		return assemble.Output{Text: f.renumbered(split.WithMember(data, "response", response))}
 	case "response.completed", "response.incomplete", "response.failed":
-		s.end(response)
-		alone := s.Said().Alone()
-		drop := alone && s.retract()
-		s.waiting, s.back = nil, s.sequence
-		data = s.numbered(split.WithMember(data, "response", s.ended(s.untold(response))))
-		if alone {
-			return assemble.Passing{End: data, Drop: drop}
-		}
-		return assemble.Passing{Text: data}
-	case "response.output_item.added", "response.output_item.done":
-		if it := itemOf(item); s.conceals(it) {
-			return s.conceal(kind, item, split.Integer(split.Member(v, "output_index")))
-		}
-		data = s.itemEvent(kind, item, data)
+		return f.endEvent(data, split.Member(event, "response"))
 	}
-	if at := split.Member(v, "output_index"); at.Kind == rawjson.Number {
-		data = s.Numbered(s.renamed(data, "item_id"), "output_index", split.Integer(at))
+	wasWaiting := len(f.waiting) > 0
+	if kind == "response.output_item.added" || kind == "response.output_item.done" {
+		item, index := split.Member(event, "item"), split.Integer(split.Member(event, "output_index"))
+		done := kind == "response.output_item.done"
+		if f.isHidden(itemOf(item)) {
+			drop := f.dropWaiting() // the reasoning before it
+			f.HideNumber(index)
+			if done {
+				f.addItem(item)
+			}
+			return assemble.Output{Drop: drop}
+		}
+		data = f.itemEvent(data, item, index, done)
+	}
+	if at := split.Member(event, "output_index"); at.Kind == rawjson.Number {
+		data = f.Renumber(f.renamed(data, "item_id"), "output_index", split.Integer(at))
 	}
 	if data == nil {
-		return assemble.Passing{}
+		return assemble.Output{}
 	}
-	if begun == 0 && len(s.waiting) > 0 {
-		s.back = s.sequence
+	waits := len(f.waiting) > 0
+	if waits && !wasWaiting {
+		f.resumeAt = f.sequence
 	}
-	return assemble.Passing{Text: s.numbered(data), Wait: len(s.waiting) > 0}
+	return assemble.Output{Text: f.renumbered(data), Wait: waits}
 }
 
-// conceal takes an event of a hidden call. The reasoning before it goes with it.
-func (s *strainer) conceal(kind string, item rawjson.Value, index int) assemble.Passing {
-	drop := s.retract()
-	s.Conceal(index)
-	if kind == "response.output_item.done" {
-		s.add(item)
+// endEvent reads the event with the end of an answer, which is held back if the model called hidden tools only.
+func (f *filter) endEvent(data []byte, response rawjson.Value) assemble.Output {
+	f.end(response)
+	onlyHidden := f.Said().OnlyHidden()
+	drop := onlyHidden && f.dropWaiting()
+	f.waiting = nil
+	f.resumeAt = f.sequence
+	data = f.renumbered(split.WithMember(data, "response", f.total(f.withoutHidden(response))))
+	if onlyHidden {
+		return assemble.Output{End: data, Drop: drop}
 	}
-	return assemble.Passing{Drop: drop}
+	return assemble.Output{Text: data}
 }
 
-// retract takes back the numbers of what waits. It reports whether anything did.
-func (s *strainer) retract() bool {
-	if len(s.waiting) == 0 {
+// dropWaiting takes back the numbers of the items that wait, and reports whether there are any.
+func (f *filter) dropWaiting() bool {
+	if len(f.waiting) == 0 {
 		return false
 	}
-	s.sequence = s.back
-	s.Forget(s.waiting)
-	s.waiting = nil
+	f.sequence = f.resumeAt
+	f.TakeBackNumbers(f.waiting)
+	f.waiting = nil
 	return true
 }
 
-// itemEvent takes an event that begins or ends an item which the client may get.
-func (s *strainer) itemEvent(kind string, item rawjson.Value, data []byte) []byte {
-	it, at := itemOf(item), split.Member(rawjson.ValueOf(data), "output_index")
-	index, begins := split.Integer(at), kind == "response.output_item.added"
-	if begins || !s.Knows(index) {
-		s.Begin(index)
+// itemEvent reads an event with the start or the end (done) of an item that is not hidden.
+func (f *filter) itemEvent(data []byte, item rawjson.Value, index int, done bool) []byte {
+	if !done || !f.HasNumber(index) {
+		f.AssignNumber(index)
 	}
-	switch {
-	case !begins:
-		s.add(item)
-		return split.WithMember(data, "item", s.Parts.Parts[len(s.Parts.Parts)-1].Seen)
-	case it.isReasoning():
-		s.waiting, s.renames = append(s.waiting, index), false
+	if done {
+		f.addItem(item)
+		return split.WithMember(data, "item", f.Parts[len(f.Parts)-1].Shown)
+	}
+	if itemOf(item).isReasoning() {
+		f.waiting = append(f.waiting, index)
+		f.renames = false
 		return data
 	}
-	s.waiting = nil
-	return split.WithMember(data, "item", s.renamed(item.Raw, "id"))
+	f.waiting = nil
+	return split.WithMember(data, "item", f.renamed(item.Raw, "id"))
 }
 
-// numbered gives an event with its place among those that the client gets.
-func (s *strainer) numbered(event []byte) []byte {
+// renumbered sets the sequence number of an event to the next one for the client.
+func (f *filter) renumbered(event []byte) []byte {
 	n := split.Member(rawjson.ValueOf(event), "sequence_number")
 	if n.Kind != rawjson.Number {
 		return event
 	}
-	if split.Integer(n) != s.sequence {
-		event = split.WithMember(event, "sequence_number", assemble.Encode(s.sequence))
+	if split.Integer(n) != f.sequence {
+		event = split.WithMember(event, "sequence_number", assemble.Encode(f.sequence))
 	}
-	s.sequence++
+	f.sequence++
 	return event
 }

@@ -13,8 +13,8 @@ import (
 
 const hiddenTool = "recall"
 
-// itemNamed writes an item: r reasoning, m a message, h a call of a hidden tool, c one of the client's, s a call that the server meets, o its
-// output, a a request for approval.
+// itemNamed encodes an item: r reasoning, m a message, h a call of a hidden tool, c a call for the client, s a call that the
+// server executes, o its output, a an approval request.
 func itemNamed(kind byte, id string) string {
 	switch kind {
 	case 'r':
@@ -34,12 +34,12 @@ func itemNamed(kind byte, id string) string {
 
 const tools = `[{"type":"function","name":"run"},{"type":"function","name":"recall"}]`
 
-// responseOf is an answer with items.
+// responseOf encodes an answer with these items.
 func responseOf(n int, status string, items []string) string {
 	return fmt.Sprintf(`{"id":"resp_%d","status":%q,"tools":%s,"output":[%s],"usage":{"input_tokens":%d,"output_tokens":2}}`, n, status, tools, strings.Join(items, ","), 10*(n+1))
 }
 
-// streamOf is such an answer as events.
+// streamOf encodes the same answer as a stream.
 func streamOf(n int, status string, items []string) string {
 	var b strings.Builder
 	sequence := 0
@@ -61,7 +61,7 @@ func streamOf(n int, status string, items []string) string {
 	return b.String()
 }
 
-// got is what a client has of an answer.
+// got is what a client received of an answer.
 type got struct {
 	ID     string
 	Output []struct{ ID, Type string }
@@ -80,7 +80,7 @@ func (g got) items() string {
 	return strings.Join(ids, " ")
 }
 
-// readStream reads a stream as strictly as a client may, and checks that what it tells on the way is what its end says.
+// readStream reads a stream as a strict client does, and checks that its events agree with the response at its end.
 func readStream(t *testing.T, stream string) (end got) {
 	t.Helper()
 	var open, ended []string
@@ -123,11 +123,12 @@ func readStream(t *testing.T, stream string) (end got) {
 	return end
 }
 
-// TestStrain makes one answer of several. Each letter is an item; what the client gets is named by the answer and the place in it.
+// TestStrain turns several answers into one. Each letter is an item (see itemNamed). The client's items are named by answer and
+// position.
 func TestStrain(t *testing.T) {
 	for _, c := range []struct {
 		answers, want string
-		again         int // answers that call hidden tools alone
+		again         int // number of answers with hidden calls only
 	}{
 		{"m", "0m0", 0},
 		{"rm", "0r0 0m1", 0},
@@ -157,7 +158,7 @@ func TestStrain(t *testing.T) {
 	} {
 		for _, streamed := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s streamed %t", c.answers, streamed), func(t *testing.T) {
-				s := responses.New(split.Options{}).Strain(streamed, func(tool string) bool { return tool == hiddenTool })
+				s := responses.New(split.Options{}).FilterAnswers(streamed, func(tool string) bool { return tool == hiddenTool })
 				var out strings.Builder
 				used, again := 0, 0
 				for n, kinds := range strings.Fields(c.answers) {
@@ -176,7 +177,7 @@ func TestStrain(t *testing.T) {
 						out.Write(s.Write([]byte(text[i : i+1])))
 					}
 					said := s.Close()
-					if said.Alone() {
+					if said.OnlyHidden() {
 						again++
 					}
 					if want := strings.Join(items, ","); string(said.Message) != want || len(said.Calls) != strings.Count(kinds, "h") {
@@ -206,9 +207,9 @@ func TestStrain(t *testing.T) {
 	}
 }
 
-// TestStrainedAsItCame: an answer without hidden calls passes byte for byte, and each piece of it at once.
+// TestStrainedAsItCame checks that an answer without hidden calls passes byte for byte and without delay.
 func TestStrainedAsItCame(t *testing.T) {
-	s := responses.New(split.Options{}).Strain(true, func(tool string) bool { return tool == hiddenTool })
+	s := responses.New(split.Options{}).FilterAnswers(true, func(tool string) bool { return tool == hiddenTool })
 	text := strings.ReplaceAll(streamOf(0, "completed", []string{itemNamed('m', "a"), itemNamed('c', "b")}), tools, "[]")
 	text = strings.ReplaceAll(text, `"sequence_number":`, `"sequence_number": `) + "data: [DONE]\n\n"
 	for event := range strings.SplitAfterSeq(text, "\n\n") {
@@ -221,10 +222,10 @@ func TestStrainedAsItCame(t *testing.T) {
 	}
 }
 
-// TestStrainedWithoutItsMember: an event that says nothing of the response or the item passes as it came.
+// TestStrainedWithoutItsMember checks that an event without its response or item passes unchanged.
 func TestStrainedWithoutItsMember(t *testing.T) {
 	for _, kind := range []string{"response.created", "response.in_progress", "response.completed", "response.output_item.added", "response.output_item.done"} {
-		s := responses.New(split.Options{}).Strain(true, func(tool string) bool { return tool == hiddenTool })
+		s := responses.New(split.Options{}).FilterAnswers(true, func(tool string) bool { return tool == hiddenTool })
 		event := `data: {"type":"` + kind + `","output_index":0}` + "\n\n"
 		got := string(s.Write([]byte(event)))
 		s.Close()
@@ -234,14 +235,14 @@ func TestStrainedWithoutItsMember(t *testing.T) {
 	}
 }
 
-// TestStrainBroken: what is cut off is not asked for again, and no reasoning is lost that nothing followed.
+// TestStrainBroken checks that an answer that was cut off is not continued, and keeps the reasoning at its end.
 func TestStrainBroken(t *testing.T) {
 	items := []string{itemNamed('r', "a")}
 	whole := streamOf(0, "incomplete", append(items, itemNamed('h', "b")))
 	for at := range len(whole) {
-		s := responses.New(split.Options{}).Strain(true, func(tool string) bool { return tool == hiddenTool })
+		s := responses.New(split.Options{}).FilterAnswers(true, func(tool string) bool { return tool == hiddenTool })
 		out := string(s.Write([]byte(whole[:at])))
-		if s.Close().Alone() {
+		if s.Close().OnlyHidden() {
 			t.Fatalf("asked for more after %q", whole[:at])
 		}
 		if out += string(s.Finish()); strings.Contains(whole[:at], `"item":{"type":"reasoning"`) != strings.Contains(out, "sealed") && !strings.Contains(whole[:at], "function_call") &&
@@ -251,18 +252,18 @@ func TestStrainBroken(t *testing.T) {
 	}
 }
 
-// TestSaidWithoutHollowReasoning: reasoning that upstream kept to itself cannot be shown again, nor can the ids that need it.
+// TestSaidWithoutHollowReasoning checks that reasoning without content is not sent back, nor the ids that depend on it.
 func TestSaidWithoutHollowReasoning(t *testing.T) {
-	s := responses.New(split.Options{}).Strain(false, func(tool string) bool { return tool == hiddenTool })
+	s := responses.New(split.Options{}).FilterAnswers(false, func(tool string) bool { return tool == hiddenTool })
 	hollow := `{"type":"reasoning","id":"rs_1","summary":[]}`
 	s.Write([]byte(responseOf(0, "completed", []string{hollow, itemNamed('h', "a")})))
 	want := strings.Replace(itemNamed('h', "a"), `"id":"a",`, "", 1)
-	if said := s.Close(); string(said.Message) != want || !said.Alone() {
+	if said := s.Close(); string(said.Message) != want || !said.OnlyHidden() {
 		t.Errorf("it said %s, want %s", said.Message, want)
 	}
 }
 
-// TestHides: nothing is hidden where the model may not choose, or where upstream keeps the answer.
+// TestHides checks that no tools are hidden if the model has no choice, or if upstream stores the answer.
 func TestHides(t *testing.T) {
 	d := responses.New(split.Options{})
 	for members, want := range map[string]bool{
@@ -279,7 +280,7 @@ func TestHides(t *testing.T) {
 		`"tools":` + tools:                                                              false,
 	} {
 		r := splitOf(t, `{`+members+`,"input":[{"role":"user","content":"x"}]}`)
-		if got := d.Hides(r); got != want {
+		if got := d.CanHideTools(r); got != want {
 			t.Errorf("%s: %t", members, got)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 // item is an element of the list.
 type item struct{ *split.Object }
 
-// itemKeys are the keys that are known of an item. By format and signature gateways mark reasoning of providers other than OpenAI.
+// itemKeys are the known keys of an item. Gateways set format and signature in the reasoning of providers other than OpenAI.
 var itemKeys = []string{
-	"type", "role", "content", "id", "call_id", "name", "arguments", "output", "approval_request_id", "namespace", "input", "action", "summary",
-	"format", "signature",
+	"type", "role", "content", "id", "call_id", "name", "arguments", "output", "approval_request_id",
+	"namespace", "input", "action", "summary", "format", "signature",
 }
 
 func itemOf(v rawjson.Value) *item {
@@ -27,57 +27,60 @@ func itemOf(v rawjson.Value) *item {
 // is reports whether the item is of a type.
 func (it *item) is(kind string) bool { return it.Get("type").Is(kind) }
 
-// class is what an item is to the rest of the house.
+// class says how the proxy treats an item.
 type class int
 
 const (
-	odd    class = iota // none of these
-	said                // by the model
-	result              // of a call
-	typed               // by a user
-	system              // a system message, or what takes its place
-	wish                // for a compaction by upstream
+	unknownItem class = iota
+	modelOutput       // also all items of unknown types
+	toolResult
+	userMessage
+	systemMessage     // also a compaction, which is never hidden
+	compactionTrigger // a request for a compaction
 )
 
-// What messages are by their role, and other items by their type.
+// The classes of messages by role, and of other items by type.
 var (
-	speakers = map[string]class{"assistant": said, "user": typed, "system": system, "developer": system}
-	classes  = map[string]class{
-		"compaction": system, "compaction_summary": system, "context_compaction": system, "compaction_trigger": wish,
-		"mcp_approval_response": result,
+	roleClasses = map[string]class{
+		"assistant": modelOutput, "user": userMessage, "system": systemMessage, "developer": systemMessage,
+	}
+	typeClasses = map[string]class{
+		"compaction": systemMessage, "compaction_summary": systemMessage, "context_compaction": systemMessage,
+		"compaction_trigger": compactionTrigger, "mcp_approval_response": toolResult,
 	}
 )
 
 func (it *item) class() class {
-	kind := it.Get("type")
-	known, is := classes[kind.Text()]
-	switch {
-	case it.isMessage():
-		return speakers[it.Get("role").Text()]
-	case kind.Kind != rawjson.String:
-		return odd
-	case is:
-		return known
-	case bytes.HasSuffix(kind.Inner(), []byte("_output")):
-		return result
+	if it.isMessage() {
+		return roleClasses[it.Get("role").Text()]
 	}
-	return said
+	kind := it.Get("type")
+	if kind.Kind != rawjson.String {
+		return unknownItem
+	}
+	if c, ok := typeClasses[kind.Text()]; ok {
+		return c
+	}
+	if bytes.HasSuffix(kind.Inner(), []byte("_output")) {
+		return toolResult
+	}
+	return modelOutput
 }
 
 func (it *item) isMessage() bool {
 	return it.Get("type").Kind == 0 && it.Get("role").Kind != 0 || it.is("message")
 }
 
-// calls is the id of the call that the client has to answer; its kind is 0 where the item is none.
-func (it *item) calls() rawjson.Value {
+// callID returns the id of a call that the client has to answer. Its Kind is 0 if the item is no call.
+func (it *item) callID() rawjson.Value {
 	if it.is("mcp_approval_request") {
 		return it.Get("id")
 	}
 	return it.Get("call_id")
 }
 
-// answers is the id of the call that a result answers.
-func (it *item) answers() rawjson.Value {
+// resultID returns the id of the call that a result belongs to.
+func (it *item) resultID() rawjson.Value {
 	for _, id := range [...]rawjson.Value{it.Get("call_id"), it.Get("approval_request_id")} {
 		if id.Kind == rawjson.String {
 			return id
@@ -88,9 +91,9 @@ func (it *item) answers() rawjson.Value {
 
 func (it *item) isReasoning() bool { return it.is("reasoning") }
 
-// bound reports whether the item is reasoning that its provider bound to all that stood before it: not OpenAI's, which is bound to the
-// item behind it, but that of other providers, which gateways write in the same form.
-func (it *item) bound() bool {
+// isPrefixBound reports whether the item is reasoning that its provider bound to all preceding items. OpenAI binds reasoning
+// to the item after it, but gateways use the same items for the reasoning of other providers.
+func (it *item) isPrefixBound() bool {
 	switch {
 	case !it.isReasoning():
 		return false
@@ -102,34 +105,31 @@ func (it *item) bound() bool {
 	return agents.BindingOf(list, "reasoning") == agents.Prefix
 }
 
-// plain reports whether there is only text in the item, and what a call says.
-func (it *item) plain() bool {
+// isPlain reports whether the item contains only text or a call with text arguments.
+func (it *item) isPlain() bool {
 	return it.isMessage() || it.isReasoning() || it.is("function_call") || it.is("custom_tool_call")
 }
 
-// leans reports whether what a model said is bound to reasoning in an earlier message: its items have ids, by which upstream knows what
-// belonged to what, and there is no reasoning among them.
-func leans(items []*item) bool {
-	named := false
-	for i := range items {
-		if items[i].isReasoning() || items[i].is("item_reference") {
-			return false
-		}
-		named = named || items[i].Get("id").Kind == rawjson.String
-	}
-	return named
+// isReasoningOrReference reports whether the item is reasoning, or a reference, which may refer to reasoning.
+func (it *item) isReasoningOrReference() bool { return it.isReasoning() || it.is("item_reference") }
+
+// dependsOnEarlier reports whether a model's output is bound to reasoning in an earlier message: upstream knows its items by
+// their ids, and none of them is reasoning.
+func dependsOnEarlier(items []*item) bool {
+	return !slices.ContainsFunc(items, (*item).isReasoningOrReference) &&
+		slices.ContainsFunc(items, func(it *item) bool { return it.Get("id").Kind == rawjson.String })
 }
 
-// sealed reports whether what a model said may not stay as it is behind a history that has changed. before is the message that it
-// said before that in the same turn, nil if there is none.
+// sealed reports whether a model's output has to be changed if it follows a history that has changed. before is the model's
+// previous message in the same turn, or nil.
 func sealed(items []*item, before *session.Message) bool {
-	return slices.ContainsFunc(items, bound) || before != nil && leans(items) && (before.Sealed || reasons(before.Raw))
+	if slices.ContainsFunc(items, (*item).isPrefixBound) {
+		return true
+	}
+	return before != nil && dependsOnEarlier(items) && (before.Sealed || hasReasoning(before.Raw))
 }
 
-func bound(it *item) bool { return it.bound() }
-
-// reasons reports whether a message has reasoning of its own.
-func reasons(raw []byte) bool {
+func hasReasoning(raw []byte) bool {
 	items, err := itemsOf(raw)
-	return err == nil && slices.ContainsFunc(items, func(it *item) bool { return it.isReasoning() || it.is("item_reference") })
+	return err == nil && slices.ContainsFunc(items, (*item).isReasoningOrReference)
 }

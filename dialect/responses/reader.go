@@ -12,12 +12,12 @@ import (
 // reader reads the items of one body.
 type reader struct {
 	w     *split.Walker
-	turn  []*item      // what a model said, and was not filed yet
-	calls bool         // it calls something
-	at    dialect.Span // where it stands in the body
+	turn  []*item      // the model's output in the current turn, not added yet
+	calls bool         // the turn contains a call
+	span  dialect.Span // of the turn in the body
 }
 
-// maxItems is how many items are understood of one turn at most.
+// maxItems limits the items of one turn.
 const maxItems = 16 << 10
 
 func newReader(w *split.Walker) split.Reader {
@@ -25,99 +25,110 @@ func newReader(w *split.Walker) split.Reader {
 	return split.Reader{Keys: itemKeys, Element: r.element, Text: r.text, Close: r.close}
 }
 
-// text files a history that is a text: a message of a user.
+// text adds a history that is a string: a user message.
 func (r *reader) text(text rawjson.Value) {
-	m := session.Message{Raw: lone(text.Raw), Kind: session.User, Digest: messageDigest(r.w.Digest(), "user", text)}
-	r.w.File(m, r.w.Element().To)
+	m := session.Message{Raw: userText(text.Raw), Kind: session.User, Digest: messageDigest(r.w.Digest(), "user", text)}
+	r.w.Add(m, r.w.ElementSpan().To)
 }
 
-// element reads one item.
+// element reads one item. Output of the model is held until its turn ends.
 func (r *reader) element(o *split.Object) error {
 	it := &item{o}
-	if it.class() == said {
+	if it.class() == modelOutput {
 		r.hold(it)
 		return nil
 	}
 	r.close()
-	r.file(it)
+	r.add(it)
 	return nil
 }
 
-// hold keeps what a model said until its turn ends.
+// hold adds output of the model to the current turn.
 func (r *reader) hold(it *item) {
 	if len(r.turn) == maxItems {
-		r.w.Odd("a turn has too many items")
+		r.w.Unsupported("a turn has too many items")
 		return
 	}
-	if r.ends(it) {
+	if r.endsBefore(it) {
 		r.close()
 	}
-	at := r.w.Element()
+	span := r.w.ElementSpan()
 	if len(r.turn) == 0 {
-		r.at.From = at.From
+		r.span.From = span.From
 	}
-	kept := *it.Object
-	r.turn, r.at.To = append(r.turn, &item{&kept}), at.To
-	r.calls = r.calls || it.calls().Kind == rawjson.String
+	r.span.To = span.To
+	object := *it.Object // the Walker reuses it
+	r.turn = append(r.turn, &item{&object})
+	r.calls = r.calls || it.callID().Kind == rawjson.String
 }
 
-// ends reports whether the turn is over, as it does not go on with the next *item: it ends with a message, calls nothing, and
-// the item begins another one.
-func (r *reader) ends(next *item) bool {
+// endsBefore reports whether the current turn is over when next follows: it contains no call and ends with a message, and
+// next is a message or reasoning.
+func (r *reader) endsBefore(next *item) bool {
 	if len(r.turn) == 0 || r.calls || !r.turn[len(r.turn)-1].isMessage() {
 		return false
 	}
 	return next.isMessage() || next.isReasoning()
 }
 
-// close files what a model said.
+// close adds the current turn as one message.
 func (r *reader) close() {
 	if len(r.turn) == 0 {
 		return
 	}
-	m := session.Message{Raw: r.w.Between(r.at), Kind: session.Agent, Sealed: sealed(r.turn, r.before())}
-	for i := range r.turn {
-		if id := r.turn[i].calls(); id.Kind != 0 && id.Kind != rawjson.Null {
-			m.Calls, m.Kind = append(m.Calls, id.Text()), session.Action
+	m := session.Message{Raw: r.w.Slice(r.span), Kind: session.Agent, Sealed: sealed(r.turn, r.before())}
+	for _, it := range r.turn {
+		if id := it.callID(); id.Kind != 0 && id.Kind != rawjson.Null {
+			m.Calls = append(m.Calls, id.Text())
+			m.Kind = session.Action
 		}
-		m.Attached = m.Attached || !r.turn[i].plain()
+		m.Attached = m.Attached || !it.isPlain()
 	}
 	m.Digest = turnDigest(r.w.Digest(), r.turn)
-	r.w.File(m, r.at.To)
+	r.w.Add(m, r.span.To)
 	r.turn, r.calls = nil, false
 }
 
-// before is what the model said before, with nothing between but the results of it; nil where there is no such message.
+// before returns the model's previous message if no user message follows it, or nil.
 func (r *reader) before() *session.Message {
-	filed := r.w.Filed()
-	for i := range slices.Backward(filed) {
-		switch filed[i].Kind {
+	messages := r.w.Messages()
+	for i := range slices.Backward(messages) {
+		switch messages[i].Kind {
 		case session.User:
 			return nil
 		case session.Agent, session.Action:
-			return &filed[i]
+			return &messages[i]
 		}
 	}
 	return nil
 }
 
-// file files an item that is a message of its own.
-func (r *reader) file(it *item) {
+// add adds an item that is a message of its own.
+func (r *reader) add(it *item) {
 	m := session.Message{Raw: it.Raw}
 	role, content := it.Get("role").Text(), it.Get("content")
-	switch class := it.class(); {
-	case class == typed:
-		m.Kind, m.Digest, m.Attached = session.User, messageDigest(r.w.Digest(), role, content), attached(content)
-	case class == system && it.isMessage():
-		m.Kind, m.Digest = session.System, messageDigest(r.w.Digest(), role, content)
-	case class == system, class == wish: // upstream's own compactions, and what asks for one, stay where they are
-		m.Kind, m.Digest, m.Attached = session.System, turnDigest(r.w.Digest(), []*item{it}), true
-	case class == result:
-		m.Kind, m.Digest, m.Attached = session.Observation, resultDigest(r.w.Digest(), it), attached(it.Get("output"))
-		m.Result = it.answers().Text()
+	digest := r.w.Digest()
+	switch it.class() {
+	case userMessage:
+		m.Kind = session.User
+		m.Digest = messageDigest(digest, role, content)
+		m.Attached = hasAttachment(content)
+	case systemMessage, compactionTrigger:
+		m.Kind = session.System
+		if it.isMessage() {
+			m.Digest = messageDigest(digest, role, content)
+		} else { // a compaction by upstream, or a request for one
+			m.Digest = turnDigest(digest, []*item{it})
+			m.Attached = true
+		}
+	case toolResult:
+		m.Kind = session.Observation
+		m.Digest = resultDigest(digest, it)
+		m.Attached = hasAttachment(it.Get("output"))
+		m.Result = it.resultID().Text()
 	default:
-		r.w.Odd("an item is of no type that is known")
+		r.w.Unsupported("an item has an unknown type or role")
 		return
 	}
-	r.w.File(m, r.w.Element().To)
+	r.w.Add(m, r.w.ElementSpan().To)
 }

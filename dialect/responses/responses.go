@@ -1,17 +1,18 @@
-// Package responses is the dialect of OpenAI's Responses API: POST /v1/responses.
+// Package responses implements the dialect of OpenAI's Responses API: POST /v1/responses.
 //
-// What a model said in one turn stands there as several items: its reasoning, a message, its calls. They need each other (a
-// reasoning item is refused without the item that follows it, and the reverse), so that a run of such items is one message to the
-// rest of the house: its raw text is the items with the commas between them. Each result of a call, each message of a user and each
-// system message is a message of its own. Items of unknown types count as what a model said, and so are never parted from those
-// around them. The instructions, which stand outside the list, are the first message, and so is a compaction of upstream's own, which
-// stands for what it hides, a system message: it is kept. The raw text of a message tells which it is:
+// The output of a model in one turn is a list of items: reasoning, a message, calls. They depend on each other: the API
+// rejects a reasoning item without the item after it, and the reverse. So Split returns a run of such items as one
+// session.Message, whose raw text is the items with the commas between them. Each result of a call, each user message and
+// each system message is a message of its own. Items of unknown types count as output of the model, so that they are never
+// separated from those around them. A compaction by upstream counts as a system message, since it must not be hidden. The
+// instructions, which are outside the list, are the first message. The raw text of a message shows what it is:
 //
 //	{...}           an item
 //	{...}, {...}    items of one turn
 //	"..."           the instructions
 //
-// A history that upstream keeps (previous_response_id, conversation) is not in the request, which says where it is (dialect.Request.Kept).
+// If upstream stores the history (previous_response_id, conversation), the request only refers to it: see
+// dialect.Request.Kept.
 //
 // https://platform.openai.com/docs/api-reference/responses/create
 package responses
@@ -25,19 +26,19 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Path is where the dialect is served, below the base URL.
+// Path is the path of the endpoint below the base URL.
 const Path = "/responses"
 
-// CountPath is where clients ask how many tokens a request has.
+// CountPath is the path of the endpoint that counts the tokens of a request.
 const CountPath = "/responses/input_tokens"
 
-// CompactPath is where clients ask for a history as one item.
+// CompactPath is the path of the endpoint that compacts a history.
 const CompactPath = "/responses/compact"
 
 // list is the member of a body that holds the history.
 const list = "input"
 
-// Dialect implements dialect.Dialect. Make one with New.
+// Dialect implements dialect.Dialect. Create one with New.
 type Dialect struct{ bodies *split.Splitter }
 
 var (
@@ -45,62 +46,63 @@ var (
 	_ dialect.Opener  = (*Dialect)(nil)
 )
 
-// New makes the dialect.
+// New returns the dialect.
 func New(o split.Options) *Dialect {
-	return &Dialect{split.New(split.Format{
+	format := split.Format{
 		List: list, Element: "an item",
 		Members: []string{"max_output_tokens", "instructions", "store", "previous_response_id", "conversation"},
-		Version: version, Texts: texts, Drop: []string{"annotations", "logprobs"},
+		Version: version, Texts: textTypes, Drop: []string{"annotations", "logprobs"},
 		Skip: func(rawjson.Value) bool { return false }, Reader: newReader,
-	}, o)}
+	}
+	return &Dialect{split.New(format, o)}
 }
 
-// Name is "responses".
+// Name returns "responses".
 func (d *Dialect) Name() string { return "responses" }
 
-// Keeps implements dialect.Keeper.
-func (d *Dialect) Keeps(body []byte) time.Duration { return split.Keeps(body) }
+// CacheTTL implements dialect.Dialect.
+func (d *Dialect) CacheTTL(body []byte) time.Duration { return split.CacheTTL(body) }
 
-// Split checks and slices a body. The error is a *dialect.Error.
+// Split validates and slices a body. The error is a *dialect.Error.
 func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies.Split(body, finish) }
 
 func finish(w *split.Walker, r *dialect.Request) {
 	r.MaxOutput = split.Integer(w.Member("max_output_tokens"))
 	r.Stores = w.Member("store").Kind != rawjson.False
-	r.Kept = session.Kept{Answer: split.Cut(w.Member("previous_response_id").Text()), Conversation: conversation(w.Member("conversation"))}
-	if told := w.Member("instructions"); told.Kind == rawjson.String && len(told.Inner()) > 0 {
-		first := session.Message{Raw: told.Raw, Kind: session.System, Digest: messageDigest(w.Digest(), "system", told)}
+	r.Kept = session.Kept{Answer: split.Truncate(w.Member("previous_response_id").Text()), Conversation: conversation(w.Member("conversation"))}
+	if text := w.Member("instructions"); text.Kind == rawjson.String && len(text.Inner()) > 0 {
+		first := session.Message{Raw: text.Raw, Kind: session.System, Digest: messageDigest(w.Digest(), "system", text)}
 		r.Messages = append([]session.Message{first}, r.Messages...)
 	}
 }
 
-// conversation is the id of one, which stands alone or in an object.
+// conversation returns the id of a conversation, which is given as a string or in an object.
 func conversation(v rawjson.Value) string {
 	if v.Kind == rawjson.Object {
 		v = split.Member(v, "id")
 	}
-	return split.Cut(v.Text())
+	return split.Truncate(v.Text())
 }
 
-// Note writes a user message that carries text. What is not UTF-8 in it becomes U+FFFD.
-func (d *Dialect) Note(text string) []byte { return written("user", "input_text", text) }
+// Note encodes text as a user message. Invalid UTF-8 becomes U+FFFD.
+func (d *Dialect) Note(text string) []byte { return textMessage("user", "input_text", text) }
 
-// Reply writes an assistant message that carries text.
-func (d *Dialect) Reply(text string) []byte { return written("assistant", "output_text", text) }
+// Reply encodes text as an assistant message. Invalid UTF-8 becomes U+FFFD.
+func (d *Dialect) Reply(text string) []byte { return textMessage("assistant", "output_text", text) }
 
-func written(role, part, text string) []byte {
+func textMessage(role, part, text string) []byte {
 	out := make([]byte, 0, len(text)+len(text)/16+96)
 	out = append(out, `{"type":"message","role":"`+role+`","content":[{"type":"`+part+`","text":`...)
 	return append(rawjson.AppendQuote(out, text), "}]}"...)
 }
 
-// Failure writes an error in OpenAI's shape.
+// Failure encodes an error in OpenAI's format.
 func (d *Dialect) Failure(f dialect.Failure) []byte { return f.OpenAI() }
 
-// Event writes an error as an event of a stream.
+// Event converts an encoded error to a stream event.
 // https://platform.openai.com/docs/api-reference/responses-streaming/error
 func (d *Dialect) Event(failure []byte) []byte {
-	out := []byte(`event: error` + "\n" + `data: {"type":"error","sequence_number":0`)
+	out := []byte("event: error\n" + `data: {"type":"error","sequence_number":0`)
 	for _, name := range [...]string{"message", "param", "code"} {
 		if v := split.Member(rawjson.ValueOf(failure), "error", name); v.Kind != 0 {
 			out = split.AppendMember(out, rawjson.Key{Raw: []byte(name)}, v.Raw)
@@ -109,5 +111,5 @@ func (d *Dialect) Event(failure []byte) []byte {
 	return append(out, "}\n\n"...)
 }
 
-// Key sends a key as a bearer token.
+// Key returns the header of a bearer token.
 func (d *Dialect) Key(key string) (name, value string) { return "Authorization", "Bearer " + key }

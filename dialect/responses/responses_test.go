@@ -29,7 +29,7 @@ func splitOf(t interface{ Fatalf(string, ...any) }, body string) *dialect.Reques
 
 func listOf(items string) string { return `{"input":[` + items + `]}` }
 
-// inShort tells of each message its kind, its calls, and the call that it answers.
+// inShort formats the kind of each message, its calls, and the call that it is a result of.
 func inShort(all []session.Message) string {
 	var words []string
 	for i := range all {
@@ -105,7 +105,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestDigest: ids, states and reasoning come and go; what a model reads counts.
+// TestDigest checks that ids, states and reasoning do not count, since clients change them, and that all else does.
 func TestDigest(t *testing.T) {
 	digest := func(items string) session.Hash {
 		all := splitOf(t, listOf(items)).Messages
@@ -170,7 +170,7 @@ func TestRead(t *testing.T) {
 		},
 		{Role: "tool", Text: "c", Result: "A"},
 		{Role: "tool", Text: "de", Result: "B"},
-		{Role: "system", Files: []session.File{{Kind: "compaction", ID: split.Mark("x"), Bytes: 45, Format: "json"}}},
+		{Role: "system", Files: []session.File{{Kind: "compaction", ID: split.CompactionID("x"), Bytes: 45, Format: "json"}}},
 	}
 	for i := range r.Messages {
 		got, err := responses.New(split.Options{}).Read(r.Messages[i].Raw)
@@ -221,7 +221,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// drawItems makes a conversation as agents send it.
+// drawItems returns a random conversation as agents send it.
 func drawItems(t *rapid.T) []string {
 	out := []string{`{"role":"user","content":"what the person wants to have done"}`}
 	for step := range rapid.IntRange(0, 8).Draw(t, "steps") {
@@ -249,8 +249,8 @@ func bodyOf(items []string) []byte {
 	return []byte(`{"padding":"` + strings.Repeat("p", 33<<10) + `","instructions":"s","input":[` + strings.Join(items, " ,") + `],"model":"m"}`)
 }
 
-// TestJoinSaysTheSame: put together again, a body says what it said before; and what is composed of its messages splits into
-// them.
+// TestJoinSaysTheSame checks that a body joined from its own messages is equivalent, and that a composed body splits into the
+// same messages.
 func TestJoinSaysTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, body := responses.New(split.Options{}), bodyOf(drawItems(t))
@@ -271,7 +271,7 @@ func TestJoinSaysTheSame(t *testing.T) {
 	})
 }
 
-// TestJoinText: a history that is a text stays one as long as it is alone.
+// TestJoinText checks that a history given as a string stays a string if its message is the only one and unchanged.
 func TestJoinText(t *testing.T) {
 	d, body := responses.New(split.Options{}), `{"instructions":"s","input": "do \"it\"" ,"model":"m"}`
 	r := splitOf(t, body)
@@ -285,8 +285,8 @@ func TestJoinText(t *testing.T) {
 	}
 }
 
-// TestMemoryChangesNothing: a dialect that remembers how bodies began says of each what one says that does not, wherever the bodies
-// end: within a turn, too.
+// TestMemoryChangesNothing checks that dialects with and without a memory return the same, also for bodies that end within a
+// turn.
 func TestMemoryChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, items := responses.New(split.Options{Remember: 1 << 20}), drawItems(t)
@@ -295,7 +295,7 @@ func TestMemoryChangesNothing(t *testing.T) {
 			want := splitOf(t, string(body))
 			mine := bytes.Clone(body)
 			got, err := d.Split(mine)
-			if err != nil || inShort(got.Messages) != inShort(want.Messages) || got.Inside != want.Inside || got.Model != want.Model {
+			if err != nil || inShort(got.Messages) != inShort(want.Messages) || got.ListSpan != want.ListSpan || got.Model != want.Model {
 				t.Fatalf("got %+v (%v)\nwant %+v", got, err, want)
 			}
 			for i := range want.Messages {
@@ -306,14 +306,14 @@ func TestMemoryChangesNothing(t *testing.T) {
 			if n > 4 && len(body) > 2048 && d.Known(body) == 0 {
 				t.Fatalf("nothing of %s is remembered", body)
 			}
-			for i := range mine { // its bytes are used for another request
+			for i := range mine { // as if the buffer were reused
 				mine[i] = 'x'
 			}
 		}
 	})
 }
 
-// TestLongTurn: a turn that calls something and goes on is read in time that grows with it, and no faster.
+// TestLongTurn checks that the time to read a long turn with calls is linear in its length.
 func TestLongTurn(t *testing.T) {
 	d := responses.New(split.Options{})
 	body := func(n int) string {
@@ -327,7 +327,7 @@ func TestLongTurn(t *testing.T) {
 	}, body(1000), body(8000), 40)
 }
 
-// TestReadOnBetweenTurns: where two turns follow one another, and later bodies go on in another way behind them, none is lost.
+// TestReadOnBetweenTurns checks that no turn is lost if two turns follow one another and later bodies continue differently.
 func TestReadOnBetweenTurns(t *testing.T) {
 	d := responses.New(split.Options{Remember: 1 << 20})
 	for _, last := range []string{"one thing, to begin with", "quite another thing, instead"} {
@@ -422,8 +422,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestForms: messages without a type, reasoning as <think> text and references to what upstream keeps are read like others, and stay with
-// their turn behind a condensation.
+// TestForms checks that messages without a type, reasoning as <think> text and references to stored items are read like others,
+// and stay with their turn behind a condensation.
 func TestForms(t *testing.T) {
 	d := responses.New(split.Options{})
 	for _, turn := range []string{

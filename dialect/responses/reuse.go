@@ -7,26 +7,27 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Reuse implements dialect.Reuser. A form of the answer is a part of the prompt, so a body that asks for one cannot be used. A limit is set
-// where the client sets one: some servers take none.
+// Reuse implements dialect.Reuser. An output format is part of the prompt, so a body that asks for one cannot be reused. A
+// token limit is set only if the client sets one, since some servers accept none.
 func (d *Dialect) Reuse(body []byte, output int) []byte {
 	tools, text, limit := false, true, 0
-	out := split.Keep(body, func(name string, v *rawjson.Value) bool {
+	out := split.FilterMembers(body, func(name string, v *rawjson.Value) bool {
 		switch name {
 		case "stream", "stream_options", "tool_choice", "store", "background":
 			return false
 		case "prompt", "context_management":
 			text = text && v.Kind == rawjson.Null
 		case "max_output_tokens":
-			if most := split.AnswerShare * output; output > 0 && split.Integer(*v) > most {
-				limit = most
+			maxLimit := split.ReasoningFactor * output
+			if output > 0 && split.Integer(*v) > maxLimit {
+				limit = maxLimit
 			}
 			return limit == 0
 		case "tools":
 			tools = split.HasElements(*v)
 		case "text":
-			form := split.Member(*v, "format", "type")
-			text = text && (form.Kind == 0 || form.Is("text"))
+			format := split.Member(*v, "format", "type")
+			text = text && (format.Kind == 0 || format.Is("text"))
 		}
 		return true
 	})
@@ -42,7 +43,7 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 	return append(out, `,"stream":true,"store":false}`...)
 }
 
-// Touch implements dialect.Reuser. 16 tokens are the fewest that the API takes.
+// Touch implements dialect.Reuser. The API accepts a limit of at least 16 tokens.
 func (d *Dialect) Touch(body []byte) []byte {
 	if body = d.Reuse(body, 0); body != nil {
 		return split.WithMember(body, "max_output_tokens", []byte("16"))

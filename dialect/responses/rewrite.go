@@ -11,33 +11,34 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Rewrite gives a message of a user or a result with another text. Everything else of it stays as the client wrote it. Results that
-// are more than text, such as a screenshot, cannot be rewritten.
+// Rewrite replaces the content of a user message, or the output of a result, with text. The rest stays as the client wrote
+// it. Results that are not text, such as a screenshot, cannot be rewritten.
 func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
 	it, err := single(raw)
 	if err != nil {
 		return nil, fmt.Errorf("rewrite message: %w", err)
 	}
 	quoted := rawjson.AppendQuote(nil, text)
+	output := it.Get("output")
 	switch class := it.class(); {
-	case class == typed:
+	case class == userMessage:
 		return split.WithMember(it.Raw, "content", quoted), nil
-	case class != result:
-		return nil, errors.New("rewrite message: it is neither a user's nor a result")
+	case class != toolResult:
+		return nil, errors.New("rewrite message: neither a user message nor a result")
 	case it.is("shell_call_output"):
 		chunk := slices.Concat([]byte(`[{"stdout":`), quoted, []byte(`,"stderr":"","outcome":{"type":"exit","exit_code":0}}]`))
 		return split.WithMember(it.Raw, "output", chunk), nil
-	case it.Get("output").Kind == rawjson.Object || it.Get("output").Kind == 0:
-		return nil, errors.New("rewrite message: its output is no text")
+	case output.Kind == rawjson.Object || output.Kind == 0:
+		return nil, errors.New("rewrite message: output is not text")
 	}
 	return split.WithMember(it.Raw, "output", quoted), nil
 }
 
-// single is the only item of a raw text.
+// single returns the only item of a raw text.
 func single(raw []byte) (*item, error) {
 	items, err := itemsOf(raw)
 	if err == nil && len(items) != 1 {
-		err = errors.New("it is more than one item")
+		err = errors.New("message has more than one item")
 	}
 	if err != nil {
 		return nil, err
@@ -45,20 +46,20 @@ func single(raw []byte) (*item, error) {
 	return items[0], nil
 }
 
-// StripReasoning gives what a model said without the reasoning that is bound to what stood before it, and without the ids by which
-// upstream would look for such reasoning. What has reasoning of another binding, which is bound to the items behind it, stays as it is.
+// StripReasoning removes reasoning that is bound to the preceding messages from a model's output, and the ids by which
+// upstream would look for such reasoning. Output whose reasoning is bound to the items after it stays unchanged.
 func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 	items, err := itemsOf(raw)
 	if err != nil {
 		return nil, fmt.Errorf("strip reasoning: %w", err)
 	}
-	if items[0].class() != said || !leans(items) && !slices.ContainsFunc(items, bound) {
+	if items[0].class() != modelOutput || !dependsOnEarlier(items) && !slices.ContainsFunc(items, (*item).isPrefixBound) {
 		return raw, nil
 	}
 	var left [][]byte
-	for i := range items {
-		if !items[i].bound() {
-			left = append(left, items[i].anonymous())
+	for _, it := range items {
+		if !it.isPrefixBound() {
+			left = append(left, it.withoutID())
 		}
 	}
 	if len(left) == 0 {
@@ -67,54 +68,57 @@ func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 	return split.Join(left), nil
 }
 
-// anonymous is an item without its id. A reference is nothing else.
-func (it *item) anonymous() []byte {
+// withoutID removes the id of an item. That of a reference or an approval request stays, since it is its content.
+func (it *item) withoutID() []byte {
 	if it.Get("id").Kind == 0 || it.is("item_reference") || it.is("mcp_approval_request") {
 		return it.Raw
 	}
 	return split.WithoutMember(it.Raw, "id")
 }
 
-// Merge gives the first of two messages of a user with the content of the second behind its own.
+// Merge appends the content of second to that of first. Both are user messages.
 func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
 	a, err := single(first)
 	if err != nil {
-		return nil, fmt.Errorf("merge message: %w", err)
+		return nil, fmt.Errorf("merge messages: %w", err)
 	}
 	b, err := single(second)
 	if err != nil {
-		return nil, fmt.Errorf("merge message: %w", err)
+		return nil, fmt.Errorf("merge messages: %w", err)
 	}
 	if !a.isMessage() || !b.isMessage() || a.Get("content").Kind == 0 {
-		return nil, fmt.Errorf("merge message: %w", errForm)
+		return nil, fmt.Errorf("merge messages: %w", errForm)
 	}
 	parts := append(split.Parts(a.Get("content"), "input_text"), split.Parts(b.Get("content"), "input_text")...)
 	return split.WithMember(a.Raw, "content", split.List(parts)), nil
 }
 
-// Join gives a request's body with other messages in the place of its own. The instructions stay as the client wrote them.
+// Join replaces the messages of a request. The rest of the body, including the instructions, stays as the client wrote it.
+// A history that is a string becomes a list, unless its message is unchanged.
 func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte {
-	items := slices.DeleteFunc(slices.Clone(messages), isInstructions)
-	if text := r.Body[r.Inside.From:r.Inside.To]; isInstructions(text) && r.Body[r.Inside.From-1] != '[' { // the history is a text
-		if len(items) == 1 && bytes.Equal(items[0], lone(text)) {
+	items := slices.DeleteFunc(slices.Clone(messages), isString) // without the instructions
+	span := r.ListSpan
+	text := r.Body[span.From:span.To]
+	if isString(text) && r.Body[span.From-1] != '[' {
+		if len(items) == 1 && bytes.Equal(items[0], userText(text)) {
 			return [][]byte{r.Body}
 		}
-		bracketed := slices.Concat(r.Body[:r.Inside.From], []byte("[]"), r.Body[r.Inside.To:])
-		at := r.Inside.From + 1
-		r = &dialect.Request{Body: bracketed, Inside: dialect.Span{From: at, To: at}}
+		body := slices.Concat(r.Body[:span.From], []byte("[]"), r.Body[span.To:])
+		inside := span.From + 1
+		r = &dialect.Request{Body: body, ListSpan: dialect.Span{From: inside, To: inside}}
 	}
 	return r.Join(items)
 }
 
-// lone is the message that a history stands for which is a text.
-func lone(text []byte) []byte {
+// userText returns the user message that a history given as a string represents.
+func userText(text []byte) []byte {
 	return slices.Concat([]byte(`{"type":"message","role":"user","content":`), text, []byte{'}'})
 }
 
-// Compose makes a body that has these messages, which may be nothing else than what Split gave.
+// Compose returns a body with these messages and no model. They must have been returned by Split, Note or Reply.
 func (d *Dialect) Compose(messages [][]byte) []byte {
 	head := []byte(`{"model":"",`)
-	if len(messages) > 0 && isInstructions(messages[0]) {
+	if len(messages) > 0 && isString(messages[0]) {
 		head = slices.Concat(head, []byte(`"instructions":`), messages[0], []byte{','})
 		messages = messages[1:]
 	}

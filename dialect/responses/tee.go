@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"bytes"
 	"cmp"
 	"strings"
 
@@ -9,25 +10,27 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Tee begins to read an answer. Of a stream, Ended is true once its last event has passed, or an error.
-func (d *Dialect) Tee(streamed bool) dialect.Tee { return split.Tee(streamed, split.Done, &answer{}) }
-
-// answer gathers what events, or a whole body, tell.
-type answer struct {
-	split.Gathered
-	said  []byte // its items, with commas between them
-	items int
-	spoke bool // one of them is a message
+// Tee returns a reader for an answer. A stream ends with its final response event, an error event or the [DONE] mark.
+func (d *Dialect) Tee(streamed bool) dialect.Tee {
+	return split.NewTee(streamed, split.Done, &answer{})
 }
 
-// Whole takes a whole answer.
+// answer implements split.AnswerReader.
+type answer struct {
+	split.Collector
+	said       []byte // the items, with commas between them, up to one byte more than split.MaxText
+	items      int
+	hasMessage bool // one of the items is a message
+}
+
+// Whole reads an answer that is not streamed.
 func (a *answer) Whole(body rawjson.Value) { a.end(body) }
 
-// Event takes an event of a stream. https://platform.openai.com/docs/api-reference/responses-streaming
+// Event reads an event of a stream. https://platform.openai.com/docs/api-reference/responses-streaming
 func (a *answer) Event(event rawjson.Value) (ends bool) {
 	switch split.Member(event, "type").Text() {
 	case "response.output_item.done":
-		a.add(split.Member(event, "item"))
+		a.addItem(split.Member(event, "item"))
 	case "response.completed", "response.incomplete", "response.failed":
 		a.end(split.Member(event, "response"))
 		return true
@@ -37,67 +40,68 @@ func (a *answer) Event(event rawjson.Value) (ends bool) {
 	return false
 }
 
-func (a *answer) add(v rawjson.Value) {
+func (a *answer) addItem(v rawjson.Value) {
 	if v.Kind != rawjson.Object {
 		return
 	}
-	if a.items++; a.items > 1 {
+	a.items++
+	if a.items > 1 {
 		a.said = append(a.said, ',')
 	}
-	if a.said = append(a.said, v.Raw...); len(a.said) > split.MostText {
-		a.said = a.said[:split.MostText+1] // what comes after that is not kept
-	}
+	a.said = append(a.said, v.Raw...)
+	a.said = a.said[:min(len(a.said), split.MaxText+1)]
 	it := itemOf(v)
 	switch {
 	case it.isMessage():
-		r := reading{}
-		r.content(it.Get("content"))
-		if a.spoke {
-			a.Say("\n")
+		c := contentReader{}
+		c.readContent(it.Get("content"))
+		if a.hasMessage {
+			a.AddText("\n")
 		}
-		a.Say(strings.Join(r.texts, "\n"))
-		a.spoke = true
-	case it.class() == system:
-		if mark := it.mark(); mark != "" {
-			a.Learnt.Compactions = append(a.Learnt.Compactions, mark)
+		a.AddText(strings.Join(c.texts, "\n"))
+		a.hasMessage = true
+	case it.class() == systemMessage:
+		if id := it.compactionID(); id != "" {
+			a.Known.Compactions = append(a.Known.Compactions, id)
 		}
-	case it.calls().Kind == rawjson.String:
-		called := it.called()
-		if c := a.Call(0, called.ID, called.Name); c != nil {
-			a.Argue(c, called.Arguments)
+	case it.callID().Kind == rawjson.String:
+		call := it.call()
+		if c := a.BeginCall(0, call.ID, call.Name); c != nil {
+			a.AddArguments(c, call.Arguments)
 		}
 	}
 }
 
-// end takes the response as it is at its end. Items that came one by one stand in it, too.
+// end reads the response object at the end of an answer. Its items are skipped if the stream contained any.
 func (a *answer) end(response rawjson.Value) {
 	if a.items == 0 {
 		for element := range rawjson.Elements(split.Member(response, "output").Raw) {
-			a.add(element)
+			a.addItem(element)
 		}
 	}
-	a.Learnt.ID = split.Cut(split.Member(response, "id").Text())
-	a.Stop(cmp.Or(split.Member(response, "incomplete_details", "reason").Text(), split.Member(response, "status").Text()))
+	a.Known.ID = split.Truncate(split.Member(response, "id").Text())
+	a.SetFinish(cmp.Or(split.Member(response, "incomplete_details", "reason").Text(), split.Member(response, "status").Text()))
 	usage := split.Member(response, "usage")
 	input, output := split.Member(usage, "input_tokens"), split.Member(usage, "output_tokens")
 	if input.Kind == rawjson.Number || output.Kind == rawjson.Number {
-		a.Meter(split.Integer(input), split.Integer(split.Member(usage, "input_tokens_details", "cached_tokens")), split.Integer(output))
+		cached := split.Member(usage, "input_tokens_details", "cached_tokens")
+		a.SetUsage(split.Integer(input), split.Integer(cached), split.Integer(output))
 	}
 }
 
-// Answer is what was learnt so far.
+// Answer returns what has been read so far.
 func (a *answer) Answer() dialect.Answer {
-	answer := a.Gathered.Answer()
-	if len(a.said) <= split.MostText {
-		answer.Said = append([]byte(nil), a.said...)
+	answer := a.Collector.Answer()
+	if len(a.said) <= split.MaxText {
+		answer.Said = bytes.Clone(a.said)
 	}
 	return answer
 }
 
-// Opening reports whether an event only tells that an answer is being made.
+// Opening reports whether an event only says that an answer is in progress.
 func (d *Dialect) Opening(event []byte) (is bool) {
-	events := split.Events{Most: split.MostAnswer, Take: func(data []byte) bool {
-		if !split.Sound(data) {
+	events := split.Events{MaxBytes: split.MaxAnswer, Take: func(data []byte) bool {
+		if !split.IsObject(data) {
 			return false
 		}
 		switch split.Member(rawjson.ValueOf(data), "type").Text() {

@@ -7,37 +7,37 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// canonDepth bounds the nesting of what is brought into canonical form: sorting moves the members of each level, so the
-// work is at most this many times the size.
+// canonDepth limits the nesting of JSON that is canonicalized. Sorting moves the members of each level, so the work is at
+// most canonDepth times the size.
 const canonDepth = 64
 
-// maxParts is how many parts of a content are brought into canonical form.
+// maxParts limits the number of content parts that are canonicalized.
 const maxParts = 16 << 10
 
-// canon writes JSON in one spelling: members sorted by key, no white space, strings as rawjson.AppendCanonical spells
-// them, numbers as they came. Members of one name keep their order, since the last of them counts for most readers.
+// canon writes canonical JSON: members sorted by key, no white space, strings as written by rawjson.AppendCanonical, and
+// numbers verbatim. Members with the same key keep their order, since most parsers use the last one.
 type canon struct {
-	buf     []byte // the result
-	swap    []byte // members being sorted
-	plain   []byte // arguments decoded, or a string spelt canonically
-	members []member
-	parts   []part
-	format  *Format
-	twice   string // a key that a part had twice, of those that say what it is
-	steps   int    // comparisons, and bytes moved, while sorting: what is more than linear
+	buf       []byte // the result
+	swap      []byte // scratch space for sorting
+	plain     []byte // decoded arguments, or a canonical string
+	members   []member
+	parts     []part
+	format    *Format
+	duplicate string // "type" or "text", if a part has it twice
+	steps     int    // comparisons and bytes moved in sorting, the work that is not linear in the size
 }
 
-// member is a member in buf: from its key's quote to colon, and to the end of the comma after its value.
+// member is a member in buf. Its key, in quotes, is [from, colon). to is behind the comma after its value.
 type member struct{ from, colon, to int }
 
-// part is a part of a message's content.
+// part is a part of the content of a message.
 type part struct {
 	from, to   int // in buf
 	members    int
 	kind, text rawjson.Value
 }
 
-// slot is the place of what says what the part is, nil for other keys.
+// slot returns where to store the value of a key, or nil if the key is of no interest.
 func (p *part) slot(key string) *rawjson.Value {
 	switch key {
 	case "type":
@@ -48,7 +48,7 @@ func (p *part) slot(key string) *rawjson.Value {
 	return nil
 }
 
-// text spells a string; the result is good until the next use of c.
+// text returns the canonical inside of a string. It is valid until the next use of c.
 func (c *canon) text(v rawjson.Value) []byte {
 	if v.Escapes != rawjson.Long {
 		return v.Inner()
@@ -57,7 +57,7 @@ func (c *canon) text(v rawjson.Value) []byte {
 	return c.plain
 }
 
-// json brings a whole text into buf, if it is valid and not too deep.
+// json writes a whole text to buf. It returns false if the text is invalid or too deep.
 func (c *canon) json(text []byte) bool {
 	c.buf, c.members = c.buf[:0], c.members[:0]
 	s := rawjson.NewScanner(text, canonDepth)
@@ -65,14 +65,14 @@ func (c *canon) json(text []byte) bool {
 	return s.End() == nil
 }
 
-// arguments brings the JSON that a string holds into buf.
+// arguments writes the JSON inside a string to buf. It returns false if that is no valid JSON, or too deep.
 func (c *canon) arguments(inner []byte) bool {
 	var exact bool
 	c.plain, exact = rawjson.AppendUnquote(c.plain[:0], inner)
 	return exact && c.json(c.plain)
 }
 
-// list brings an array of content parts into buf and parts, if it is not too deep nor too long.
+// list writes an array of content parts to buf and parts. It returns false if the array is too deep or too long.
 func (c *canon) list(text []byte) bool {
 	c.buf, c.members, c.parts = c.buf[:0], c.members[:0], c.parts[:0]
 	s := rawjson.NewScanner(text, canonDepth)
@@ -86,15 +86,16 @@ func (c *canon) list(text []byte) bool {
 		} else {
 			c.value(&s)
 		}
-		if p.to = len(c.buf); !c.format.Skip(p.kind) {
+		p.to = len(c.buf)
+		if !c.format.Skip(p.kind) {
 			c.parts = append(c.parts, p)
 		}
 	}
 	return s.End() == nil
 }
 
-// lone is the text of the only part, if that is a text part with nothing else.
-func (c *canon) lone() (rawjson.Value, bool) {
+// singleText returns the text of the only part, if that is a text part without other members.
+func (c *canon) singleText() (rawjson.Value, bool) {
 	if len(c.parts) != 1 {
 		return rawjson.Value{}, false
 	}
@@ -131,7 +132,8 @@ func (c *canon) array(s *rawjson.Scanner) {
 	c.close(begin, ']')
 }
 
-// object writes the object that s has entered. Of a part it leaves out what does not count, and notes what it is.
+// object writes the object that s has entered. If it is a content part, p is not nil: members that do not count are left
+// out, and p receives its type and text.
 func (c *canon) object(s *rawjson.Scanner, p *part) {
 	c.buf = append(c.buf, '{')
 	begin, first := len(c.buf), len(c.members)
@@ -143,7 +145,7 @@ func (c *canon) object(s *rawjson.Scanner, p *part) {
 		if v.Kind == rawjson.String {
 			v = s.Value()
 		}
-		if p != nil && c.leavesOut(p, string(c.buf[m.from+1:m.colon-1]), v) {
+		if p != nil && c.omits(p, string(c.buf[m.from+1:m.colon-1]), v) {
 			c.buf = c.buf[:m.from]
 			continue
 		}
@@ -165,11 +167,11 @@ func (c *canon) object(s *rawjson.Scanner, p *part) {
 	c.close(begin, '}')
 }
 
-// leavesOut reports whether a member of a part does not count, and notes what it says of the part.
-func (c *canon) leavesOut(p *part, key string, v rawjson.Value) bool {
+// omits stores the type or text of a part, and reports whether a member of the part is left out.
+func (c *canon) omits(p *part, key string, v rawjson.Value) bool {
 	if slot := p.slot(key); slot != nil {
 		if slot.Kind != 0 {
-			c.twice = key
+			c.duplicate = key
 		}
 		*slot = v
 	}
@@ -183,7 +185,7 @@ func (c *canon) quote(inner []byte) {
 	c.buf = append(c.buf, '"')
 }
 
-// close ends a container whose inside begins at begin: the last comma becomes its bracket.
+// close ends the container whose inside starts at begin. The bracket replaces the last comma.
 func (c *canon) close(begin int, bracket byte) {
 	if len(c.buf) > begin {
 		c.buf = c.buf[:len(c.buf)-1]
@@ -191,7 +193,7 @@ func (c *canon) close(begin int, bracket byte) {
 	c.buf = append(c.buf, bracket)
 }
 
-// sort orders the members that stand in buf from begin to its end.
+// sort sorts the members that fill buf from begin to its end.
 func (c *canon) sort(begin int, members []member) {
 	if slices.IsSortedFunc(members, c.compare) {
 		return
@@ -205,7 +207,7 @@ func (c *canon) sort(begin int, members []member) {
 	c.steps += len(c.swap)
 }
 
-// compare orders members by key, and those of one key by their place.
+// compare orders members by key, and those with the same key by position.
 func (c *canon) compare(a, b member) int {
 	c.steps++
 	if n := bytes.Compare(c.buf[a.from:a.colon], c.buf[b.from:b.colon]); n != 0 {

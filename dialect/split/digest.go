@@ -8,23 +8,23 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Forms of a frame's data.
+// Forms of the data in a frame.
 const (
-	formText = 's' // a string, spelt canonically
+	formText = 's' // a canonical string
 	formJSON = 'j' // canonical JSON
-	formRaw  = 'x' // bytes as they came
-	formMark = '-' // none
+	formRaw  = 'x' // verbatim bytes
+	formMark = '-' // no data
 )
 
-// Digest makes the digests of messages, one after another: SHA-256 over a message's canonical form, which is what the message
-// means, in one spelling. Agents rewrite messages between requests (another encoder, caching marks, reasoning left out), and the
-// digest must not notice; but two messages that a model reads differently must never share one.
+// Digest computes the digests of messages, one after another: SHA-256 of the canonical form of a message. Agents rewrite
+// messages between requests: they use another encoder, move cache marks, leave reasoning out. A digest must not depend on
+// that, but two messages that a model reads differently must never share one.
 //
-// A canonical form is its version and then frames. A frame is a field byte, a form byte, the length and the data, so no two
-// sequences of frames read the same. null is missing.
+// A canonical form is its version followed by frames. A frame is a field byte, a form byte, the length as a varint and the
+// data, so that no two sequences of frames have the same encoding. A null value has no frame, like a missing one.
 //
-// JSON compares without regard to the order of members and white space; numbers compare by their text. JSON that is nested
-// beyond 64 levels compares byte for byte. Text compares decoded; a lone surrogate stays distinct.
+// The order of JSON members and white space do not count. Numbers are compared as written. JSON nested deeper than 64
+// levels is compared byte for byte. Strings are compared decoded, except that lone surrogates remain distinct.
 type Digest struct {
 	buf   []byte // the canonical form of a message
 	canon canon
@@ -32,24 +32,25 @@ type Digest struct {
 	hashed int // bytes, of all digests
 }
 
-// Work tells what the digests of a body cost: steps that are more than linear, bytes that were hashed, bytes of scratch.
-func (h *Digest) Work() (steps, hashed, room int) {
+// Work returns the cost of all digests so far: steps that are not linear in the size, bytes hashed, and bytes of scratch
+// space.
+func (h *Digest) Work() (steps, hashed, scratch int) {
 	c := &h.canon
 	return c.steps, h.hashed, cap(h.buf) + cap(c.buf) + cap(c.swap) + cap(c.plain)
 }
 
-// Begin begins the digest of a message.
+// Begin starts the digest of a message.
 func (h *Digest) Begin() { h.buf = append(h.buf[:0], h.canon.format.Version...) }
 
-// End gives the digest.
+// End returns the digest.
 func (h *Digest) End() session.Hash {
 	h.hashed += len(h.buf)
 	return sha256.Sum256(h.buf)
 }
 
-// Content adds what a message says: no frame for null, missing, "" and []; the text of a string or of a lone text part; else a
-// frame for each part. Of a part, everything counts but cache_control and null members; parts that the format skips do not.
-// More than 16 Ki parts compare byte for byte.
+// Content adds the content of a message. There is no frame for null, a missing value, "" and []. A string, or a single text
+// part, gives a frame with its text. Any other list gives a frame for each part, without cache_control, null members and
+// those in Format.Drop; parts that Format.Skip matches give none. Content of more than 16 Ki parts is compared byte for byte.
 func (h *Digest) Content(content, part byte, v rawjson.Value) {
 	switch v.Kind {
 	case rawjson.Array:
@@ -69,7 +70,7 @@ func (h *Digest) parts(content, part byte, v rawjson.Value) {
 		h.frame(content, formRaw, v.Raw)
 		return
 	}
-	if text, ok := c.lone(); ok {
+	if text, ok := c.singleText(); ok {
 		h.Content(content, part, text)
 		return
 	}
@@ -78,7 +79,7 @@ func (h *Digest) parts(content, part byte, v rawjson.Value) {
 	}
 }
 
-// Arguments adds the arguments of a call. They compare as JSON, also where a string holds it; empty and missing ones are {}.
+// Arguments adds the arguments of a call. JSON inside a string is compared as JSON. Empty and missing arguments equal {}.
 func (h *Digest) Arguments(field byte, v rawjson.Value) {
 	switch {
 	case v.Kind == 0 || v.Kind == rawjson.Null || v.Kind == rawjson.String && len(v.Inner()) == 0:
@@ -92,7 +93,7 @@ func (h *Digest) Arguments(field byte, v rawjson.Value) {
 	}
 }
 
-// Value adds a frame for v: none for null, the text of a string, canonical JSON for the rest.
+// Value adds a frame with the text of a string, or canonical JSON for another value. A null or missing value has no frame.
 func (h *Digest) Value(field byte, v rawjson.Value) {
 	switch {
 	case v.Kind == 0 || v.Kind == rawjson.Null:
@@ -105,10 +106,10 @@ func (h *Digest) Value(field byte, v rawjson.Value) {
 	}
 }
 
-// Word adds a frame with a short text.
+// Word adds a frame with text that needs no decoding.
 func (h *Digest) Word(field byte, text string) { h.frame(field, formText, []byte(text)) }
 
-// Mark adds a frame that says only that something begins.
+// Mark adds a frame without data, which marks the start of something.
 func (h *Digest) Mark(field byte) { h.frame(field, formMark, nil) }
 
 func (h *Digest) frame(field, form byte, data []byte) {

@@ -2,25 +2,27 @@ package split
 
 import "bytes"
 
-// Events reads a stream of server-sent events (WHATWG HTML, 9.2): lines end in LF, CR LF or CR, an empty line ends an
-// event, lines that begin with a colon are comments. Only data is looked at. It may be cut anywhere.
+// Events parses a stream of server-sent events (WHATWG HTML, 9.2): lines end in LF, CR LF or CR, an empty line ends an
+// event, and a line that starts with a colon is a comment. Fields other than data are ignored. The stream may be written
+// in pieces of any size.
 //
-// A data line goes to Take at once, since many servers put a whole chunk into each line and some forget the empty line.
-// Take reports whether it could use it. If not, the lines of the event are put together, and offered again at its end.
+// Each data line is passed to Take at once, since many servers put a whole chunk into each line, and some leave out the
+// empty line. Take reports whether it could use the data. If not, the data lines of the event are joined and passed to Take
+// again at the end of the event.
 type Events struct {
-	Take func(data []byte) bool
-	Most int // bytes of a line or event that are kept
+	Take     func(data []byte) bool
+	MaxBytes int // limit for a line, and for the data of an event; longer ones are skipped
 
 	line    []byte
-	long    bool // the line is longer than that
+	long    bool // the line exceeds MaxBytes
 	cr      bool // the last byte was a CR that ended a line
-	begun   bool // the first line has passed
+	begun   bool // the first line has ended
 	data    []byte
-	partial bool // data has lines that Take could not use
-	lost    bool // the event is longer than most
+	partial bool // data holds lines that Take could not use
+	lost    bool // the event exceeds MaxBytes
 }
 
-// Write takes the next bytes.
+// Write takes the next bytes of the stream.
 func (e *Events) Write(p []byte) {
 	for len(p) > 0 {
 		if e.cr && p[0] == '\n' {
@@ -40,8 +42,9 @@ func (e *Events) Write(p []byte) {
 }
 
 func (e *Events) keep(p []byte) {
-	if e.long || len(e.line)+len(p) > e.Most {
-		e.long, e.line = true, e.line[:0]
+	if e.long || len(e.line)+len(p) > e.MaxBytes {
+		e.long = true
+		e.line = e.line[:0]
 		return
 	}
 	e.line = append(e.line, p...)
@@ -52,7 +55,8 @@ func (e *Events) endLine() {
 	if !e.begun {
 		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 	}
-	switch data, ok := dataOf(line); {
+	data, ok := dataOf(line)
+	switch {
 	case e.long:
 		e.lost = true
 	case len(line) == 0:
@@ -64,16 +68,18 @@ func (e *Events) endLine() {
 }
 
 func (e *Events) add(data []byte) {
-	switch {
-	case !e.partial && e.Take(data), e.lost:
-	case len(e.data)+len(data) >= e.Most:
-		e.lost = true
-	default:
-		if e.partial {
-			e.data = append(e.data, '\n')
-		}
-		e.data, e.partial = append(e.data, data...), true
+	if !e.partial && e.Take(data) || e.lost {
+		return
 	}
+	if len(e.data)+len(data) >= e.MaxBytes {
+		e.lost = true
+		return
+	}
+	if e.partial {
+		e.data = append(e.data, '\n')
+	}
+	e.data = append(e.data, data...)
+	e.partial = true
 }
 
 func (e *Events) endEvent() {
@@ -83,7 +89,7 @@ func (e *Events) endEvent() {
 	e.data, e.partial, e.lost = e.data[:0], false, false
 }
 
-// Pending is the data on the line that has not ended yet.
+// Pending returns the data on the current line, which has not ended yet.
 func (e *Events) Pending() []byte {
 	if e.long {
 		return nil
@@ -92,7 +98,7 @@ func (e *Events) Pending() []byte {
 	return data
 }
 
-// dataOf is the value of a data field.
+// dataOf returns the value of a data field.
 func dataOf(line []byte) ([]byte, bool) {
 	data, ok := bytes.CutPrefix(line, []byte("data:"))
 	return bytes.TrimPrefix(data, []byte{' '}), ok

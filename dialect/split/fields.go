@@ -9,15 +9,15 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// MaxField is how many bytes of a session field are kept, and of an id or name in an answer.
+// MaxField limits the length of a session field, and of an id or a name in an answer, in bytes.
 const MaxField = 512
 
-// userID is the field whose value is JSON in text.
+// userID is the session field whose value is a JSON object encoded as a string.
 const userID = "metadata.user_id"
 
-// sessionFields gives the fields that the body has, nil if none.
+// sessionFields returns the session fields of the body by path, or nil if there are none.
 func (w *Walker) sessionFields() (found map[string]string, err error) {
-	for _, path := range w.of.options.Fields {
+	for _, path := range w.splitter.options.Fields {
 		v, err := w.field(path)
 		if err != nil {
 			return nil, err
@@ -32,7 +32,7 @@ func (w *Walker) sessionFields() (found map[string]string, err error) {
 	return found, nil
 }
 
-// field is the value at a path. A key of it that occurs twice is refused.
+// field returns the value at a path. It rejects a key of the path that occurs twice.
 func (w *Walker) field(path string) (v rawjson.Value, err error) {
 	keys := strings.Split(path, ".")
 	v = w.Member(keys[0])
@@ -45,10 +45,10 @@ func (w *Walker) field(path string) (v rawjson.Value, err error) {
 				continue
 			}
 			if v.Kind != 0 {
-				if whole := strings.Join(keys[:n+2], "."); slices.Contains(w.of.options.Fields, whole) {
+				if whole := strings.Join(keys[:n+2], "."); slices.Contains(w.splitter.options.Fields, whole) {
 					key = whole
 				}
-				return v, w.refused(dialect.CodeDuplicateKey, key, "occurs twice; send it once")
+				return v, w.reject(dialect.CodeDuplicateKey, key, "occurs twice; send it once")
 			}
 			v = member
 		}
@@ -56,20 +56,20 @@ func (w *Walker) field(path string) (v rawjson.Value, err error) {
 	return v, nil
 }
 
-// fieldText is what a field says, empty if nothing.
+// fieldText returns the text of a session field, or "" if it has none.
 func fieldText(path string, v rawjson.Value) string {
 	if path != userID {
-		return Cut(v.Text())
+		return Truncate(v.Text())
 	}
 	text := []byte(v.Text())
 	if rawjson.Valid(text, 0) != nil {
 		return ""
 	}
-	return Cut(Member(rawjson.ValueOf(text), "session_id").Text())
+	return Truncate(Member(rawjson.ValueOf(text), "session_id").Text())
 }
 
-// Cut shortens text to MaxField bytes of whole characters.
-func Cut(text string) string {
+// Truncate shortens text to at most MaxField bytes without splitting a character.
+func Truncate(text string) string {
 	if len(text) <= MaxField {
 		return text
 	}

@@ -2,18 +2,19 @@ package split
 
 import "bytes"
 
-// Lines goes over a stream of server-sent events to rewrite it: each line of data comes to Take, with the lines that name its event before
-// it, verbatim; Take reports whether it lets anything of it pass. All else comes to Pass. A line is taken once it has ended.
+// Lines reads a stream of server-sent events in order to rewrite it. The data of each data line is passed to Take, with
+// the raw lines it came in: the event and id lines before it, and the data line itself. Take reports whether it kept any of
+// them. All other lines are passed to Pass. A line is processed once it is complete.
 type Lines struct {
 	Take func(data, lines []byte) bool
 	Pass func(line []byte)
 
 	line    []byte
-	named   []byte // lines that name an event
-	dropped bool   // the last event did not pass
+	named   []byte // lines that name the event
+	dropped bool   // Take kept nothing of the last event
 }
 
-// Write takes the next bytes.
+// Write takes the next bytes of the stream.
 func (l *Lines) Write(p []byte) {
 	for len(p) > 0 {
 		n := bytes.IndexByte(p, '\n') + 1
@@ -23,30 +24,30 @@ func (l *Lines) Write(p []byte) {
 		}
 		l.line = append(l.line, p[:n]...)
 		p = p[n:]
-		l.end()
+		l.endLine()
 	}
 }
 
-// Close takes the last line, if its end is missing.
+// Close processes a last line without a line feed, and resets l for another stream.
 func (l *Lines) Close() {
 	if len(l.line) > 0 {
-		l.end()
+		l.endLine()
 	}
 	*l = Lines{Take: l.Take, Pass: l.Pass}
 }
 
-func (l *Lines) end() {
+func (l *Lines) endLine() {
 	line := l.line
 	text := bytes.TrimRight(line, "\r\n")
-	data, is := dataOf(text)
+	data, isData := dataOf(text)
 	switch {
-	case is:
+	case isData:
 		l.named = append(l.named, line...)
 		l.dropped = !l.Take(data, l.named)
 		l.named = l.named[:0]
 	case bytes.HasPrefix(text, []byte("event:")) || bytes.HasPrefix(text, []byte("id:")):
 		l.named = append(l.named, line...)
-	case len(text) > 0 || !l.dropped:
+	case len(text) > 0 || !l.dropped: // the empty line behind a dropped event goes too
 		l.Pass(line)
 	}
 	l.line = l.line[:0]

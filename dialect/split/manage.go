@@ -11,38 +11,39 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// management is the member of a body that asks upstream to edit or compact the history by itself.
+// management is the member of a body that asks upstream to edit or compact the history.
 const management = "context_management"
 
-// Manages takes the member that asks upstream to manage the history out of a body, and has it read. Without such a member the zero value is
-// given.
-func Manages(body []byte, read func(rawjson.Value, *dialect.Managed)) (m dialect.Managed) {
+// StripManagement removes the context_management member of a body and passes it to read. If there is no such member, it
+// returns the zero value.
+func StripManagement(body []byte, read func(rawjson.Value, *dialect.ContextManagement)) (m dialect.ContextManagement) {
 	if !bytes.Contains(body, []byte(management)) || rawjson.Valid(body, 0) != nil {
 		return m
 	}
 	found := false
-	rest := Keep(body, func(name string, v *rawjson.Value) bool {
+	rest := FilterMembers(body, func(name string, v *rawjson.Value) bool {
 		switch name {
 		case management:
 			found = true
 			read(*v, &m)
 			return false
 		case "model":
-			m.Model = Cut(v.Text())
+			m.Model = Truncate(v.Text())
 		}
 		return true
 	})
 	if !found {
-		return dialect.Managed{}
+		return dialect.ContextManagement{}
 	}
 	m.Rest = append(rest, '}')
 	return m
 }
 
-// Ask gives a body with another history, for an answer in one piece, and reports whether the client wants it streamed. The model may call no
-// tools. Its end is missing, and so are some members more.
+// Ask replaces the history of a body and removes the given members, as well as those that request a stream, choose a tool
+// or manage the history. It reports whether the client asked for a stream. The result lacks its closing brace, so that the
+// caller can append members.
 func Ask(body []byte, list string, history func(rawjson.Value) []byte, drop ...string) (asked []byte, streamed bool) {
-	asked = Keep(body, func(name string, v *rawjson.Value) bool {
+	asked = FilterMembers(body, func(name string, v *rawjson.Value) bool {
 		switch name {
 		case "stream":
 			streamed = v.Kind == rawjson.True
@@ -57,12 +58,15 @@ func Ask(body []byte, list string, history func(rawjson.Value) []byte, drop ...s
 	return asked, streamed
 }
 
-// Mark names a compaction that upstream made by what it holds: a history that begins with it is recognised by that.
-func Mark(held string) string { return fmt.Sprintf("compaction %x", sha256.Sum256([]byte(held))) }
+// CompactionID derives an id from the content of a compaction made by upstream. A history that starts with the compaction
+// is recognised by it.
+func CompactionID(content string) string {
+	return fmt.Sprintf("compaction %x", sha256.Sum256([]byte(content)))
+}
 
-// Keeps is how long a body of OpenAI's asks for its prefix to be kept in the prompt cache, 0 if it does not say.
-// https://platform.openai.com/docs/guides/prompt-caching
-func Keeps(body []byte) time.Duration {
+// CacheTTL returns how long a body for an OpenAI API asks for its prefix to be kept in the prompt cache, or 0 if it does not
+// say. https://platform.openai.com/docs/guides/prompt-caching
+func CacheTTL(body []byte) time.Duration {
 	const retention = "prompt_cache_retention"
 	if bytes.Contains(body, []byte(retention)) && Member(rawjson.ValueOf(body), retention).Text() == "24h" {
 		return 24 * time.Hour

@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"image"
-	_ "image/gif" // the formats that image.DecodeConfig knows
+	_ "image/gif" // registers formats for image.DecodeConfig
 	_ "image/jpeg"
 	_ "image/png"
 	"io"
@@ -15,7 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Inline is the data of a base64 data URL, and its media type.
+// Inline returns the data and the media type of a base64 data URL.
 func Inline(text []byte) (data Encoded, media string, ok bool) {
 	const scheme, mark = "data:", ";base64"
 	head := text[:min(len(text), 256)]
@@ -30,18 +30,18 @@ func Inline(text []byte) (data Encoded, media string, ok bool) {
 	return Encoded(text[len(kind)+1:]), media, true
 }
 
-// Plain is the text of a string, without a copy where it has no escapes.
-func Plain(v rawjson.Value) []byte {
+// TextBytes returns the text of a string. It aliases v if the string has no escapes.
+func TextBytes(v rawjson.Value) []byte {
 	if v.Escapes != rawjson.Plain {
 		return []byte(v.Text())
 	}
 	return v.Inner()
 }
 
-// Encoded is data in base64, without line breaks. It is decoded only where it is looked at.
+// Encoded is base64 data without line breaks. Its methods decode no more of it than they need.
 type Encoded []byte
 
-// Size is that of the data.
+// Size returns the size of the decoded data.
 func (e Encoded) Size() int {
 	n := len(e)
 	for n > 0 && n > len(e)-2 && e[n-1] == '=' {
@@ -50,7 +50,7 @@ func (e Encoded) Size() int {
 	return n * 3 / 4
 }
 
-// Head is the first n bytes, nil if they are not all there.
+// Head returns the first n decoded bytes, or nil if there are fewer.
 func (e Encoded) Head(n int) []byte {
 	head := make([]byte, n)
 	if _, err := io.ReadFull(e.decoder(), head); err != nil {
@@ -63,30 +63,31 @@ func (e Encoded) decoder() io.Reader {
 	return base64.NewDecoder(base64.RawStdEncoding, bytes.NewReader(bytes.TrimRight(e, "=")))
 }
 
-// Image stands for an image that is given by a URL, or by its data in one.
+// Image describes an image given by its URL, which may be a data URL.
 func Image(url, detail rawjson.Value) session.Image {
-	found := session.Image{Detail: detail.Text()}
-	if data, _, ok := Inline(Plain(url)); ok {
-		found.Bytes = data.Size()
-		found.Width, found.Height = Dimensions(data)
+	img := session.Image{Detail: detail.Text()}
+	if data, _, ok := Inline(TextBytes(url)); ok {
+		img.Bytes = data.Size()
+		img.Width, img.Height = Dimensions(data)
 	}
-	return found
+	return img
 }
 
-// Dimensions reads the width and height from the header of a PNG, GIF, JPEG or WebP, 0 if it cannot.
+// Dimensions returns the width and height in the header of a PNG, GIF, JPEG or WebP image, or 0 if it cannot be read.
 func Dimensions(e Encoded) (width, height int) {
-	const most = 1 << 20 // no image is larger
+	const maxSize = 1 << 20 // pixels; anything larger is a broken header
 	if head := e.Head(30); head != nil && string(head[:4]) == "RIFF" && string(head[8:12]) == "WEBP" {
 		return webp(head[20:], string(head[12:16]))
 	}
 	c, _, err := image.DecodeConfig(e.decoder())
-	if err != nil || c.Width > most || c.Height > most {
+	if err != nil || c.Width > maxSize || c.Height > maxSize {
 		return 0, 0
 	}
 	return c.Width, c.Height
 }
 
-// webp reads the first chunk: lossy (RFC 6386, 9.1), lossless (RFC 9649, 3.4) or extended (RFC 9649, 2.7).
+// webp returns the size in the first chunk of a WebP file, which is lossy (RFC 6386, 9.1), lossless (RFC 9649, 3.4) or
+// extended (RFC 9649, 2.7).
 func webp(b []byte, chunk string) (width, height int) {
 	switch {
 	case chunk == "VP8 " && string(b[3:6]) == "\x9d\x01\x2a":
@@ -100,18 +101,19 @@ func webp(b []byte, chunk string) (width, height int) {
 	return 0, 0
 }
 
-// legible reports whether JSON holds words, and not mostly encoded data.
+// legible reports whether JSON is mostly words, and not encoded data.
 func legible(raw []byte) bool {
 	const (
-		short = 4 << 10 // bytes
-		word  = 64      // bytes between spaces, at most
+		short    = 4 << 10 // bytes; shorter values always count as legible
+		wordSize = 64      // average bytes between spaces, at most
 	)
-	return len(raw) < short || bytes.Count(raw, []byte{' '}) > len(raw)/word
+	return len(raw) < short || bytes.Count(raw, []byte{' '}) > len(raw)/wordSize
 }
 
-// Unknown stands for a part or an item of a type that a dialect has no name for.
-func Unknown(kind string, raw []byte) session.File {
-	f := session.File{Kind: kind[:min(len(kind), 64)], Bytes: len(raw)}
+// UnknownFile describes a part or an item whose type the dialect does not know.
+func UnknownFile(kind string, raw []byte) session.File {
+	const maxKind = 64 // bytes
+	f := session.File{Kind: kind[:min(len(kind), maxKind)], Bytes: len(raw)}
 	if legible(raw) {
 		f.Format = "json"
 	}

@@ -11,170 +11,178 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// memory remembers how bodies began, as they were read. Clients send their whole history each time: a body that begins as
-// one before is compared with that, byte for byte, and read on from there, so that its cost follows what is new. Reading
-// depends on nothing but the text, so a memory changes no answer. It is safe for concurrent use.
+// memory keeps the beginnings of recent bodies and the messages read from them. Clients resend their whole history with
+// each request. If a body starts with a remembered prefix, byte for byte, reading continues at the end of that prefix, so
+// that the cost depends on what is new. The result of reading depends on the text only, so a memory never changes it.
+// It is safe for concurrent use.
 type memory struct {
-	limit int // bytes; 0: nothing is remembered
+	limit int // in bytes; 0 disables the memory
 
-	mu    sync.Mutex
-	begun []*beginning // most recently used first
-	bytes int          // that they hold
+	mu       sync.Mutex
+	prefixes []*prefix // most recently used first
+	bytes    int       // held by prefixes
 }
 
 const (
-	maxBegun   = 512      // beginnings that a body is looked for in
-	minBegun   = 16 << 10 // bytes of a body that is worth remembering: a smaller one is read as soon as it is found
-	tailSize   = 24       // bytes; every message that says anything is longer
-	marksKept  = 4        // clients change the newest messages now and then: where to cache, mostly
-	perMessage = 160      // bytes that a message takes on top of its text and its ids
-	perCall    = 16       // bytes that an id of a call takes on top of its text
+	maxPrefixes     = 512      // each lookup tries all of them
+	minBody         = 16 << 10 // bytes; reading a smaller body costs no more than finding it
+	tailSize        = 24       // bytes; a message with any content is longer
+	maxCheckpoints  = 4        // clients sometimes change their newest messages, mostly to move cache marks
+	messageOverhead = 160      // bytes per message in addition to its text and ids
+	callOverhead    = 16       // bytes per call id in addition to its text
 )
 
-// beginning is a text up to the end of a message, and what it says. It never changes. What goes on from it may take the room behind its
-// slices, so that a step costs what is new.
-type beginning struct {
-	marks    [marksKept]mark // where to read on, the newest first
-	text     []byte
-	messages []session.Message // their Raw aliases text
-	ends     []endOf           // where each message ends
-	held     int               // bytes, with all that is kept for the sake of its messages
-	extended atomic.Bool       // the room is taken
+// prefix is the beginning of a body up to the end of a message, and what was read from it. It is immutable. A prefix that
+// extends it may use the spare capacity of its slices, so that an extension costs only what is new.
+type prefix struct {
+	checkpoints [maxCheckpoints]checkpoint // newest first
+	text        []byte
+	messages    []session.Message // their Raw aliases text
+	ends        []messageEnd      // of each message
+	held        int               // bytes, including all memory that the messages keep alive
+	extended    atomic.Bool       // the spare capacity is taken
 }
 
-// mark is the end of a message, and a word made of the text just before it, which hardly another body has there.
-type mark struct {
-	end      int // 0: none
+// checkpoint is the end of a message, from which reading can continue. tail is a hash of the text right before it, which
+// few other bodies have in that place.
+type checkpoint struct {
+	end      int // 0: unused
 	tail     uint64
-	messages int // up to there
+	messages int // number of messages before end
 }
 
-// tailOf folds the end of a text.
+// tailOf hashes the last tailSize bytes of text.
 func tailOf(text []byte) uint64 {
 	t := text[len(text)-tailSize:]
 	return binary.LittleEndian.Uint64(t) ^ bits.RotateLeft64(binary.LittleEndian.Uint64(t[8:]), 21) ^
 		bits.RotateLeft64(binary.LittleEndian.Uint64(t[16:]), 42)
 }
 
-// find gives the longest beginning that the body has, and how many of its messages; nil if it has none.
-func (m *memory) find(body []byte) (found *beginning, messages int) {
-	if m.limit == 0 || len(body) < minBegun {
+// find returns the remembered prefix that shares the most messages with body, and their number. It returns nil if there
+// is none.
+func (m *memory) find(body []byte) (found *prefix, messages int) {
+	if m.limit == 0 || len(body) < minBody {
 		return nil, 0
 	}
 	end := 0
-	for _, l := range m.likely(body) { // there may be many, and no other request waits for that
-		if l.end > end && bytes.Equal(body[:l.end], l.of.text[:l.end]) {
-			found, messages, end = l.of, l.messages, l.end
+	for _, c := range m.candidates(body) { // compared without the lock: there may be many
+		if c.end > end && bytes.Equal(body[:c.end], c.prefix.text[:c.end]) {
+			found, messages, end = c.prefix, c.messages, c.end
 		}
 	}
 	if found != nil {
-		m.used(found)
+		m.touch(found)
 	}
 	return found, messages
 }
 
-// likelihood is a mark that a body seems to have.
-type likelihood struct {
-	mark
-	of *beginning
+// candidate is a checkpoint whose tail matches a body.
+type candidate struct {
+	checkpoint
+	prefix *prefix
 }
 
-func (m *memory) likely(body []byte) (all []likelihood) {
+func (m *memory) candidates(body []byte) (all []candidate) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, b := range m.begun {
-		for _, k := range b.marks {
-			if k.end > 0 && k.end < len(body) && tailOf(body[:k.end]) == k.tail {
-				all = append(all, likelihood{k, b})
+	for _, p := range m.prefixes {
+		for _, c := range p.checkpoints {
+			if c.end > 0 && c.end < len(body) && tailOf(body[:c.end]) == c.tail {
+				all = append(all, candidate{c, p})
 			}
 		}
 	}
 	return all
 }
 
-// used makes b the last to be forgotten.
-func (m *memory) used(b *beginning) {
+// touch marks p as the most recently used prefix.
+func (m *memory) touch(p *prefix) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if i := slices.Index(m.begun, b); i > 0 {
-		m.begun = slices.Insert(slices.Delete(m.begun, i, i+1), 0, b)
+	if i := slices.Index(m.prefixes, p); i > 0 {
+		m.prefixes = slices.Insert(slices.Delete(m.prefixes, i, i+1), 0, p)
 	}
 }
 
-// keep remembers b, in the place of the one that it goes on from, unless it would take most of the room.
-func (m *memory) keep(b, instead *beginning) {
-	if b.held*2 > m.limit {
+// add remembers p instead of the prefix that it extends, and drops the least recently used prefixes to stay within the
+// limit. A prefix larger than half of the limit is not remembered.
+func (m *memory) add(p, base *prefix) {
+	if p.held*2 > m.limit {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if i := slices.Index(m.begun, instead); i >= 0 {
-		m.forget(i)
+	if i := slices.Index(m.prefixes, base); i >= 0 {
+		m.remove(i)
 	}
-	m.begun = slices.Insert(m.begun, 0, b)
-	for m.bytes += b.held; m.bytes > m.limit || len(m.begun) > maxBegun; {
-		m.forget(len(m.begun) - 1)
+	m.prefixes = slices.Insert(m.prefixes, 0, p)
+	m.bytes += p.held
+	for m.bytes > m.limit || len(m.prefixes) > maxPrefixes {
+		m.remove(len(m.prefixes) - 1)
 	}
 }
 
-func (m *memory) forget(i int) {
-	m.bytes -= m.begun[i].held
-	m.begun = slices.Delete(m.begun, i, i+1)
+func (m *memory) remove(i int) {
+	m.bytes -= m.prefixes[i].held
+	m.prefixes = slices.Delete(m.prefixes, i, i+1)
 }
 
-// remember keeps the body up to the last message that another body can be read on from: what follows in that cannot become a part of
-// the message. The messages do not alias the body then.
+// remember adds the body to the memory, up to the last message that can no longer change when more elements follow.
+// Afterwards those messages alias the memory instead of the body.
 func (w *Walker) remember() {
 	settled := len(w.ends)
 	for settled > 0 && w.ends[settled-1].element == 0 {
 		settled--
 	}
-	memory := &w.of.memory
-	if w.extends && len(w.messages) == w.known { // nothing was written there
-		w.past.extended.Store(false)
+	memory := &w.splitter.memory
+	if w.extends && len(w.messages) == w.known { // nothing was appended: give the capacity back
+		w.base.extended.Store(false)
 	}
-	if settled <= w.known || len(w.text) < minBegun || w.ends[settled-1].element*2 > memory.limit {
+	if settled <= w.known || len(w.text) < minBody || w.ends[settled-1].element*2 > memory.limit {
 		return
 	}
-	b := &beginning{}
+	p := &prefix{}
 	if w.extends {
-		b.text = w.past.text
+		p.text = w.base.text
 	}
-	size, known := w.ends[settled-1].element, w.known
-	if cap(b.text) < size { // what is known already stands in the text that is left behind
-		w.messages, known = slices.Clone(w.messages), 0
+	size := w.ends[settled-1].element
+	known := w.known
+	if cap(p.text) < size { // append moves the text, so the known messages have to be pointed to the new one
+		w.messages = slices.Clone(w.messages)
+		known = 0
 	}
-	b.text = append(b.text, w.text[len(b.text):size]...)
-	if b.messages, b.ends = w.messages[:settled], w.ends[:settled]; settled < len(w.messages) {
-		b.messages = slices.Clip(b.messages) // the request has what stands behind
+	p.text = append(p.text, w.text[len(p.text):size]...)
+	p.messages, p.ends = w.messages[:settled], w.ends[:settled]
+	if settled < len(w.messages) {
+		p.messages = slices.Clip(p.messages) // the request uses the elements behind it
 	}
 	for i := known; i < settled; i++ {
-		m, end := &b.messages[i], b.ends[i].raw
-		m.Raw = b.text[end-len(m.Raw) : end : end]
+		m, end := &p.messages[i], p.ends[i].raw
+		m.Raw = p.text[end-len(m.Raw) : end : end]
 	}
-	b.hold()
-	b.mark()
-	memory.keep(b, w.past)
+	p.measure()
+	p.setCheckpoints()
+	memory.add(p, w.base)
 }
 
-// mark notes where to read on: behind the newest elements, the newest first.
-func (b *beginning) mark() {
+// setCheckpoints sets the checkpoints to the ends of the newest elements, newest first.
+func (p *prefix) setCheckpoints() {
 	n := 0
-	for i := len(b.ends) - 1; i >= 0 && n < marksKept; i-- {
-		if at := b.ends[i].element; at >= tailSize {
-			b.marks[n] = mark{end: at, tail: tailOf(b.text[:at]), messages: i + 1}
+	for i := len(p.ends) - 1; i >= 0 && n < maxCheckpoints; i-- {
+		if end := p.ends[i].element; end >= tailSize {
+			p.checkpoints[n] = checkpoint{end: end, tail: tailOf(p.text[:end]), messages: i + 1}
 			n++
 		}
 	}
 }
 
-// hold counts what is held.
-func (b *beginning) hold() {
-	b.held = cap(b.text) + perMessage*cap(b.messages)
-	for i := range b.messages {
-		b.held += len(b.messages[i].Result) + perCall*cap(b.messages[i].Calls)
-		for _, id := range b.messages[i].Calls {
-			b.held += len(id)
+// measure sets held.
+func (p *prefix) measure() {
+	p.held = cap(p.text) + messageOverhead*cap(p.messages)
+	for i := range p.messages {
+		p.held += len(p.messages[i].Result) + callOverhead*cap(p.messages[i].Calls)
+		for _, id := range p.messages[i].Calls {
+			p.held += len(id)
 		}
 	}
 }

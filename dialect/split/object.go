@@ -6,21 +6,22 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Object is what an object has of the keys that are known of its kind.
+// Object is a JSON object with the values of a fixed set of known keys.
 type Object struct {
 	Raw    []byte
-	More   bool // it has other members, too
+	More   bool // there are members with other keys
 	keys   []string
 	values [maxKeys]rawjson.Value
 }
 
-// maxKeys is how many keys may be known of a kind of objects.
+// maxKeys is the most keys that an Object can know.
 const maxKeys = 16
 
-// longestKey is how long a key may be that is written with escapes.
+// longestKey is the longest escaped key that is decoded, in bytes.
 const longestKey = 256
 
-// Read gives the members of a checked object by these keys. The last of several of one name counts. What is no object has none.
+// Read returns the members of a validated object that have one of the keys. If a key is repeated, its last value counts.
+// A value that is no object gives an empty Object.
 func Read(v rawjson.Value, keys []string) Object {
 	o := Object{Raw: v.Raw, keys: keys}
 	for key, member := range rawjson.Members(v.Raw) {
@@ -38,10 +39,10 @@ func indexOf(keys []string, name []byte) int {
 	return slices.IndexFunc(keys, func(key string) bool { return key == string(name) })
 }
 
-// Get is the value of a known key; its Kind is 0 where the object has none.
+// Get returns the value of a known key. Its Kind is 0 if the object lacks the key. It panics if the key is not known.
 func (o *Object) Get(key string) rawjson.Value { return o.values[slices.Index(o.keys, key)] }
 
-// Member is the value at a path of keys, absent if there is none. The last of several of one name counts.
+// Member returns the value at a path of keys. Its Kind is 0 if there is none. If a key is repeated, its last value counts.
 func Member(of rawjson.Value, path ...string) rawjson.Value {
 	for _, name := range path {
 		object := of

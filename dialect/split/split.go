@@ -1,10 +1,11 @@
-// Package split goes over request bodies for all dialects: it walks a body once, refuses what two parsers could read
-// differently (invalid JSON or UTF-8, text after the body, duplicates or escaped spellings of the keys that are acted on,
-// nesting beyond a bound), cuts the history out of it, and remembers how bodies began, so that the cost of one follows what is
-// new in it. What a message is, a dialect says by its Format and its Reader.
+// Package split reads request bodies for all dialects. It reads a body in a single pass, slices its history into messages,
+// and remembers the beginnings of bodies, so that reading costs what is new. A Format and a Reader describe the messages of
+// a dialect.
 //
-// It is never stricter than the server behind: a body that is sound JSON but no conversation that the dialect understands gives
-// dialect.CodeUnsupported, and is to be passed on unchanged.
+// It rejects a body that two parsers could read differently: invalid JSON or UTF-8, text after the body, nesting that is
+// too deep, and keys the proxy acts on that are duplicated, escaped or in another case. It is never stricter than the
+// server: a body that is valid JSON, but no conversation the dialect understands, gives dialect.CodeUnsupported and is to
+// be forwarded unchanged.
 package split
 
 import (
@@ -17,51 +18,52 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Format is what a dialect tells of its bodies.
+// Format describes the bodies of a dialect.
 type Format struct {
-	List    string                        // the member of the body that holds the history
-	Element string                        // what an element of it is called
-	Members []string                      // the other members of the body that the dialect reads, next to those of all
-	Version string                        // of the canonical form; every digest begins with it
-	Texts   []string                      // types of the parts of a content that are text; a lone one is what it says
-	Drop    []string                      // members of parts that no digest counts, next to cache_control
-	Skip    func(kind rawjson.Value) bool // parts of a content that no digest counts, by their type
-	Reader  func(*Walker) Reader          // reads the history of one body
+	List    string                        // member of the body that holds the history
+	Element string                        // what error messages call an element of it
+	Members []string                      // members of the body that the dialect reads in addition to those of all dialects
+	Version string                        // of the canonical form; every digest starts with it
+	Texts   []string                      // types of text parts; content with a single text part equals its text
+	Drop    []string                      // members of parts that digests ignore, in addition to cache_control
+	Skip    func(kind rawjson.Value) bool // reports whether digests ignore parts of a type
+	Reader  func(*Walker) Reader          // returns the reader of one body's history
 }
 
 // Reader reads the elements of a history.
 type Reader struct {
-	Keys []string // that are known of an element
-	// Element takes an object, and files the messages that it holds. It may hold back a copy, and file it later with what follows.
+	Keys []string // the known keys of an element
+	// Element reads an object and adds its messages to the Walker. It may keep a copy and add it later, together with the
+	// elements that follow.
 	Element func(*Object) error
-	// Text files a history that is a text instead of a list; nil: there is none.
+	// Text adds a history that is a string instead of a list. If nil, such a body is unsupported.
 	Text func(text rawjson.Value)
-	// Close files what was held back: the list has ended. It may be nil.
+	// Close is called at the end of the list, to add what was kept. It may be nil.
 	Close func()
 }
 
-// Options say how to read. The zero value of each means its default.
+// Options configures a Splitter. The zero value of each field selects its default.
 type Options struct {
-	// Fields are the dotted paths of the body's members that may name the session, such as metadata.session_id. Only
-	// string values count, cut to 512 bytes. The value of metadata.user_id counts only if it is itself a JSON object, in
-	// text, with a session_id: then that is the value.
+	// Fields are the dotted paths of members that may identify the session, such as metadata.session_id. Only string
+	// values count, truncated to MaxField bytes. The value of metadata.user_id counts only if the string is itself a JSON
+	// object with a session_id, whose value is used.
 	Fields []string
-	// MaxDepth is how deep a body may be nested. Default rawjson.DefaultDepth (512).
+	// MaxDepth limits the nesting of a body. The default is rawjson.DefaultDepth (512).
 	MaxDepth int
-	// Remember bounds the bytes of bodies that are remembered, so that one that begins like an earlier one is read on from
-	// there. Default 0: none.
+	// Remember limits the bytes of bodies that are remembered, so that a body that starts like an earlier one is read on
+	// from there. By default nothing is remembered.
 	Remember int
 }
 
-// Splitter splits the bodies of one dialect. It is safe for concurrent use. Make one with New.
+// Splitter splits the bodies of one dialect. It is safe for concurrent use.
 type Splitter struct {
 	format  Format
 	options Options
-	keys    []string // of the body: the history's, those that all dialects read, those of Format.Members, and the first ones of Options.Fields
+	keys    []string // the members to read; the history list is the first
 	memory  memory
 }
 
-// New makes a splitter.
+// New returns a splitter.
 func New(f Format, o Options) *Splitter {
 	keys := append([]string{f.List, "model", "stream", "tools"}, f.Members...)
 	for _, path := range o.Fields {
@@ -72,11 +74,11 @@ func New(f Format, o Options) *Splitter {
 	return &Splitter{format: f, options: o, keys: keys, memory: memory{limit: o.Remember}}
 }
 
-// Split checks and slices a body; then finish may ask the walker for the members of the body, and completes the request. The
-// error is a *dialect.Error.
+// Split validates and slices a body, then calls finish to complete the request from other members of the body. The error
+// is a *dialect.Error.
 func (s *Splitter) Split(body []byte, finish func(*Walker, *dialect.Request)) (*dialect.Request, error) {
 	w := newWalker(s, body)
-	if err := w.body(); err != nil {
+	if err := w.readBody(); err != nil {
 		return nil, err
 	}
 	fields, err := w.sessionFields()
@@ -85,21 +87,21 @@ func (s *Splitter) Split(body []byte, finish func(*Walker, *dialect.Request)) (*
 	}
 	w.remember()
 	r := &dialect.Request{
-		Body: body, Messages: slices.Clip(w.messages), Inside: w.inside, Fields: fields, Model: w.Member("model").Text(),
-		Stream: w.Member("stream").Kind == rawjson.True,
+		Body: body, Messages: slices.Clip(w.messages), ListSpan: w.list, Fields: fields,
+		Model: w.Member("model").Text(), Stream: w.Member("stream").Kind == rawjson.True,
 	}
 	if tools := w.Member("tools"); tools.Kind == rawjson.Array {
 		r.Tools = tools.Raw
 	}
 	finish(w, r)
-	if err := w.unambiguous(); err != nil {
+	if err := w.rejectAmbiguousPart(); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// unsound tells the client what is wrong with its JSON.
-func unsound(err error) error {
+// invalid converts an error of a Scanner to one for the client.
+func invalid(err error) error {
 	code := dialect.CodeInvalidJSON
 	var defect *rawjson.Error
 	if errors.As(err, &defect) {
@@ -110,18 +112,18 @@ func unsound(err error) error {
 			code = dialect.CodeInvalidUTF8
 		}
 	}
-	return &dialect.Error{Code: code, Message: fmt.Sprintf("The body is not sound JSON: %v.", err)}
+	return &dialect.Error{Code: code, Message: fmt.Sprintf("The body is not valid JSON: %v.", err)}
 }
 
-// Known is how many messages at the beginning of a body are remembered.
+// Known returns how many messages at the beginning of a body are remembered.
 func (s *Splitter) Known(body []byte) int {
 	_, n := s.memory.find(body)
 	return n
 }
 
-// Held is how many bodies are remembered, and in how many bytes.
+// Held returns how many bodies are remembered, and the bytes that they take.
 func (s *Splitter) Held() (bodies, bytes int) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
-	return len(s.memory.begun), s.memory.bytes
+	return len(s.memory.prefixes), s.memory.bytes
 }

@@ -7,28 +7,30 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Sum adds up two reports of usage: of each number that the second has, the first's is added, at any depth. Without a first one it is the second.
-func Sum(first, second []byte) []byte {
+// SumUsage adds the numbers of the first usage report to those of the second, at any depth. The result has the members of
+// the second. If first is empty, second is returned unchanged.
+func SumUsage(first, second []byte) []byte {
 	if len(first) == 0 {
 		return second
 	}
-	out := Keep(second, func(name string, v *rawjson.Value) bool {
-		switch old := Member(rawjson.ValueOf(first), name); {
+	out := FilterMembers(second, func(name string, v *rawjson.Value) bool {
+		old := Member(rawjson.ValueOf(first), name)
+		switch {
 		case v.Kind == rawjson.Number && old.Kind == rawjson.Number:
 			v.Raw = add(old.Raw, v.Raw)
 		case v.Kind == rawjson.Object && old.Kind == rawjson.Object:
-			v.Raw = Sum(old.Raw, v.Raw)
+			v.Raw = SumUsage(old.Raw, v.Raw)
 		}
 		return true
 	})
 	return append(out, '}')
 }
 
-// add adds two numbers: exactly, if they are whole, else as far as a float goes.
+// add adds two numbers, exactly if both are integers and otherwise as floats.
 func add(a, b []byte) []byte {
-	x, one := new(big.Int).SetString(string(a), 10)
-	y, other := new(big.Int).SetString(string(b), 10)
-	if one && other {
+	x, xOK := new(big.Int).SetString(string(a), 10)
+	y, yOK := new(big.Int).SetString(string(b), 10)
+	if xOK && yOK {
 		return x.Add(x, y).Append(nil, 10)
 	}
 	f, _ := strconv.ParseFloat(string(a), 64)

@@ -8,45 +8,44 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// What a tee keeps of an answer, in bytes: its text, and again the arguments of its calls; one event of a stream, of which the last may
-// have the whole answer; an answer that is not streamed. And so many calls.
+// Limits of what a tee keeps of an answer.
 const (
-	MostText   = 256 << 10
-	MostAnswer = 4 << 20
-	MostCalls  = 256
+	MaxText   = 256 << 10 // bytes of the text, and of the arguments of all calls together
+	MaxAnswer = 4 << 20   // bytes of an answer that is not streamed, and of one event, since the last one may repeat the answer
+	MaxCalls  = 256
 )
 
-// Answers is how a dialect reads an answer.
-type Answers interface {
-	// Whole takes an answer that is not streamed.
+// AnswerReader reads the answers of a dialect.
+type AnswerReader interface {
+	// Whole reads an answer that is not streamed.
 	Whole(body rawjson.Value)
-	// Event takes an event of a stream, and reports whether it ends the answer.
+	// Event reads an event of a stream, and reports whether it ends the answer.
 	Event(event rawjson.Value) (ends bool)
-	// Answer is what was learnt so far.
+	// Answer returns what has been read so far.
 	Answer() dialect.Answer
 }
 
-// Done ends the streams of many servers.
+// Done is the data that marks the end of a stream in the APIs of OpenAI.
 const Done = "[DONE]"
 
-// Sound reports whether a text is a JSON object.
-func Sound(text []byte) bool {
+// IsObject reports whether text is a valid JSON object.
+func IsObject(text []byte) bool {
 	return rawjson.Valid(text, 0) == nil && rawjson.ValueOf(text).Kind == rawjson.Object
 }
 
-// Tee begins to read an answer. A stream has ended once the event has passed that ends it, or the mark, whatever else was seen. Else it was
-// cut off, unless its server never sends one. Without a mark there is none.
-func Tee(streamed bool, mark string, a Answers) dialect.Tee {
+// NewTee returns a tee that passes an answer to a. A stream ends with an event that ends the answer, or with data equal to
+// mark, unless mark is empty. A stream without either was cut off, or comes from a server that never sends the mark.
+func NewTee(streamed bool, mark string, a AnswerReader) dialect.Tee {
 	if !streamed {
-		return &wholeTee{Answers: a}
+		return &wholeTee{AnswerReader: a}
 	}
-	t := &streamTee{Answers: a, mark: mark}
-	t.events = Events{Take: t.take, Most: MostAnswer}
+	t := &streamTee{AnswerReader: a, mark: mark}
+	t.events = Events{Take: t.take, MaxBytes: MaxAnswer}
 	return t
 }
 
 type streamTee struct {
-	Answers
+	AnswerReader
 	events Events
 	mark   string
 	ended  bool
@@ -54,15 +53,16 @@ type streamTee struct {
 
 func (t *streamTee) Write(p []byte) { t.events.Write(p) }
 
-func (t *streamTee) Ended() bool { return t.ended || t.marks(t.events.Pending()) }
+// Ended also looks at the last line, since some servers do not end it.
+func (t *streamTee) Ended() bool { return t.ended || t.isMark(t.events.Pending()) }
 
-func (t *streamTee) marks(data []byte) bool { return t.mark != "" && string(data) == t.mark }
+func (t *streamTee) isMark(data []byte) bool { return t.mark != "" && string(data) == t.mark }
 
 func (t *streamTee) take(data []byte) bool {
 	switch {
-	case t.marks(data):
+	case t.isMark(data):
 		t.ended = true
-	case !Sound(data):
+	case !IsObject(data):
 		return false
 	case t.Event(rawjson.ValueOf(data)):
 		t.ended = true
@@ -70,38 +70,40 @@ func (t *streamTee) take(data []byte) bool {
 	return true
 }
 
-// wholeTee reads an answer that is not streamed. It ends once the outermost bracket has closed, even if the body is too long to be read;
-// a body that is no object or array never ends.
+// wholeTee reads an answer that is not streamed. It ends at the bracket that closes the body, even if the body is too long
+// to be kept. A body that is neither an object nor an array never ends.
 type wholeTee struct {
-	Answers
-	body []byte
-	end  end
-	done bool // it was read, or is too long for that
+	AnswerReader
+	body    []byte
+	bracket bracketScanner
+	done    bool // the body was read, or is too long
 }
 
 func (t *wholeTee) Write(p []byte) {
-	p = p[:t.end.write(p)]
-	if t.done = t.done || len(t.body)+len(p) > MostAnswer; t.done {
+	p = p[:t.bracket.scan(p)]
+	if t.done || len(t.body)+len(p) > MaxAnswer {
+		t.done = true
 		t.body = nil
 		return
 	}
 	t.body = append(t.body, p...)
 }
 
-func (t *wholeTee) Ended() bool { return t.end.closed }
+func (t *wholeTee) Ended() bool { return t.bracket.closed }
 
 func (t *wholeTee) Answer() dialect.Answer {
-	if !t.done && t.end.closed {
-		if t.done = true; Sound(t.body) {
+	if !t.done && t.bracket.closed {
+		if IsObject(t.body) {
 			t.Whole(rawjson.ValueOf(t.body))
 		}
+		t.done = true
 		t.body = nil
 	}
-	return t.Answers.Answer()
+	return t.AnswerReader.Answer()
 }
 
-// end follows a JSON object or array to the bracket that closes it, and checks nothing else.
-type end struct {
+// bracketScanner finds the bracket that closes a JSON object or array. It does not validate the text.
+type bracketScanner struct {
 	closed bool
 
 	depth    int
@@ -109,98 +111,104 @@ type end struct {
 	escaped  bool
 }
 
-// write takes the next bytes, and tells how many of them stand before the end.
-func (e *end) write(p []byte) int {
+// scan takes the next bytes, and returns how many of them belong to the value.
+func (s *bracketScanner) scan(p []byte) int {
 	for i, c := range p {
 		switch {
-		case e.closed:
+		case s.closed:
 			return i
-		case e.escaped:
-			e.escaped = false
-		case e.inString:
-			e.escaped, e.inString = c == '\\', c != '"'
+		case s.escaped:
+			s.escaped = false
+		case s.inString:
+			s.escaped = c == '\\'
+			s.inString = c != '"'
 		case c == '"':
-			e.inString = true
+			s.inString = true
 		case c == '{' || c == '[':
-			e.depth++
+			s.depth++
 		case c == '}' || c == ']':
-			e.depth--
-			e.closed = e.depth <= 0
+			s.depth--
+			s.closed = s.depth <= 0
 		}
 	}
 	return len(p)
 }
 
-// Gathered is what an answer says. A text, or the arguments of a call, is given up where there is too much of it.
-type Gathered struct {
-	Learnt      dialect.Answer // all but its text and its calls
-	Calls       []Called
-	NoArguments string // what calls without arguments have
+// Collector collects the parts of an answer. It drops a text, or the arguments of a call, that exceeds MaxText.
+type Collector struct {
+	Known       dialect.Answer // all of the answer but its text and calls
+	Calls       []PartialCall
+	NoArguments string // the arguments of a call for which none were sent
 
 	text      []byte
-	lost      bool // the text is too long
+	lost      bool // the text exceeded the limit
 	arguments int  // bytes, of all calls
 }
 
-// Called is a call that comes in pieces.
-type Called struct {
-	Index     int // by which its pieces name it
+// PartialCall is a tool call that arrives in pieces.
+type PartialCall struct {
+	Index     int // by which its pieces refer to it
 	ID, Name  string
 	arguments []byte
-	lost      bool
+	lost      bool // the arguments exceeded the limit
 }
 
-// Say adds text.
-func (g *Gathered) Say(text string) {
-	if g.lost = g.lost || len(g.text)+len(text) > MostText; g.lost {
-		text, g.text = "", nil
-	}
-	g.text = append(g.text, text...)
-}
-
-// Call begins a call, nil if there are too many.
-func (g *Gathered) Call(index int, id, name string) *Called {
-	if len(g.Calls) == MostCalls {
-		return nil
-	}
-	g.Calls = append(g.Calls, Called{Index: index, ID: Cut(id), Name: Cut(name)})
-	return &g.Calls[len(g.Calls)-1]
-}
-
-// Argue adds to the arguments of a call.
-func (g *Gathered) Argue(c *Called, text string) {
-	if c.lost = c.lost || g.arguments+len(text) > MostText; c.lost {
-		c.arguments = nil
+// AddText appends to the text.
+func (c *Collector) AddText(text string) {
+	if c.lost || len(c.text)+len(text) > MaxText {
+		c.lost = true
+		c.text = nil
 		return
 	}
-	g.arguments += len(text)
-	c.arguments = append(c.arguments, text...)
+	c.text = append(c.text, text...)
 }
 
-// Meter takes how many tokens an answer cost, of which the cached ones are part of the input.
-func (g *Gathered) Meter(input, cached, output int) {
-	if cached > input { // some gateways leave the cached part out, as Anthropic does
+// BeginCall adds a call. It returns nil if there are too many.
+func (c *Collector) BeginCall(index int, id, name string) *PartialCall {
+	if len(c.Calls) == MaxCalls {
+		return nil
+	}
+	c.Calls = append(c.Calls, PartialCall{Index: index, ID: Truncate(id), Name: Truncate(name)})
+	return &c.Calls[len(c.Calls)-1]
+}
+
+// AddArguments appends to the arguments of a call.
+func (c *Collector) AddArguments(call *PartialCall, text string) {
+	if call.lost || c.arguments+len(text) > MaxText {
+		call.lost = true
+		call.arguments = nil
+		return
+	}
+	c.arguments += len(text)
+	call.arguments = append(call.arguments, text...)
+}
+
+// SetUsage sets the token counts of an answer. input should include cached; some gateways leave the cached tokens out, as
+// Anthropic does, so they are added if they exceed input.
+func (c *Collector) SetUsage(input, cached, output int) {
+	if cached > input {
 		input += cached
 	}
-	g.Learnt.Usage = &session.Usage{Input: input, Cached: cached, Output: output}
+	c.Known.Usage = &session.Usage{Input: input, Cached: cached, Output: output}
 }
 
-// Stop notes why an answer ended, if that is known.
-func (g *Gathered) Stop(reason string) { g.Learnt.Finish = cmp.Or(Cut(reason), g.Learnt.Finish) }
+// SetFinish sets why an answer ended, unless reason is empty.
+func (c *Collector) SetFinish(reason string) {
+	c.Known.Finish = cmp.Or(Truncate(reason), c.Known.Finish)
+}
 
-// Answer is what was learnt so far.
-func (g *Gathered) Answer() dialect.Answer {
-	a := g.Learnt
-	a.Text = string(g.text)
+// Answer returns what has been collected so far.
+func (c *Collector) Answer() dialect.Answer {
+	a := c.Known
+	a.Text = string(c.text)
 	if a.Usage != nil {
 		usage := *a.Usage
 		a.Usage = &usage
 	}
-	for i := range g.Calls {
-		c := &g.Calls[i]
-		call := session.Call{ID: c.ID, Name: c.Name, Arguments: string(c.arguments)}
-		if call.Arguments == "" && !c.lost {
-			call.Arguments = g.NoArguments
+	for _, partial := range c.Calls {
+		call := session.Call{ID: partial.ID, Name: partial.Name, Arguments: string(partial.arguments)}
+		if call.Arguments == "" && !partial.lost {
+			call.Arguments = c.NoArguments
 		}
 		a.Calls = append(a.Calls, call)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Integer is a count, 0 if v is none.
+// Integer returns the value of a non-negative integer of at most 18 digits, and 0 for any other value.
 func Integer(v rawjson.Value) int {
 	if v.Kind != rawjson.Number || len(v.Raw) > 18 {
 		return 0
@@ -20,8 +20,8 @@ func Integer(v rawjson.Value) int {
 	return n
 }
 
-// EndOf is the offset in a text behind a value that was read of it.
-func EndOf(text []byte, v rawjson.Value) int {
+// EndOffset returns the offset in text of the end of v, which must alias text.
+func EndOffset(text []byte, v rawjson.Value) int {
 	for at := 0; ; at++ {
 		at += bytes.Index(text[at:], v.Raw)
 		if &text[at] == &v.Raw[0] {
@@ -30,16 +30,18 @@ func EndOf(text []byte, v rawjson.Value) int {
 	}
 }
 
-// WithMember gives an object with another value for a member, which is added if there is none. Where that is the same, or none is given, the
-// object stays as it was written.
+// WithMember sets a member of an object, appending it if the object lacks it. If value is empty, or the member has that
+// value, the object is returned unchanged.
 func WithMember(object []byte, name string, value []byte) []byte {
 	if len(value) == 0 {
 		return object
 	}
 	same, found := true, false
-	out := Keep(object, func(key string, v *rawjson.Value) bool {
+	out := FilterMembers(object, func(key string, v *rawjson.Value) bool {
 		if key == name {
-			same, found, v.Raw = same && bytes.Equal(v.Raw, value), true, value
+			found = true
+			same = same && bytes.Equal(v.Raw, value)
+			v.Raw = value
 		}
 		return true
 	})
@@ -52,10 +54,10 @@ func WithMember(object []byte, name string, value []byte) []byte {
 	return append(out, '}')
 }
 
-// WithoutMember gives an object without a member. One that has no such member stays as it was written.
+// WithoutMember removes a member of an object. If there is none, the object is returned unchanged.
 func WithoutMember(object []byte, name string) []byte {
 	found := false
-	out := Keep(object, func(key string, _ *rawjson.Value) bool {
+	out := FilterMembers(object, func(key string, _ *rawjson.Value) bool {
 		found = found || key == name
 		return key != name
 	})
@@ -65,7 +67,8 @@ func WithoutMember(object []byte, name string) []byte {
 	return append(out, '}')
 }
 
-// TextOrJSON is the text of a string, or the value itself: some agents send arguments as an object.
+// TextOrJSON returns the text of a string, "" for null, and the raw text of any other value: some agents send arguments as
+// an object instead of a string.
 func TextOrJSON(v rawjson.Value) string {
 	switch v.Kind {
 	case rawjson.String:
@@ -76,92 +79,96 @@ func TextOrJSON(v rawjson.Value) string {
 	return string(v.Raw)
 }
 
-// Without gives a list without the elements that go, nil if none stays. What is no list, or loses nothing, stays as it is.
-func Without(list rawjson.Value, goes func(rawjson.Value) bool) []byte {
+// Without removes the elements of a list that match. It returns nil if none is left, and a value that is no list, or of
+// which no element matches, unchanged.
+func Without(list rawjson.Value, matches func(rawjson.Value) bool) []byte {
 	if list.Kind != rawjson.Array {
 		return list.Raw
 	}
-	all, stay := 0, [][]byte(nil)
+	all := 0
+	var kept [][]byte
 	for element := range rawjson.Elements(list.Raw) {
-		if all++; !goes(element) {
-			stay = append(stay, element.Raw)
+		all++
+		if !matches(element) {
+			kept = append(kept, element.Raw)
 		}
 	}
-	switch len(stay) {
+	switch len(kept) {
 	case all:
 		return list.Raw
 	case 0:
 		return nil
 	}
-	return List(stay)
+	return List(kept)
 }
 
-// AppendMember adds a member to an object that is being written.
+// AppendMember appends a member to an object that still lacks its closing brace.
 func AppendMember(object []byte, key rawjson.Key, value []byte) []byte {
 	if len(object) > 1 {
 		object = append(object, ',')
 	}
-	object = append(append(append(object, '"'), key.Raw...), `":`...)
+	object = append(object, '"')
+	object = append(object, key.Raw...)
+	object = append(object, `":`...)
 	return append(object, value...)
 }
 
 // HasElements reports whether v is a list that is not empty.
 func HasElements(v rawjson.Value) bool {
-	for range rawjson.Elements(v.Raw) {
-		return v.Kind == rawjson.Array
-	}
-	return false
+	return Any(v, func(rawjson.Value) bool { return true })
 }
 
-// Any reports whether an element of a list is such.
-func Any(list rawjson.Value, such func(rawjson.Value) bool) bool {
+// Any reports whether an element of a list matches.
+func Any(list rawjson.Value, matches func(rawjson.Value) bool) bool {
 	for element := range rawjson.Elements(list.Raw) {
-		if such(element) {
+		if matches(element) {
 			return true
 		}
 	}
 	return false
 }
 
-// AnswerShare is how many times what is wanted of an answer it may have, where the model reasons before it writes.
-const AnswerShare = 4
+// ReasoningFactor is the ratio of the token limit of an answer to the output that is wanted of it. A model that reasons
+// spends tokens before it writes.
+const ReasoningFactor = 4
 
-// Keep gives an object without the members that do not stay; those that do may get another value. Its end is missing: others may follow.
-func Keep(object []byte, stays func(name string, v *rawjson.Value) bool) []byte {
+// FilterMembers returns an object with the members for which keep returns true. keep may replace a value. The result lacks
+// its closing brace, so that the caller can append members.
+func FilterMembers(object []byte, keep func(name string, v *rawjson.Value) bool) []byte {
 	out := append(make([]byte, 0, len(object)+64), '{')
 	for key, v := range rawjson.Members(object) {
-		if stays(string(key.Raw), &v) {
+		if keep(string(key.Raw), &v) {
 			out = AppendMember(out, key, v.Raw)
 		}
 	}
 	return out
 }
 
-// Written is a message of a role that carries text, as most protocols write it.
-func Written(role, text string) []byte {
+// TextMessage encodes a message with a role and text, in the form that most protocols share.
+func TextMessage(role, text string) []byte {
 	b := make([]byte, 0, len(text)+len(text)/16+64) // a summary is long
 	b = append(b, `{"role":"`+role+`","content":`...)
 	return append(rawjson.AppendQuote(b, text), '}')
 }
 
-// List writes a list of elements.
+// List encodes elements as a list.
 func List(elements [][]byte) []byte { return slices.Concat([]byte{'['}, Join(elements), []byte{']'}) }
 
-// Join writes elements with commas between them.
+// Join joins elements with commas.
 func Join(elements [][]byte) []byte { return bytes.Join(elements, []byte{','}) }
 
-// Raws are the elements of a list.
-func Raws(list rawjson.Value) (elements [][]byte) {
+// Elements returns the raw elements of a list.
+func Elements(list rawjson.Value) (elements [][]byte) {
 	for element := range rawjson.Elements(list.Raw) {
 		elements = append(elements, element.Raw)
 	}
 	return elements
 }
 
-// Parts are those of a content. A text is one, of that type, and null is none.
+// Parts returns the raw parts of content. A string becomes one text part of the given type.
 func Parts(content rawjson.Value, kind string) [][]byte {
 	if content.Kind == rawjson.String {
 		return [][]byte{slices.Concat([]byte(`{"type":"`+kind+`","text":`), content.Raw, []byte{'}'})}
 	}
-	return Raws(content)
+	return Elements(content)
 }

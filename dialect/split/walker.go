@@ -12,81 +12,89 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Walker goes over one body.
+// Walker reads one body from its beginning to its end.
 type Walker struct {
-	of     *Splitter
-	text   []byte
-	scan   rawjson.Scanner
-	reader Reader
-	digest Digest
-	odd    string // why the body is no conversation, empty if it is one
+	splitter    *Splitter
+	text        []byte
+	scan        rawjson.Scanner
+	reader      Reader
+	digest      Digest
+	unsupported string // why the body is no conversation, or empty
 
-	top    []rawjson.Value // what the body has of Splitter.keys
-	inside dialect.Span
-	index  int // of the element being read, -1 outside
-	from   int // where that begins
-	now    Object
-	inner  Object // the one that Each has come to
+	members []rawjson.Value // the values of Splitter.keys
+	list    dialect.Span    // between the brackets of the history list
 
-	prior
+	index   int    // of the current element of the list, or -1
+	start   int    // where the current element begins
+	element Object // the current element
+	nested  Object // the current object of EachObject
+
+	resumption
 	messages []session.Message
-	ends     []endOf // of each of them
+	ends     []messageEnd // of each message
 }
 
-// prior is what was known of a body before it was read.
-type prior struct {
-	past    *beginning // nil: nothing
-	known   int        // messages of that
-	extends bool       // the room behind them is ours
+// resumption is the remembered prefix from which a Walker continues.
+type resumption struct {
+	base    *prefix // nil if there is none
+	known   int     // number of messages taken from base
+	extends bool    // the walker may use the spare capacity of base
 }
 
-// endOf is where a message ends: its own text, and the element of the list that it stands in.
-type endOf struct {
+// messageEnd says where a message ends: its raw text, and the list element that contains it.
+type messageEnd struct {
 	raw     int
-	element int // 0: nothing can be read on from there: the element has more messages, or is held back
+	element int // 0 if reading cannot continue here: the element contains more messages, or is not complete yet
 	index   int // of the element
 }
 
+// maxMessages bounds the messages read from one body, so that memory stays in proportion to the size of the body. A body
+// with more messages is forwarded unchanged.
+const maxMessages = 64 << 10
+
+// openInList is the number of containers that are open between two elements of the list: the body and the list.
+const openInList = 2
+
 func newWalker(s *Splitter, body []byte) *Walker {
-	w := &Walker{of: s, text: body, index: -1, top: make([]rawjson.Value, len(s.keys))}
-	w.scan, w.digest.canon.format = rawjson.NewScanner(body, s.options.MaxDepth), &s.format
+	w := &Walker{
+		splitter: s, text: body, scan: rawjson.NewScanner(body, s.options.MaxDepth),
+		index: -1, members: make([]rawjson.Value, len(s.keys)),
+	}
+	w.digest.canon.format = &s.format
 	w.reader = s.format.Reader(w)
 	return w
 }
 
-// maxMessages is how many messages are understood of one body at most, so that it takes memory in proportion to its size. A
-// body with more is passed on unchanged.
-const maxMessages = 64 << 10
-
-// body reads it all. The text is checked to its end before anything is said about its meaning.
-func (w *Walker) body() error {
+// readBody reads the whole body. Invalid JSON is reported before anything else, wherever it occurs.
+func (w *Walker) readBody() error {
 	if !w.scan.Object() {
-		w.odd = "the body is not a JSON object"
-	} else if err := w.members(); err != nil {
+		w.Unsupported("the body is not a JSON object")
+	} else if err := w.readMembers(); err != nil {
 		return err
 	}
 	if err := w.scan.End(); err != nil {
-		return unsound(err)
+		return invalid(err)
 	}
-	if w.odd == "" && len(w.messages) == 0 {
-		w.odd = "the body has no " + w.of.format.List
+	if len(w.messages) == 0 {
+		w.Unsupported("the body has no " + w.splitter.format.List)
 	}
-	if w.odd != "" {
-		return &dialect.Error{Code: dialect.CodeUnsupported, Param: w.of.format.List, Message: w.odd}
+	if w.unsupported != "" {
+		return &dialect.Error{Code: dialect.CodeUnsupported, Param: w.splitter.format.List, Message: w.unsupported}
 	}
 	return nil
 }
 
-// members reads those of the body.
-func (w *Walker) members() error {
+func (w *Walker) readMembers() error {
 	for w.scan.Member() {
-		i, err := w.claim(w.of.keys, w.top, w.scan.Key(), "")
+		i, err := w.find(w.scan.Key(), w.splitter.keys, w.members, "")
+		if err != nil {
+			return err
+		}
 		switch {
-		case err != nil:
 		case i == 0:
-			err = w.history(&w.top[0])
+			err = w.readHistory(&w.members[0])
 		case i > 0:
-			w.top[i] = w.scan.Value()
+			w.members[i] = w.scan.Value()
 		}
 		if err != nil {
 			return err
@@ -95,53 +103,56 @@ func (w *Walker) members() error {
 	return nil
 }
 
-// Odd says why the body is no conversation. It is read to its end nevertheless.
-func (w *Walker) Odd(why string) { w.odd = cmp.Or(w.odd, why) }
+// Unsupported records why the body is no conversation, unless a reason is known already. The rest of the body is still
+// validated.
+func (w *Walker) Unsupported(reason string) { w.unsupported = cmp.Or(w.unsupported, reason) }
 
-// IsOdd reports whether it is none.
-func (w *Walker) IsOdd() bool { return w.odd != "" }
+// IsUnsupported reports whether Unsupported was called.
+func (w *Walker) IsUnsupported() bool { return w.unsupported != "" }
 
-// Digest makes the digest of a message.
+// Digest returns the hasher for message digests. It is shared by all messages of the body.
 func (w *Walker) Digest() *Digest { return &w.digest }
 
-// Element is where the element that is being read stands in the body.
-func (w *Walker) Element() dialect.Span { return dialect.Span{From: w.from, To: w.scan.Offset()} }
+// ElementSpan returns the position in the body of the element being read.
+func (w *Walker) ElementSpan() dialect.Span { return dialect.Span{From: w.start, To: w.scan.Offset()} }
 
-// Between is a part of the body.
-func (w *Walker) Between(at dialect.Span) []byte { return w.text[at.From:at.To:at.To] }
+// Slice returns a part of the body.
+func (w *Walker) Slice(at dialect.Span) []byte { return w.text[at.From:at.To:at.To] }
 
-// Filed are the messages so far.
-func (w *Walker) Filed() []session.Message { return w.messages }
+// Messages returns the messages added so far.
+func (w *Walker) Messages() []session.Message { return w.messages }
 
-// Member is the value of a member of the body, which Format.Members has.
-func (w *Walker) Member(name string) rawjson.Value { return w.top[slices.Index(w.of.keys, name)] }
+// Member returns the value of a member of the body. Its name must be one of Format.Members.
+func (w *Walker) Member(name string) rawjson.Value {
+	return w.members[slices.Index(w.splitter.keys, name)]
+}
 
-// Object reads an object, and refuses keys that other parsers could see differently. It is called at to the client. Other values than null
-// are odd.
-func (w *Walker) Object(v rawjson.Value, keys []string, at, odd string) (o Object, err error) {
+// Object reads an object and rejects keys that other parsers might read differently. Errors name the object by path.
+// A null or missing value gives an empty Object. Any other value makes the body unsupported, for the given reason.
+func (w *Walker) Object(v rawjson.Value, keys []string, path, reason string) (o Object, err error) {
 	o.keys = keys
 	switch v.Kind {
 	case 0, rawjson.Null:
 	case rawjson.Object:
 		s := rawjson.NewScanner(v.Raw, rawjson.MaxDepth)
-		err = w.object(&s, v.Raw, &o, at)
+		err = w.readObject(&s, v.Raw, &o, path)
 	default:
-		w.Odd(odd)
+		w.Unsupported(reason)
 	}
 	return o, err
 }
 
-// Each reads the objects of a list as Object does. Other elements are odd. take gets each with its end in the text of the list; the next one
-// comes in its place.
-func (w *Walker) Each(list rawjson.Value, keys []string, at, odd string, take func(o *Object, end int) error) error {
-	s, o := rawjson.NewScanner(list.Raw, rawjson.MaxDepth), &w.inner
+// EachObject reads the elements of a list as Object does and calls take for each object, with its end offset in the text
+// of the list. The Object is reused for the next element. An element of another kind makes the body unsupported.
+func (w *Walker) EachObject(list rawjson.Value, keys []string, path, reason string, take func(o *Object, end int) error) error {
+	s, o := rawjson.NewScanner(list.Raw, rawjson.MaxDepth), &w.nested
 	for entered := s.Array(); entered && s.Element(); {
 		if s.Kind() != rawjson.Object {
-			w.Odd(odd)
+			w.Unsupported(reason)
 			continue
 		}
 		*o = Object{keys: keys}
-		if err := w.object(&s, list.Raw, o, at); err != nil {
+		if err := w.readObject(&s, list.Raw, o, path); err != nil {
 			return err
 		}
 		if err := take(o, s.Offset()); err != nil {
@@ -151,11 +162,11 @@ func (w *Walker) Each(list rawjson.Value, keys []string, at, odd string, take fu
 	return nil
 }
 
-// object reads the object that comes next in a text, into o.
-func (w *Walker) object(s *rawjson.Scanner, text []byte, o *Object, at string) error {
-	from := s.Offset()
+// readObject reads the next object of a text into o.
+func (w *Walker) readObject(s *rawjson.Scanner, text []byte, o *Object, path string) error {
+	start := s.Offset()
 	for entered := s.Object(); entered && s.Member(); {
-		i, err := w.claim(o.keys, o.values[:], s.Key(), at)
+		i, err := w.find(s.Key(), o.keys, o.values[:], path)
 		if err != nil {
 			return err
 		}
@@ -166,30 +177,30 @@ func (w *Walker) object(s *rawjson.Scanner, text []byte, o *Object, at string) e
 		}
 	}
 	if s.Err() == nil {
-		o.Raw = text[from:s.Offset():s.Offset()]
+		o.Raw = text[start:s.Offset():s.Offset()]
 	}
 	return nil
 }
 
-// claim gives the index of a known key, -1 for others. It refuses one that occurs twice (some parsers take the first, some the last), or
-// that is spelt with escapes (which a filter that does not decode keys would miss), or with other letters.
-func (w *Walker) claim(keys []string, values []rawjson.Value, key rawjson.Key, at string) (int, error) {
+// find returns the index of a key among keys, or -1. It rejects a known key that is repeated (some parsers take the first
+// value, some the last), written with escapes (a filter that does not decode keys would miss it), or in another case.
+func (w *Walker) find(key rawjson.Key, keys []string, values []rawjson.Value, path string) (int, error) {
 	var buf [longestKey]byte
 	name := key.Name(buf[:0])
 	i := indexOf(keys, name)
 	switch {
 	case i < 0:
-		return i, w.alike(name, keys, at)
+		return i, w.rejectOtherCase(name, keys, path)
 	case key.Escapes != rawjson.Plain:
-		return i, w.refused(dialect.CodeEscapedKey, at+string(name), "is spelt with escapes; send it plain")
+		return i, w.reject(dialect.CodeEscapedKey, path+string(name), "is written with escapes; send it without")
 	case values[i].Kind != 0:
-		return i, w.refused(dialect.CodeDuplicateKey, at+string(name), "occurs twice; send it once")
+		return i, w.reject(dialect.CodeDuplicateKey, path+string(name), "occurs twice; send it once")
 	}
 	return i, nil
 }
 
-// alike refuses a key that is a known one to parsers that do not tell small letters from capitals, as Go's does not.
-func (w *Walker) alike(name []byte, keys []string, at string) error {
+// rejectOtherCase rejects a key that a case-insensitive parser, such as Go's, takes for a known one.
+func (w *Walker) rejectOtherCase(name []byte, keys []string, path string) error {
 	if !slices.ContainsFunc(name, func(c byte) bool { return c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' }) {
 		return nil
 	}
@@ -197,95 +208,108 @@ func (w *Walker) alike(name []byte, keys []string, at string) error {
 	if bytes.Equal(folded, name) || indexOf(keys, folded) < 0 {
 		return nil
 	}
-	return w.refused(dialect.CodeDuplicateKey, at+string(name), "is a known key in other letters; send it in small ones")
+	return w.reject(dialect.CodeDuplicateKey, path+string(name), "differs from a known key only by case; send it in lower case")
 }
 
-func (w *Walker) refused(code, param, what string) error {
+func (w *Walker) reject(code, param, problem string) error {
 	if w.index >= 0 {
-		param = fmt.Sprintf("%s[%d].%s", w.of.format.List, w.index, param)
+		param = fmt.Sprintf("%s[%d].%s", w.splitter.format.List, w.index, param)
 	}
-	return &dialect.Error{Code: code, Param: param, Message: fmt.Sprintf("The key %s %s.", param, what)}
+	return &dialect.Error{Code: code, Param: param, Message: fmt.Sprintf("The key %s %s.", param, problem)}
 }
 
-// history reads the list of messages, and files what is known of it already.
-func (w *Walker) history(slot *rawjson.Value) error {
-	from := w.scan.Offset()
+// readHistory reads the member that holds the history. slot receives its kind, and its value if it is no list.
+func (w *Walker) readHistory(slot *rawjson.Value) error {
+	start := w.scan.Offset()
 	if !w.scan.Array() {
 		*slot = w.scan.Value()
-		w.inside = dialect.Span{From: from, To: w.scan.Offset()}
-		w.from = from
+		w.list = dialect.Span{From: start, To: w.scan.Offset()}
+		w.start = start
 		if slot.Kind == rawjson.String && w.reader.Text != nil {
 			w.reader.Text(*slot)
 		} else {
-			w.odd = w.of.format.List + " is not an array"
+			w.Unsupported(w.splitter.format.List + " is not an array")
 		}
 		return nil
 	}
 	slot.Kind = rawjson.Array
-	if b, known := w.of.memory.find(w.text); b != nil {
-		w.past, w.known, w.messages, w.ends = b, known, slices.Clip(b.messages[:known]), slices.Clip(b.ends[:known])
-		if known == len(b.messages) && b.extended.CompareAndSwap(false, true) {
-			w.extends, w.messages, w.ends = true, b.messages, b.ends
-		}
-		last := w.ends[known-1]
-		w.index, w.scan = last.index, rawjson.Resume(w.text, w.of.options.MaxDepth, rawjson.Spot{Offset: last.element, Open: openAtMessages})
-	}
+	w.resume()
 	for w.scan.Element() {
-		if err := w.element(); err != nil {
+		if err := w.readElement(); err != nil {
 			return err
 		}
 	}
-	if w.odd == "" && w.scan.Err() == nil && w.reader.Close != nil {
+	if w.unsupported == "" && w.scan.Err() == nil && w.reader.Close != nil {
 		w.reader.Close()
 	}
-	w.inside, w.index = dialect.Span{From: from + 1, To: w.scan.Offset() - 1}, -1
-	return w.unambiguous()
+	w.list = dialect.Span{From: start + 1, To: w.scan.Offset() - 1}
+	w.index = -1
+	return w.rejectAmbiguousPart()
 }
 
-// openAtMessages is how many containers are open between two messages: the body and their array.
-const openAtMessages = 2
-
-// element reads one element of the list.
-func (w *Walker) element() error {
-	if w.index++; w.index >= maxMessages {
-		w.odd = "there are too many " + w.of.format.List
+// resume continues from a remembered prefix of the body, if there is one.
+func (w *Walker) resume() {
+	base, known := w.splitter.memory.find(w.text)
+	if base == nil {
+		return
 	}
-	w.from = w.scan.Offset()
+	w.base, w.known = base, known
+	if known == len(base.messages) && base.extended.CompareAndSwap(false, true) {
+		w.extends = true
+		w.messages, w.ends = base.messages, base.ends
+	} else {
+		w.messages, w.ends = slices.Clip(base.messages[:known]), slices.Clip(base.ends[:known])
+	}
+	last := base.ends[known-1]
+	w.index = last.index
+	w.scan = rawjson.Resume(w.text, w.splitter.options.MaxDepth, last.element, openInList)
+}
+
+// readElement reads one element of the list.
+func (w *Walker) readElement() error {
+	w.index++
+	if w.index >= maxMessages {
+		w.tooMany()
+	}
+	w.start = w.scan.Offset()
 	if w.scan.Kind() != rawjson.Object {
-		if w.scan.Value().Kind != 0 { // else it is not sound
-			w.odd = w.of.format.Element + " is not an object"
+		if w.scan.Value().Kind != 0 { // otherwise the scanner reports invalid JSON
+			w.Unsupported(w.splitter.format.Element + " is not an object")
 		}
 		return nil
 	}
-	o := &w.now
+	o := &w.element
 	*o = Object{keys: w.reader.Keys}
-	if err := w.object(&w.scan, w.text, o, ""); err != nil || w.scan.Err() != nil {
+	if err := w.readObject(&w.scan, w.text, o, ""); err != nil || w.scan.Err() != nil {
 		return err
 	}
-	filed := len(w.messages)
+	before := len(w.messages)
 	if err := w.reader.Element(o); err != nil {
 		return err
 	}
-	if last := len(w.ends) - 1; len(w.messages) > filed && w.ends[last].raw > w.from { // else the element is held back
+	if last := len(w.ends) - 1; len(w.messages) > before && w.ends[last].raw > w.start { // otherwise the reader held the element back
 		w.ends[last].element = w.scan.Offset()
 	}
-	return w.unambiguous()
+	return w.rejectAmbiguousPart()
 }
 
-// unambiguous refuses a part of a content that was digested and says twice what it is.
-func (w *Walker) unambiguous() error {
-	if twice := w.digest.canon.twice; twice != "" {
-		return w.refused(dialect.CodeDuplicateKey, "content[]."+twice, "occurs twice; send it once")
+// rejectAmbiguousPart rejects a digested content part that states its type or text twice.
+func (w *Walker) rejectAmbiguousPart() error {
+	if key := w.digest.canon.duplicate; key != "" {
+		return w.reject(dialect.CodeDuplicateKey, "content[]."+key, "occurs twice; send it once")
 	}
 	return nil
 }
 
-// File adds a message whose raw text ends at an offset of the body.
-func (w *Walker) File(m session.Message, end int) {
+// Add adds a message whose raw text ends at an offset of the body.
+func (w *Walker) Add(m session.Message, end int) {
 	if len(w.messages) >= maxMessages {
-		w.odd = "there are too many " + w.of.format.List
+		w.tooMany()
 	}
-	if w.odd == "" {
-		w.messages, w.ends = append(w.messages, m), append(w.ends, endOf{raw: end, index: w.index})
+	if w.unsupported == "" {
+		w.messages = append(w.messages, m)
+		w.ends = append(w.ends, messageEnd{raw: end, index: w.index})
 	}
 }
+
+func (w *Walker) tooMany() { w.Unsupported("there are too many " + w.splitter.format.List) }

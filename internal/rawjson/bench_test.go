@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// body is an agent's request of about n bytes: long texts with line feeds, quotes and tabs.
+// body returns a request of about n bytes as agents send it: long texts with line feeds, quotes and tabs.
 func body(n int) []byte {
 	return fill(n, "func main() {\n\tfmt.Println(\"hello, world\")\n}\n// The quick brown fox jumps over the lazy dog.\n")
 }

@@ -16,8 +16,8 @@ var seeds = []string{
 	"\"\xed\xa0\x80\"", "\xef\xbb\xbf1", `{"a":1,"a":2}`, "\"1234567\x01\"", `"12345678\`, `[1,]`, `{"k\u0065y":""}`, "\"漢字かな交じり\"",
 }
 
-// FuzzScan holds the scanner against jsontext: both accept the same texts, the visited spans are the values of the text,
-// and the unchecked walk sees what the checked one saw.
+// FuzzScan compares the scanner with jsontext: both accept the same texts, the visited spans are the values of the text,
+// and Members and Elements visit the same values as the Scanner.
 func FuzzScan(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(s))
@@ -28,7 +28,7 @@ func FuzzScan(f *testing.F) {
 		if errors.As(err, &defect) && (defect.Offset < 0 || defect.Offset > len(text)) {
 			t.Fatalf("%v is outside the text", err)
 		}
-		// jsontext refuses lone surrogate escapes unless it is to allow invalid UTF-8 as well.
+		// jsontext accepts lone surrogate escapes only if it accepts invalid UTF-8 as well.
 		want := utf8.Valid(text) && jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 		if want != (err == nil) {
 			t.Fatalf("jsontext says %v: %v", want, err)
@@ -48,7 +48,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// visit writes the text again, through the scanner, without white space.
+// visit rewrites the text through the scanner, without white space.
 func visit(s *rawjson.Scanner, out []byte) []byte {
 	switch {
 	case s.Object():
@@ -70,7 +70,7 @@ func visit(s *rawjson.Scanner, out []byte) []byte {
 	return out
 }
 
-// walk does the same through Members and Elements.
+// walk is like visit, but uses Members and Elements.
 func walk(v rawjson.Value, out []byte, depth int) []byte {
 	switch {
 	case depth > rawjson.MaxDepth:
@@ -93,7 +93,7 @@ func walk(v rawjson.Value, out []byte, depth int) []byte {
 	return out
 }
 
-// same checks that compact is text without its white space, token by token.
+// same checks token by token that compact is text without its white space.
 func same(t *testing.T, text, compact []byte) {
 	t.Helper()
 	options := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
@@ -117,7 +117,7 @@ func same(t *testing.T, text, compact []byte) {
 	}
 }
 
-// FuzzStrings holds decoding and spelling of strings against jsontext.
+// FuzzStrings compares the decoding and encoding of strings with jsontext.
 func FuzzStrings(f *testing.F) {
 	for _, s := range []string{`a\u0041\/`, `\ud83d\ude00`, `\ud800\ud800\udc00`, `\n\t\u001b\u007f`, "é漢\U0001F600"} {
 		f.Add([]byte(s))
@@ -128,7 +128,7 @@ func FuzzStrings(f *testing.F) {
 		if rawjson.Valid(quoted, 0) != nil || len(v.Raw) != len(quoted) {
 			return
 		}
-		want, _ := jsontext.AppendUnquote(nil, quoted) // an error tells of lone surrogates, decoded to U+FFFD all the same
+		want, _ := jsontext.AppendUnquote(nil, quoted) // an error means lone surrogates; they are decoded to U+FFFD
 		got, exact := rawjson.AppendUnquote(nil, inner)
 		if !bytes.Equal(got, want) {
 			t.Fatalf("%s: got %q, want %q", quoted, got, want)

@@ -1,16 +1,18 @@
 package rawjson
 
-// skip checks the value at i, and gives the index after it. A container is gone through without making a Value of anything
-// in it: a request has thousands of small ones.
+// The methods in this file return the index after what they validated, or a negative one after a defect.
+
+// skip validates the value at i. It makes no Value of anything inside a container, since a request has thousands of them.
 func (s *Scanner) skip(i int) (end int, e Escapes) {
 	if i >= len(s.data) || s.data[i] != byte(Object) && s.data[i] != byte(Array) {
 		return s.scalar(i)
 	}
 	kind := Kind(s.data[i])
-	if s.depth++; s.depth > s.max {
+	s.depth++
+	if s.depth > s.max {
 		return s.fail(TooDeep, i), Plain
 	}
-	closing := byte(kind) + 2 // of [ and { alike
+	closing := byte(kind) + 2 // ] follows [ in ASCII at that distance, as } does {
 	i, more := s.separator(i+1, closing, true)
 	for more {
 		if kind == Object {
@@ -28,7 +30,7 @@ func (s *Scanner) skip(i int) (end int, e Escapes) {
 	return i, Plain
 }
 
-// scalar checks the string, number or literal at i, and gives the index after it.
+// scalar validates the string, number or literal at i.
 func (s *Scanner) scalar(i int) (end int, e Escapes) {
 	if i >= len(s.data) {
 		return s.fail(Truncated, i), Plain
@@ -48,7 +50,7 @@ func (s *Scanner) scalar(i int) (end int, e Escapes) {
 	return s.fail(Syntax, i), Plain
 }
 
-// text checks the string at i.
+// text validates the string at i.
 func (s *Scanner) text(i int) (end int, e Escapes) {
 	end, e, code := scanString(s.data, i+1)
 	if code != "" {
@@ -57,7 +59,7 @@ func (s *Scanner) text(i int) (end int, e Escapes) {
 	return end, e
 }
 
-// separator goes from i to the next element, or over the end of the container (more is false), or gives -1.
+// separator advances from i to the next element, or behind the end of the container; then more is false.
 func (s *Scanner) separator(i int, end byte, first bool) (next int, more bool) {
 	i = s.space(i)
 	switch {
@@ -73,7 +75,7 @@ func (s *Scanner) separator(i int, end byte, first bool) (next int, more bool) {
 	return s.space(i + 1), true
 }
 
-// name reads the key at i and its colon, and gives the index of the value.
+// name reads the key at i and its colon, and returns the index of the value.
 func (s *Scanner) name(i int) (int, Key) {
 	if i >= len(s.data) {
 		return s.fail(Truncated, i), Key{}
@@ -86,7 +88,8 @@ func (s *Scanner) name(i int) (int, Key) {
 		return -1, Key{}
 	}
 	key := Key{Raw: s.data[i+1 : end-1 : end-1], Escapes: escapes}
-	if i = s.space(end); i >= len(s.data) {
+	i = s.space(end)
+	if i >= len(s.data) {
 		return s.fail(Truncated, i), Key{}
 	}
 	if s.data[i] != ':' {
@@ -103,14 +106,14 @@ func (s *Scanner) literal(i int, want string) int {
 	return i + len(want)
 }
 
-// number gives the index after the number at i.
+// number validates the number at i.
 func (s *Scanner) number(i int) int {
 	at := i
 	if s.data[at] == '-' {
 		at++
 	}
 	if at < len(s.data) && s.data[at] == '0' {
-		at++ // and no other digit
+		at++ // no more digits may follow
 	} else {
 		at = digits(s.data, at)
 	}
@@ -118,7 +121,8 @@ func (s *Scanner) number(i int) int {
 		at = digits(s.data, at+1)
 	}
 	if at > 0 && at < len(s.data) && s.data[at]|0x20 == 'e' {
-		if at++; at < len(s.data) && (s.data[at] == '+' || s.data[at] == '-') {
+		at++
+		if at < len(s.data) && (s.data[at] == '+' || s.data[at] == '-') {
 			at++
 		}
 		at = digits(s.data, at)
@@ -129,7 +133,7 @@ func (s *Scanner) number(i int) int {
 	return at
 }
 
-// digits gives the index after the run of at least one digit at i, or -1.
+// digits returns the index after the digits at i, or -1 if there are none.
 func digits(data []byte, i int) int {
 	from := i
 	for i < len(data) && '0' <= data[i] && data[i] <= '9' {
@@ -141,7 +145,7 @@ func digits(data []byte, i int) int {
 	return i
 }
 
-// space is the index of the first byte from i on that is no white space.
+// space returns the index of the first byte from i on that is not white space.
 func (s *Scanner) space(i int) int {
 	for i < len(s.data) && s.data[i] <= ' ' {
 		if c := s.data[i]; c != ' ' && c != '\n' && c != '\r' && c != '\t' {

@@ -7,7 +7,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// TestReadersAreLinear: text as JSON, as a string in JSON, and as what was left of it.
+// TestReadersAreLinear reads hostile texts as JSON, as the inside of a JSON string, and behind a member of an object.
 func TestReadersAreLinear(t *testing.T) {
 	quoted := func(text string) []byte { return rawjson.AppendQuote(nil, text) }
 	for name, read := range map[string]func(string){

@@ -6,23 +6,25 @@ import (
 	"unicode/utf8"
 )
 
-// AppendUnquote decodes the inside of a string that a Scanner has passed. A surrogate escape without its other half
-// becomes U+FFFD, and exact is false: then other strings decode to the same text.
+// AppendUnquote decodes the inside of a string that has been validated. A lone surrogate becomes U+FFFD; then exact is
+// false, since other strings decode to the same text.
 func AppendUnquote(dst, inner []byte) (text []byte, exact bool) {
 	exact = true
 	for len(inner) > 0 {
 		n := backslash(inner)
 		dst, inner = append(dst, inner[:n]...), inner[n:]
-		if len(inner) > 0 {
-			r, n, ok := unescape(inner)
-			dst, exact, inner = utf8.AppendRune(dst, r), exact && ok, inner[n:]
+		if len(inner) == 0 {
+			break
 		}
+		r, n, ok := unescape(inner)
+		dst, inner = utf8.AppendRune(dst, r), inner[n:]
+		exact = exact && ok
 	}
 	return dst, exact
 }
 
-// AppendCanonical spells the inside of a string that a Scanner has passed in the one way that AppendQuote would. Lone
-// surrogates stay escapes, in lower case. What has no escapes, or Short ones only, comes out as it is.
+// AppendCanonical re-encodes the inside of a string that has been validated, as AppendQuote would encode its text. Lone
+// surrogates remain escapes, in lower case. A string whose Escapes are Plain or Short is appended unchanged.
 func AppendCanonical(dst, inner []byte) []byte {
 	for len(inner) > 0 {
 		n := backslash(inner)
@@ -41,7 +43,7 @@ func AppendCanonical(dst, inner []byte) []byte {
 	return dst
 }
 
-// backslash is the index of the next backslash, or len(inner).
+// backslash returns the index of the first backslash, or len(inner).
 func backslash(inner []byte) int {
 	if n := bytes.IndexByte(inner, '\\'); n >= 0 {
 		return n
@@ -49,7 +51,7 @@ func backslash(inner []byte) int {
 	return len(inner)
 }
 
-// unescape decodes the escape that b begins with, which has n bytes. A lone surrogate gives U+FFFD and false.
+// unescape decodes the escape at the start of b, and returns its length. A lone surrogate gives U+FFFD and false.
 func unescape(b []byte) (r rune, n int, ok bool) {
 	if len(b) < 2 {
 		return utf8.RuneError, len(b), false
@@ -63,13 +65,13 @@ func unescape(b []byte) (r rune, n int, ok bool) {
 	return rune(b[1]), 2, true
 }
 
-// The control characters that have an escape of their own, and the letters of these.
+// Control characters with a short escape, and the letters of those escapes.
 const (
 	controls = "\b\f\n\r\t"
 	letters  = "bfnrt"
 )
 
-// unescapeUnit decodes \uXXXX, or a pair of them.
+// unescapeUnit decodes \uXXXX, or a surrogate pair of them.
 func unescapeUnit(b []byte) (r rune, n int, ok bool) {
 	r, ok = hex4(b)
 	switch {
@@ -85,8 +87,8 @@ func unescapeUnit(b []byte) (r rune, n int, ok bool) {
 	return utf8.RuneError, 6, false
 }
 
-// AppendQuote writes s as a JSON string, quotes included: valid UTF-8 stays as it is, only quotes, backslashes and
-// control characters are escaped, and each byte that is not UTF-8 becomes U+FFFD.
+// AppendQuote encodes s as a JSON string, including the quotes. It escapes only quotes, backslashes and control characters.
+// Each byte that is not valid UTF-8 becomes U+FFFD.
 func AppendQuote(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0
@@ -103,7 +105,7 @@ func AppendQuote(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// appendRune writes one character of a string.
+// appendRune encodes one character of a string.
 func appendRune(dst []byte, r rune) []byte {
 	if r == '"' || r == '\\' {
 		return append(dst, '\\', byte(r))

@@ -48,7 +48,7 @@ func TestQuote(t *testing.T) {
 	f("a\xffb\xc0\xafc\uFFFDd", `"a`+"\uFFFDb\uFFFD\uFFFDc\uFFFD"+`d"`)
 }
 
-// What is quoted reads back the same, here and elsewhere, and its spelling is canonical.
+// A quoted string decodes to the same text, here and in encoding/json, and its encoding is canonical.
 func TestQuoteRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.String().Draw(t, "s")

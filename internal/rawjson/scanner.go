@@ -1,20 +1,20 @@
-// Package rawjson checks JSON text and slices it without decoding it.
+// Package rawjson validates JSON text and slices it without decoding it.
 //
-// A Scanner goes over the text once and accepts exactly the grammar of RFC 8259 with its interoperable choices: UTF-8
-// only (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF), no byte order mark, no control character
-// in a string, one value and nothing after it, and no more than a given depth of nesting. Two things that the grammar
-// allows are allowed here: duplicate names, and \u escapes of lone surrogates. It allocates nothing on valid text.
+// A Scanner reads the text once and accepts the grammar of RFC 8259 with its interoperable choices: UTF-8 only (RFC 3629:
+// no overlong forms, no surrogates, nothing above U+10FFFF), no byte order mark, no control character in a string, a single
+// value, and a limited depth of nesting. Like the grammar, it allows duplicate names, and \u escapes of lone surrogates. It
+// does not allocate on valid text.
 //
-// Members and Elements go over text that a Scanner has passed before, and check nothing again.
+// Members and Elements iterate over text that has been validated.
 package rawjson
 
-// Depths of nesting. DefaultDepth is far above what agents send; MaxDepth bounds the stack that a Scanner uses.
+// Limits of nesting. DefaultDepth is far more than agents use. MaxDepth limits the stack that a Scanner needs.
 const (
 	DefaultDepth = 512
 	MaxDepth     = 10000
 )
 
-// Scanner reads one text from its beginning to its end, a value at a time:
+// Scanner reads a text from its beginning to its end, one value at a time:
 //
 //	s := rawjson.NewScanner(text, 0)
 //	if s.Object() {
@@ -26,25 +26,24 @@ const (
 //	}
 //	err := s.End()
 //
-// A value that the caller does not take is checked and skipped. A container that was entered is to be read to its end
-// before anything else. The first defect ends all loops and stays: Err tells it.
-// A Scanner is used by one goroutine.
+// A value that the caller does not take is validated and skipped. A container that was entered must be read to its end. The
+// first defect ends all loops and is returned by Err. A Scanner is not safe for concurrent use.
 type Scanner struct {
 	data    []byte
 	pos     int
-	depth   int // containers that are open
-	max     int
+	depth   int // number of open containers
+	max     int // limit of depth
 	key     Key
 	first   bool // a container was just entered
-	pending bool // a value stands at pos, not taken yet
-	code    Code
-	at      int
+	pending bool // the value at pos was not taken yet
+	code    Code // of the first defect
+	at      int  // offset of the first defect
 }
 
-// NewScanner begins a text. At most depth containers may be nested; 0 means DefaultDepth, and more than MaxDepth means
-// MaxDepth.
+// NewScanner returns a Scanner for a text with at most depth nested containers. A depth of 0 means DefaultDepth, and one
+// above MaxDepth means MaxDepth.
 func NewScanner(data []byte, depth int) Scanner {
-	s := Scanner{data: data, max: limit(depth), pending: true}
+	s := Scanner{data: data, max: maxDepth(depth), pending: true}
 	if len(data) >= 3 && data[0] == 0xEF && data[1] == 0xBB && data[2] == 0xBF {
 		s.fail(LeadingMark, 0)
 	}
@@ -52,26 +51,20 @@ func NewScanner(data []byte, depth int) Scanner {
 	return s
 }
 
-func limit(depth int) int {
+func maxDepth(depth int) int {
 	if depth <= 0 {
 		depth = DefaultDepth
 	}
 	return min(depth, MaxDepth)
 }
 
-// Spot is a place between two elements of a text.
-type Spot struct {
-	Offset int // behind an element of the container that was entered last
-	Open   int // containers that are open there
+// Resume returns a Scanner that continues at the end of an element, with the given number of open containers. Another
+// Scanner with the same depth must have read a text with the same bytes up to that offset.
+func Resume(data []byte, depth, offset, open int) Scanner {
+	return Scanner{data: data, max: maxDepth(depth), pos: offset, depth: open}
 }
 
-// Resume reads on at a spot. What is before it must have been read by another Scanner, of a text that begins with the same
-// bytes, with the same depth.
-func Resume(data []byte, depth int, at Spot) Scanner {
-	return Scanner{data: data, max: limit(depth), pos: at.Offset, depth: at.Open}
-}
-
-// Kind is the kind of the value that comes next, 0 if none can.
+// Kind returns the kind of the next value, judged by its first byte, or 0 if there is none.
 func (s *Scanner) Kind() Kind {
 	if !s.pending || s.code != "" || s.pos >= len(s.data) {
 		return 0
@@ -79,17 +72,18 @@ func (s *Scanner) Kind() Kind {
 	return kindOf(s.data[s.pos])
 }
 
-// Object enters the value that comes next if it is an object. Else it is still to be taken.
+// Object enters the next value if it is an object. If it returns false, the value can still be taken.
 func (s *Scanner) Object() bool { return s.enter(Object) }
 
-// Array enters the value that comes next if it is an array. Else it is still to be taken.
+// Array enters the next value if it is an array. If it returns false, the value can still be taken.
 func (s *Scanner) Array() bool { return s.enter(Array) }
 
 func (s *Scanner) enter(k Kind) bool {
 	if s.Kind() != k {
 		return false
 	}
-	if s.depth++; s.depth > s.max {
+	s.depth++
+	if s.depth > s.max {
 		s.fail(TooDeep, s.pos)
 		return false
 	}
@@ -98,8 +92,8 @@ func (s *Scanner) enter(k Kind) bool {
 	return true
 }
 
-// Member goes to the next member of the object that was entered last, and reads its key. At the end of the object it
-// leaves it and gives false.
+// Member advances to the next member of the object that was entered last, and reads its key. At the end of the object it
+// leaves the object and returns false.
 func (s *Scanner) Member() bool {
 	if !s.next('}') {
 		return false
@@ -112,11 +106,11 @@ func (s *Scanner) Member() bool {
 	return true
 }
 
-// Key is the key that Member read.
+// Key returns the key that Member read.
 func (s *Scanner) Key() Key { return s.key }
 
-// Element goes to the next element of the array that was entered last. At the end of the array it leaves it and gives
-// false.
+// Element advances to the next element of the array that was entered last. At the end of the array it leaves the array and
+// returns false.
 func (s *Scanner) Element() bool {
 	if !s.next(']') {
 		return false
@@ -125,7 +119,7 @@ func (s *Scanner) Element() bool {
 	return true
 }
 
-// next goes to where the next element begins, or over the end of the container.
+// next advances to the start of the next element, or behind the end of the container.
 func (s *Scanner) next(end byte) bool {
 	if s.pending {
 		s.Value()
@@ -144,7 +138,7 @@ func (s *Scanner) next(end byte) bool {
 	return more
 }
 
-// Value takes the value that comes next, whole. It gives the zero Value if there is none or it is not valid.
+// Value validates and takes the next value. It returns the zero Value if there is none or it is invalid.
 func (s *Scanner) Value() Value {
 	if !s.pending || s.code != "" {
 		return Value{}
@@ -158,10 +152,11 @@ func (s *Scanner) Value() Value {
 	return Value{Raw: s.data[from:end:end], Kind: kindOf(s.data[from]), Escapes: escapes}
 }
 
-// Offset is where the scanner stands: at a value that is to be taken, else behind what was read last.
+// Offset returns the current position: the start of the next value if it was not taken yet, otherwise the end of what was
+// read last.
 func (s *Scanner) Offset() int { return s.pos }
 
-// End checks that nothing but white space follows the value, and tells the first defect of the whole text.
+// End checks that only white space follows, and returns the first defect of the whole text, an *Error, or nil.
 func (s *Scanner) End() error {
 	if s.pending {
 		s.Value()
@@ -174,7 +169,7 @@ func (s *Scanner) End() error {
 	return s.Err()
 }
 
-// Err is the first defect found, an *Error, or nil.
+// Err returns the first defect found so far, an *Error, or nil.
 func (s *Scanner) Err() error {
 	if s.code == "" {
 		return nil
@@ -189,7 +184,7 @@ func (s *Scanner) fail(code Code, at int) int {
 	return -1
 }
 
-// Valid checks a whole text. The error is an *Error.
+// Valid returns the first defect of a text, an *Error, or nil.
 func Valid(data []byte, depth int) error {
 	s := NewScanner(data, depth)
 	return s.End()

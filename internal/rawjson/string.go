@@ -11,17 +11,17 @@ const (
 	highs = 0x8080808080808080
 )
 
-// stops marks, with its high bit, the first of eight bytes that is not plain ASCII text of a string: a quote, a
-// backslash, a control character or a byte above 0x7f. Bytes after the first may be marked wrongly, since the
-// subtractions borrow; see "Determine if a word has a byte less than n" in S. E. Anderson, Bit Twiddling Hacks.
+// stops sets the high bit of the first of eight bytes that is not plain ASCII text: a quote, a backslash, a control
+// character or a byte above 0x7f. Bytes after the first may be marked wrongly, since the subtractions borrow. See
+// "Determine if a word has a byte less than n" in S. E. Anderson, Bit Twiddling Hacks.
 func stops(w uint64) uint64 {
 	quote := w ^ ones*'"'
 	slash := w ^ ones*'\\'
 	return ((w - ones*' ') | (quote - ones) | (slash - ones) | w) & highs
 }
 
-// plain is the index of the first byte from i on at which a string's plain text stops, or len(data).
-func plain(data []byte, i int) int {
+// skipPlain returns the index of the first byte from i on that is not plain ASCII text, or len(data).
+func skipPlain(data []byte, i int) int {
 	for ; i+8 <= len(data); i += 8 {
 		if m := stops(binary.LittleEndian.Uint64(data[i:])); m != 0 {
 			return i + bits.TrailingZeros64(m)>>3
@@ -33,21 +33,23 @@ func plain(data []byte, i int) int {
 	return i
 }
 
-// scanString reads on from i, the first byte after the opening quote, and gives the index after the closing one. With a
-// code, the index is that of the defect.
+// scanString validates a string from i, the index after its opening quote. It returns the index after the closing quote,
+// or a code and the index of the defect.
 func scanString(data []byte, i int) (end int, escapes Escapes, code Code) {
 	for {
-		if i = plain(data, i); i >= len(data) {
+		i = skipPlain(data, i)
+		if i >= len(data) {
 			return i, escapes, Truncated
 		}
-		switch c := data[i]; {
+		c := data[i]
+		switch {
 		case c == '"':
 			return i + 1, escapes, ""
-		case c == '\\' && i+1 < len(data) && short(data[i+1]):
+		case c == '\\' && i+1 < len(data) && isShort(data[i+1]):
 			escapes = max(escapes, Short)
 			i += 2
 		case c == '\\':
-			n := scanLong(data[i:])
+			n := longEscape(data[i:])
 			if n == 0 {
 				return i, escapes, BadEscape
 			}
@@ -56,20 +58,21 @@ func scanString(data []byte, i int) (end int, escapes Escapes, code Code) {
 		case c < ' ':
 			return i, escapes, Control
 		default:
-			if i, code = scanRunes(data, i); code != "" {
+			i, code = scanRunes(data, i)
+			if code != "" {
 				return i, escapes, code
 			}
 		}
 	}
 }
 
-// short reports whether a backslash and c are a Short escape.
-func short(c byte) bool {
+// isShort reports whether a backslash followed by c is a Short escape.
+func isShort(c byte) bool {
 	const letters = 1<<('\\'-64) | 1<<('b'-64) | 1<<('f'-64) | 1<<('n'-64) | 1<<('r'-64) | 1<<('t'-64)
 	return c == '"' || c&0xC0 == 64 && uint64(letters)>>(c&63)&1 != 0
 }
 
-// scanRunes goes over the run of non-ASCII characters at i.
+// scanRunes validates the run of non-ASCII characters at i, and returns its end.
 func scanRunes(data []byte, i int) (int, Code) {
 	for i < len(data) && data[i] >= utf8.RuneSelf {
 		r, n := utf8.DecodeRune(data[i:])
@@ -81,8 +84,8 @@ func scanRunes(data []byte, i int) (int, Code) {
 	return i, ""
 }
 
-// scanLong gives the length of the Long escape that b begins with, 0 if it is none.
-func scanLong(b []byte) int {
+// longEscape returns the length of the Long escape at the start of b, or 0 if there is none.
+func longEscape(b []byte) int {
 	if len(b) > 1 && b[1] == '/' {
 		return 2
 	}
@@ -92,7 +95,7 @@ func scanLong(b []byte) int {
 	return 0
 }
 
-// hex4 is the code unit of the \uXXXX that b begins with.
+// hex4 returns the code unit of the \uXXXX at the start of b.
 func hex4(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false

@@ -2,10 +2,10 @@ package rawjson
 
 import "fmt"
 
-// Kind is what a value is. The zero Kind is no value at all.
+// Kind is the kind of a JSON value. The zero Kind means that there is no value.
 type Kind byte
 
-// The kinds.
+// Kinds of values, each named by the first byte of such a value.
 const (
 	Null   Kind = 'n'
 	False  Kind = 'f'
@@ -16,7 +16,7 @@ const (
 	Array  Kind = '['
 )
 
-// kindOf is the kind of value that c begins, 0 if none begins so.
+// kindOf returns the kind of a value that starts with c, or 0 if no value does.
 func kindOf(c byte) Kind {
 	switch c {
 	case 'n', 'f', 't', '"', '{', '[':
@@ -27,25 +27,23 @@ func kindOf(c byte) Kind {
 	return 0
 }
 
-// Escapes tells which escapes a string has.
+// Escapes classifies the escape sequences in a string.
 type Escapes uint8
 
-// Plain has none, so that its raw form is its text. Short has only those that are the one usual spelling of their
-// character (\" \\ \b \f \n \r \t). Long has others too (\u or \/), so that the same text may be spelt in other ways.
 const (
-	Plain Escapes = iota
-	Short
-	Long
+	Plain Escapes = iota // none: the raw form is the text
+	Short                // only \" \\ \b \f \n \r \t, which are the canonical escapes of their characters
+	Long                 // also \u or \/, so that the same text has other encodings
 )
 
-// Value is a value's text. Raw aliases the scanned text.
+// Value is a JSON value. Raw aliases the scanned text.
 type Value struct {
 	Raw     []byte
 	Kind    Kind
 	Escapes Escapes // of a string
 }
 
-// Inner is a string without its quotes, still escaped; nil for other values.
+// Inner returns a string without its quotes, still escaped. It returns nil for other values.
 func (v Value) Inner() []byte {
 	if v.Kind != String || len(v.Raw) < 2 {
 		return nil
@@ -53,7 +51,7 @@ func (v Value) Inner() []byte {
 	return v.Raw[1 : len(v.Raw)-1]
 }
 
-// Text is a string decoded; empty for other values. Lone surrogates become U+FFFD.
+// Text returns a decoded string, in which lone surrogates become U+FFFD. It returns "" for other values.
 func (v Value) Text() string {
 	if v.Escapes == Plain {
 		return string(v.Inner())
@@ -62,7 +60,7 @@ func (v Value) Text() string {
 	return string(text)
 }
 
-// Is reports whether v is a string that holds text.
+// Is reports whether v is a string that decodes to text.
 func (v Value) Is(text string) bool {
 	if v.Kind != String {
 		return false
@@ -70,19 +68,19 @@ func (v Value) Is(text string) bool {
 	if v.Escapes == Plain {
 		return string(v.Inner()) == text
 	}
-	return len(v.Raw) <= longest*len(text)+2 && v.Text() == text
+	return len(v.Raw) <= maxEscape*len(text)+2 && v.Text() == text
 }
 
-// longest is the length of the longest spelling of one byte: \u0061.
-const longest = 6
+// maxEscape is the length of the longest encoding of one byte, such as \u0061.
+const maxEscape = 6
 
-// Key is a member's name as written, without its quotes. It aliases the scanned text.
+// Key is the key of a member as written, without its quotes. Raw aliases the scanned text.
 type Key struct {
 	Raw     []byte
 	Escapes Escapes
 }
 
-// Name is the key decoded, in buf if it needs one. A key too long for buf is left as written, with its escapes.
+// Name returns the decoded key. It uses buf if the key has escapes. A key that is too long for buf is returned as written.
 func (k Key) Name(buf []byte) []byte {
 	if k.Escapes == Plain || len(k.Raw) > cap(buf) {
 		return k.Raw
@@ -94,7 +92,7 @@ func (k Key) Name(buf []byte) []byte {
 // Code says what is wrong with a text.
 type Code string
 
-// The codes.
+// Codes of an Error.
 const (
 	Syntax      Code = "unexpected character"
 	Truncated   Code = "unexpected end"
@@ -111,7 +109,7 @@ const (
 // Error is the first defect of a text.
 type Error struct {
 	Code   Code
-	Offset int // of the byte where it shows
+	Offset int // of the byte at which it was found
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s at byte %d", e.Code, e.Offset) }

@@ -2,8 +2,8 @@ package rawjson
 
 import "iter"
 
-// Members goes over the members of an object that a Scanner has passed. Text that is no object has none; on text that
-// was never checked it ends at the first defect.
+// Members iterates over the members of an object that has been validated. Any other value has no members. On invalid text
+// it stops at the first defect.
 func Members(object []byte) iter.Seq2[Key, Value] {
 	return func(yield func(Key, Value) bool) {
 		s := NewScanner(object, MaxDepth)
@@ -15,7 +15,7 @@ func Members(object []byte) iter.Seq2[Key, Value] {
 	}
 }
 
-// Elements goes over the elements of an array that a Scanner has passed, as Members does over an object's members.
+// Elements iterates over the elements of an array, as Members does over the members of an object.
 func Elements(array []byte) iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		s := NewScanner(array, MaxDepth)
@@ -27,7 +27,7 @@ func Elements(array []byte) iter.Seq[Value] {
 	}
 }
 
-// ValueOf makes a Value of text that a Scanner has passed.
+// ValueOf returns text that has been validated as a Value.
 func ValueOf(text []byte) Value {
 	s := NewScanner(text, MaxDepth)
 	return s.Value()

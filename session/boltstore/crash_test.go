@@ -48,9 +48,9 @@ func TestKilled(t *testing.T) {
 	for _, after := range []int{1, 7, 40} {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "store.db")
-			printed := crash(t, crashing, path, after)
+			told := crash(t, crashing, path, after)
 			s := start(t, Options{Path: path})
-			consistent(t, s, printed)
+			consistent(t, s, told)
 		})
 	}
 }
@@ -74,20 +74,20 @@ func TestKilledWhileEvicting(t *testing.T) {
 	for _, after := range []int{80, 100, 120} {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "store.db")
-			printed := crash(t, evicting, path, after)
+			told := crash(t, evicting, path, after)
 			s := start(t, Options{Path: path})
 			whole(t, s)
 			order, err := s.order()
 			must(t, err)
-			if len(order) == 0 || len(order) >= printed {
-				t.Errorf("%d threads are left of %d", len(order), printed)
+			if len(order) == 0 || len(order) >= told {
+				t.Errorf("%d threads are left of %d", len(order), told)
 			}
 		})
 	}
 }
 
 // crash returns the last number that the process printed before it was killed.
-func crash(t *testing.T, variable, path string, after int) (printed int) {
+func crash(t *testing.T, variable, path string, after int) (told int) {
 	t.Helper()
 	command := exec.Command(os.Args[0])
 	command.Env = append(os.Environ(), variable+"="+path)
@@ -100,24 +100,24 @@ func crash(t *testing.T, variable, path string, after int) (printed int) {
 		if !lines.Scan() {
 			break
 		}
-		must(t, second(fmt.Sscan(lines.Text(), &printed)))
+		must(t, second(fmt.Sscan(lines.Text(), &told)))
 	}
 	must(t, command.Process.Kill())
 	_ = command.Wait() // it was killed
-	if printed == 0 {
+	if told == 0 {
 		t.Fatal("the process wrote nothing")
 	}
-	return printed
+	return told
 }
 
-func consistent(t *testing.T, s *Store, printed int) {
+func consistent(t *testing.T, s *Store, told int) {
 	t.Helper()
 	whole(t, s)
 	ctx := t.Context()
 	thread, err := s.Thread(ctx, "t")
 	must(t, err)
-	if thread.Len < printed {
-		t.Errorf("the thread ends at %d, but the condensation at %d had returned", thread.Len, printed)
+	if thread.Len < told {
+		t.Errorf("the thread ends at %d, but the condensation at %d had returned", thread.Len, told)
 	}
 	log, err := s.Events(ctx, "t", 1, 1<<30)
 	must(t, err)

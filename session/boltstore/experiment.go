@@ -45,20 +45,14 @@ func (s *Store) Experiment(ctx context.Context, name string) (e session.Experime
 			return nil
 		}
 		var since int64
-		if err := parseNumbers(stored, &since); err != nil {
-			return err
-		}
+		err := parseNumbers(stored, &since)
 		e.Since = time.UnixMilli(since)
 		for arm := range e.Arms {
-			for group := range e.Arms[arm] {
-				sums, err := parseSums(r.get(seat(name, session.Seat{Arm: session.Arm(arm), Group: group})))
-				if err != nil {
-					return err
-				}
-				e.Arms[arm][group] = sums
+			for group := 0; group < session.Groups && err == nil; group++ {
+				e.Arms[arm][group], err = parseSums(r.get(seat(name, session.Seat{Arm: session.Arm(arm), Group: group})))
 			}
 		}
-		return nil
+		return err
 	})
 	return e, err
 }

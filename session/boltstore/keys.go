@@ -29,9 +29,9 @@ var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sess
 // String returns the bucket's name for operators.
 func (b bucket) String() string {
 	return map[bucket]string{
-		meta: "settings", threads: "threads", events: "log entries", summaries: "summaries", places: "index of histories",
-		traces: "index of traces", sessions: "sessions", marked: "traces by thread", unlisted: "threads by session",
-		accounts: "budgets", savings: "savings", outbox: "undelivered findings",
+		meta: "settings", threads: "threads", events: "log entries", summaries: "summaries", places: "index of histories", traces: "index of traces",
+		sessions: "sessions", marked: "traces by thread", unlisted: "threads by session", accounts: "budgets", savings: "savings",
+		outbox: "undelivered findings",
 	}[b]
 }
 

@@ -32,8 +32,7 @@ func (h holds) sum(now time.Time) (total int64) {
 
 // account returns the key of an account.
 func account(a session.Account) string {
-	key := []byte(accounts.prefix(a.Tenant) + a.Name)
-	return string(binary.BigEndian.AppendUint64(key, uint64(a.Until.Unix()))) //nolint:gosec // the same 64 bits
+	return string(binary.BigEndian.AppendUint64([]byte(accounts.prefix(a.Tenant)+a.Name), uint64(a.Until.Unix()))) //nolint:gosec // the same 64 bits
 }
 
 // parseAccount returns the amount spent of an account and when the account expires.
@@ -41,9 +40,7 @@ func parseAccount(value []byte) (spent int64, until time.Time, err error) {
 	if len(value) != 16 {
 		return 0, until, codec.ErrCorrupt
 	}
-	spent = int64(binary.BigEndian.Uint64(value))        //nolint:gosec // the same 64 bits
-	expires := int64(binary.BigEndian.Uint64(value[8:])) //nolint:gosec // the same 64 bits
-	return spent, time.Unix(expires, 0), nil
+	return int64(binary.BigEndian.Uint64(value)), time.Unix(int64(binary.BigEndian.Uint64(value[8:])), 0), nil //nolint:gosec // the same 64 bits
 }
 
 func (c *change) spent(account string) (spent int64, err error) {

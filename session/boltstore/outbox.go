@@ -17,8 +17,7 @@ import (
 func noticeCount(tenant string) string { return outbox.prefix(tenant) }
 
 func notice(n session.Notice) string {
-	key := []byte(outbox.prefix(n.Tenant))
-	key = binary.BigEndian.AppendUint64(key, uint64(n.Made.UnixNano())) //nolint:gosec // the same 64 bits
+	key := binary.BigEndian.AppendUint64([]byte(outbox.prefix(n.Tenant)), uint64(n.Made.UnixNano())) //nolint:gosec // the same 64 bits
 	return string(append(key, n.Thread...))
 }
 

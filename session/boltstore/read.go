@@ -51,13 +51,10 @@ func (s *Store) Trace(ctx context.Context, hashes []session.Hash) (found []sessi
 func (r *reader) places(b bucket, hashes []session.Hash) (_ []session.Place, err error) {
 	found := make([]session.Place, len(hashes))
 	for i, h := range hashes {
-		stored := r.get(b.hash(h))
-		if stored == nil {
-			continue
-		}
-		found[i], err = codec.ParsePlace(stored)
-		if err != nil {
-			return nil, err
+		if stored := r.get(b.hash(h)); stored != nil {
+			if found[i], err = codec.ParsePlace(stored); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return found, nil

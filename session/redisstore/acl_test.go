@@ -60,12 +60,12 @@ func exercise(t *testing.T, s *Store) {
 	must(t, second(s.Session(ctx, "s")))
 	must(t, s.Enter(ctx, session.Entry{Experiment: "a", Sums: session.Sums{Nano: 1}}))
 	must(t, second(s.Experiment(ctx, "a")))
-	notice := session.Notice{Tenant: "acme", Thread: "t", Made: time.Now()}
-	must(t, second(s.Enqueue(ctx, notice, 1)))
+	told := session.Notice{Tenant: "acme", Thread: "t", Made: time.Now()}
+	must(t, second(s.Enqueue(ctx, told, 1)))
 	must(t, second(s.Enqueue(ctx, session.Notice{Tenant: "acme", Thread: "u", Made: time.Now()}, 1)))
 	_, _, err = s.Enqueued(ctx, "acme", 0, 1)
 	must(t, err)
-	must(t, s.Dequeue(ctx, notice))
+	must(t, s.Dequeue(ctx, told))
 	lease, err := s.Lock(ctx, "t", time.Minute)
 	must(t, err)
 	lease.Release()

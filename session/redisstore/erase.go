@@ -19,21 +19,18 @@ import (
 // have ended, and therefore takes as long as a write may.
 func (s *Store) Forget(ctx context.Context, id session.SessionID) error {
 	left, err := s.forget(ctx, id)
-	if err != nil {
-		return err
+	if err == nil && len(left) > 0 && s.options.Cluster {
+		select {
+		case <-time.After(s.lateWrites):
+			err = s.forgetLate(ctx, id, left)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
 	}
-	if len(left) == 0 {
+	if err == nil && len(left) == 0 {
 		return session.ErrNotFound
 	}
-	if !s.options.Cluster {
-		return nil
-	}
-	select {
-	case <-time.After(s.lateWrites):
-		return s.forgetLate(ctx, id, left)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return err
 }
 
 // leftKeys is the keys of the places and traces that deleted threads left.
@@ -220,8 +217,8 @@ func (s *Store) withdraw(ctx context.Context, b session.Batch, values map[string
 		return nil
 	}
 	return s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) {
-		if ours { // a fork that just began, without its parent
-			pipe.Del(ctx, append(s.threadKeys(b.Thread.ID), s.keys.lock(b.Thread.ID))...)
+		if id := b.Thread.ID; ours { // a fork that just began, without its parent
+			pipe.Del(ctx, append(s.threadKeys(id), s.keys.lock(id))...)
 		}
 		if b.Thread.Session != "" {
 			pipe.Eval(ctx, leaveScript, []string{s.keys.session(b.Thread.Session)}, string(b.Thread.ID))

@@ -12,8 +12,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// conversation returns a history made of words: u.. is a user message, g.. an answer.
-func conversation(words string) session.Query {
+// told returns a history made of words: u.. is a user message, g.. an answer.
+func told(words string) session.Query {
 	scope := session.Scope{Tenant: "acme"}
 	var messages []session.Message
 	for _, w := range strings.Fields(words) {
@@ -42,7 +42,7 @@ func newReplica(t testing.TB, s *Store) replica {
 // serve handles a request like the proxy and returns what it forwards.
 func (r replica) serve(words string) (session.Resolution, string) {
 	r.t.Helper()
-	q := conversation(words)
+	q := told(words)
 	res, err := r.registry.Resolve(r.t.Context(), q)
 	must(r.t, err)
 	applied, err := r.registry.Condensations(r.t.Context(), &res)
@@ -77,7 +77,7 @@ func evictable(t *testing.T, s *Store) {
 	first, _ := r.serve("u1 g1 u2")
 	must(t, r.registry.Answered(t.Context(), &first, "", nil, nil)) // proves that the fork belongs to it
 	res, _ := r.serve(evictedWords)
-	q := conversation(evictedWords)
+	q := told(evictedWords)
 	view := session.Project(q.History, nil)
 	must(t, second(r.registry.Condense(t.Context(), &res, &view, session.Condensation{
 		Prefix: 3, Hash: q.History.Chain[3], Forgotten: []session.Range{{From: 2, To: 4}}, Offset: 2, Summary: "SUMMARY", SummaryTokens: 1,

@@ -57,15 +57,12 @@ func (s *Store) sessions(ctx context.Context, keys []string) ([]session.Session,
 			records[i] = pipe.HGetAll(ctx, key)
 		}
 	})
+	all := make([]session.Session, len(keys))
+	for i := 0; i < len(keys) && err == nil; i++ {
+		all[i], err = parseSession(s.keys.sessionOf(keys[i]), records[i].Val())
+	}
 	if err != nil {
 		return nil, err
-	}
-	all := make([]session.Session, len(keys))
-	for i, key := range keys {
-		all[i], err = parseSession(s.keys.sessionOf(key), records[i].Val())
-		if err != nil {
-			return nil, err
-		}
 	}
 	return all, s.dropExpired(ctx, all)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 )
 
-// The beginnings of streams with a hidden call and another part, in each protocol.
+// Streams with a hidden call and other parts, in each protocol.
 const (
 	chatStream = `data: {"id":"a","choices":[{"index":0,"delta":{"role":"assistant","content":"So. ","tool_calls":[{"index":0,"id":"x","function":{"name":"recall","arguments":"{}"}}]}}]}
 
@@ -55,7 +55,8 @@ data: {"type":"response.completed","sequence_number":5,"response":{"id":"x","sta
 `
 )
 
-// FuzzStrain: two answers become the same one however their streams are cut, and nothing that comes makes a strainer fail.
+// FuzzStrain checks that the filtered answer does not depend on how the streams are cut into pieces, and that no stream
+// makes a filter panic.
 func FuzzStrain(f *testing.F) {
 	for _, stream := range []string{chatStream, messagesStream, responsesStream} {
 		f.Add([]byte(stream), []byte(stream), 7)
@@ -73,7 +74,7 @@ func FuzzStrain(f *testing.F) {
 }
 
 func strained(d dialect.Hider, size int, answers ...[]byte) string {
-	s := d.Strain(true, func(tool string) bool { return tool == "recall" })
+	s := d.FilterAnswers(true, func(tool string) bool { return tool == "recall" })
 	var out []byte
 	for n, text := range answers {
 		if n > 0 {

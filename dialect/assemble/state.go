@@ -1,0 +1,125 @@
+package assemble
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// State is what a Reader knows of answers that consist of parts, some of which are calls.
+type State struct {
+	Hidden  func(tool string) bool
+	Parts   []Part // of this answer
+	Usage   []byte // of this answer
+	Used    []byte // usage of the earlier answers
+	Answers int    // number of earlier answers
+
+	shown    [][]byte    // parts of earlier answers that the client received
+	numbers  map[int]int // index of each part of this stream, as the client counts; parts that it does not receive have none
+	numbered int         // number of parts that have an index for the client, in all answers
+}
+
+// Part is a part of an answer.
+type Part struct {
+	Raw   []byte
+	Shown []byte        // as the client receives it; nil if it does not
+	Call  *session.Call // of a hidden tool, or nil
+	Own   bool          // a call that the client has to answer
+}
+
+// SetUsage sets the usage of this answer, unless v is no usage report.
+func (s *State) SetUsage(v rawjson.Value) {
+	if v.Kind == rawjson.Object {
+		s.Usage = bytes.Clone(v.Raw)
+	}
+}
+
+// NextAnswer starts another answer.
+func (s *State) NextAnswer() {
+	s.shown = s.Shown()
+	s.Used = split.SumUsage(s.Used, s.Usage)
+	s.Parts, s.Usage = nil, nil
+	s.Answers++
+	clear(s.numbers)
+}
+
+// Shown returns the parts that the client has received.
+func (s *State) Shown() [][]byte {
+	all := slices.Clip(s.shown)
+	for i := range s.Parts {
+		if part := s.Parts[i].Shown; part != nil {
+			all = append(all, part)
+		}
+	}
+	return all
+}
+
+// Differs reports whether the client receives anything else than this answer as it is.
+func (s *State) Differs() bool {
+	return s.Answers > 0 || slices.ContainsFunc(s.Parts, func(p Part) bool { return !bytes.Equal(p.Shown, p.Raw) })
+}
+
+// TotalUsage returns the sum of the usage of all answers, or nil if upstream did not report the usage of this one.
+func (s *State) TotalUsage() []byte {
+	if len(s.Usage) == 0 {
+		return nil
+	}
+	return split.SumUsage(s.Used, s.Usage)
+}
+
+// Summary returns what the model said in this answer, except for the message, and the raw parts of that message.
+func (s *State) Summary(complete bool) (said dialect.Said, parts [][]byte) {
+	said.Complete = complete
+	for i := range s.Parts {
+		part := &s.Parts[i]
+		parts = append(parts, part.Raw)
+		said.Own = said.Own || part.Own
+		if part.Call != nil {
+			said.Calls = append(said.Calls, *part.Call)
+		}
+	}
+	return said, parts
+}
+
+// AssignNumber gives a part of a stream the next index that the client sees.
+func (s *State) AssignNumber(index int) {
+	if s.numbers == nil {
+		s.numbers = map[int]int{}
+	}
+	s.numbers[index] = s.numbered
+	s.numbered++
+}
+
+// HasNumber reports whether the client sees a part of a stream.
+func (s *State) HasNumber(index int) bool {
+	_, ok := s.numbers[index]
+	return ok
+}
+
+// HideNumber hides a part of a stream whose index another part may have used before.
+func (s *State) HideNumber(index int) { delete(s.numbers, index) }
+
+// TakeBackNumbers undoes AssignNumber for the parts that came last.
+func (s *State) TakeBackNumbers(indexes []int) {
+	for _, i := range indexes {
+		delete(s.numbers, i)
+	}
+	s.numbered -= len(indexes)
+}
+
+// Renumber sets the index in an event of a part to the one that the client sees. It returns nil if the client does not see
+// the part.
+func (s *State) Renumber(data []byte, key string, index int) []byte {
+	number, ok := s.numbers[index]
+	switch {
+	case !ok:
+		return nil
+	case number == index:
+		return data
+	}
+	return split.WithMember(data, key, Encode(number))
+}

@@ -58,7 +58,6 @@ func (m *message) request(c Caller, r condense.Request, _ lacks) any {
 
 // message is an answer of the Messages API. https://docs.claude.com/en/api/messages
 type message struct {
-	Type       string         `json:"type"`
 	Content    []block        `json:"content"`
 	StopReason string         `json:"stop_reason"`
 	Usage      messagesUsage  `json:"usage"`
@@ -131,15 +130,13 @@ type messageEvent struct {
 	Type    string         `json:"type"`
 	Message message        `json:"message"`
 	Block   block          `json:"content_block"`
-	Delta   messageDelta   `json:"delta"`
 	Usage   messagesUsage  `json:"usage"`
 	Error   *messagesError `json:"error"`
-}
-
-type messageDelta struct {
-	Text       string `json:"text"`
-	Input      string `json:"partial_json"`
-	StopReason string `json:"stop_reason"`
+	Delta   struct {
+		Text       string `json:"text"`
+		Input      string `json:"partial_json"`
+		StopReason string `json:"stop_reason"`
+	} `json:"delta"`
 }
 
 func (m *message) readEvent(data []byte) (last bool, err error) {

@@ -42,20 +42,17 @@ func (a *response) request(c Caller, r condense.Request, l lacks) any {
 // https://platform.openai.com/docs/api-reference/responses/create
 type response struct {
 	Type       string          `json:"type"`
-	Status     string          `json:"status"`
 	Output     []outputItem    `json:"output"`
-	Incomplete incomplete      `json:"incomplete_details"`
 	Usage      responsesUsage  `json:"usage"`
 	Error      *responsesError `json:"error"`
+	Incomplete struct {
+		Reason string `json:"reason"`
+	} `json:"incomplete_details"`
 
 	// Of an event:
 	Item     *outputItem `json:"item"`
 	Response *response   `json:"response"`
 	Code     string      `json:"code"` // if it is an error
-}
-
-type incomplete struct {
-	Reason string `json:"reason"`
 }
 
 type outputItem struct {
@@ -85,6 +82,8 @@ type responsesError struct {
 	Type string `json:"type"`
 }
 
+func (e *responsesError) refused() error { return &refused{code: cmp.Or(e.Code, e.Type)} }
+
 func (a *response) readEvent(data []byte) (last bool, err error) {
 	var e response
 	switch {
@@ -92,10 +91,9 @@ func (a *response) readEvent(data []byte) (last bool, err error) {
 		return false, nil
 	case json.Unmarshal(data, &e) != nil:
 		return false, errUnreadable
+	case e.Type == "error" && e.Error != nil:
+		return false, e.Error.refused()
 	case e.Type == "error":
-		if e.Error != nil {
-			e.Code = cmp.Or(e.Error.Code, e.Error.Type)
-		}
 		return false, &refused{code: e.Code}
 	case e.Type == "response.output_item.done" && e.Item != nil:
 		a.Output = append(a.Output, *e.Item)
@@ -125,7 +123,7 @@ func (a *response) failed() error {
 	if a.Error == nil {
 		return nil
 	}
-	return &refused{code: cmp.Or(a.Error.Code, a.Error.Type)}
+	return a.Error.refused()
 }
 
 func (a *response) reply(r condense.Request) condense.Reply {

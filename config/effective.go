@@ -19,7 +19,7 @@ import (
 // Effective returns the whole configuration as YAML, with defaults, without secrets. Loading it gives the same configuration, except for the
 // secrets. Tenants of TenantsDir are listed under tenants, so TenantsDir is left out.
 func (c *Config) Effective() ([]byte, error) {
-	root, err := yaml.ValueToNode(c.encode(writer{syntax.Escape, ordered}))
+	root, err := yaml.ValueToNode(c.encode(writer{}))
 	if err != nil {
 		return nil, fmt.Errorf("effective configuration: %w", err)
 	}
@@ -45,8 +45,7 @@ func (q quoter) Visit(n ast.Node) ast.Visitor {
 
 // EffectiveJSON is Effective as JSON with sorted keys.
 func (c *Config) EffectiveJSON() ([]byte, error) {
-	verbatim := func(text string) string { return text }
-	text, err := json.Marshal(c.encode(writer{verbatim, unordered}))
+	text, err := json.Marshal(c.encode(writer{json: true}))
 	if err != nil {
 		return nil, fmt.Errorf("effective configuration: %w", err)
 	}
@@ -59,18 +58,16 @@ func (c *Config) encode(w writer) any {
 	return w.value(reflect.ValueOf(whole))
 }
 
-// writer converts a part of the configuration into values for an encoder. Durations, sizes and secrets become text.
-type writer struct {
-	text    func(string) string
-	section func(yaml.MapSlice) any
-}
+// writer converts a part of the configuration into values for an encoder of YAML or JSON. Durations, sizes and secrets become text.
+type writer struct{ json bool }
 
-func ordered(section yaml.MapSlice) any { return section }
-
-// unordered converts a section into a map, which encoding/json can encode.
-func unordered(section yaml.MapSlice) any {
+// section returns ordered items for YAML, and a map for JSON, which sorts its keys.
+func (w writer) section(items yaml.MapSlice) any {
+	if !w.json {
+		return items
+	}
 	all := map[string]any{}
-	for _, item := range section {
+	for _, item := range items {
 		all[item.Key.(string)] = item.Value
 	}
 	return all
@@ -123,8 +120,9 @@ func (w writer) scalar(v reflect.Value) any {
 	case fmt.Stringer: // a duration, a size, a secret
 		return value.String()
 	case string:
-		return w.text(value)
-	default:
-		return value
+		if !w.json {
+			return syntax.Escape(value) // since ${ is expanded in files
+		}
 	}
+	return v.Interface()
 }

@@ -37,8 +37,8 @@ func (d decoder) value(v reflect.Value, n *node, key string) {
 		v.Set(reflect.New(v.Type().Elem()))
 		d.value(v.Elem(), n, key)
 	case syntax.IsScalar(v.Type()):
-		if wrong := setScalar(v, n); wrong != nil {
-			d.problems.add(key, "%v", wrong)
+		if err := setScalar(v, n); err != nil {
+			d.problems.add(key, "%v", err)
 		}
 	case v.Kind() == reflect.Slice:
 		d.list(v, n, key)
@@ -125,7 +125,8 @@ func (d decoder) names(v reflect.Value, n *node, key string) {
 	for _, f := range n.fields {
 		entry, path := reflect.New(v.Type().Elem()).Elem(), syntax.Join(key, f.name)
 		d.problems.givenAt(path, f.origin)
-		if entry.Type() == reflect.TypeFor[config.Override]() && (f.kind == kindNull || f.kind == kindTable && len(f.fields) == 0) {
+		empty := f.kind == kindNull || f.kind == kindTable && len(f.fields) == 0
+		if empty && entry.Type() == reflect.TypeFor[config.Override]() {
 			d.problems.add(path, "overrides nothing: give it one of %s, or remove it", strings.Join(config.Thresholds(d.condenser), ", "))
 		}
 		if f.kind != kindNull {

@@ -57,11 +57,12 @@ func overlayFlags(root *node, flags map[string]string, p *problems) {
 		if name == "upstream" {
 			name = "upstream.base_url"
 		}
-		if path := locate(reflect.TypeFor[config.Config](), strings.ToUpper(spelling.Replace(name)), root); path != nil {
-			put(root, path, node{kind: kindText, text: flags[flag], origin: "--" + flag})
+		path := locate(reflect.TypeFor[config.Config](), strings.ToUpper(spelling.Replace(name)), root)
+		if path == nil {
+			p.add("--"+flag, "names no configuration key: correct its name, or remove it")
 			continue
 		}
-		p.add("--"+flag, "names no configuration key: correct its name, or remove it")
+		put(root, path, node{kind: kindText, text: flags[flag], origin: "--" + flag})
 	}
 }
 

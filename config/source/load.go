@@ -86,12 +86,13 @@ func expand(root *node, path string, env map[string]string, p *problems) {
 			continue
 		}
 		text, used, err := syntax.Expand(n.text, env)
-		if n.text = text; used {
-			n.kind = kindText
-		}
-		if err != nil {
+		n.text = text
+		switch {
+		case err != nil:
 			p.addAt(n.origin, path, "%v", err)
 			n.kind = kindBroken
+		case used:
+			n.kind = kindText
 		}
 	}
 }

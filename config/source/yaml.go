@@ -205,7 +205,8 @@ func (b *yamlBuilder) alias(n *ast.AliasNode, path string) *node {
 	if known == nil {
 		return b.refuse(n, path, "uses an anchor that is not defined above it: define it with &name first")
 	}
-	if b.left -= known.size(); b.left < 0 {
+	b.left -= known.size()
+	if b.left < 0 {
 		return &node{kind: kindBroken}
 	}
 	return known.clone()

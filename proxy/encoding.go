@@ -23,7 +23,8 @@ const (
 // codings lists the encodings of a body in the order in which they were applied.
 func codings(h http.Header) (all []string) {
 	for coding := range strings.SplitSeq(strings.Join(h["Content-Encoding"], ","), ",") {
-		if coding = strings.ToLower(strings.TrimSpace(coding)); coding != "" && coding != "identity" {
+		coding = strings.ToLower(strings.TrimSpace(coding))
+		if coding != "" && coding != "identity" {
 			all = append(all, coding)
 		}
 	}

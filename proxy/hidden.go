@@ -23,7 +23,8 @@ type hidden struct {
 // answerHidden removes the calls of the proxy's own tools from upstream's answer and answers them itself. The client gets one answer,
 // however many calls upstream that takes.
 func (r *request) answerHidden(resp *http.Response) (*http.Response, error) {
-	if r.turn == nil || r.params.counts || !r.turn.Offers() || resp.StatusCode != http.StatusOK || len(codings(resp.Header)) > 0 {
+	offered := r.turn != nil && !r.params.counts && r.turn.Offers()
+	if !offered || resp.StatusCode != http.StatusOK || len(codings(resp.Header)) > 0 {
 		return resp, nil
 	}
 	streams := isEventStream(resp.Header)
@@ -136,7 +137,7 @@ type filteredStream struct {
 	every     time.Duration // the longest silence towards the client
 	keepAlive *time.Ticker
 	ended     bool              // the current answer has
-	next      chan continuation // receives what comes after it; nil: not asked for yet, since the client has not read everything before it
+	next      chan continuation // receives what comes after it; nil: not asked for until the client has read out
 }
 
 // continuation is what comes after an answer of upstream's: another answer, or the end.

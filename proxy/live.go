@@ -20,7 +20,7 @@ type Live struct {
 	Tenants  Tenants
 	Dialects map[string]dialect.Dialect // requests for an answer
 	Counts   map[string]dialect.Dialect // requests for the token count of such a request; they are forwarded as it would be
-	Compacts map[string]dialect.Dialect // requests for a history as one item; the path is that of the dialect, with /compact at its end
+	Compacts map[string]dialect.Dialect // requests for a history as one item; the path ends in /compact
 	Models   func(name string) ModelInfo
 	Headers  []string // headers that name a session; agents.SessionHeaders if empty
 	Fields   []string // fields of the body that name a session; agents.SessionFields if empty
@@ -40,7 +40,8 @@ func (s *Server) Swap(l Live) {
 	next := &live{Live: l}
 	gates := map[string]*gate{}
 	if previous := s.live.Load(); previous != nil {
-		next.compactors, next.managers = previous.compactors, previous.managers // not new ones: each has a goroutine that never ends
+		// These are kept and emptied, since each has a goroutine that never ends.
+		next.compactors, next.managers = previous.compactors, previous.managers
 		next.compactors.Purge()
 		next.managers.Purge()
 		for _, t := range previous.Tenants {

@@ -134,7 +134,8 @@ func (l *relay) attach(header *fasthttp.ResponseHeader) {
 		if r.turn.Logs() && l.resp.StatusCode == http.StatusOK {
 			l.beforeEnd = func() { r.markAnswer(l.tee) }
 		}
-		if notice := r.notice(); notice != "" && isEventStream(l.resp.Header) && r.params.notices {
+		notice := r.notice()
+		if notice != "" && r.params.notices && isEventStream(l.resp.Header) {
 			l.pending = []byte(": " + notice + "\n\n") // a comment, which clients skip
 		}
 	}
@@ -208,7 +209,8 @@ func (l *relay) attachLate() {
 func (l *relay) read(p []byte) (int, error) {
 	n, err := l.resp.Body.Read(p)
 	ended := errors.Is(err, io.EOF)
-	if _, filtered := l.resp.Body.(*filteredStream); n > 0 && !filtered { // a filtered stream notes its first byte itself
+	_, filtered := l.resp.Body.(*filteredStream)
+	if n > 0 && !filtered { // a filtered stream notes the first byte of upstream's itself
 		l.r.obs.firstByte()
 	}
 	l.received += int64(n)

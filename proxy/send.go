@@ -148,7 +148,8 @@ func (r *request) relieve(over overflow.Overflow) bool {
 
 // carriesSealed reports whether a request without a turn carries sealed reasoning.
 func (r *request) carriesSealed() bool {
-	return r.parsed.split != nil && slices.ContainsFunc(r.parsed.split.Messages, func(m session.Message) bool { return m.Sealed })
+	sealed := func(m session.Message) bool { return m.Sealed }
+	return r.parsed.split != nil && slices.ContainsFunc(r.parsed.split.Messages, sealed)
 }
 
 // stripSealed removes the sealed reasoning from a request without a turn, whose thread may have been condensed before. It reports whether

@@ -84,7 +84,8 @@ func (s *Server) accounts(t *Tenant, id session.SessionID, m ModelInfo) (all []a
 			all = append(all, a)
 			return
 		}
-		if model := cmp.Or(m.Name, OtherModel); s.first("unpriced", model) {
+		model := cmp.Or(m.Name, OtherModel)
+		if s.first("unpriced", model) {
 			s.o.Log.Warn("a budget in dollars does not count this model: its price is not known; configure it under models, or set a budget in tokens",
 				zap.String("model", model))
 		}

@@ -111,7 +111,7 @@ type Need struct {
 	AtOnce     bool           // the request does not wait for a model: excerpts replace its summary
 	Ahead      bool           // prepare the condensation that will be due soon
 	Try        bool           // call the summariser even if it failed recently, as for a hard need
-	WindowOnly bool           // only the limit of the window counts: an agent that makes its own summary should see as much as possible
+	WindowOnly bool           // only the limit of the window counts, as for an agent that makes its own summary
 }
 
 // mayTry reports whether the summariser may be called even if it failed recently.

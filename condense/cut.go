@@ -12,7 +12,7 @@ type Cut struct {
 // maxSummary returns the maximum number of tokens that a summary may have for the view to become smaller.
 func (c *Cut) maxSummary() int { return c.Before.Tokens - c.After.Tokens - messageOverhead - 1 }
 
-// cut returns the cut that hides what was not picked. It reports false if that is nothing but a summary.
+// cut returns the cut that hides the items not picked. It reports false if there are none but a summary.
 func (p *picker) cut() (Cut, bool) {
 	var c Cut
 	c.Before = session.Size{Events: len(p.view.Items), Tokens: p.in.Total}

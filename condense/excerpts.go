@@ -32,7 +32,7 @@ type excerptsJob struct {
 	provisional bool // it replaces a summary that was due
 }
 
-// quoteRoom returns the room to set aside for quotes: half of what the target leaves besides what is kept in any case.
+// quoteRoom returns the room to set aside for quotes: half of the target, less the items that are always kept.
 func (j *job) quoteRoom() session.Size {
 	room := j.wrapperTokens()
 	if j.due.Target.Tokens != unlimited {
@@ -134,7 +134,7 @@ func (j *job) estimate(recordTokens int) int {
 	return max(min(room, j.cut.maxSummary()), 0)
 }
 
-// Limits of the quotes next to a record, in tokens, or as a share of what is hidden, one in that many.
+// Limits of the quotes next to a record, in tokens, or as a share of the hidden tokens, one in that many.
 const (
 	wordTokens = 2000 // maximum for the user's words, if the target leaves no more
 	typedShare = 2    // for them if only the number of events has to shrink

@@ -80,8 +80,8 @@ func (j *job) picker(summary session.Size) *picker {
 	return p
 }
 
-// worthwhile returns the cut that hides what was not picked. It reports false unless enough is hidden, net of the summary,
-// in one of the dimensions that the condensation is about.
+// worthwhile returns the cut that hides the items not picked. It reports false unless that, net of the summary, is enough in
+// one of the dimensions that the condensation is about.
 func (j *job) worthwhile(p *picker, summary session.Size) (Cut, bool) {
 	c, ok := p.cut()
 	after := plus(c.After, summary)

@@ -93,13 +93,13 @@ func (j *llmJob) atOnce(ctx context.Context) (Result, error) {
 	later.in.View = &view
 	later.in.Thread.Sent = nil
 	later.due.Need = Need{Reason: j.due.Need.Reason}
-	later.cut, later.settled = cut, true // the summary must cover exactly what is hidden
+	later.cut, later.settled = cut, true // the summary must cover exactly the messages hidden now
 	return Result{Condensation: c, Fallback: ErrAtOnce, Later: later}, nil
 }
 
-// standIn makes the condensation without a model, as Excerpts would: the previous record stays, with a note of what is
-// missing. It ignores the end of ctx. It returns the cut that it used: the job's own if one with room for excerpts is not
-// worthwhile. Instead of a ranking, the newest events stay if there is no room for a note.
+// standIn makes the condensation without a model, as Excerpts would: the previous record stays, with a note of how many
+// messages it is missing. It ignores the end of ctx. It returns the cut that it used: the job's own if one with room for
+// excerpts is not worthwhile. Instead of a ranking, the newest events stay if there is no room for a note.
 func (j *llmJob) standIn(ctx context.Context) (session.Condensation, Cut, error) {
 	x := &excerptsJob{job: j.job, provisional: true}
 	newest := j.plain(j.cut)
@@ -284,7 +284,7 @@ func (j *llmJob) replacedTokens() int {
 	return j.cut.ForgottenTokens + j.span.lateTokens + j.cut.Replaced
 }
 
-// words returns the maximum length of the record: half of what it replaces, and well within what the model may write.
+// words returns the maximum length of the record: half of the messages that it replaces, and well within MaxOutput.
 func (j *llmJob) words() int {
 	return min(j.s.MaxOutput*3/4, max(j.replacedTokens()/2, 100)) * 2 / 3
 }

@@ -20,7 +20,7 @@ type ObservationMasking struct {
 	// Stride is the number of events by which the boundary moves at once. Between two moves up to Stride-1 more events than
 	// the window are not changed, and the provider's cached prefix stays valid. 0 means 1.
 	Stride int
-	// Batched masks only what the view had after its last condensation: the boundary moves only together with one.
+	// Batched masks only items that the view had after its last condensation: the boundary moves only together with one.
 	Batched bool
 }
 

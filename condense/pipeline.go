@@ -11,8 +11,8 @@ import (
 // condensation. A request by the caller (Input.Need) reaches every stage until one of them answers it with a condensation.
 // Pipelines may be nested.
 //
-// A stage that condenses hides messages of the history by position, whatever earlier stages made of them: messages that
-// those left out are hidden as well, and its summariser reads the messages as the client sent them, not as masked.
+// A stage that condenses hides messages of the history by position, even if earlier stages rewrote them: messages that those
+// left out are hidden as well, and its summariser reads the messages as the client sent them, not as masked.
 type Pipeline struct {
 	Stages []Condenser
 }

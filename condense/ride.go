@@ -14,8 +14,8 @@ import (
 
 // Prefix is the client's request, most of which upstream may have cached from the request before it.
 type Prefix interface {
-	// Cached returns the number of tokens at the beginning of a view that upstream reported as cached, or 0 if there are
-	// none or the view is not what is sent.
+	// Cached returns the number of tokens at the beginning of a view that upstream reported as cached. It is 0 if there are
+	// none, or if another view is sent.
 	Cached(v *session.View) int
 	// Ask returns the body of the request with a question behind its messages, to be answered in text of at most output
 	// tokens. It returns nil if that is not possible.

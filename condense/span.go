@@ -135,7 +135,7 @@ func read(codec Codec, raw []byte) session.Content {
 // noteMark begins the line of a record that says how many messages it is missing.
 const noteMark = "NOT_SUMMARISED: "
 
-// previousRecord returns the previous record without the note of what is missing from it.
+// previousRecord returns the previous record without its note of missing messages.
 func (s *span) previousRecord() string {
 	lines := slices.DeleteFunc(strings.SplitAfter(s.previous.Record, "\n"), func(line string) bool {
 		return s.noted && strings.HasPrefix(line, noteMark)
@@ -143,7 +143,7 @@ func (s *span) previousRecord() string {
 	return strings.TrimSpace(strings.Join(lines, ""))
 }
 
-// recordWithNote returns a record made without a model: the previous one, with a note of everything that is missing from it.
+// recordWithNote returns a record made without a model: the previous one, with a note of all missing messages.
 func (s *span) recordWithNote() string {
 	return strings.TrimSpace(fmt.Sprintf("%s\n\n%s%d messages were removed without a summary.", s.previousRecord(), noteMark, s.missing))
 }

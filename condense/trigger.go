@@ -46,8 +46,8 @@ func (s Settings) Due(in Input) Due {
 	return d
 }
 
-// addLimits adds what is due because a limit is exceeded, or will be soon. In the latter case the target is lowered by what
-// may still be added, so that as much is hidden as if it were due then.
+// addLimits adds the demands of limits that are exceeded, or will be soon. In the latter case the target is lowered by the
+// tokens that may still be added, so that as much is hidden as if it were due then.
 func (s Settings) addLimits(in Input, d *Due) {
 	if in.Need.WindowOnly {
 		s = Settings{Margin: s.Margin}
@@ -91,7 +91,7 @@ func (d *Due) tokens(need Need, target int) {
 	d.Target.Tokens = min(d.Target.Tokens, max(target, 0))
 }
 
-// addRequest adds what the caller asks for. An overflow is about tokens, whatever else is due.
+// addRequest adds the caller's demand. An overflow is about tokens, even if only events are due.
 func (d *Due) addRequest(in Input) {
 	nothing := !d.Events && !d.Tokens
 	if nothing {
@@ -117,7 +117,7 @@ func (s Settings) tokenLimit(window int) int {
 	return int(min(s.MaxTokens, math.MaxInt32))
 }
 
-// windowLimit returns what the model's window leaves for the request. Of the tokens reserved for the answer at most half the
+// windowLimit returns the room for the request in the model's window. Of the tokens reserved for the answer at most half the
 // window counts: a max_tokens that large is not cured by a smaller history.
 func (s Settings) windowLimit(in Input) int {
 	return in.Window - min(in.Reserved, in.Window/2) - s.Margin

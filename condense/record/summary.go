@@ -41,7 +41,7 @@ type Summary struct {
 // Events is a range of message numbers, inclusive, which may include messages that are shown. The zero value is empty.
 type Events struct{ First, Last int }
 
-// String returns the text of the summary's message: delimited, labelled and inert, whatever its parts contain.
+// String returns the text of the summary's message: delimited, labelled and inert.
 func (s Summary) String() string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(recordOpen + "\n" + recordLabel + "\n\n" + inert(s.Record)))

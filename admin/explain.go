@@ -67,9 +67,9 @@ func (a *api) explain(r *http.Request, _ *query) (any, error) {
 		return nil, err //nolint:wrapcheck // it names its operation
 	}
 	out := explanationBody{
-		Relation: string(x.Relation.Kind), Cause: string(x.Cause), Meaning: meaning(&x), Session: string(x.Session), Thread: string(x.Thread),
-		Parent: string(x.Relation.Parent), Source: string(x.Source), Purpose: string(x.Purpose), SessionKey: x.Key, Known: x.Known,
-		System: x.Relation.System,
+		Relation: string(x.Relation.Kind), Cause: string(x.Cause), Meaning: meaning(&x),
+		Session: string(x.Session), Thread: string(x.Thread), Parent: string(x.Relation.Parent),
+		Source: string(x.Source), Purpose: string(x.Purpose), SessionKey: x.Key, Known: x.Known, System: x.Relation.System,
 	}
 	if x.Message >= 0 {
 		out.Differs = &differs{Message: x.Message, Position: x.Pos, Here: x.Here, There: x.There}

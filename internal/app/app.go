@@ -91,7 +91,9 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	if a.calls, err = newCalls(transport); err != nil {
 		return nil, fmt.Errorf("build server: %w", err)
 	}
-	a.calls.metrics, a.calls.spans, a.calls.draw = a.metrics, spans, drawFrom(backend, a.metrics)
+	a.calls.metrics = a.metrics
+	a.calls.spans = spans
+	a.calls.draw = drawFrom(backend, a.metrics)
 	a.calls.knowledge.log = log
 	a.onStop("knowledge", func(context.Context) error { return a.calls.knowledge.closeUnused(nil) })
 	a.openMemory(store)

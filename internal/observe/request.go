@@ -139,10 +139,11 @@ func (m *Metrics) countTokens(r *proxy.Record) {
 		m.savings.upstreamUSD.WithLabelValues(r.Tenant, r.Model).Add(t.Charged)
 	}
 	m.countObserved(r)
-	saved, spent := m.savings.tokens.WithLabelValues(r.Tenant, r.Model), m.savings.spentTokens.WithLabelValues(r.Tenant, r.Model, "request")
-	addSigned(saved, spent, float64(t.Saved.Tokens))
-	saved, spent = m.savings.usd.WithLabelValues(r.Tenant, r.Model), m.savings.spentUSD.WithLabelValues(r.Tenant, r.Model, "cache")
-	addSigned(saved, spent, t.Saved.USD())
+	s := &m.savings
+	addSigned(s.tokens.WithLabelValues(r.Tenant, r.Model), s.spentTokens.WithLabelValues(r.Tenant, r.Model, "request"),
+		float64(t.Saved.Tokens))
+	addSigned(s.usd.WithLabelValues(r.Tenant, r.Model), s.spentUSD.WithLabelValues(r.Tenant, r.Model, "cache"),
+		t.Saved.USD())
 }
 
 // countObserved counts what condensing would have saved on a request of a tenant that only observes.

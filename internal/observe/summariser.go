@@ -72,7 +72,8 @@ func usageOf(r condense.Request, reply condense.Reply, err error) model.Usage {
 	prompt := r.Size() / 4
 	if u := reply.Usage; err == nil && (u.Input > 0 || u.Output > 0) {
 		return model.Usage{
-			Input: max(u.Input, 0), Cached: max(u.Cached, 0), Output: max(u.Output, 0), Written: max(u.Written, 0), WrittenLong: max(u.WrittenLong, 0),
+			Input: max(u.Input, 0), Cached: max(u.Cached, 0), Output: max(u.Output, 0),
+			Written: max(u.Written, 0), WrittenLong: max(u.WrittenLong, 0),
 		}
 	}
 	if err == nil {

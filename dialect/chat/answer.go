@@ -50,8 +50,8 @@ func (a *answer) addMessage(v rawjson.Value) {
 		position++
 	}
 	if called := split.Member(v, "function_call"); called.Kind == rawjson.Object {
-		name := split.Member(called, "name").Text()
-		a.addCall(&piece{index: -1, id: split.Truncate(name), name: split.Truncate(name), arguments: split.Member(called, "arguments").Text()})
+		name := split.Truncate(split.Member(called, "name").Text())
+		a.addCall(&piece{index: -1, id: name, name: name, arguments: split.Member(called, "arguments").Text()})
 	}
 }
 

@@ -78,11 +78,13 @@ func (d *Dialect) Touch(body []byte) []byte {
 		return nil
 	}
 	key := "max_tokens"
-	if split.Member(all, limits[0]).Kind != 0 || split.Member(all, key).Kind == 0 && agents.RefusesMaxTokens(split.Member(all, "model").Text()) {
+	if split.Member(all, limits[0]).Kind != 0 ||
+		split.Member(all, key).Kind == 0 && agents.RefusesMaxTokens(split.Member(all, "model").Text()) {
 		key = limits[0]
 	}
-	if body = d.Reuse(body, 0); body != nil {
-		return split.WithMember(body, key, []byte("1"))
+	reused := d.Reuse(body, 0)
+	if reused == nil {
+		return nil
 	}
-	return nil
+	return split.WithMember(reused, key, []byte("1"))
 }

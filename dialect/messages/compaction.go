@@ -96,7 +96,8 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 }
 
 // fromCompaction returns the history from its newest compaction on, or nil if it has none.
-func (d *Dialect) fromCompaction(history rawjson.Value, mark string, open func(string) (string, error)) (kept [][]byte, err error) {
+func (d *Dialect) fromCompaction(history rawjson.Value, mark string, open func(string) (string, error)) ([][]byte, error) {
+	var kept [][]byte
 	for element := range rawjson.Elements(history.Raw) {
 		block, rest := compactionIn(element)
 		if block.Kind != rawjson.Object {

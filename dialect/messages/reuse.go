@@ -66,8 +66,9 @@ func (d *Dialect) Touch(body []byte) []byte {
 	if split.Member(rawjson.ValueOf(body), "thinking", "budget_tokens").Kind != 0 {
 		return nil
 	}
-	if body = d.Reuse(body, 0); body != nil {
-		return split.WithMember(body, "max_tokens", []byte("1"))
+	reused := d.Reuse(body, 0)
+	if reused == nil {
+		return nil
 	}
-	return nil
+	return split.WithMember(reused, "max_tokens", []byte("1"))
 }

@@ -69,7 +69,8 @@ func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies
 func finish(w *split.Walker, r *dialect.Request) {
 	r.MaxOutput = split.Integer(w.Member("max_output_tokens"))
 	r.Stores = w.Member("store").Kind != rawjson.False
-	r.Kept = session.Kept{Answer: split.Truncate(w.Member("previous_response_id").Text()), Conversation: conversation(w.Member("conversation"))}
+	r.Kept.Answer = split.Truncate(w.Member("previous_response_id").Text())
+	r.Kept.Conversation = conversation(w.Member("conversation"))
 	if text := w.Member("instructions"); text.Kind == rawjson.String && len(text.Inner()) > 0 {
 		first := session.Message{Raw: text.Raw, Kind: session.System, Digest: messageDigest(w.Digest(), "system", text)}
 		r.Messages = append([]session.Message{first}, r.Messages...)

@@ -45,8 +45,9 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 
 // Touch implements dialect.Reuser. The API accepts a limit of at least 16 tokens.
 func (d *Dialect) Touch(body []byte) []byte {
-	if body = d.Reuse(body, 0); body != nil {
-		return split.WithMember(body, "max_output_tokens", []byte("16"))
+	reused := d.Reuse(body, 0)
+	if reused == nil {
+		return nil
 	}
-	return nil
+	return split.WithMember(reused, "max_output_tokens", []byte("16"))
 }

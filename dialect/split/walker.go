@@ -287,8 +287,11 @@ func (w *Walker) readElement() error {
 	if err := w.reader.Element(o); err != nil {
 		return err
 	}
-	if last := len(w.ends) - 1; len(w.messages) > before && w.ends[last].raw > w.start { // otherwise the reader held the element back
-		w.ends[last].element = w.scan.Offset()
+	if len(w.messages) > before {
+		// If its text ends before this element, the message is an earlier one that the reader had held back.
+		if last := &w.ends[len(w.ends)-1]; last.raw > w.start {
+			last.element = w.scan.Offset()
+		}
 	}
 	return w.rejectAmbiguousPart()
 }

@@ -64,7 +64,7 @@ func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
 		if err := t.registry.Append(ctx, &place, &tally); err != nil {
 			return false, err
 		}
-		l.place = place
+		l.place = place.WithoutText()
 		d, _ := t.registry.Diverges(ctx, &asked) // an error shows in the cause
 		l.cause = d.Cause
 		return place.Logged > logged, nil

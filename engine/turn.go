@@ -215,6 +215,27 @@ func (t *Turn) prepareCounting() {
 	}
 }
 
+// NeedsText reports whether Answered reads the request's text: if upstream keeps the history, the log is written only then.
+func (t *Turn) NeedsText() bool { return t.remote() }
+
+// WithoutText returns a copy of the turn for use once its answer has begun. It refers to none of the request's bytes, so that they can be
+// freed while a slow client reads. Answered, Used, KeepWarm, Save, Compare and the methods that report what was done work on the copy;
+// it can no longer be forwarded, condensed or relieved.
+func (t *Turn) WithoutText() *Turn {
+	bare, counted := *t, *t.counted()
+	counted.tally.Count = nil
+	bare.counted = func() *counts { return &counted }
+	bare.repeats = nil
+	bare.in.Body, bare.in.Header = nil, nil
+	bare.in.Split = &dialect.Request{Model: t.in.Split.Model, MaxOutput: t.in.Split.MaxOutput, Kept: t.in.Split.Kept, Stores: t.in.Split.Stores}
+	bare.history = t.history.WithoutMessages()
+	bare.place = t.place.WithoutText()
+	bare.show(projection{attached: t.shown.attached})
+	bare.relief.withheld, bare.relief.beforeTrial, bare.relief.trial = nil, projection{}, nil
+	bare.wait.later, bare.hidden = nil, hidden{}
+	return &bare
+}
+
 // Place returns the history's place in the log.
 func (t *Turn) Place() *session.Resolution { return &t.place }
 

@@ -21,7 +21,7 @@ type projection struct {
 
 // show makes p the projection that is forwarded. Only show may set it.
 func (t *Turn) show(p projection) {
-	p.attached = slices.ContainsFunc(p.view.Items, func(i session.Item) bool {
+	p.attached = p.attached || slices.ContainsFunc(p.view.Items, func(i session.Item) bool {
 		return i.Index >= 0 && t.in.Split.Messages[i.Index].Attached
 	})
 	t.shown = p

@@ -140,8 +140,8 @@ func (l *relay) attach(header *fasthttp.ResponseHeader) {
 		}
 	}
 	// The body is no longer needed unless it is logged, counted at the end, or sent again with the results of hidden tools.
-	if !r.tenant.LogContent && r.turn == r.obs.turn && r.hidden.strainer == nil {
-		r.releaseBody()
+	if !r.tenant.LogContent && r.turn == r.obs.turn && r.hidden.strainer == nil && (r.turn == nil || !r.turn.NeedsText()) {
+		r.dropText()
 	}
 }
 

@@ -66,6 +66,7 @@ type lease struct {
 	unwatch  func()      // stops watching the client; nil: the watch has not begun
 	timeout  *time.Timer // for the whole answer; nil: none
 	relayed  bool        // the end of the relay releases the request, not the handler
+	sent     *sentBody   // the body last sent upstream; nil: none
 	payment  payment
 }
 
@@ -199,6 +200,17 @@ func (r *request) release() {
 	}
 	r.releaseBody()
 	r.leave()
+}
+
+// dropText releases the body and everything that refers to it, so that a slow reader of the answer keeps none of it in memory.
+func (r *request) dropText() {
+	if r.turn != nil {
+		r.turn = r.turn.WithoutText()
+		r.obs.turn = r.turn
+	}
+	r.parsed.split, r.parsed.stripped = nil, nil
+	r.lease.sent.drop()
+	r.releaseBody()
 }
 
 // releaseBody gives back the request's share in its body, once.

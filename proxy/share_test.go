@@ -2,7 +2,9 @@ package proxy_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -64,4 +66,56 @@ func TestSlowReaders(t *testing.T) {
 		w.begin(http.MethodPost)
 		r.wait(func() bool { return r.server.InFlight() == 0 }) // the log is written next to it
 	}
+}
+
+// TestSlowReadersKeepNoBodies counts what the process holds for clients that take their answers slowly: not the bodies that they sent, in
+// any protocol, nor on a path that passes through.
+func TestSlowReadersKeepNoBodies(t *testing.T) {
+	const readers, size, most = 4, 6 << 20, 1 << 20
+	hold := make(chan struct{})
+	base := slowUpstream(t, hold)
+	defer close(hold)
+	text := func(n int) string { return fmt.Sprint(n) + strings.Repeat(" word", size/5) }
+	for path, body := range map[string]func(n int) string{
+		chatPath:        func(n int) string { return `{"stream":true,` + messages(say("user", text(n)))[1:] },
+		"/v1/messages":  func(n int) string { return `{"stream":true,"max_tokens":100,` + messages(say("user", text(n)))[1:] },
+		"/v1/responses": func(n int) string { return `{"stream":true,"store":false,"model":"gpt-4.1","input":"` + text(n) + `"}` },
+		"/v1/other":     text,
+	} {
+		t.Run(path, func(t *testing.T) {
+			r := newRig(t, setup{base: base})
+			before := int64(0)
+			for n := range readers + 1 {
+				if n == 1 { // the first one had made what is made once
+					before = held()
+				}
+				w, sent := r.dial(), body(n)
+				t.Cleanup(func() { w.Close() })
+				w.send(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", path, len(sent), sent))
+				w.begin(http.MethodPost)
+				r.wait(func() bool { return r.server.InFlight() == 0 })
+			}
+			if each := (held() - before) / readers; each > most {
+				t.Errorf("a slow reader holds %d KiB, want %d at most", each>>10, most>>10)
+			} else {
+				t.Logf("a slow reader holds %d KiB", each>>10)
+			}
+		})
+	}
+}
+
+// slowUpstream begins to answer everything at once, and ends no answer before hold is closed. It keeps nothing.
+func slowUpstream(t *testing.T, hold <-chan struct{}) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, ": here\n\n")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/v1"
 }

@@ -25,12 +25,40 @@ func (r *request) upstreamRequest(url *url.URL, header http.Header, parts [][]by
 	if req.ContentLength == 0 {
 		return req
 	}
-	req.GetBody = func() (io.ReadCloser, error) {
-		held.Hold()
-		return &upload{parts: slices.Clone(parts), held: held}, nil
-	}
-	req.Body, _ = req.GetBody()
+	sent := &sentBody{parts: parts, held: held}
+	req.GetBody = sent.open
+	req.Body, _ = sent.open()
+	r.lease.sent = sent
 	return req
+}
+
+// sentBody is the source of a request body. The transport refers to it, through GetBody, until the answer has been read; drop frees the
+// bytes before that.
+type sentBody struct {
+	mu    sync.Mutex
+	parts [][]byte
+	held  *body // nil once dropped
+}
+
+// open returns a reader that starts at the beginning of the body.
+func (s *sentBody) open() (io.ReadCloser, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil {
+		return nil, http.ErrBodyReadAfterClose
+	}
+	s.held.Hold()
+	return &upload{parts: slices.Clone(s.parts), held: s.held}, nil
+}
+
+// drop is called once the answer has begun, when the body cannot be sent again. It does nothing for a nil sentBody.
+func (s *sentBody) drop() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts, s.held = nil, nil
 }
 
 // upload reads the parts of a body. A transport may go on reading after RoundTrip has returned, so the bytes are held until it closes the

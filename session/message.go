@@ -52,6 +52,13 @@ type History struct {
 	at       []int  // at[p-1] is the index of the message at position p
 }
 
+// WithoutMessages returns the history's chain alone: positions and hashes, without the bytes of its messages.
+func (h *History) WithoutMessages() *History {
+	bare := *h
+	bare.Messages = nil
+	return &bare
+}
+
 // NewHistory computes the chain of messages, starting with seed.
 func NewHistory(seed Hash, messages []Message) *History {
 	h := &History{

@@ -91,6 +91,21 @@ type Resolution struct {
 	parentCreated time.Time // for a new fork: when its parent was created
 }
 
+// WithoutText returns a copy that keeps no bytes of the request alive. Answered and SetAside take it; what
+// reads messages does not.
+func (res *Resolution) WithoutText() Resolution {
+	bare := *res
+	bare.query.Texts = nil
+	if bare.query.History != nil {
+		bare.query.History = bare.query.History.WithoutMessages()
+	}
+	if bare.Base != nil {
+		base := bare.Base.WithoutText()
+		bare.Base = &base
+	}
+	return bare
+}
+
 // Source says how a session was recognised.
 type Source string
 

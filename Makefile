@@ -1,24 +1,24 @@
-# make check is the gate: everything that must hold, on a fresh machine too. make help lists the rest.
+# make check is the gate for every change, on a fresh machine too. make help lists the other targets.
 GO ?= go
 GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 AUDIT := $(GO) tool -modfile=tools/audit/go.mod
 
-# What the gate is made of; see scripts/gate.sh.
+# The stages of the gate; see scripts/gate.sh.
 CHECK := format vet lint test chart
 SLOW := slow-tests rehearsal soak-short vuln-if-reachable
 
 export GO
-# Where scripts/prometheus.sh puts its programs.
+# scripts/prometheus.sh installs its programs here.
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
 .PHONY: help build run demo check slow ci needs format vet lint test slow-tests chart chart-docs chart-package chart-schema rehearsal cluster vuln vuln-if-reachable \
 	sbom replay captures recorded matrix forwarded retention cost economics soak soak-short fuzz bench microbench image clean
 
-help: ## what there is to make
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
-# RACE=1 builds the program with the race detector: for 'make soak-short RACE=1', which tells of races that kills and faults bring about.
+# RACE=1 builds with the race detector: 'make soak-short RACE=1' finds races under kills and faults.
 build: ## bin/dewpoint
 	$(GO) build $(if $(RACE),-race) -trimpath -o bin/dewpoint ./cmd/proxy
 
@@ -28,19 +28,19 @@ run: build ## serve on 127.0.0.1:8080, state in dewpoint.db
 demo: build ## a sample run, condensed, without a network
 	./bin/dewpoint demo
 
-check: needs ## the gate of every change: format, vet, linters, tests with the race detector, the chart
+check: needs ## the gate for every change: format, vet, linters, tests with the race detector, the chart
 	@sh scripts/gate.sh $(CHECK)
 
-slow: needs ## what takes longer: slow tests, the rehearsal, a short soak, known vulnerabilities, each fuzz target for 30 s
+slow: needs ## the rest: slow tests, the rehearsal, a short soak, known vulnerabilities, each fuzz target for 30 s
 	@sh scripts/gate.sh $(SLOW) fuzz
 
-ci: needs ## check and slow, then the replays of RUNS and CAPTURES if they are given; at most 75 minutes
+ci: needs ## check and slow, then replays of RUNS and CAPTURES if given; at most 75 minutes
 	@GATE_LIMIT=4500 sh scripts/gate.sh $(CHECK) $(SLOW) $(if $(RUNS),replay recorded) $(if $(CAPTURES),captures)
 
-needs: ## what the tests use besides Go: installed, or named where it cannot be
+needs: ## install what the tests use besides Go, or name what is missing
 	@sh scripts/needs.sh && sh scripts/prometheus.sh
 
-format: ## fails if a file is not gofmt-ed
+format: ## fail if a file is not gofmt-ed
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not gofmt-ed:"; echo "$$out"; exit 1; }
 
 vet: ## go vet
@@ -49,89 +49,89 @@ vet: ## go vet
 lint: ## golangci-lint, pinned in tools/go.mod
 	$(GOLANGCI) run ./...
 
-# SEED is what tests of properties and the soak draw from.
+# SEED seeds the property tests and the soak.
 SEED ?= 20
 
-test: ## tests with the race detector, fuzz seeds and import rules included. SEED=0 draws other cases of properties
+test: ## tests with the race detector, including fuzz seeds and import rules. SEED=0 draws other property cases
 	@SEED="$(SEED)" sh scripts/test.sh -short -timeout 30m
 
-slow-tests: ## the tests that -short leaves out
+slow-tests: ## the tests that -short skips
 	@sh scripts/slow.sh
 
-vuln: ## known vulnerabilities in what the program calls; fails where their database cannot be reached. VULNDB is a copy of it
+vuln: ## known vulnerabilities in the code that the program calls; fails without their database. VULNDB is a copy of it
 	@sh scripts/vuln.sh
 
-vuln-if-reachable: ## the same, and a notice where the database cannot be reached
+vuln-if-reachable: ## the same, but only a notice if the database cannot be reached
 	@sh scripts/vuln.sh --if-reachable
 
-sbom: build ## bin/dewpoint.cdx.json: what the program is made of, in CycloneDX form
+sbom: build ## bin/dewpoint.cdx.json: the program's components, in CycloneDX format
 	$(AUDIT) cyclonedx-gomod bin -json -std -output bin/dewpoint.cdx.json bin/dewpoint
 
-chart: ## the Helm chart: linted and rendered with every value set, and what came out read
+chart: ## lint the Helm chart, render it with every set of values, and check the result
 	@sh scripts/chart.sh
 
-rehearsal: ## what the chart renders for production, run over a real Redis Cluster and rolled under load
+rehearsal: ## run what the chart renders for production over a real Redis Cluster, and roll it under load
 	@sh scripts/rehearsal.sh
 
-cluster: ## the chart installed by helm into a real API server; not a part of check: it builds Kubernetes first, once
+cluster: ## install the chart with helm into a real API server; not part of check, since it builds Kubernetes first
 	@sh scripts/cluster.sh
 
-chart-schema: ## remakes deploy/helm/values.schema.json, after the configuration gained a key
+chart-schema: ## regenerate deploy/helm/values.schema.json, after the configuration gained a key
 	cd deploy/charttest && $(GO) test ./schema -run TestTheChartHasTheSchemaOfThisConfiguration -update
 
-chart-docs: ## remakes the table of values in deploy/helm/README.md
+chart-docs: ## regenerate the table of values in deploy/helm/README.md
 	@sh scripts/chart-docs.sh
 
 chart-package: ## bin/chart: the chart as an archive and as an OCI layout
 	@mkdir -p bin/chart && cd deploy/charttest && $(GO) run ./package ../helm ../../bin/chart
 
 # RUNS is a folder of recorded runs; see 'dewpoint replay'.
-replay: build ## RUNS through the built binary, judged
+replay: build ## replay RUNS through the built binary and judge every request
 	sh scripts/replay.sh "$(RUNS)"
 
 # CAPTURES is a folder of captured client traffic.
-captures: ## CAPTURES: which conversation each request belongs to
+captures: ## check to which conversation each request of CAPTURES belongs
 	DEWPOINT_CAPTURES="$(CAPTURES)" $(GO) test -count=1 -run TestCaptures ./internal/replay
 
-recorded: ## RUNS under kills, over two replicas, with failing summarisers, under every condenser with every seal in every protocol; and what of them is recalled
+recorded: ## RUNS under kills, over two replicas, with failing summarisers, and under every condenser, seal and protocol; and recall from them
 	DEWPOINT_RUNS="$(RUNS)" $(GO) test -count=1 -timeout 45m -run TestRecorded ./internal/e2e ./internal/replay ./lab/retention
 
-matrix: ## RUNS, files or folders, in both newer protocols under every condenser and seal, with kills and two replicas; minutes a run
+matrix: ## RUNS (files or folders) in both newer protocols under every condenser and seal, with kills and two replicas; minutes per run
 	DEWPOINT_MATRIX="$(RUNS)" $(GO) test -count=1 -timeout 0 -v -run TestMatrix ./internal/e2e
 
-forwarded: build ## a SHA-256 of what goes upstream for each of RUNS, a list of folders, and CAPTURES, under five configurations
+forwarded: build ## a SHA-256 of the bytes sent upstream for each of RUNS (folders) and CAPTURES, under five configurations
 	@$(GO) run ./lab/measure forwarded -captures "$(CAPTURES)" $(RUNS)
 
-retention: ## remakes lab/retention.md
+retention: ## regenerate lab/retention.md
 	$(GO) run ./lab/measure retention -doc lab/retention.md "$(RUNS)"
 
-cost: ## remakes lab/cost.md
+cost: ## regenerate lab/cost.md
 	$(GO) run ./lab/measure cost -doc lab/cost.md "$(RUNS)"
 	$(GO) run ./lab/measure saved -doc lab/cost.md "$(RUNS)"
 
-economics: ## remakes lab/economics.md
+economics: ## regenerate lab/economics.md
 	$(GO) run ./lab/measure economics -doc lab/economics.md "$(RUNS)"
 
-soak-short: build ## a minute of it over each store, for 'make slow'
+soak-short: build ## a minute of the soak over each store, for 'make slow'
 	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -duration 40s -sessions 60 -steps 14
 
-soak: build ## remakes lab/reliability.md; takes a quarter of an hour
+soak: build ## regenerate lab/reliability.md; takes a quarter of an hour
 	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -doc lab/reliability.md
 
 FUZZTIME ?= 30s
-fuzz: ## explores: every fuzz target, FUZZTIME each; FUZZCORPUS keeps what is found. It is random, so that make ci does without
+fuzz: ## run every fuzz target for FUZZTIME; FUZZCORPUS keeps findings. Random, so not part of make ci
 	sh scripts/fuzz.sh $(FUZZTIME)
 
-# BENCH holds flags, such as -quick or -only cells; "-doc lab/benchmarks.md" remakes the page.
-bench: build ## what the proxy adds to a request, next to a bare proxy and nginx
+# BENCH holds flags, such as -quick or -only cells; "-doc lab/benchmarks.md" regenerates the page.
+bench: build ## measure what the proxy adds to a request, against a bare proxy and nginx
 	$(GO) run ./lab/measure bench $(BENCH)
 
 COUNT ?= 6
-microbench: ## the benchmarks of packages, for benchstat
+microbench: ## package benchmarks, for benchstat
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./...
 
-image: ## builds the image without an engine or a registry, twice, and tries it; needs root and a Debian mirror
+image: ## build the image twice without a container engine or registry, compare and try it; needs root and a Debian mirror
 	sh scripts/image.sh
 
-clean: ## removes bin
+clean: ## remove bin
 	rm -rf bin

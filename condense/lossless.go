@@ -143,6 +143,7 @@ func (f *copyFinder) add(pos int, text string, shown []session.Range) {
 
 // lineStarts returns the index of each whole line in a part of a text, followed by one past the end of the last of them.
 func lineStarts(text string, r session.Range) (starts []int) {
+	starts = make([]int, 0, strings.Count(text[r.From:r.To], "\n")+2)
 	next := r.From
 	for at := r.From; at < r.To; {
 		end := r.To

@@ -15,6 +15,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
@@ -342,6 +344,37 @@ func TestBodyIsHeldForTheLog(t *testing.T) {
 	}
 	if wrote, err := write(t.Context()); !wrote || err != nil || b.held.Load() != 0 {
 		t.Errorf("wrote %t, %v, %d hold the body", wrote, err, b.held.Load())
+	}
+}
+
+// TestBodyIsHeldForTheAnswer: if upstream keeps the history, the log is written after the answer, and may still need the request's body
+// when the request has ended.
+func TestBodyIsHeldForTheAnswer(t *testing.T) {
+	r := newRig(t, condense.Noop{})
+	r.settings = r.engine.Swap(engine.Settings{
+		Tenants: []*engine.Tenant{&r.tenant}, Dialects: []dialect.Dialect{responses.New(split.Options{})}, Models: r.settings.Models,
+	})
+	const system = `{"role":"system","content":"Be brief."}`
+	b := &body{bytes: []byte(`{"model":"m","previous_response_id":"resp_1","input":[` + system + `,{"role":"user","content":"And on."}]}`)}
+	b.Hold() // by the request
+	turn := r.begin(b, engine.WishNone)
+	r.logged(turn)
+	mark := turn.Answered(dialect.Answer{ID: "resp_2", Text: "Very."}, nil)
+	b.Release()
+	if n := b.held.Load(); n != 1 {
+		t.Errorf("%d hold the body while the answer waits to be logged", n)
+	}
+	if b.held.Load() == 0 {
+		clear(b.bytes) // another request has the buffer
+	}
+	must(t, mark(t.Context()))
+	if n := b.held.Load(); n != 0 {
+		t.Errorf("%d hold the body after that", n)
+	}
+	events, err := r.store.Events(t.Context(), turn.Place().Thread.ID, 1, 10)
+	must(t, err)
+	if len(events) == 0 || string(events[0].Payload) != system {
+		t.Errorf("logged %+v, want the system message first", events)
 	}
 }
 

@@ -102,8 +102,9 @@ func (t *Turn) awaitLog() {
 	}
 }
 
-// Answered returns a function that logs the traces of an answer, by which its thread is recognised later. The function waits for the
-// one that Log returned, and may be called in any goroutine.
+// Answered returns a function that logs the traces of an answer, by which its thread is recognised later. The function must be called
+// exactly once, in any goroutine, and waits for the one that Log returned. If upstream keeps the history, it also logs the request, and
+// holds the body until then.
 //
 // The echo is the answer as the client will send it back. It is nil unless upstream has to see something else in its place.
 func (t *Turn) Answered(answer dialect.Answer, echo []byte) func(ctx context.Context) error {
@@ -113,7 +114,13 @@ func (t *Turn) Answered(answer dialect.Answer, echo []byte) func(ctx context.Con
 		arguments = append(arguments, argumentTexts(c.Arguments)...)
 	}
 	kept := t.keptTraces(answer)
+	release := func() {}
+	if t.remote() {
+		t.in.Body.Hold() // for the system messages
+		release = t.in.Body.Release
+	}
 	return func(ctx context.Context) error {
+		defer release()
 		t.awaitLog()
 		if t.logged == nil {
 			return nil

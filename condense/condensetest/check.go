@@ -1,5 +1,5 @@
-// Package condensetest checks what a condenser made of a history against the invariants that every condenser has to
-// keep, and makes up histories to try them on.
+// Package condensetest checks views and condensations against the invariants that every condenser must keep, and generates
+// conversations to try condensers on.
 package condensetest
 
 import (
@@ -13,10 +13,17 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// View reports every invariant that a view of its history breaks, if no message in it may be changed.
-func View(v *session.View) error { return errors.Join(unchanged(v), Shaped(v)) }
+// View reports the invariants that a view breaks. No message in it may be changed.
+func View(v *session.View) error {
+	for i, item := range v.Items {
+		if changed(v, item) {
+			return errors.Join(fmt.Errorf("item %d: message %d was changed", i, item.Index), Shaped(v))
+		}
+	}
+	return Shaped(v)
+}
 
-// Shaped reports every invariant that a view of its history breaks whose tool results may have another content.
+// Shaped reports the invariants that a view breaks. Unlike View it allows tool results with shorter content.
 func Shaped(v *session.View) error {
 	kept := make([]bool, len(v.History.Messages))
 	for _, item := range v.Items {
@@ -24,92 +31,73 @@ func Shaped(v *session.View) error {
 			kept[item.Index] = true
 		}
 	}
-	m := v.History.Messages
-	return errors.Join(ordered(v), contents(v), systems(m, kept), newest(m, kept), units(m, kept), pairs(m, kept), bare(v), summaries(v, kept), copies(v))
+	bonds := bondsOf(v.History.Messages)
+	return errors.Join(messages(v), required(v.History.Messages, kept), together(bonds, kept), summaries(v, bonds, kept), copies(v))
 }
 
-// ordered: messages come in the client's order, each once.
-func ordered(v *session.View) error {
+// messages checks that messages come in the client's order, each once, that only tool results are changed, and that sealed
+// reasoning is stripped up to the last condensation and nowhere after it.
+func messages(v *session.View) error {
+	answered, stripped := 0, 0
+	for i, m := range v.History.Messages {
+		if m.Kind == session.Agent || m.Kind == session.Action {
+			answered = i
+		}
+	}
+	for _, c := range v.Applied {
+		stripped = max(stripped, c.Stripped)
+	}
 	last := -1
 	for i, item := range v.Items {
 		if item.Index < 0 {
 			continue
 		}
-		if item.Index <= last {
+		m := v.History.Messages[item.Index]
+		strip := m.Sealed && v.History.Pos(item.Index) <= stripped
+		switch {
+		case item.Index <= last:
 			return fmt.Errorf("item %d: message %d after message %d", i, item.Index, last)
+		case item.Strip != strip:
+			return fmt.Errorf("item %d: sealed reasoning stripped: %v, want %v", i, item.Strip, strip)
+		case !changed(v, item):
+		case item.Kind != session.Observation || item.Index > answered && item.Trim == nil: // a model has to see a result before it is masked
+			return fmt.Errorf("item %d: message %d must not be changed", i, item.Index)
+		case !shortened(m.Raw, item.Raw):
+			return fmt.Errorf("item %d: message %d grew, or more than its content was changed", i, item.Index)
 		}
 		last = item.Index
 	}
 	return nil
 }
 
-// unchanged: messages are the client's, byte for byte.
-func unchanged(v *session.View) error {
-	i := slices.IndexFunc(v.Items, func(item session.Item) bool { return changed(v, item) })
-	if i < 0 {
-		return nil
-	}
-	return fmt.Errorf("item %d: message %d was changed", i, v.Items[i].Index)
-}
-
 func changed(v *session.View, item session.Item) bool {
 	return item.Index >= 0 && !bytes.Equal(item.Raw, v.History.Messages[item.Index].Raw)
 }
 
-// contents: of changed messages only the content is another one, and it is shorter. They are tool results; those that
-// no model has answered yet are not changed but by a trim.
-func contents(v *session.View) error {
-	answered := 0
-	for i := range v.History.Messages {
-		if k := v.History.Messages[i].Kind; k == session.Agent || k == session.Action {
-			answered = i
-		}
+// shortened reports whether now is the message was with a shorter content and no other change.
+func shortened(was, now []byte) bool {
+	content, err := Codec{}.Read(now)
+	if err != nil {
+		return false
 	}
-	for i, item := range v.Items {
-		if !changed(v, item) {
-			continue
-		}
-		was, now, err := contentOf(v.History.Messages[item.Index].Raw, item.Raw)
-		switch {
-		case err != nil:
-			return fmt.Errorf("item %d: %w", i, err)
-		case item.Kind != session.Observation || item.Index > answered && item.Trim == nil:
-			return fmt.Errorf("item %d: message %d may not be changed", i, item.Index)
-		case was != now || len(item.Raw) >= len(v.History.Messages[item.Index].Raw):
-			return fmt.Errorf("item %d: message %d was changed in more than its content, or grew", i, item.Index)
-		}
-	}
-	return nil
+	rewritten, err := Codec{}.Rewrite(was, content.Text)
+	return err == nil && bytes.Equal(rewritten, now) && len(now) < len(was)
 }
 
-// contentOf is what two messages have apart from their text.
-func contentOf(was, now []byte) (a, b string, err error) {
-	before, errBefore := Codec{}.Read(was)
-	after, errAfter := Codec{}.Read(now)
-	before.Text, after.Text = "", ""
-	return fmt.Sprint(before), fmt.Sprint(after), errors.Join(errBefore, errAfter)
-}
-
-// systems: system messages survive.
-func systems(messages []session.Message, kept []bool) error {
-	for i := range messages {
-		if messages[i].Kind == session.System && !kept[i] {
-			return fmt.Errorf("system message %d is missing", i)
-		}
-	}
-	return nil
-}
-
-// newest: the newest user message and the last unit survive.
-func newest(messages []session.Message, kept []bool) error {
+// required checks that all system messages, the newest user message and the last message are kept.
+func required(messages []session.Message, kept []bool) error {
 	user, last := -1, -1
-	for i := range messages {
-		if messages[i].Kind == session.User {
+	for i, m := range messages {
+		switch m.Kind {
+		case session.System:
+			if !kept[i] {
+				return fmt.Errorf("system message %d is missing", i)
+			}
+			continue
+		case session.User:
 			user = i
 		}
-		if messages[i].Kind != session.System {
-			last = i
-		}
+		last = i
 	}
 	if user >= 0 && !kept[user] {
 		return fmt.Errorf("newest user message %d is missing", user)
@@ -120,8 +108,12 @@ func newest(messages []session.Message, kept []bool) error {
 	return nil
 }
 
-// units: units are kept or left out whole.
-func units(messages []session.Message, kept []bool) error {
+// bond holds the indices of two messages that are kept or forgotten together.
+type bond struct{ first, second int }
+
+// bondsOf returns the bonds between the messages of each unit, and between each call and its first result, however far apart
+// the client put them.
+func bondsOf(messages []session.Message) (bonds []bond) {
 	for _, u := range session.Units(messages) {
 		first := -1
 		for i := u.From; i < u.To; i++ {
@@ -129,28 +121,23 @@ func units(messages []session.Message, kept []bool) error {
 			case messages[i].Kind == session.System:
 			case first < 0:
 				first = i
-			case kept[i] != kept[first]:
-				return fmt.Errorf("unit %d-%d: message %d kept: %v, message %d kept: %v", u.From, u.To-1, first, kept[first], i, kept[i])
+			default:
+				bonds = append(bonds, bond{first, i})
 			}
 		}
 	}
-	return nil
-}
-
-// pairs: a call and its first result are kept or left out together, however far apart the client put them.
-func pairs(messages []session.Message, kept []bool) error {
-	for i := range messages {
-		for _, id := range messages[i].Calls {
-			if r := result(messages, i, id); r >= 0 && kept[r] != kept[i] {
-				return fmt.Errorf("call %s: message %d kept: %v, its result %d kept: %v", id, i, kept[i], r, kept[r])
+	for i, m := range messages {
+		for _, id := range m.Calls {
+			if r := resultOf(messages, i, id); r >= 0 {
+				bonds = append(bonds, bond{i, r})
 			}
 		}
 	}
-	return nil
+	return bonds
 }
 
-// result is the message that answers call id of message i, -1 if none does.
-func result(messages []session.Message, i int, id string) int {
+// resultOf returns the index of the message that answers call id of message i, or -1.
+func resultOf(messages []session.Message, i int, id string) int {
 	for r := i + 1; r < len(messages); r++ {
 		if messages[r].Kind == session.Observation && messages[r].Result == id {
 			return r
@@ -162,27 +149,18 @@ func result(messages []session.Message, i int, id string) int {
 	return -1
 }
 
-// bare: once something is forgotten, the sealed reasoning of all that stays is left out up to one position, and of nothing
-// behind it.
-func bare(v *session.View) error {
-	last := 0
-	for _, c := range v.Applied {
-		last = max(last, c.Stripped)
-	}
-	for i, item := range v.Items {
-		if item.Index < 0 {
-			continue
-		}
-		m := &v.History.Messages[item.Index]
-		if want := m.Sealed && v.History.Pos(item.Index) <= last; item.Strip != want {
-			return fmt.Errorf("item %d: its sealed reasoning is left out: %v, want %v", i, item.Strip, want)
+// together checks that bonded messages are kept or forgotten together.
+func together(bonds []bond, kept []bool) error {
+	for _, b := range bonds {
+		if kept[b.first] != kept[b.second] {
+			return fmt.Errorf("message %d kept: %v, message %d of the same unit or call kept: %v", b.first, kept[b.first], b.second, kept[b.second])
 		}
 	}
 	return nil
 }
 
-// summaries: there is at most one, and it stands in no unit and between no call and its result.
-func summaries(v *session.View, kept []bool) error {
+// summaries checks that a view has at most one summary, and that it splits no unit and separates no call from its result.
+func summaries(v *session.View, bonds []bond, kept []bool) error {
 	at := -1
 	for i, item := range v.Items {
 		if item.Index >= 0 {
@@ -197,23 +175,20 @@ func summaries(v *session.View, kept []bool) error {
 		return nil
 	}
 	before, after := v.Items[at-1].Index, v.Items[at+1].Index
-	m := v.History.Messages
-	for _, u := range session.Units(m) {
+	for _, u := range session.Units(v.History.Messages) {
 		if before >= u.From && after < u.To {
 			return fmt.Errorf("summary in unit %d-%d", u.From, u.To-1)
 		}
 	}
-	for i := 0; i <= before; i++ {
-		for _, id := range m[i].Calls {
-			if r := result(m, i, id); r >= after && kept[i] {
-				return fmt.Errorf("summary between call %s of message %d and its result %d", id, i, r)
-			}
+	for _, b := range bonds {
+		if kept[b.first] && b.first <= before && b.second >= after {
+			return fmt.Errorf("summary between message %d and message %d of the same unit or call", b.first, b.second)
 		}
 	}
 	return nil
 }
 
-// copies: what a result leaves out since an earlier one shows it, that one shows.
+// copies checks that the text a result leaves out as a copy is really shown by the earlier result it points to.
 func copies(v *session.View) error {
 	texts := map[int]string{}
 	for i, item := range v.Items {
@@ -222,7 +197,7 @@ func copies(v *session.View) error {
 		}
 		content, err := Codec{}.Read(item.Raw)
 		if err != nil {
-			continue // it is reported elsewhere
+			continue // messages reports it
 		}
 		pos := v.History.Pos(item.Index)
 		texts[pos] = content.Text
@@ -245,12 +220,16 @@ func copies(v *session.View) error {
 	return nil
 }
 
-// Condensation reports what is wrong with a condensation made from a view.
+// Condensation reports the invariants that a condensation breaks. before is the view it was made from.
 func Condensation(before *session.View, c session.Condensation) error {
-	return errors.Join(ranges(before, c), covers(before, c), trims(before, c), smaller(c))
+	var grew error
+	if c.After.Tokens >= c.Before.Tokens || c.After.Events > c.Before.Events {
+		grew = fmt.Errorf("not smaller: %+v, before %+v", c.After, c.Before)
+	}
+	return errors.Join(ranges(before, c), covers(before, c), trims(before, c), grew)
 }
 
-// ranges: the ranges are ascending and not empty, and forget nothing twice.
+// ranges checks that the forgotten ranges are ascending and not empty, and that nothing is forgotten twice.
 func ranges(before *session.View, c session.Condensation) error {
 	if len(c.Forgotten) == 0 && len(c.Trims) == 0 {
 		return errors.New("nothing forgotten")
@@ -271,7 +250,7 @@ func ranges(before *session.View, c session.Condensation) error {
 	return nil
 }
 
-// covers: the prefix ends with what is forgotten, and the summary stands in it.
+// covers checks that the prefix includes everything forgotten, and that the summary comes before it.
 func covers(before *session.View, c session.Condensation) error {
 	if len(c.Forgotten) == 0 {
 		return nil
@@ -291,7 +270,8 @@ func covers(before *session.View, c session.Condensation) error {
 	return nil
 }
 
-// trims: they are of tool results not trimmed before, ascending, within the prefix, and leave something out.
+// trims checks that trims are ascending and within the prefix, leave something out, and belong to tool results. A result may
+// be cut only once.
 func trims(before *session.View, c session.Condensation) error {
 	shown := map[int]session.Item{}
 	for _, item := range before.Items {
@@ -305,26 +285,18 @@ func trims(before *session.View, c session.Condensation) error {
 		content, err := Codec{}.Read(item.Raw)
 		switch {
 		case !ok || err != nil || item.Kind != session.Observation || item.Trim != nil && (item.Trim.Cut() || !t.Cut()):
-			return fmt.Errorf("trim of position %d, which cannot be", t.Pos)
+			return fmt.Errorf("position %d cannot be trimmed", t.Pos)
 		case t.Pos <= last || t.Pos > c.Prefix:
 			return fmt.Errorf("trim of position %d after %d, prefix %d", t.Pos, last, c.Prefix)
 		case !t.Cut() && !t.Tidy && len(t.Copies) == 0:
 			return fmt.Errorf("trim of position %d leaves nothing out", t.Pos)
 		case t.Cut() && (t.Head < 0 || t.Tail < 0 || t.Head+t.Tail >= len(content.Text)):
-			return fmt.Errorf("trim of %d+%d bytes, there are %d", t.Head, t.Tail, len(content.Text))
+			return fmt.Errorf("trim keeps %d+%d of %d bytes", t.Head, t.Tail, len(content.Text))
 		}
 		last = t.Pos
 	}
 	if len(c.Trims) > 0 && !before.History.Covers(c.Prefix, c.Hash) {
 		return fmt.Errorf("prefix %d has another hash", c.Prefix)
-	}
-	return nil
-}
-
-// smaller: a condensation makes the view strictly smaller.
-func smaller(c session.Condensation) error {
-	if c.After.Tokens >= c.Before.Tokens || c.After.Events > c.Before.Events {
-		return fmt.Errorf("not smaller: %+v, before %+v", c.After, c.Before)
 	}
 	return nil
 }

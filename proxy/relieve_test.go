@@ -132,7 +132,10 @@ func TestOverflowWithStatus200(t *testing.T) {
 func TestOverflowInAStream(t *testing.T) {
 	r := condensing(t, setup{condenser: onRequest()})
 	r.up.Script(fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: http.StatusOK, ContentType: "text/event-stream", Body: []byte(
-		fakeupstream.ErrorEvent(fakeupstream.Overflow(1000, 3000).Error))}})
+		fakeupstream.ErrorEvent(&fakeupstream.APIError{
+			Message: "This model's maximum context length is 1000 tokens. However, your messages resulted in 3000 tokens.",
+			Type:    "invalid_request_error", Param: "messages", Code: "context_length_exceeded",
+		}))}})
 	resp, body := r.ask(strings.Replace(messages(turns("tea", 31)...), `{"model"`, `{"stream":true,"model"`, 1))
 	if !strings.HasPrefix(resp.Header.Get("X-Dewpoint-Condensed"), "overflow") || strings.Contains(body, "context_length_exceeded") {
 		t.Errorf("condensed %q: %s", resp.Header.Get("X-Dewpoint-Condensed"), body)

@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// invalidRequest is the error type of everything a client did wrong.
+// invalidRequest is the type of every error that the client caused.
 const invalidRequest = "invalid_request_error"
 
-// APIError is an error as OpenAI sends it: a status and the members of the body's "error" object.
+// APIError is an OpenAI error: the HTTP status and the members of the body's "error" object.
 type APIError struct {
 	Status  int
 	Message string
@@ -21,15 +22,15 @@ type APIError struct {
 	Code    string // "" is sent as null
 }
 
-// Error makes APIError an error.
+// Error implements error.
 func (e *APIError) Error() string {
 	return fmt.Sprintf("%d %s: %s", e.Status, e.Type, e.Message)
 }
 
-// Body returns the response body, {"error":{...}}, laid out as OpenAI lays it out.
+// Body returns the response body, {"error":{...}}, indented as OpenAI indents it.
 func (e *APIError) Body() []byte {
 	var out bytes.Buffer
-	_ = json.Indent(&out, e.json(), "", "  ") // what was encoded can be indented
+	_ = json.Indent(&out, e.json(), "", "  ") // build writes valid JSON
 	out.WriteByte('\n')
 	return out.Bytes()
 }
@@ -45,17 +46,21 @@ func orNull(s string) *string {
 	return &s
 }
 
-// refuse is a 400 for the parameter.
+// refuse returns a 400 for a parameter.
 func refuse(param, code, format string, args ...any) *APIError {
 	return &APIError{http.StatusBadRequest, fmt.Sprintf(format, args...), invalidRequest, param, code}
 }
 
-// verdict is what is wrong with a request. The first complaint counts: what is said after it is of no account.
+// verdict collects what is wrong with a request. It keeps the first complaint and ignores the rest.
 type verdict struct{ err *APIError }
 
 func (v *verdict) refuse(param, code, format string, args ...any) {
+	v.fail(refuse(param, code, format, args...))
+}
+
+func (v *verdict) fail(err *APIError) {
 	if v.err == nil {
-		v.err = refuse(param, code, format, args...)
+		v.err = err
 	}
 }
 
@@ -71,15 +76,15 @@ func (v *verdict) wrongType(param, want string, got json.RawMessage) {
 	v.refuse(param, "invalid_type", "Invalid type for '%s': expected %s, but got %s instead.", param, want, describe(got))
 }
 
-// has refuses a value that is missing, or of another kind.
-func (v *verdict) has(param string, raw json.RawMessage, want kind) {
+// require refuses a value that is missing or not of the wanted kind.
+func (v *verdict) require(param string, raw json.RawMessage, want kind) {
 	if kindOf(raw) == kindAbsent {
 		v.missing(param)
 	}
 	v.is(param, raw, want)
 }
 
-// is refuses a value of another kind.
+// is refuses a value that is not of the wanted kind.
 func (v *verdict) is(param string, raw json.RawMessage, want kind) {
 	if kindOf(raw) != want {
 		words := map[kind]string{kindBool: "a boolean", kindString: "a string", kindObject: "an object", kindArray: "an array of objects"}
@@ -87,40 +92,56 @@ func (v *verdict) is(param string, raw json.RawMessage, want kind) {
 	}
 }
 
-// mayBe refuses a value of another kind where one is given.
-func (v *verdict) mayBe(param string, raw json.RawMessage, want kind) {
+// optional refuses a value that is neither absent nor null nor of the wanted kind.
+func (v *verdict) optional(param string, raw json.RawMessage, want kind) {
 	if given(raw) {
 		v.is(param, raw, want)
 	}
 }
 
-// among refuses a word that is none of those supported.
-func (v *verdict) among(param, got string, supported ...string) {
-	if !slices.Contains(supported, got) {
-		v.refuse(param, "invalid_value", "Invalid value: '%s'. Supported values are: %s.", got, list(quoted(supported), "and"))
+// oneOf returns a required string, and refuses one that is not supported.
+func (v *verdict) oneOf(param string, raw json.RawMessage, supported ...string) string {
+	word := asString(raw)
+	v.require(param, raw, kindString)
+	if !slices.Contains(supported, word) {
+		v.refuse(param, "invalid_value", "Invalid value: '%s'. Supported values are: %s.", word, list(quoted(supported), "and"))
 	}
+	return word
 }
 
-// filled refuses an empty array.
-func (v *verdict) filled(param string, all []json.RawMessage) {
+// objects returns the elements of an array that must not be empty and must hold only objects.
+func (v *verdict) objects(param string, raw json.RawMessage) []json.RawMessage {
+	v.require(param, raw, kindArray)
+	all := asArray(raw)
 	if len(all) == 0 {
 		v.refuse(param, "empty_array", "Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", param)
 	}
+	for i, element := range all {
+		v.is(fmt.Sprintf("%s[%d]", param, i), element, kindObject)
+	}
+	return all
 }
 
-// says refuses what is no text, or an empty one.
-func (v *verdict) says(param string, raw json.RawMessage) {
-	v.has(param, raw, kindString)
+// nonEmpty refuses a value that is not a string, and an empty string.
+func (v *verdict) nonEmpty(param string, raw json.RawMessage) {
+	v.require(param, raw, kindString)
 	if asString(raw) == "" {
 		v.refuse(param, "empty_string", "Invalid '%s': empty string. Expected a string with minimum length 1, but got an empty string instead.", param)
 	}
 }
 
-// short refuses a text that is longer than the limit.
-func (v *verdict) short(param string, limit, length int) {
+// maxLength refuses a string longer than the limit.
+func (v *verdict) maxLength(param string, limit, length int) {
 	if length > limit {
 		v.refuse(param, "string_above_max_length",
 			"Invalid '%s': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", param, limit, length)
+	}
+}
+
+func (v *verdict) matches(param, text string, pattern *regexp.Regexp) {
+	if !pattern.MatchString(text) {
+		v.refuse(param, "invalid_value",
+			"Invalid '%s': string does not match pattern. Expected a string that matches the pattern '%s'.", param, pattern)
 	}
 }
 
@@ -133,7 +154,7 @@ func quoted(values []string) []string {
 	return all
 }
 
-// list joins values as an English enumeration, with a word before the last.
+// list joins values into an English enumeration with word before the last one.
 func list(values []string, word string) string {
 	switch last := len(values) - 1; last {
 	case 0:

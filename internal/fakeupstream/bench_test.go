@@ -34,13 +34,3 @@ func BenchmarkAnswer(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkValidate(b *testing.B) {
-	body := []byte(history(1_000_000))
-	b.SetBytes(int64(len(body)))
-	for b.Loop() {
-		if err := fakeupstream.Validate(body); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -1,6 +1,7 @@
 package fakeupstream
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -19,8 +20,8 @@ const unparsable = "We could not parse the JSON body of your request. (HINT: Thi
 const (
 	maxTools      = 128
 	maxNameLength = 64
-	// maxIDLength is the longest tool call id that OpenAI accepts, in characters. Other makers' models give longer ones, and
-	// their agents send them back to compatible servers.
+	// maxIDLength is the longest tool call ID that OpenAI accepts, in characters. Other vendors' models produce longer IDs, and their
+	// agents send these back to compatible servers.
 	maxIDLength = 40
 )
 
@@ -29,28 +30,7 @@ var (
 	authorRegexp = regexp.MustCompile(`^[^\s<|\\/>]+$`)
 )
 
-// Validate judges the body of a Chat Completions request by what can be seen from it alone, and returns the error that
-// OpenAI answers, or nil. First the shape of every field, then the order of the messages: each assistant message with
-// tool calls and its results are one unit, so an id may come again in a later unit.
-//
-// What OpenAI refuses but compatible servers allow passes: see ValidateStrict. Validate is pure and safe for concurrent
-// use.
-func Validate(body []byte) *APIError {
-	var v verdict
-	v.completion(v.parse(body))
-	return v.err
-}
-
-// ValidateStrict is Validate that also refuses unknown fields, at the top and in the messages, and tool call ids of more
-// than 40 characters, as OpenAI itself does.
-func ValidateStrict(body []byte) *APIError {
-	var v verdict
-	top := v.parse(body)
-	v.completion(top)
-	v.known(top)
-	return v.err
-}
-
+// parse decodes a body. It refuses one that is not a JSON object.
 func (v *verdict) parse(body []byte) object {
 	top := asObject(body)
 	if !utf8.Valid(body) || !json.Valid(body) {
@@ -61,22 +41,26 @@ func (v *verdict) parse(body []byte) object {
 	return top
 }
 
+// completion checks the shape of every field first, then the order of the messages.
 func (v *verdict) completion(top object) {
 	v.model(top["model"])
-	v.has("messages", top["messages"], kindArray)
-	all := asArray(top["messages"])
-	v.filled("messages", all)
-	messages := make([]object, len(all))
-	for i, raw := range all {
-		messages[i] = asObject(raw)
-		v.is(fmt.Sprintf("messages[%d]", i), raw, kindObject)
-		v.message(i, messages[i])
+	messages := v.objects("messages", top["messages"])
+	for i, m := range messages {
+		v.message(i, asObject(m))
 	}
-	v.tools(top["tools"])
+	if given(top["tools"]) {
+		v.tools(top["tools"])
+	}
 	v.toolChoice(top)
-	v.format(top)
+	if given(top["response_format"]) {
+		v.format(top)
+	}
 	v.numbers(top)
-	v.stream(top)
+	v.optional("stream", top["stream"], kindBool)
+	v.optional("stream_options", top["stream_options"], kindObject)
+	if given(top["stream_options"]) && !as[bool](top["stream"]) {
+		v.refuse("stream_options", "", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
+	}
 	v.order(messages)
 }
 
@@ -87,59 +71,45 @@ func (v *verdict) model(model json.RawMessage) {
 	v.is("model", model, kindString)
 }
 
-// message judges the shape of a message by itself. Whether its content may be null depends on the other fields: see order.
+// message checks the shape of one message. Whether its content may be null depends on its other fields: see order.
 func (v *verdict) message(index int, m object) {
-	at, role := fmt.Sprintf("messages[%d]", index), asString(m["role"])
-	v.has(at+".role", m["role"], kindString)
-	v.among(at+".role", role, "system", "assistant", "user", "function", "tool", "developer")
+	at := fmt.Sprintf("messages[%d]", index)
+	role := v.oneOf(at+".role", m["role"], "system", "assistant", "user", "function", "tool", "developer")
 	switch content := m["content"]; kindOf(content) {
 	case kindAbsent, kindNull, kindString:
 	case kindArray:
-		v.parts(at+".content", role, asArray(content))
+		v.parts(at+".content", role, content)
 	default:
 		v.wrongType(at+".content", "one of a string or array of objects", content)
 	}
-	v.mayBe(at+".name", m["name"], kindString)
+	v.optional(at+".name", m["name"], kindString)
 	if given(m["name"]) {
 		v.matches(at+".name", asString(m["name"]), authorRegexp)
 	}
-	v.mayBe(at+".tool_call_id", m["tool_call_id"], kindString)
-	if calls, there := m["tool_calls"]; there {
+	v.optional(at+".tool_call_id", m["tool_call_id"], kindString)
+	if calls, ok := m["tool_calls"]; ok {
 		v.calls(index, role, calls)
 	}
 }
 
-// partNames lists the part types that a role may send, in the order of the error message; others may send texts.
-var partNames = map[string][]string{"user": {"text", "image_url", "input_audio", "file"}, "assistant": {"text", "refusal"}}
+// chatParts lists the part types of each role, in the order of the error message. Other roles may send only text.
+var chatParts = map[string][]string{"user": {"text", "image_url", "input_audio", "file"}, "assistant": {"text", "refusal"}}
 
-func (v *verdict) parts(at, role string, parts []json.RawMessage) {
-	v.filled(at, parts)
-	allowed, some := partNames[role]
-	if !some {
-		allowed = []string{"text"}
+func (v *verdict) parts(at, role string, content json.RawMessage) {
+	supported := chatParts[role]
+	if supported == nil {
+		supported = []string{"text"}
 	}
-	for i, raw := range parts {
-		where, part := fmt.Sprintf("%s[%d]", at, i), asObject(raw)
-		v.is(where, raw, kindObject)
-		if kindOf(part["type"]) == kindAbsent {
-			v.missing(where + ".type")
-		}
-		name, value := asString(part["type"]), kindObject // the field that holds the value has the same name
-		v.among(where+".type", name, allowed...)
+	for i, part := range v.objects(at, content) {
+		param, o := fmt.Sprintf("%s[%d]", at, i), asObject(part)
+		name, value := v.oneOf(param+".type", o["type"], supported...), kindObject // the value is in the field of that name
 		if name == "text" || name == "refusal" {
 			value = kindString
 		}
-		v.has(where+"."+name, part[name], value)
-		if name == "image_url" && kindOf(asObject(part[name])["url"]) != kindString {
-			v.missing(where + ".image_url.url")
+		v.require(param+"."+name, o[name], value)
+		if name == "image_url" && kindOf(asObject(o[name])["url"]) != kindString {
+			v.missing(param + ".image_url.url")
 		}
-	}
-}
-
-func (v *verdict) matches(param, text string, pattern *regexp.Regexp) {
-	if !pattern.MatchString(text) {
-		v.refuse(param, "invalid_value",
-			"Invalid '%s': string does not match pattern. Expected a string that matches the pattern '%s'.", param, pattern)
 	}
 }
 
@@ -149,16 +119,13 @@ func (v *verdict) calls(index int, role string, raw json.RawMessage) {
 		v.unknown(at)
 	}
 	v.is(at, raw, kindArray)
-	calls := asArray(raw)
-	if len(calls) == 0 {
-		// OpenAI has two wordings for it; this is the one agents have been meeting.
+	if len(asArray(raw)) == 0 {
+		// OpenAI has two wordings for an empty list. Agents have been meeting this one.
 		v.refuse("", "", "[] is too short - 'messages.%d.tool_calls'", index)
 	}
-	for i, call := range calls {
-		v.call(fmt.Sprintf("%s[%d]", at, i), call)
-	}
 	first := map[string]int{}
-	for i, call := range calls {
+	for i, call := range v.objects(at, raw) {
+		v.call(fmt.Sprintf("%s[%d]", at, i), asObject(call))
 		id := textAt(call, "id")
 		if before, seen := first[id]; seen {
 			v.refuse(fmt.Sprintf("%s[%d].id", at, i), "",
@@ -168,77 +135,58 @@ func (v *verdict) calls(index int, role string, raw json.RawMessage) {
 	}
 }
 
-// call judges a call. Its input must be a string, but not valid JSON: models write broken JSON, and agents send it back.
-func (v *verdict) call(at string, raw json.RawMessage) {
-	call := asObject(raw)
-	v.is(at, raw, kindObject)
-	v.says(at+".id", call["id"])
-	kind := v.toolKind(at, call)
-	input := map[string]string{"function": "arguments", "custom": "input"}[kind]
-	tool := asObject(call[kind])
-	v.has(at+"."+kind, call[kind], kindObject)
-	v.functionName(at+"."+kind+".name", tool["name"])
-	v.has(at+"."+kind+"."+input, tool[input], kindString)
+// call checks a tool call. Its input must be a string but need not be valid JSON: models write broken JSON, and agents send it back.
+func (v *verdict) call(at string, call object) {
+	v.nonEmpty(at+".id", call["id"])
+	kind := v.oneOf(at+".type", call["type"], "function", "custom")
+	v.require(at+"."+kind, call[kind], kindObject)
+	v.functionName(at+"."+kind+".name", asObject(call[kind])["name"])
+	input := inputKeys[kind]
+	v.require(at+"."+kind+"."+input, asObject(call[kind])[input], kindString)
 }
 
-// toolKind is the type of a tool, or of a call of one.
-func (v *verdict) toolKind(at string, o object) string {
-	if kindOf(o["type"]) == kindAbsent {
-		v.missing(at + ".type")
-	}
-	kind := asString(o["type"])
-	v.among(at+".type", kind, "function", "custom")
-	return kind
-}
+// inputKeys names the field that holds the input of a call, by the type of the call.
+var inputKeys = map[string]string{"function": "arguments", "custom": "input"}
 
 func (v *verdict) functionName(param string, raw json.RawMessage) {
 	name := asString(raw)
-	v.says(param, raw)
-	v.short(param, maxNameLength, len(name))
+	v.nonEmpty(param, raw)
+	v.maxLength(param, maxNameLength, len(name))
 	v.matches(param, name, nameRegexp)
 }
 
-func (v *verdict) tools(tools json.RawMessage) {
-	if !given(tools) {
-		return
-	}
-	v.is("tools", tools, kindArray)
-	all := asArray(tools)
-	v.filled("tools", all)
-	if len(all) > maxTools {
+func (v *verdict) tools(raw json.RawMessage) {
+	tools := v.objects("tools", raw)
+	if len(tools) > maxTools {
 		v.refuse("tools", "array_above_max_length", "Invalid 'tools': array too long. Expected an array with "+
-			"maximum length %d, but got an array with length %d instead.", maxTools, len(all))
+			"maximum length %d, but got an array with length %d instead.", maxTools, len(tools))
 	}
-	for i, raw := range all {
+	for i, raw := range tools {
 		at, tool := fmt.Sprintf("tools[%d]", i), asObject(raw)
-		v.is(at, raw, kindObject)
-		if v.toolKind(at, tool) == "function" {
-			v.has(at+".function", tool["function"], kindObject)
-			v.function(at+".function", asObject(tool["function"]))
-		} else {
+		if v.oneOf(at+".type", tool["type"], "function", "custom") == "custom" {
 			v.functionName(at+".custom.name", asObject(tool["custom"])["name"])
+			continue
 		}
+		v.require(at+".function", tool["function"], kindObject)
+		v.function(at+".function", asObject(tool["function"]))
 	}
 }
 
 func (v *verdict) function(at string, f object) {
 	v.functionName(at+".name", f["name"])
-	if !given(f["parameters"]) {
+	parameters := f["parameters"]
+	if !given(parameters) {
 		return
 	}
-	param, name := at+".parameters", asString(f["name"])
-	v.is(param, f["parameters"], kindObject)
-	if t := textAt(f["parameters"], "type"); t != "object" {
-		if t == "" {
-			t = "None"
-		}
-		v.refuse(param, "invalid_function_parameters",
-			"Invalid schema for function '%s': schema must be a JSON Schema of 'type: \"object\"', got 'type: \"%s\"'.", name, t)
+	fail := func(fault string) {
+		v.refuse(at+".parameters", "invalid_function_parameters", "Invalid schema for function '%s': %s", asString(f["name"]), fault)
+	}
+	v.is(at+".parameters", parameters, kindObject)
+	if t := textAt(parameters, "type"); t != "object" {
+		fail(fmt.Sprintf(`schema must be a JSON Schema of 'type: "object"', got 'type: "%s"'.`, cmp.Or(t, "None")))
 	}
 	if as[bool](f["strict"]) {
-		checkStrict(f["parameters"], nil, func(fault string) {
-			v.refuse(param, "invalid_function_parameters", "Invalid schema for function '%s': %s", name, fault)
-		})
+		checkStrict(parameters, nil, fail)
 	}
 }
 
@@ -252,7 +200,7 @@ func (v *verdict) toolChoice(top object) {
 	switch kindOf(choice) {
 	case kindAbsent, kindNull:
 	case kindString:
-		v.among("tool_choice", asString(choice), "none", "auto", "required")
+		v.oneOf("tool_choice", choice, "none", "auto", "required")
 	case kindObject:
 		v.chosen(asObject(choice), asArray(top["tools"]))
 	default:
@@ -261,8 +209,7 @@ func (v *verdict) toolChoice(top object) {
 }
 
 func (v *verdict) chosen(choice object, tools []json.RawMessage) {
-	kind := asString(choice["type"])
-	v.among("tool_choice.type", kind, "function", "allowed_tools", "custom")
+	kind := v.oneOf("tool_choice.type", choice["type"], "function", "allowed_tools", "custom")
 	if kind == "allowed_tools" {
 		return
 	}
@@ -276,30 +223,17 @@ func (v *verdict) chosen(choice object, tools []json.RawMessage) {
 }
 
 func (v *verdict) format(top object) {
-	raw := top["response_format"]
-	if !given(raw) {
-		return
-	}
-	v.is("response_format", raw, kindObject)
-	format := asObject(raw)
-	if kindOf(format["type"]) == kindAbsent {
-		v.missing("response_format.type")
-	}
-	switch name := asString(format["type"]); name {
+	v.is("response_format", top["response_format"], kindObject)
+	format := asObject(top["response_format"])
+	switch v.oneOf("response_format.type", format["type"], "json_object", "json_schema", "text") {
 	case "json_object":
-		v.mentionsJSON(top)
+		if !slices.ContainsFunc(asArray(top["messages"]), func(m json.RawMessage) bool {
+			return strings.Contains(strings.ToLower(contentText(at(m, "content"))), "json")
+		}) {
+			v.refuse("messages", "", "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
+		}
 	case "json_schema":
 		v.formatSchema(format["json_schema"])
-	default:
-		v.among("response_format.type", name, "json_object", "json_schema", "text")
-	}
-}
-
-func (v *verdict) mentionsJSON(top object) {
-	if !slices.ContainsFunc(asArray(top["messages"]), func(m json.RawMessage) bool {
-		return strings.Contains(strings.ToLower(contentText(at(m, "content"))), "json")
-	}) {
-		v.refuse("messages", "", "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
 	}
 }
 
@@ -322,8 +256,8 @@ func (v *verdict) formatSchema(raw json.RawMessage) {
 	})
 }
 
-// checkStrict walks a schema of strict mode, in which every object must close itself and require all its properties. It
-// tells what is wrong in OpenAI's words, with the place as the Python tuple that OpenAI prints.
+// checkStrict walks a strict-mode schema, in which every object must set additionalProperties to false and require all its
+// properties. It reports faults in OpenAI's words, with the path as the Python tuple that OpenAI prints.
 func checkStrict(raw json.RawMessage, path []string, fault func(string)) {
 	schema, place := asObject(raw), slices.Clip(path)
 	if properties, ok := schema["properties"]; ok || asString(schema["type"]) == "object" {
@@ -356,7 +290,6 @@ func tuple(path []string) string {
 }
 
 func (v *verdict) numbers(top object) {
-	endless := math.Inf(1)
 	for _, b := range []struct {
 		param     string
 		low, high float64
@@ -367,8 +300,8 @@ func (v *verdict) numbers(top object) {
 		{"presence_penalty", -2, 2, "decimal"},
 		{"frequency_penalty", -2, 2, "decimal"},
 		{"n", 1, 128, "integer"},
-		{"max_tokens", 1, endless, "integer"},
-		{"max_completion_tokens", 1, endless, "integer"},
+		{"max_tokens", 1, math.Inf(1), "integer"},
+		{"max_completion_tokens", 1, math.Inf(1), "integer"},
 	} {
 		raw := top[b.param]
 		n, err := strconv.ParseFloat(string(raw), 64)
@@ -392,19 +325,11 @@ func (v *verdict) numbers(top object) {
 	}
 }
 
-func (v *verdict) stream(top object) {
-	v.mayBe("stream", top["stream"], kindBool)
-	v.mayBe("stream_options", top["stream_options"], kindObject)
-	if given(top["stream_options"]) && !as[bool](top["stream"]) {
-		v.refuse("stream_options", "", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
-	}
-}
-
-// order judges what a message may be in view of its neighbours. An assistant message with tool calls and the results that
-// follow it are a unit. The shapes are known to be right.
-func (v *verdict) order(messages []object) {
-	var open []string           // ids of the calls of the newest unit, in order
-	var answered map[string]int // id -> index of the message that answered it
+// order checks what a message may be in view of its neighbours. An assistant message with tool calls and the results that follow
+// it are one unit, so an ID may be used again in a later unit. The shapes have been checked.
+func (v *verdict) order(messages []json.RawMessage) {
+	var open []string           // IDs of the calls of the newest unit, in order
+	var answered map[string]int // index of the message that answered a call, by ID
 	end := func(param string) {
 		missing := slices.DeleteFunc(open, func(id string) bool { _, done := answered[id]; return done })
 		if len(missing) > 0 {
@@ -412,7 +337,8 @@ func (v *verdict) order(messages []object) {
 				"each 'tool_call_id'. The following tool_call_ids did not have response messages: %s", strings.Join(missing, ", "))
 		}
 	}
-	for i, m := range messages {
+	for i, raw := range messages {
+		m := asObject(raw)
 		if asString(m["role"]) == "tool" {
 			v.result(i, m, open, answered)
 		} else {
@@ -422,12 +348,12 @@ func (v *verdict) order(messages []object) {
 				open = append(open, textAt(call, "id"))
 			}
 		}
-		v.substance(i, m)
+		v.content(i, m)
 	}
 	end("messages")
 }
 
-// result judges the tool message at index i, behind calls with the ids that are open.
+// result checks the tool message at index i. open has the IDs of the calls before it.
 func (v *verdict) result(i int, m object, open []string, answered map[string]int) {
 	at, id := fmt.Sprintf("messages.[%d]", i), asString(m["tool_call_id"])
 	before, again := answered[id]
@@ -447,22 +373,20 @@ func (v *verdict) result(i int, m object, open []string, answered map[string]int
 	}
 }
 
-// substance refuses a message that says nothing: null or no content, and nothing that stands in for it.
-func (v *verdict) substance(i int, m object) {
+// content refuses a message without content, unless it is an assistant message with a field that stands in for content.
+func (v *verdict) content(i int, m object) {
 	role := asString(m["role"])
 	if role == "function" && !given(m["name"]) {
 		v.refuse(fmt.Sprintf("messages.[%d].name", i), "", "Missing parameter 'name': messages with role 'function' must have a 'name'.")
 	}
-	says := given(m["content"])
-	for _, instead := range []string{"tool_calls", "function_call", "refusal", "audio"} {
-		says = says || role == "assistant" && given(m[instead])
-	}
-	if !says {
+	instead := []string{"tool_calls", "function_call", "refusal", "audio"}
+	if !given(m["content"]) && (role != "assistant" || !slices.ContainsFunc(instead, func(key string) bool { return given(m[key]) })) {
 		v.refuse(fmt.Sprintf("messages.[%d].content", i), "", "Invalid value for 'content': expected a string, got null.")
 	}
 }
 
-// turns refuses what templates do that have users and assistants take turns, and Mistral's rule for results.
+// turns enforces the alternation of users and assistants that some chat templates require, and Mistral's rule that a user must not
+// speak right after a tool result.
 func (v *verdict) turns(messages []json.RawMessage) {
 	last := "system"
 	for _, m := range messages {
@@ -487,26 +411,23 @@ var knownArguments = []string{"audio", "frequency_penalty", "function_call", "fu
 
 var knownMessageFields = []string{"annotations", "audio", "content", "function_call", "name", "refusal", "role", "tool_call_id", "tool_calls"}
 
-// known refuses fields that OpenAI does not know, and ids that are too long for it.
+// known refuses the fields that OpenAI does not know and the tool call IDs that are too long for it.
 func (v *verdict) known(top object) {
 	if name := firstUnknown(top, knownArguments); name != "" {
 		v.refuse("", "", "Unrecognized request argument supplied: %s", name)
 	}
-	messages := asArray(top["messages"])
-	for i, raw := range messages {
-		if name := firstUnknown(asObject(raw), knownMessageFields); name != "" {
+	for i, m := range asArray(top["messages"]) {
+		if name := firstUnknown(asObject(m), knownMessageFields); name != "" {
 			v.unknown(fmt.Sprintf("messages[%d].%s", i, name))
 		}
-	}
-	for i, m := range messages {
-		v.short(fmt.Sprintf("messages[%d].tool_call_id", i), maxIDLength, utf8.RuneCountInString(textAt(m, "tool_call_id")))
+		v.maxLength(fmt.Sprintf("messages[%d].tool_call_id", i), maxIDLength, utf8.RuneCountInString(textAt(m, "tool_call_id")))
 		for j, call := range asArray(at(m, "tool_calls")) {
-			v.short(fmt.Sprintf("messages[%d].tool_calls[%d].id", i, j), maxIDLength, utf8.RuneCountInString(textAt(call, "id")))
+			v.maxLength(fmt.Sprintf("messages[%d].tool_calls[%d].id", i, j), maxIDLength, utf8.RuneCountInString(textAt(call, "id")))
 		}
 	}
 }
 
-// firstUnknown returns the first key, in the order of the alphabet, that is not known.
+// firstUnknown returns the alphabetically first key that is not known, or "".
 func firstUnknown(o object, known []string) string {
 	for _, key := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(known, key) {

@@ -1,13 +1,12 @@
-// Package fakeupstream is a strict, scriptable stand-in for OpenAI's Chat Completions and Responses APIs, and for Anthropic's
+// Package fakeupstream is a strict, scriptable stand-in for OpenAI's Chat Completions and Responses APIs and for Anthropic's
 // Messages API.
 //
-// It is the judge of every test: it refuses what these refuse, with the error bodies they send; it answers what a
-// script tells it to, whole or as server-sent events, and can fail in every way an upstream fails; it simulates the
-// prompt cache; and it records all it received. It also plays the model that writes summaries, so that one server is
-// enough for a whole run, and it is the upstream inside the demo (hence no testing import and no clock: the same
-// requests in the same order always give the same answers).
+// It rejects the requests that these APIs reject, with the same error bodies. It answers from a script, whole or as server-sent
+// events, and can fail in every way an upstream fails. It simulates the prompt cache, records every request it receives, and can
+// act as the model that writes summaries. The demo uses it as its upstream, so it does not import testing. It uses no clock and no
+// randomness: the same requests in the same order always get the same answers.
 //
-// A Server listens on a loopback port of its own:
+// A Server listens on its own loopback port:
 //
 //	up := fakeupstream.New(fakeupstream.Options{ContextWindow: 128_000})
 //	if err := up.Start(); err != nil { ... }
@@ -15,8 +14,8 @@
 //	up.Script(fakeupstream.Answer{Message: message}, fakeupstream.RateLimited("2"))
 //	client.BaseURL = up.URL() + "/v1"
 //
-// It is an http.Handler as well, for httptest. Validate judges one request body on its own.
+// It is also an http.Handler.
 //
-// Each protocol has two files: what is answered, and the rules by which a request is refused (chat_rules.go and so on). What a
-// rule finds wrong goes into a verdict, of which the first complaint counts.
+// Each protocol has two files: one builds the answers, the other (chat_rules.go and so on) holds the rules for requests. Rules
+// report to a verdict, which keeps the first complaint.
 package fakeupstream

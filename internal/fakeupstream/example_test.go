@@ -33,12 +33,3 @@ func Example() {
 	// 429 2 false
 	// 2 0
 }
-
-func ExampleValidate() {
-	err := fakeupstream.Validate([]byte(`{"model":"gpt-4o","messages":[{"role":"tool","tool_call_id":"a","content":"42"}]}`))
-	fmt.Println(err.Status, err.Param)
-	fmt.Println(err.Message)
-	// Output:
-	// 400 messages.[0].role
-	// Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.
-}

@@ -106,16 +106,7 @@ func checkKey(header http.Header, keys []string) *APIError {
 		return &APIError{http.StatusUnauthorized, noKey, invalidRequest, "", ""}
 	}
 	return &APIError{http.StatusUnauthorized, fmt.Sprintf("Incorrect API key provided: %s. You can find your API key at "+
-		"https://platform.openai.com/account/api-keys.", mask(key)), invalidRequest, "", "invalid_api_key"}
-}
-
-// mask hides the middle of a key.
-func mask(key string) string {
-	const head, tail = 3, 4
-	if len(key) <= head+tail {
-		return strings.Repeat("*", len(key))
-	}
-	return key[:head] + strings.Repeat("*", len(key)-head-tail) + key[len(key)-tail:]
+		"https://platform.openai.com/account/api-keys.", "***"+key[max(0, len(key)-4):]), invalidRequest, "", "invalid_api_key"}
 }
 
 func checkContentType(header http.Header) *APIError {

@@ -101,50 +101,29 @@ func (s *Server) next() (Answer, bool) {
 	return first, true
 }
 
-// RateLimited is a 429 with Retry-After (as the header has it: seconds or a date) and the x-ratelimit headers.
+// RateLimited returns a 429 that asks the client to wait for that many seconds.
 func RateLimited(retryAfter string) Answer {
+	message := "Rate limit reached for the model in organization org-fake. Please try again in " + retryAfter + "s."
 	return Answer{
-		Error: &APIError{http.StatusTooManyRequests, "Rate limit reached for the model in organization org-fake on tokens " +
-			"per min (TPM): Limit 30000, Used 29000, Requested 2000. Please try again in " + retryAfter + "s. Visit " +
-			"https://platform.openai.com/account/rate-limits to learn more.", "tokens", "", "rate_limit_exceeded"},
-		Header: http.Header{
-			"Retry-After":                    {retryAfter},
-			"X-Ratelimit-Limit-Requests":     {"500"},
-			"X-Ratelimit-Limit-Tokens":       {"30000"},
-			"X-Ratelimit-Remaining-Requests": {"499"},
-			"X-Ratelimit-Remaining-Tokens":   {"1000"},
-			"X-Ratelimit-Reset-Requests":     {"120ms"},
-			"X-Ratelimit-Reset-Tokens":       {retryAfter + "s"},
-		},
+		Error:  &APIError{http.StatusTooManyRequests, message, "tokens", "", "rate_limit_exceeded"},
+		Header: http.Header{"Retry-After": {retryAfter}, "X-Ratelimit-Remaining-Tokens": {"0"}},
 	}
 }
 
-// ServerError is a 500.
+// ServerError returns a 500.
 func ServerError() Answer {
-	return Answer{Error: &APIError{http.StatusInternalServerError, "The server had an error while processing your request. " +
-		"Sorry about that!", "server_error", "", ""}}
+	return Answer{Error: &APIError{http.StatusInternalServerError, "The server had an error while processing your request.", "server_error", "", ""}}
 }
 
-// Overloaded is a 503.
-func Overloaded() Answer {
-	return Answer{Error: &APIError{http.StatusServiceUnavailable, "The engine is currently overloaded, please try again later",
-		"server_error", "", ""}}
-}
-
-// BadGateway is a 502 with the page of a gateway that is not OpenAI.
+// BadGateway returns a 502 with the HTML page of a gateway in front of OpenAI.
 func BadGateway() Answer {
 	return Answer{Raw: &Raw{http.StatusBadGateway, "text/html", []byte("<html><body><h1>502 Bad Gateway</h1></body></html>\n")}}
-}
-
-// Overflow is the 400 for a prompt of so many tokens in a smaller window, for servers that are given no window.
-func Overflow(window, tokens int) Answer {
-	return Answer{Error: overflow(size{messages: tokens}, window)}
 }
 
 // MalformedEvent is an event that is not JSON, for Answer.Inject.
 const MalformedEvent = "data: {\"choices\":[{\"delta\"\n\n"
 
-// ErrorEvent is an error in the middle of a stream, for Answer.Inject.
+// ErrorEvent returns an error as an event of a stream, for Answer.Inject.
 func ErrorEvent(e *APIError) string {
 	return fmt.Sprintf("data: %s\n\n", e.json())
 }

@@ -265,7 +265,7 @@ func TestEvents(t *testing.T) {
 			return strings.Index(s, fakeupstream.MalformedEvent) == strings.Index(s, "\n\n")+2
 		}},
 		"error in the stream": {map[int]string{0: fakeupstream.ErrorEvent(fakeupstream.ServerError().Error)}, func(s string) bool {
-			return strings.HasPrefix(s, `data: {"error":{"message":"The server had an error while processing your request. Sorry about that!","type":"server_error","param":null,"code":null}}`+"\n\n")
+			return strings.HasPrefix(s, `data: {"error":{"message":"The server had an error while processing your request.","type":"server_error","param":null,"code":null}}`+"\n\n")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

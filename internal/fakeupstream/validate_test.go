@@ -1,7 +1,10 @@
 package fakeupstream_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -62,8 +65,25 @@ func checkRefusals(t *testing.T, validate func([]byte) *fakeupstream.APIError, c
 	}
 }
 
+// validate returns why a server refuses a request, or nil.
+func validate(body []byte) *fakeupstream.APIError {
+	return refused(fakeupstream.Options{}, body)
+}
+
+func validateStrict(body []byte) *fakeupstream.APIError {
+	return refused(fakeupstream.Options{Strict: true}, body)
+}
+
+func refused(options fakeupstream.Options, body []byte) *fakeupstream.APIError {
+	s := fakeupstream.New(options)
+	r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	s.ServeHTTP(httptest.NewRecorder(), r)
+	return s.Requests()[0].Refused
+}
+
 func TestValidateRefusesBadBodies(t *testing.T) {
-	checkRefusals(t, fakeupstream.Validate, []refusal{
+	checkRefusals(t, validate, []refusal{
 		{"empty", "", noJSON, "", ""},
 		{"cut off", hello[:20], noJSON, "", ""},
 		{"two values", hello + hello, noJSON, "", ""},
@@ -86,7 +106,7 @@ func TestValidateRefusesBadBodies(t *testing.T) {
 }
 
 func TestValidateRefusesBadMessages(t *testing.T) {
-	checkRefusals(t, fakeupstream.Validate, []refusal{
+	checkRefusals(t, validate, []refusal{
 		{"no messages", `{"model":"m"}`, "Missing required parameter: 'messages'.", "messages", "missing_required_parameter"},
 		{"null messages", `{"model":"m","messages":null}`, "Invalid type for 'messages': expected an array of objects, but got null instead.", "messages", "invalid_type"},
 		{"text as messages", `{"model":"m","messages":"hi"}`, "Invalid type for 'messages': expected an array of objects, but got a string instead.", "messages", "invalid_type"},
@@ -117,7 +137,7 @@ func TestValidateRefusesBadMessages(t *testing.T) {
 }
 
 func TestValidateRefusesBadToolCalls(t *testing.T) {
-	checkRefusals(t, fakeupstream.Validate, []refusal{
+	checkRefusals(t, validate, []refusal{
 		{"empty calls", conversation(user, `{"role":"assistant","content":"x","tool_calls":[]}`), "[] is too short - 'messages.1.tool_calls'", "", ""},
 		{"null calls", conversation(user, `{"role":"assistant","content":"x","tool_calls":null}`), "Invalid type for 'messages[1].tool_calls': expected an array of objects, but got null instead.", "messages[1].tool_calls", "invalid_type"},
 		{"user calls", conversation(`{"role":"user","content":"x","tool_calls":[` + callA + `]}`), "Unknown parameter: 'messages[0].tool_calls'.", "messages[0].tool_calls", "unknown_parameter"},
@@ -138,7 +158,7 @@ func TestValidateRefusesBadToolCalls(t *testing.T) {
 }
 
 func TestValidateRefusesBadOrder(t *testing.T) {
-	checkRefusals(t, fakeupstream.Validate, []refusal{
+	checkRefusals(t, validate, []refusal{
 		{"unanswered at the end", conversation(user, callsA), noAnswer + "a", "messages", ""},
 		{"unanswered before a user", conversation(user, callsA, user), noAnswer + "a", "messages.[2].role", ""},
 		{"two unanswered", conversation(user, callsAB, user), noAnswer + "a, b", "messages.[2].role", ""},
@@ -160,7 +180,7 @@ func TestValidateRefusesBadOrder(t *testing.T) {
 
 func TestValidateRefusesBadTools(t *testing.T) {
 	const open, closed = `{"type":"object","properties":{"x":{"type":"string"}}}`, `"additionalProperties":false,"type":"object"`
-	checkRefusals(t, fakeupstream.Validate, []refusal{
+	checkRefusals(t, validate, []refusal{
 		{"empty tools", with(`"tools":[]`), "Invalid 'tools': empty array. Expected an array with minimum length 1, but got an empty array instead.", "tools", "empty_array"},
 		{"too many tools", with(`"tools":[` + strings.Repeat(toolF+",", 128) + toolF + `]`), "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 129 instead.", "tools", "array_above_max_length"},
 		{"tool without type", with(`"tools":[{"name":"f","input_schema":{}}]`), "Missing required parameter: 'tools[0].type'.", "tools[0].type", "missing_required_parameter"},
@@ -207,7 +227,7 @@ func TestValidateAccepts(t *testing.T) {
 		"last of equal keys":     `{"model":3,"model":"m","messages":[` + user + `]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := fakeupstream.Validate([]byte(body)); err != nil {
+			if err := validate([]byte(body)); err != nil {
 				t.Fatalf("refused: %v\n%s", err, body)
 			}
 		})
@@ -216,13 +236,13 @@ func TestValidateAccepts(t *testing.T) {
 
 func TestValidateStrict(t *testing.T) {
 	long := strings.Repeat("a", 41)
-	checkRefusals(t, fakeupstream.ValidateStrict, []refusal{
+	checkRefusals(t, validateStrict, []refusal{
 		{"what Validate refuses", conversation(), "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.", "messages", "empty_array"},
 		{"unknown argument", with(`"zeta":1,"extra_body":{}`), "Unrecognized request argument supplied: extra_body", "", ""},
 		{"unknown field", conversation(user, `{"role":"assistant","content":"x","reasoning_content":"r"}`), "Unknown parameter: 'messages[1].reasoning_content'.", "messages[1].reasoning_content", "unknown_parameter"},
 		{"long id", strings.ReplaceAll(conversation(user, callsA, resultA), `"a"`, `"`+long+`"`), "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got a string with length 41 instead.", "messages[1].tool_calls[0].id", "string_above_max_length"},
 	})
-	if err := fakeupstream.ValidateStrict([]byte(conversation(user, callsA, resultA))); err != nil {
+	if err := validateStrict([]byte(conversation(user, callsA, resultA))); err != nil {
 		t.Fatalf("refused: %v", err)
 	}
 }
@@ -234,14 +254,14 @@ func FuzzValidate(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		err := fakeupstream.Validate(body)
+		err := validate(body)
 		if err == nil && (!json.Valid(body) || !utf8.Valid(body)) {
 			t.Fatal("accepted what is not JSON")
 		}
 		if err != nil && (err.Message == "" || err.Status != 400 || !json.Valid(err.Body())) {
 			t.Fatalf("bad error %+v", err)
 		}
-		if err != nil && fakeupstream.ValidateStrict(body) == nil {
+		if err != nil && validateStrict(body) == nil {
 			t.Fatal("strict accepts more")
 		}
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -26,16 +25,6 @@ func fault(status int, code, format string, args ...any) *Fault {
 
 func badParam(name, format string, args ...any) *Fault {
 	f := fault(http.StatusBadRequest, "invalid_parameter", format, args...)
-	f.Param = name
-	return f
-}
-
-func unknownParam(name string, known []string) *Fault {
-	accepted := "no parameters"
-	if len(known) > 0 {
-		accepted = "only " + strings.Join(known, ", ")
-	}
-	f := fault(http.StatusBadRequest, "unknown_parameter", "This path accepts %s.", accepted)
 	f.Param = name
 	return f
 }

@@ -29,10 +29,8 @@ const ownHeader = "X-Dewpoint-Admin"
 
 func newGuard(token string, hosts []string) *guard {
 	g := &guard{
-		token:         sha256.Sum256([]byte(token)),
-		tokenRequired: token != "",
-		hosts:         map[string]bool{"localhost": true},
-		cross:         http.NewCrossOriginProtection(),
+		token: sha256.Sum256([]byte(token)), tokenRequired: token != "",
+		hosts: map[string]bool{"localhost": true}, cross: http.NewCrossOriginProtection(),
 	}
 	for _, host := range hosts {
 		g.hosts[strings.ToLower(host)] = true

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"net/url"
@@ -24,7 +25,9 @@ func readQuery(raw string, known []string) (*query, error) {
 	q := &query{values: map[string]string{}}
 	for name, all := range values {
 		if !slices.Contains(known, name) {
-			return nil, unknownParam(name, known)
+			f := fault(http.StatusBadRequest, "unknown_parameter", "Parameters of this path: %s.", cmp.Or(strings.Join(known, ", "), "none"))
+			f.Param = name
+			return nil, f
 		}
 		if len(all) > 1 {
 			return nil, badParam(name, "Give it only once.")

@@ -43,7 +43,7 @@ func newTraffic(f *families) traffic {
 			"Time added by the proxy, without condensing: from a request's last byte to the call upstream (request), and how long the end of the answer was held back for the log (answer).",
 			overheadBuckets(), "tenant", "part"),
 		tokens: f.counter("tokens_total",
-			"Prompt tokens that clients sent (in) and that were forwarded after condensing (forwarded), and what upstream reported (prompt; cached, which is part of prompt; completion).",
+			"Prompt tokens that clients sent (in) and that were forwarded after condensing (forwarded), as counted by the proxy, and what upstream reported (prompt; cached, which is part of prompt; completion).",
 			"tenant", "model", "stage"),
 		unread: f.counter("unread_total",
 			"Bodies that were passed through without being read although their path is supported, and why: encoding, unsupported or path.",

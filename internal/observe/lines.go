@@ -145,7 +145,7 @@ func waited(t *proxy.TurnRecord) (sum time.Duration) {
 	return sum
 }
 
-// milliseconds truncates to microseconds.
+// milliseconds returns d in milliseconds, truncated to microseconds.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // maxContent bounds each logged part of a request's content, in bytes.

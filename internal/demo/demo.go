@@ -31,13 +31,9 @@ func Play(ctx context.Context, out io.Writer, protocol string) (err error) {
 		"upstream with a stand-in for the summarising model. No network, no key.\n\n", maxSize)
 	fmt.Fprintf(out, "%5s %8s %11s %11s %11s   %s\n", "step", "events", "forwarded", "tokens in", "forwarded", "condensed")
 	report, err := replay.Play(ctx, Sample(), replay.Options{
-		URL:      func(int) string { return stage.URL() },
-		Upstream: stage.Upstream,
-		Model:    replay.Model,
-		Stream:   true,
-		Protocol: protocol,
-		Expect:   replay.Expectations{MaxSize: maxSize, Summariser: replay.Summariser},
-		Each:     func(s replay.Step) { writeStep(out, s) },
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Stream: true, Protocol: protocol,
+		Expect: replay.Expectations{MaxSize: maxSize, Summariser: replay.Summariser},
+		Each:   func(s replay.Step) { writeStep(out, s) },
 	})
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
@@ -59,7 +55,7 @@ func writeStep(out io.Writer, s replay.Step) {
 	fmt.Fprintf(out, "%5d %8d %11d %11s %11s   %s\n", s.Number+1, s.Events, s.Forwarded, before, after, describe(s.Condensed))
 }
 
-// describe describes the condensation in the proxy's response header. It returns an empty string for a header of another form.
+// describe puts the proxy's header about condensations into words. It returns an empty string if the header has another form.
 func describe(condensed string) string {
 	parts := strings.Split(condensed, "; ")
 	if len(parts) != 4 {

@@ -88,20 +88,21 @@ func TestStore(t *testing.T) {
 func TestLossesBeginAtZero(t *testing.T) {
 	metrics := observe.NewMetrics()
 	metrics.StoreCalls()
-	zeros, told := map[string]float64{}, regexp.MustCompile(`(?:\.Lost|degraded\.writeFailed|\.reserve)\("([^"]+)"`)
+	zeros := map[string]float64{}
+	losses := regexp.MustCompile(`(?:\.Lost|degraded\.writeFailed|\.reserve)\("([^"]+)"`)
 	for _, pattern := range []string{"../../proxy/*.go", "../app/*.go"} {
 		files, err := filepath.Glob(pattern)
 		must(t, err)
 		for _, file := range files {
 			code, err := os.ReadFile(file)
 			must(t, err)
-			for _, op := range told.FindAllStringSubmatch(string(code), -1) {
+			for _, op := range losses.FindAllStringSubmatch(string(code), -1) {
 				zeros[fmt.Sprintf("dewpoint_store_losses_total{op=%q}", op[1])] = 0
 			}
 		}
 	}
 	if len(zeros) < 8 {
-		t.Errorf("the code tells of %v alone", zeros)
+		t.Errorf("the code has only %v", zeros)
 	}
 	wantValues(t, metrics, zeros)
 }

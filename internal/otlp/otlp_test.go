@@ -104,19 +104,19 @@ func batch() []*tracepb.ResourceSpans {
 // upload sends a batch and returns what the client reported.
 func upload(t *testing.T, s Settings) error {
 	t.Helper()
-	told := errors.New("nothing was told")
-	c := NewClient(s, func(err error) { told = err })
+	reported := errors.New("nothing was reported")
+	c := NewClient(s, func(err error) { reported = err })
 	c.backoff = time.Millisecond
 	if err := c.Start(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if err := c.UploadTraces(t.Context(), batch()); err != nil {
-		t.Errorf("the SDK is told: %v", err)
+		t.Errorf("the SDK got an error: %v", err)
 	}
 	if err := c.Stop(context.Background()); err != nil {
 		t.Error(err)
 	}
-	return told
+	return reported
 }
 
 func settings(url string) Settings { return Settings{URL: url, Timeout: 5 * time.Second} }

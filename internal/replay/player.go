@@ -22,7 +22,7 @@ type Options struct {
 	Model    string
 	Stream   bool
 	Headers  http.Header
-	Again    int              // repeat a request each time after so many steps; 0: never
+	Again    int              // repeat the request of every Nth step; 0: never
 	Before   func(step int)   // called before each step
 	Each     func(step Step)  // called after each step
 	Client   *http.Client     // nil: one without limits

@@ -292,9 +292,9 @@ func TestTokensAreThoseOfUpstream(t *testing.T) {
 		up.CountTokens = count
 		w := newCrew(t, up, 0)
 		w.options = Options{Counter: count}
-		near := func(what string, told, want int) {
-			if off := told - want - tokenize.ReplyPriming; max(off, -off)*100 > want {
-				t.Errorf("%s: %d, upstream counts %d", what, told, want)
+		near := func(what string, got, want int) {
+			if off := got - want - tokenize.ReplyPriming; max(off, -off)*100 > want {
+				t.Errorf("%s: %d, upstream counts %d", what, got, want)
 			}
 		}
 		for n, c := range everyCondenser() {

@@ -39,8 +39,8 @@ func (i items) Body(p *player, history []json.RawMessage) ([]byte, error) {
 	return p.body(body)
 }
 
-// list translates a history. Between two assistant messages without a call it inserts a user message, since they could not be told
-// apart otherwise.
+// list translates a history. After an assistant message without a call it inserts a user message if another assistant message or
+// nothing follows, since two answers in a row could not be told apart.
 func (i items) list(history []json.RawMessage) (instructions string, list []json.RawMessage) {
 	all := normalise(history)
 	for at, m := range all {

@@ -14,20 +14,20 @@ import (
 // the other are one change.
 func TestBusyFolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		events, told, over := make(chan fsnotify.Event), 0, make(chan struct{})
+		events, calls, done := make(chan fsnotify.Event), 0, make(chan struct{})
 		go func() {
-			defer close(over)
-			loop(events, nil, func() { told++ })
+			defer close(done)
+			loop(events, nil, func() { calls++ })
 		}()
 		write := func(name string, times int) int {
-			told = 0
+			calls = 0
 			for range times {
 				time.Sleep(settle / 2)
 				events <- fsnotify.Event{Name: name, Op: fsnotify.Write}
 			}
 			time.Sleep(2 * maxDelay)
 			synctest.Wait()
-			return told
+			return calls
 		}
 		if n := write("a/dewpoint.db", 5); n != 0 {
 			t.Errorf("a store that is written is %d changes", n)
@@ -39,7 +39,7 @@ func TestBusyFolder(t *testing.T) {
 			t.Errorf("five seconds of changes are reported %d times", n)
 		}
 		close(events)
-		<-over
+		<-done
 	})
 }
 

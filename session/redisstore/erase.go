@@ -19,18 +19,21 @@ import (
 // have ended, and therefore takes as long as a write may.
 func (s *Store) Forget(ctx context.Context, id session.SessionID) error {
 	left, err := s.forget(ctx, id)
-	if err == nil && len(left) > 0 && s.options.Cluster {
-		select {
-		case <-time.After(s.lateWrites):
-			err = s.forgetLate(ctx, id, left)
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
+	if err != nil {
+		return err
 	}
-	if err == nil && len(left) == 0 {
+	if len(left) == 0 {
 		return session.ErrNotFound
 	}
-	return err
+	if !s.options.Cluster {
+		return nil
+	}
+	select {
+	case <-time.After(s.lateWrites):
+		return s.forgetLate(ctx, id, left)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // leftKeys is the keys of the places and traces that deleted threads left.

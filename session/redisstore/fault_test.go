@@ -173,3 +173,21 @@ func TestEvictedLog(t *testing.T) {
 		t.Errorf("got %+v of %d", events, len(log))
 	}
 }
+
+// TestForgetBegunAgain: deleting a session of a Cluster succeeds even if all its threads begin again before late writes are
+// deleted.
+func TestForgetBegunAgain(t *testing.T) {
+	s, ctx := start(t, Options{Addrs: sessiontest.StartCluster(t).Addrs(), Cluster: true, Timeout: 5 * time.Second}), t.Context()
+	s.lateWrites = time.Second
+	must(t, s.Append(ctx, twoEvents("t", 0)))
+	forgotten := make(chan error)
+	go func() { forgotten <- s.Forget(ctx, "s") }()
+	sessiontest.Eventually(t, "the thread is deleted", func() error {
+		if err := second(s.Thread(ctx, "t")); !errors.Is(err, session.ErrNotFound) {
+			return errors.Join(errors.New("it is still there"), err)
+		}
+		return nil
+	})
+	must(t, s.Append(ctx, twoEvents("t", 0)))
+	must(t, <-forgotten)
+}

@@ -31,18 +31,14 @@ func (v *validator) sizes(key string, c Condenser) {
 		v.rolling(key, c)
 	}
 	keys := CondenserKeys(c.Type)
-	for _, size := range []struct {
-		key string
-		n   int
-	}{
-		{"attention_window", c.AttentionWindow},
-		{"stride", c.Stride},
-		{"max_event_length", c.MaxEventLength},
-	} {
-		if slices.Contains(keys, size.key) {
-			v.positive(key+"."+size.key, size.n)
+	size := func(name string, n int) {
+		if slices.Contains(keys, name) {
+			v.positive(key+"."+name, n)
 		}
 	}
+	size("attention_window", c.AttentionWindow)
+	size("stride", c.Stride)
+	size("max_event_length", c.MaxEventLength)
 	if c.asks() {
 		v.calling(key, c)
 	}

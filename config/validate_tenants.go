@@ -118,18 +118,14 @@ func (v *validator) apiKey(key string, k APIKey) bool {
 }
 
 func (v *validator) tenantLimits(key string, l limit.Tenant) {
-	for _, bound := range []struct {
-		key string
-		n   int
-	}{
-		{"concurrent", l.Concurrent},
-		{"requests_per_minute", l.Requests},
-		{"tokens_per_minute", l.Tokens},
-		{"summaries_per_minute", l.Summaries},
-		{"summary_tokens_per_minute", l.SummaryTokens},
-	} {
-		v.when(bound.n < 0, key+"."+bound.key, "is negative: write a number, or 0 for no limit")
+	bound := func(name string, n int) {
+		v.when(n < 0, key+"."+name, "is negative: write a number, or 0 for no limit")
 	}
+	bound("concurrent", l.Concurrent)
+	bound("requests_per_minute", l.Requests)
+	bound("tokens_per_minute", l.Tokens)
+	bound("summaries_per_minute", l.Summaries)
+	bound("summary_tokens_per_minute", l.SummaryTokens)
 	v.budget(key+".budget", l.Budget)
 	v.budget(key+".session_budget", l.SessionBudget)
 	v.repeats(key+".repeated_calls", l.Repeats)

@@ -1,14 +1,14 @@
-# The image of Dewpoint: one static binary, the authorities that it trusts, the licences of what it is made of, and a folder for its store. It runs as 65532
-# with a read-only root; only /var/lib/dewpoint is written to.
+# The Dewpoint image: one static binary, CA certificates, the licences of the binary and its modules, and a folder for its store. It runs as
+# user 65532 with a read-only root filesystem and writes only to /var/lib/dewpoint.
 #
-#   docker build -t dewpoint .                                        for the machine it is built on
-#   docker buildx build --platform linux/amd64,linux/arm64 .          for several: Go cross-compiles, nothing is emulated
+#   docker build -t dewpoint .                                        for this machine's platform
+#   docker buildx build --platform linux/amd64,linux/arm64 .          for several: cross-compiled by Go, without emulation
 #
-# GO_IMAGE       has the Go toolchain, CA certificates and a shell; name it with its digest for builds that can be repeated
-# RUNTIME_IMAGE  what the binary is put upon: scratch, or one of the distroless static images
-# GOPROXY, GOFLAGS, GOSUMDB, GONOSUMDB   as Go knows them; unset: Go's own defaults
+# GO_IMAGE       has the Go toolchain, CA certificates and a shell; pin its digest for reproducible builds
+# RUNTIME_IMAGE  base of the final image: scratch, or one of the distroless static images
+# GOPROXY, GOFLAGS, GOSUMDB, GONOSUMDB   as in Go; unset: Go's defaults
 # VERSION, REVISION, CREATED   for 'dewpoint version' and the labels
-# SOURCE_DATE_EPOCH   the time that files get; the same source gives the same image
+# SOURCE_DATE_EPOCH   timestamp of files; the same source gives the same image
 ARG GO_IMAGE=golang:1.26
 ARG RUNTIME_IMAGE=scratch
 

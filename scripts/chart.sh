@@ -1,5 +1,5 @@
 #!/bin/sh
-# The Helm chart, by helm itself and by the tests in deploy/charttest, a module of its own.
+# Tests the Helm chart with helm and with deploy/charttest, which is a separate module.
 set -eu
 cd "$(dirname "$0")/../deploy/charttest"
 go=${GO:-go}
@@ -16,5 +16,5 @@ if command -v promtool >/dev/null 2>&1; then
 	promtool check rules ../helm/files/alerts.yaml
 	promtool test rules testdata/alerts.yaml
 else
-	echo "alerts: NOT TESTED: that they fire and are quiet: promtool is not there (Debian's package prometheus has it)"
+	echo "alerts: NOT TESTED: promtool is not installed (it is in Debian's package prometheus)"
 fi

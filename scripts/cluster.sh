@@ -1,7 +1,7 @@
 #!/bin/sh
-# The install rehearsal in a cluster: builds an API server, its controllers, kubectl and helm of their modules, and lets the test in
-# lab/cluster install the chart there. The first build takes minutes and some GB of memory. Everything runs on
-# loopback, in a temporary folder; the test ends what it starts.
+# The install rehearsal in a cluster: builds an API server, its controllers, kubectl and helm from their Go modules, and runs the test
+# in lab/cluster, which installs the chart there. The first build takes minutes and several GB of memory. Everything runs on loopback in a
+# temporary folder; the test stops every process it starts.
 set -eu
 cd "$(dirname "$0")/../lab/cluster"
 go=${GO:-go}

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Runs every fuzz target of the module for a while: scripts/fuzz.sh [TIME]. What is found interesting is kept in Go's cache, and in the
-# folder FUZZCORPUS if that is set, from which the next run goes on: for machines that keep no cache.
+# Runs each fuzz target of the module for TIME: scripts/fuzz.sh [TIME]. Interesting inputs are kept in Go's cache and, if FUZZCORPUS is
+# set, in that folder, from which the next run continues. Use it on machines that keep no cache.
 #
-# Minimising each find would take most of the time, so that is cut short: a failing input is minimised enough to be read.
+# Minimising every input would take most of the time, so it is cut short. Failing inputs are still minimised enough to be readable.
 set -eu
 time=${1:-30s}
 cache=$(go env GOCACHE)/fuzz

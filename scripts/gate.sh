@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs stages of the gate, each a target of the Makefile: scripts/gate.sh STAGE...
 #
-# What a stage prints goes to bin/gate/STAGE.log. At the end come the tails of those that failed, what was skipped and its count, and
-# the verdict. GATE_LIMIT is how many seconds all of them may take together; without it there is no limit.
+# The output of a stage goes to bin/gate/STAGE.log. At the end the script prints the tails of failed stages, the skipped tests with their
+# count, and the verdict. GATE_LIMIT limits the total time in seconds; unset, there is no limit.
 set -u
 cd "$(dirname "$0")/.."
 logs=bin/gate
@@ -24,7 +24,7 @@ stage() {
 	else "${MAKE:-make}" --no-print-directory "$1"; fi
 }
 
-# skipped prints what the tests of some logs skipped, a line each, without the slow tests, which 'make slow' runs.
+# skipped prints the tests that the given logs report as skipped, one a line, except slow tests, which 'make slow' runs.
 skipped() {
 	awk '/^=== SKIP: / { test = $3 " " $4; next }
 		test != "" { sub(/^ *[^ ]*\.go:[0-9]+: */, ""); if (!/^SLOW: /) print "  " test ": " $0; test = ""; next }

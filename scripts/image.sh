@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds the image without a container engine and without a registry, twice, and tries what it built.
+# Builds the image twice, without a container engine or a registry, and tests the result.
 #
-# The base image is made here, of Debian's minbase and this machine's Go toolchain; modules come from this machine's
-# module cache. So it needs a Debian mirror, root, and what it installs by apt where it is missing: buildah, debootstrap.
+# The base image is built from Debian's minbase and this machine's Go toolchain; modules come from this machine's module cache. The script
+# needs root, a Debian mirror, buildah and debootstrap; it installs the last two with apt if they are missing.
 #
-#   SUITE, MIRROR   Debian's release and mirror (default: this machine's own)
-#   WORK            where the base image and the builds lie (default: a folder in the user's cache)
+#   SUITE, MIRROR   Debian's release and mirror (default: those of this machine)
+#   WORK            folder for the base image and the builds (default: in the user's cache)
 #   VERSION         for 'dewpoint version' and the labels (default: dev)
 set -eu
 cd "$(dirname "$0")/.."
@@ -23,7 +23,7 @@ give_up() { echo "image: $*" >&2; exit 1; }
 say() { echo "== $*"; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# store keeps images and containers apart from whatever else uses buildah here.
+# store separates images and containers from other users of buildah.
 store() { buildah --storage-driver vfs --root "$WORK/storage" --runroot "$WORK/run" "$@"; }
 
 tools() {
@@ -36,7 +36,7 @@ tools() {
 		give_up "buildah and debootstrap cannot be installed by apt"
 }
 
-# base makes the image with the toolchain, once for each version of it.
+# base builds the image with the toolchain, once for each Go version.
 base() {
 	tag=$BASE:$SUITE-$($GO env GOVERSION)
 	if store inspect --type image "$tag" >/dev/null 2>&1; then return; fi
@@ -56,8 +56,8 @@ base() {
 	rm -rf "$root"
 }
 
-# build makes the image for an architecture: build TAG ARCH. That is what --platform gives the build; older versions of
-# buildah then look for the base image of that platform too, whatever FROM says.
+# build builds the image for an architecture: build TAG ARCH. It sets the variables that --platform would set: with --platform, older
+# versions of buildah look for the base image of that platform too, regardless of FROM.
 build() {
 	say "building $1 for linux/$2"
 	store bud --isolation chroot --format docker --no-cache --timestamp "$EPOCH" -t "$1" \
@@ -70,13 +70,13 @@ build() {
 
 image() { store inspect --type image --format "$2" "$1"; } # image TAG TEMPLATE
 
-# settings is the digest of an image's configuration, without the names of the containers that it was built in: buildah
-# notes those where the format is Docker's, which it must be for the health check to be kept.
+# settings prints the digest of an image's configuration, without the names of its build containers: buildah records those in Docker's
+# format, which is required to keep the health check.
 settings() {
 	image "$1" '{{.Config}}' | sed -E 's/"(container|Hostname)":"[0-9a-f]*"//g' | sha256sum
 }
 
-# mounted gives the path of an image's files: mounted TAG. Containers of it go when the script ends.
+# mounted prints the path of an image's files: mounted TAG. Its containers are removed when the script ends.
 mounted() {
 	box=$(store from --pull-never "$1")
 	echo "$box" >>"$WORK/boxes"
@@ -93,8 +93,8 @@ same() { # same WHAT A B
 	echo "$1: $2, twice"
 }
 
-# launcher writes a program that runs the image's entry point with its environment and user, in its files mounted
-# read-only, with a folder of ours as its volume.
+# launcher writes a program that runs the image's entry point with its environment and user, on its files mounted read-only, with one of
+# our folders as its volume.
 launcher() {
 	mkdir -p "$WORK/volume" && chown 65532:65532 "$WORK/volume" && chmod 0700 "$WORK/volume"
 	user=$(image "$IMAGE" '{{.OCIv1.Config.User}}')
@@ -113,7 +113,7 @@ launcher() {
 	chmod 0755 "$1"
 }
 
-# snapshot copies the source, so that both builds are of the same, whatever is edited meanwhile.
+# snapshot copies the source, so that both builds use the same files even if some are edited meanwhile.
 snapshot() {
 	rm -rf "$WORK/source" && mkdir -p "$WORK/source"
 	git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --ignore-failed-read -cf - | tar -xf - -C "$WORK/source"

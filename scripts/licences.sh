@@ -1,5 +1,5 @@
 #!/bin/sh
-# Copies the licences and notices of a program and of every module in it: scripts/licences.sh FOLDER PACKAGE.
+# Copies the licences and notices of a program and of all its modules: scripts/licences.sh FOLDER PACKAGE.
 set -eu
 cd "$(dirname "$0")/.."
 to=$1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the tests of 'make check' use besides Go: as root, or by sudo, with the system's package manager. Where that is not
-# possible it names each missing program and what it is for, and fails.
+# Installs the programs that 'make check' needs besides Go, with the system's package manager, as root or with sudo. If that is not
+# possible, it lists each missing program with its purpose and fails.
 set -u
 
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -10,7 +10,7 @@ compiles() { # a C compiler with the headers of the C library
 	echo '#include <stdlib.h>' | "$(command -v "${CC:-gcc}" || command -v cc)" -E - >/dev/null 2>&1
 }
 
-# missing prints the needs that are not met, one a line: name, packages of apt, apk, dnf and brew, purpose; parted by "|".
+# missing prints the missing programs, one a line: name, packages of apt, apk, dnf and brew, purpose, separated by "|".
 missing() {
 	compiles || echo "gcc|gcc libc6-dev|gcc musl-dev|gcc glibc-devel|gcc|a C compiler and headers, for Go's race detector"
 	if [ "${DEWPOINT_TEST_NO_REDIS:-}" != 1 ]; then

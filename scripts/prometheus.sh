@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts Debian's prometheus and promtool into bin/prometheus, where they are not installed: alerts and dashboard are tested with them.
-# It unpacks the package instead of installing it, which would start a server. Without it those tests are skipped and say so.
+# Unpacks Debian's prometheus and promtool into bin/prometheus if they are not installed. Installing the package would start a server.
+# Tests of alerts and the dashboard use them, and are skipped with a message if they are missing.
 set -u
 cd "$(dirname "$0")/.."
 if command -v prometheus >/dev/null && command -v promtool >/dev/null || [ -x bin/prometheus/promtool ]; then exit 0; fi

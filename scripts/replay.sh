@@ -9,11 +9,11 @@ for limits in "--max-size 60" "--max-tokens 12000"; do
 		bin/dewpoint replay $limits $mode "$runs"
 	done
 done
-# A context window that is not announced: the longest of the runs must get through it.
+# An unannounced context window: the longest run must get through.
 longest=$(ls -S "$runs"/*.json | head -n 1)
 echo "== replay --window 16384, the longest run"
 bin/dewpoint replay --window 16384 --model a-model-of-ours "$longest"
-# Sealed reasoning in every binding: upstream refuses what is torn from what it is bound to.
+# Sealed reasoning in every binding: upstream refuses reasoning separated from what it is bound to.
 for form in thinking_blocks openai-responses-v1 thought_signature; do
 	echo "== replay --sealed $form"
 	bin/dewpoint replay --max-size 60 --stream --sealed "$form" "$runs"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests that 'go test -short' leaves out, with the race detector: those whose function asks testing.Short.
+# Runs the tests that 'go test -short' skips, with the race detector: those whose function calls testing.Short.
 set -eu
 cd "$(dirname "$0")/.."
 files=$(git grep -l 'testing\.Short()' -- '*_test.go' ':!deploy' ':!lab/rehearsal')

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs tests with the race detector: scripts/test.sh [FLAG...]. Tests of properties draw their cases from one seed, so that a run can
-# be repeated; with SEED=0 from another one each time, which explores. Failures and what was skipped are told once more at the end.
+# Runs tests with the race detector: scripts/test.sh [FLAG...]. Property tests draw their cases from a fixed seed, so that a run can be
+# repeated; SEED=0 uses a new seed each time, to explore. Failures and skipped tests are listed again at the end.
 set -u
 cd "$(dirname "$0")/.."
 go=${GO:-go}

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Looks for known vulnerabilities in what the program calls. VULNDB is a folder with a copy of their database (vulndb.zip of
-# https://vuln.go.dev, unpacked), for machines without a network. Where the database cannot be reached, it says so and fails; with
-# --if-reachable it says so and succeeds.
+# Checks the code that the program calls for known vulnerabilities. VULNDB is a folder with an unpacked copy of the database (vulndb.zip
+# from https://vuln.go.dev), for machines without a network. If the database cannot be reached, the script reports it and fails; with
+# --if-reachable it reports it and succeeds.
 set -u
 db=${GOVULNDB:-https://vuln.go.dev}
 if [ -n "${VULNDB:-}" ]; then
 	copy=$(cd "$VULNDB" && pwd) && [ -f "$copy/index/modules.json" ] || {
-		echo "vuln: VULNDB=$VULNDB is no copy of the database: index/modules.json is missing" >&2
+		echo "vuln: VULNDB=$VULNDB is not a copy of the database: index/modules.json is missing" >&2
 		exit 1
 	}
 	db=file://$copy

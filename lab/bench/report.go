@@ -62,7 +62,7 @@ func (r *Result) Markdown(w io.Writer) {
 }
 
 func (r *Result) machine(w io.Writer) {
-	fmt.Fprintf(w, "### Machine\n\n%s. The run took %s. Load average when it began: %s.", r.Machine, r.Took.Round(time.Second), r.Load)
+	fmt.Fprintf(w, "### Machine\n\n%s. The run took %s. Load average at the start: %s.", r.Machine, r.Took.Round(time.Second), r.Load)
 	for _, missing := range r.Missing {
 		fmt.Fprintf(w, " Not measured: %s.", missing)
 	}
@@ -136,7 +136,7 @@ func (r *Result) rows(row func(c CellResult, t TargetResult) []string) (rows [][
 
 // budgets writes what has a budget, next to nginx.
 func (r *Result) budgets(w io.Writer) {
-	fmt.Fprint(w, "### The budget\n\nRatio of p50 to the bare proxy's in the same block: the middle of the blocks [least, most].\n\n")
+	fmt.Fprint(w, "### The budget\n\nRatio of the p50 to the bare proxy's in the same block: median of the blocks [lowest, highest].\n\n")
 	table(w, []string{"request", "body", "", "bare p50", "p50", "ratio", "budget", "", "nginx's ratio"}, r.rows(func(c CellResult, t TargetResult) []string {
 		budget := budgetOf(c.Kind, t.Name, c.Size)
 		if budget == 0 || c.Conns != 1 || c.API != "" {
@@ -159,7 +159,7 @@ func (r *Result) cpuBudgets(w io.Writer) {
 		return []string{sizeName(c.Size), t.Name, ms(c.Targets[0].CPU), ms(t.CPU), t.CPURatio.String(), number(budget), verdict(t.CPURatio.Median, budget)}
 	})
 	if len(rows) > 0 {
-		fmt.Fprintf(w, "Processor time of a request, known sessions, %d connections:\n\n", cpuConns)
+		fmt.Fprintf(w, "CPU time per request, known sessions, %d connections:\n\n", cpuConns)
 		table(w, []string{"body", "", "bare", "", "ratio", "budget", ""}, rows)
 	}
 }
@@ -173,13 +173,13 @@ func (r *Result) protocols(w io.Writer) {
 		return []string{string(c.API), string(c.Kind), sizeName(c.Size), t.Name, ms(t.P50), t.OverChat.String(), number(budgetAPI), verdict(t.OverChat.Median, budgetAPI)}
 	})
 	if len(rows) > 0 {
-		fmt.Fprint(w, "### Other protocols\n\np50 over that of Chat Completions in the same block, one connection: the middle of the blocks [least, most].\n\n")
+		fmt.Fprint(w, "### Other protocols\n\nRatio of the p50 to that of Chat Completions in the same block, one connection: median of the blocks [lowest, highest].\n\n")
 		table(w, []string{"protocol", "request", "body", "", "p50", "over chat", "budget", ""}, rows)
 	}
 }
 
 func (s *Streaming) markdown(w io.Writer) {
-	fmt.Fprintf(w, "### Streams\n\nAn event each %v, one way from the upstream's write to the client's read. Budget: p50 within %d times nginx's.\n\n", streamPause, budgetDelay)
+	fmt.Fprintf(w, "### Streams\n\nOne event every %v; time from upstream's write to the client's read. Budget: p50 within %d times nginx's.\n\n", streamPause, budgetDelay)
 	var rows [][]string
 	for _, d := range s.Delays {
 		row := []string{fmt.Sprint(d.Streams), d.Name, ms(d.P50), ms(d.P99), "–", "–"}
@@ -192,7 +192,7 @@ func (s *Streaming) markdown(w io.Writer) {
 		rows = append(rows, row)
 	}
 	table(w, []string{"streams", "", "p50", "p99", "p50 over nginx's", ""}, rows)
-	fmt.Fprintf(w, "From a client's leaving to the upstream's being told. Budget: %v, always.\n\n", budgetGone)
+	fmt.Fprintf(w, "From a client's disconnect until upstream sees it. Budget: %v, always.\n\n", budgetGone)
 	rows = nil
 	for _, g := range s.Gone {
 		row := []string{g.Phase, g.Name, ms(g.P50), ms(g.Worst), fmt.Sprintf("%d of %d", g.Untold, g.Tries), "–"}
@@ -201,12 +201,12 @@ func (s *Streaming) markdown(w io.Writer) {
 		}
 		rows = append(rows, row)
 	}
-	table(w, []string{"the client leaves", "", "p50", "worst", "not told within a second", ""}, rows)
+	table(w, []string{"the client disconnects", "", "p50", "worst", "not seen within a second", ""}, rows)
 }
 
 func (m *Memory) markdown(w io.Writer) {
-	fmt.Fprint(w, "### Memory\n\nResident memory of a fresh Dewpoint with the embedded store: before, at its peak, at the end with all connections open, and some seconds "+
-		"after they were closed. Meanwhile another client makes small requests; budget: their p99 within three times what it was before.\n\n")
+	fmt.Fprint(w, "### Memory\n\nResident memory of a new Dewpoint process with the embedded store: before, at its peak, at the end with all connections open, and some seconds "+
+		"after they were closed. Meanwhile another client makes small requests; budget: their p99 within three times its value before.\n\n")
 	var rows [][]string
 	for _, r := range m.Rows {
 		each := fmt.Sprintf("%.1f KB", float64(r.Held-r.Before)/1024/float64(max(r.Conns, 1)))
@@ -217,6 +217,6 @@ func (m *Memory) markdown(w io.Writer) {
 	}
 	table(w, []string{"", "connections", "before", "peak", "held", "a connection", "after", "others served", "p99 before", ""}, rows)
 	o := m.Overload
-	fmt.Fprintf(w, "Overload, `limits.bytes_in_flight: %s`: %d connections send %s twice. %d served, %d refused (429 or 503 with `Retry-After` and an error of OpenAI's shape), "+
+	fmt.Fprintf(w, "Overload, `limits.bytes_in_flight: %s`: %d connections send %s twice. %d served, %d refused (429 or 503 with `Retry-After` and an error in OpenAI's format), "+
 		"%d anything else; peak %s.\n\n", o.Budget, o.Conns, sizeName(o.Size), o.Served, o.Refused, o.Other, mb(o.Peak))
 }

@@ -113,7 +113,7 @@ func slowUpstream(slow time.Duration) http.Handler {
 }
 
 func writeWaits(out io.Writer, waits []Wait) {
-	fmt.Fprintf(out, "### Steps at which a summary is due\n\n%d growing sessions in turn, over two replicas and Redis where it is installed, "+
+	fmt.Fprintf(out, "### Steps at which a summary is due\n\n%d growing sessions in turn, over two replicas and, if installed, Redis, "+
 		"with a model that takes %v for a summary.\n\n", waitsSessions, slowSummary)
 	var rows [][]string
 	for _, r := range waits {

@@ -48,7 +48,8 @@ type Input struct {
 
 	Thread Thread
 
-	// NeedsReasoning is set if upstream accepts an open tool loop only with its reasoning. Soft condensations then wait.
+	// NeedsReasoning is set if upstream accepts an open tool loop only with its reasoning. Soft condensations then wait
+	// for the end of the loop.
 	NeedsReasoning bool
 }
 
@@ -107,11 +108,11 @@ type Way struct {
 // Need says why a condensation is due, and how urgently.
 type Need struct {
 	Reason     session.Reason // empty: nothing is due
-	Hard       bool           // upstream refused the request as it is, or would: messages may be hidden even without a summary
+	Hard       bool           // upstream refused the request as it is, or would: only then may messages be hidden without a summary
 	AtOnce     bool           // the request does not wait for a model: excerpts replace its summary
 	Ahead      bool           // prepare the condensation that will be due soon
 	Try        bool           // call the summariser even if it failed recently, as for a hard need
-	WindowOnly bool           // only the limit of the window counts, as for an agent that makes its own summary
+	WindowOnly bool           // only the limit of the window counts: an agent that makes its own summary should see as much as possible
 }
 
 // mayTry reports whether the summariser may be called even if it failed recently.
@@ -151,7 +152,7 @@ type Job interface {
 // Result is a finished condensation. Its id and time are not set yet.
 type Result struct {
 	Condensation session.Condensation
-	Fallback     error // why the condensation has no summary by the summariser; nil if it has
+	Fallback     error // why the summary is not the summariser's; nil if it is
 	Failed       error // why the configured model was replaced by another; nil if it was not, or none is configured
 	Later        Job   // makes the summary that is missing because the request does not wait for a model; nil if there is none
 }

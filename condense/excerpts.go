@@ -32,7 +32,7 @@ type excerptsJob struct {
 	provisional bool // it replaces a summary that was due
 }
 
-// quoteRoom returns the room to set aside for quotes: half of the target, less the items that are always kept.
+// quoteRoom returns the room to set aside for quotes: half of what the items that are always kept leave of the target.
 func (j *job) quoteRoom() session.Size {
 	room := j.wrapperTokens()
 	if j.due.Target.Tokens != unlimited {
@@ -186,7 +186,7 @@ func (s *span) summary(count func(string) int, text string, r summaryRoom) strin
 	return sum.String()
 }
 
-// userWords returns the user's words next to a record. A longer record leaves them less room, but never too little.
+// userWords returns the user's words next to a record. A longer record leaves them less room, but never less than they need.
 func (s *span) userWords(count func(string) int, sum record.Summary, r summaryRoom) string {
 	sum.Words = "." // not empty, so that the tags around it count
 	wrapped := count(sum.String())

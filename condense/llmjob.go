@@ -310,7 +310,8 @@ func (j *llmJob) accept(ctx context.Context, r Reply, asked Request) (c session.
 	return c, err
 }
 
-// withRecord returns the condensation with a record of fewer than limit tokens. It fails unless the view shrinks.
+// withRecord returns the condensation with a record of fewer than limit tokens. Quotes next to the record are left out as far
+// as necessary for the view to shrink. It fails if the view does not.
 func (j *llmJob) withRecord(text string, limit int) (session.Condensation, error) {
 	if n := j.in.Count(text); n >= limit {
 		return session.Condensation{}, inflated(n, limit)

@@ -129,7 +129,7 @@ func (p *picker) summaries() {
 
 // head picks the first n messages, not counting system messages, and the first message that a person typed. A block that the
 // end of the head would split is picked as a whole if it fits the target, otherwise not at all. The head ends where messages
-// were hidden before: what follows a summary is no beginning, and a head that grew would move the summary.
+// were hidden before: what follows a summary is not a beginning, and a head that grew would move the summary.
 func (p *picker) head(n int, target session.Size) {
 	end := p.beginning()
 	typed := p.firstTyped()

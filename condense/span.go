@@ -77,7 +77,7 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 	return s, nil
 }
 
-// readView takes over the summary that the view shows, and returns each message as shown, nil if it is not.
+// readView reads the summary that the view shows, and returns each message as shown, or nil if it is not.
 func (s *span) readView(v *session.View) [][]byte {
 	raw := make([][]byte, len(v.History.Messages))
 	for _, item := range v.Items {

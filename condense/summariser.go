@@ -12,7 +12,7 @@ import (
 
 // Summariser is the model that writes summaries. It must be safe for concurrent use.
 type Summariser interface {
-	// Summarise makes one call. If there is no reply it returns a *CallError. A reply that cannot be used is no error.
+	// Summarise makes one call. If there is no reply it returns a *CallError. A reply that cannot be used is not an error.
 	Summarise(ctx context.Context, r Request) (Reply, error)
 }
 

@@ -55,7 +55,7 @@ func heading(line string) (name, text string, ok bool) {
 	return name, text, ok && len(name) > 2 && name == strings.ToUpper(name) && name != strings.ToLower(name)
 }
 
-// kindOf returns the kind of a section by its name, or "" if the section is no finding.
+// kindOf returns the kind of a section by its name, or "" if the section is not a finding.
 func kindOf(section string) string {
 	switch strings.ReplaceAll(strings.ToUpper(section), " ", "_") {
 	case "DECISIONS":

@@ -15,7 +15,7 @@ type Piece = map[string]any
 // Raw is a value in a Piece that is encoded already.
 type Raw = json.RawMessage
 
-// Decode decodes an object. It returns nil if raw is none.
+// Decode decodes an object. It returns nil if raw is not an object.
 func Decode(raw []byte) (p Piece) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

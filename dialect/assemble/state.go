@@ -31,7 +31,7 @@ type Part struct {
 	Own   bool          // a call that the client has to answer
 }
 
-// SetUsage sets the usage of this answer, unless v is no usage report.
+// SetUsage sets the usage of this answer, if v is a usage report.
 func (s *State) SetUsage(v rawjson.Value) {
 	if v.Kind == rawjson.Object {
 		s.Usage = bytes.Clone(v.Raw)
@@ -58,7 +58,7 @@ func (s *State) Shown() [][]byte {
 	return all
 }
 
-// Differs reports whether the client receives anything else than this answer as it is.
+// Differs reports whether the client receives anything other than this answer unchanged.
 func (s *State) Differs() bool {
 	return s.Answers > 0 || slices.ContainsFunc(s.Parts, func(p Part) bool { return !bytes.Equal(p.Shown, p.Raw) })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Read decodes one message. It skips values of an unexpected type, and fails if raw is no JSON object.
+// Read decodes one message. It skips values of an unexpected type, and fails if raw is not a JSON object.
 //
 // Text is the string content, or the text parts joined by line feeds. Calls are the tool_calls, with the input of a custom
 // tool as its arguments, and the older function_call, with its name as the id.

@@ -38,7 +38,7 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 			text = text && v.Kind != rawjson.Object
 		case "max_tokens", "max_completion_tokens":
 			n := split.Integer(*v)
-			text = text && (n == 0 && string(v.Raw) != "0" || n-thought >= output) // a value that is no count sets no limit
+			text = text && (n == 0 && string(v.Raw) != "0" || n-thought >= output) // a value that is not a count sets no limit
 			return output == 0 || n <= thought+split.ReasoningFactor*output
 		}
 		return !slices.Contains(notReused[:], name)

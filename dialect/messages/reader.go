@@ -145,7 +145,7 @@ func (r *reader) resultMessage(blocks []block) session.Message {
 	}
 }
 
-// runMessage returns the message of consecutive blocks that are no results.
+// runMessage returns the message of consecutive blocks that are not results.
 func (r *reader) runMessage(message []byte, run []block) session.Message {
 	from, to := run[0].end-len(run[0].Raw), run[len(run)-1].end
 	raw := message[from:to:to]

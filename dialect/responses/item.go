@@ -71,7 +71,7 @@ func (it *item) isMessage() bool {
 	return it.Get("type").Kind == 0 && it.Get("role").Kind != 0 || it.is("message")
 }
 
-// callID returns the id of a call that the client has to answer. Its Kind is 0 if the item is no call.
+// callID returns the id of a call that the client has to answer. Its Kind is 0 if the item is not a call.
 func (it *item) callID() rawjson.Value {
 	if it.is("mcp_approval_request") {
 		return it.Get("id")

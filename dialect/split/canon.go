@@ -65,7 +65,7 @@ func (c *canon) json(text []byte) bool {
 	return s.End() == nil
 }
 
-// arguments writes the JSON inside a string to buf. It returns false if that is no valid JSON, or too deep.
+// arguments writes the JSON inside a string to buf. It returns false if that is not valid JSON, or too deep.
 func (c *canon) arguments(inner []byte) bool {
 	var exact bool
 	c.plain, exact = rawjson.AppendUnquote(c.plain[:0], inner)

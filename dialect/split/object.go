@@ -21,7 +21,7 @@ const maxKeys = 16
 const longestKey = 256
 
 // Read returns the members of a validated object that have one of the keys. If a key is repeated, its last value counts.
-// A value that is no object gives an empty Object.
+// A value that is not an object gives an empty Object.
 func Read(v rawjson.Value, keys []string) Object {
 	o := Object{Raw: v.Raw, keys: keys}
 	for key, member := range rawjson.Members(v.Raw) {

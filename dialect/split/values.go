@@ -79,7 +79,7 @@ func TextOrJSON(v rawjson.Value) string {
 	return string(v.Raw)
 }
 
-// Without removes the elements of a list that match. It returns nil if none is left, and a value that is no list, or of
+// Without removes the elements of a list that match. It returns nil if none is left, and a value that is not a list, or of
 // which no element matches, unchanged.
 func Without(list rawjson.Value, matches func(rawjson.Value) bool) []byte {
 	if list.Kind != rawjson.Array {

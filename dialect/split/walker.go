@@ -19,7 +19,7 @@ type Walker struct {
 	scan        rawjson.Scanner
 	reader      Reader
 	digest      Digest
-	unsupported string // why the body is no conversation, or empty
+	unsupported string // why the body is not a conversation, or empty
 
 	members []rawjson.Value // the values of Splitter.keys
 	list    dialect.Span    // between the brackets of the history list
@@ -103,7 +103,7 @@ func (w *Walker) readMembers() error {
 	return nil
 }
 
-// Unsupported records why the body is no conversation, unless a reason is known already. The rest of the body is still
+// Unsupported records why the body is not a conversation, unless a reason is known already. The rest of the body is still
 // validated.
 func (w *Walker) Unsupported(reason string) { w.unsupported = cmp.Or(w.unsupported, reason) }
 
@@ -218,7 +218,7 @@ func (w *Walker) reject(code, param, problem string) error {
 	return &dialect.Error{Code: code, Param: param, Message: fmt.Sprintf("The key %s %s.", param, problem)}
 }
 
-// readHistory reads the member that holds the history. slot receives its kind, and its value if it is no list.
+// readHistory reads the member that holds the history. slot receives its kind, and its value if it is not a list.
 func (w *Walker) readHistory(slot *rawjson.Value) error {
 	start := w.scan.Offset()
 	if !w.scan.Array() {

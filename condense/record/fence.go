@@ -70,6 +70,7 @@ func (f *fence) run() string {
 	return f.out.String() + f.text[f.written:]
 }
 
+// harmless has the replacements for the characters of marks.
 var harmless = map[byte]string{'<': "‹", '[': "(", ']': ")"}
 
 // bracket defuses the brackets at i, with characters of between among them, if a mark follows. It returns where that begins.

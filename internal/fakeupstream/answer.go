@@ -2,7 +2,6 @@ package fakeupstream
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -10,15 +9,15 @@ import (
 	"strconv"
 )
 
-// reply is an answer with what its protocol puts around it.
+// reply is an answer in the format of its protocol.
 type reply interface {
-	// whole is the body of an answer that is not streamed.
+	// whole returns the body of an answer that is not streamed.
 	whole() []byte
-	// events are those of a stream, in which texts come in pieces of so many characters.
+	// events returns the events of a stream, with texts in pieces of that many characters.
 	events(runes int) [][]byte
 }
 
-// respond picks the answer and plays it; form makes the reply of one that is no error.
+// respond picks the answer and plays it. form turns it into a reply unless it is an error.
 func (x *exchange) respond(form func(a Answer) reply) {
 	a := x.server.answer(x)
 	if message := a.message(); !json.Valid(message) || kindOf(message) != kindObject {
@@ -27,7 +26,7 @@ func (x *exchange) respond(form func(a Answer) reply) {
 	x.play(a, form)
 }
 
-// answer picks the answer: the summariser's, the next of the script, or the reply.
+// answer returns the summariser's answer, the next one of the script, or that of Options.Reply.
 func (s *Server) answer(x *exchange) Answer {
 	req := s.record.copy(x.req)
 	if req.Summary {
@@ -39,7 +38,7 @@ func (s *Server) answer(x *exchange) Answer {
 	return s.options.Reply(&req)
 }
 
-// bill has the cache see the prompt, and gives what the answer costs. What is billed counts as cached from then on.
+// bill returns the usage of an answer. From then on its prompt counts as cached.
 func (x *exchange) bill(a Answer, form json.RawMessage, messages []json.RawMessage, output ...json.RawMessage) Usage {
 	s := x.server
 	usage := Usage{Prompt: x.req.PromptTokens, Cached: s.cache.use(prompt{
@@ -55,10 +54,9 @@ func (x *exchange) bill(a Answer, form json.RawMessage, messages []json.RawMessa
 	return usage
 }
 
-// play sends the answer with its faults. When it cannot be sent to its end the connection is closed: a mere return would
-// look to the client like a clean end.
+// play sends the answer with its faults. If it fails the connection is closed: returning would look like a clean end to the client.
 func (x *exchange) play(a Answer, form func(a Answer) reply) {
-	if err := x.perform(a, form); err != nil && !errors.Is(err, errHalf) {
+	if err := x.perform(a, form); err != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -95,32 +93,26 @@ func (x *exchange) perform(a Answer, form func(a Answer) reply) error {
 	return x.send(events, a.Fault)
 }
 
-// sendWhole answers with a body of known length, in one piece unless a fault cuts it.
+// sendWhole sends a body of known length, in one piece unless a fault splits it.
 func (x *exchange) sendWhole(a Answer, whole Raw) error {
 	x.header(a, whole.ContentType).Set("Content-Length", strconv.Itoa(len(whole.Body)))
 	if !a.Fault.slow() {
 		x.status(whole.Status)
-		x.enter(PhaseDone) // before the client can have it all
+		x.enter(PhaseDone) // before the client can have all of it
 		_, err := x.w.Write(whole.Body)
 		return err
 	}
 	if err := x.open(whole.Status); err != nil {
 		return err
 	}
-	var blocks [][]byte
-	for rest := whole.Body; ; rest = rest[blockSize:] {
-		if len(rest) <= blockSize {
-			return x.send(append(blocks, rest), a.Fault)
-		}
-		blocks = append(blocks, rest[:blockSize])
-	}
+	return x.send(slices.Collect(slices.Chunk(whole.Body, blockSize)), a.Fault)
 }
 
 func (x *exchange) sendJSON(format string, args ...any) {
 	x.play(Answer{Raw: &Raw{http.StatusOK, "application/json", fmt.Appendf(nil, format+"\n", args...)}}, nil)
 }
 
-// header sets the headers that every answer has, and then the answer's own.
+// header sets the headers of every answer, and then the answer's own.
 func (x *exchange) header(a Answer, contentType string) http.Header {
 	h := x.w.Header()
 	h.Set("Content-Type", contentType)
@@ -132,7 +124,7 @@ func (x *exchange) header(a Answer, contentType string) http.Header {
 	return h
 }
 
-// open sends the header at once, before any of the body.
+// open sends the header before any of the body.
 func (x *exchange) open(status int) error {
 	x.status(status)
 	return http.NewResponseController(x.w).Flush()
@@ -143,11 +135,11 @@ func (x *exchange) status(status int) {
 	x.server.record.change(func() { x.req.Status, x.req.Phase = status, PhaseBody })
 }
 
-// character is one of the inside of a JSON string: a pair of surrogates, an escape, or what stands for itself.
+// character matches one character inside a JSON string: a surrogate pair, an escape, or a plain character.
 var character = regexp.MustCompile(`(?s)\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.|.`)
 
-// splitString splits a JSON string literal into literals of so many characters each. It never decodes, so that every
-// escape stays as it was written, and never splits a character, an escape or a pair of surrogates.
+// splitString splits a JSON string literal into literals of that many characters. It does not decode: every escape stays as it is
+// written, and no character, escape or surrogate pair is split.
 func splitString(literal json.RawMessage, runes int) []json.RawMessage {
 	text := literal[1 : len(literal)-1]
 	all := character.FindAllIndex(text, -1)

@@ -9,38 +9,37 @@ import (
 )
 
 const (
-	// cacheMinimum and cacheStep are OpenAI's: a prompt is cached from 1024 tokens on, in steps of 128.
+	// OpenAI caches prompts of at least 1024 tokens, in steps of 128.
 	cacheMinimum = 1024
 	cacheStep    = 128
-	// cacheCapacity bounds the memory: so many hashes of 32 bytes.
+	// cacheCapacity bounds the number of prefixes, and so the memory: each is a hash of 32 bytes.
 	cacheCapacity = 1 << 16
 )
 
-// prefixHash names a prefix: the owner, the tools and the first messages, byte for byte.
+// prefixHash identifies a prefix: the owner, the model, the tools and the first messages, byte for byte.
 type prefixHash [sha256.Size]byte
 
-// prefixCache simulates the prompt cache: it remembers the newest prefixes that were sent. It is safe for concurrent use.
+// prefixCache simulates the prompt cache with the newest prefixes. It is safe for concurrent use.
 type prefixCache struct {
 	mu    sync.Mutex
 	known *simplelru.LRU[prefixHash, struct{}]
 }
 
 func newCache(capacity int) *prefixCache {
-	known, _ := simplelru.NewLRU[prefixHash, struct{}](capacity, nil) // it fails for no capacity only
+	known, _ := simplelru.NewLRU[prefixHash, struct{}](capacity, nil) // it fails only if capacity is not positive
 	return &prefixCache{known: known}
 }
 
-// prompt is what the cache sees of a request.
+// prompt has the parts of a request that count for the cache.
 type prompt struct {
-	owner    string // credential: nothing is shared across it
+	owner    string // credential; the cache is not shared between owners
 	model    string
 	tools    json.RawMessage
-	form     json.RawMessage // of the answer
+	form     json.RawMessage // requested format of the answer
 	messages []json.RawMessage
 }
 
-// use returns how many tokens of the prompt were sent before, and remembers all of it. A matching prefix is rounded down to what
-// is reported.
+// use adds a prompt to the cache. It returns how many of its tokens were cached, rounded down to a multiple of cacheStep.
 func (c *prefixCache) use(p prompt, count func([]byte) int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +64,7 @@ func (c *prefixCache) use(p prompt, count func([]byte) int) int {
 	return tokens - tokens%cacheStep
 }
 
-// drop forgets everything, as a cache does that was not used for its time to live.
+// drop empties the cache, as if its time to live had passed.
 func (c *prefixCache) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// chat judges a chat completion and answers it.
+// chat handles a Chat Completions request.
 func (x *exchange) chat() *APIError {
 	if err := x.judgeChat(); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (x *exchange) chat() *APIError {
 	return nil
 }
 
-// judgeChat returns why the request is refused, whatever its size.
+// judgeChat returns why the request is refused, regardless of its size.
 func (x *exchange) judgeChat() *APIError {
 	v, o := verdict{err: checkContentType(x.r.Header)}, x.server.options
 	v.completion(v.parse(x.req.Body))
@@ -46,8 +46,8 @@ func (x *exchange) judgeChat() *APIError {
 	if o.Alternates {
 		v.turns(x.req.Messages)
 	}
-	if v.err == nil && !o.serves(x.req.Model) {
-		v.err = unknownModel(x.req.Model)
+	if !o.serves(x.req.Model) {
+		v.fail(unknownModel(x.req.Model))
 	}
 	return v.err
 }
@@ -57,7 +57,7 @@ func (o *Options) serves(model string) bool {
 	return len(o.Models) == 0 || slices.Contains(o.Models, model) || slices.Contains(o.SummariserModels, model)
 }
 
-// chatLimits refuses what is too long for the model. A limit of 0 is none.
+// chatLimits refuses a request that is too long for the model. A limit of 0 means no limit.
 func (x *exchange) chatLimits(s size, window int) *APIError {
 	if most := x.server.options.MaxOutput; most > 0 && s.output > most {
 		return refuse(s.outputKey, "invalid_value", "%s is too large: %d. This model supports at most %d completion "+
@@ -69,10 +69,10 @@ func (x *exchange) chatLimits(s size, window int) *APIError {
 	return nil
 }
 
-// created is the time of every completion: there is no clock here.
+// created is the time of every completion. The server has no clock.
 const created = 1735689600
 
-// completion is a message with what OpenAI puts around it.
+// completion is the reply to a Chat Completions request.
 type completion struct {
 	index     int
 	model     string
@@ -80,7 +80,7 @@ type completion struct {
 	finish    string
 	usage     Usage
 	omitUsage bool
-	usageLast bool // the client asks for the usage at the end of a stream
+	usageLast bool // the client asked for the usage at the end of the stream
 }
 
 // head opens the JSON object of a completion or of a chunk of one.
@@ -105,7 +105,7 @@ func (u Usage) json() json.RawMessage {
 		u.Prompt, u.Completion, u.Prompt+u.Completion, u.Cached))
 }
 
-// events are the chunks, the last one with the usage if the client asked for it.
+// events returns the chunks, and the usage in a last one if the client asked for it.
 func (c *completion) events(runes int) [][]byte {
 	withUsage := c.usageLast && !c.omitUsage
 	head, tail := c.head("chat.completion.chunk"), "}"
@@ -127,8 +127,8 @@ func (c *completion) events(runes int) [][]byte {
 	return append(all, []byte("data: [DONE]\n\n"))
 }
 
-// deltas splits an assistant message as a stream does: the first delta has the role and all that is not streamed, then
-// come the texts in pieces, then the tool calls, the input of each in pieces. Put together again they give the message.
+// deltas splits an assistant message for a stream. The first delta has the role and everything that is not streamed. Then come
+// the texts in pieces and the tool calls, each with its input in pieces. Joined, the deltas give the message again.
 func deltas(message json.RawMessage, runes int) []json.RawMessage {
 	var texts, calls []json.RawMessage
 	streamed := []string{"content", "reasoning_content", "reasoning", "refusal"}
@@ -150,7 +150,7 @@ func deltas(message json.RawMessage, runes int) []json.RawMessage {
 	return slices.Concat([]json.RawMessage{first}, texts, calls)
 }
 
-// callDeltas are the call with an empty input, and what brings the input.
+// callDeltas returns a call with an empty input, and then the pieces of the input.
 func callDeltas(index int, call json.RawMessage, runes int) []json.RawMessage {
 	opening := []member{{"index", mustJSON(index)}}
 	all := []json.RawMessage{nil} // the opening
@@ -158,12 +158,12 @@ func callDeltas(index int, call json.RawMessage, runes int) []json.RawMessage {
 		return json.RawMessage(fmt.Sprintf(`{"tool_calls":[%s]}`, call))
 	}
 	for _, m := range membersOf(call) {
-		input := map[string]string{"function": "arguments", "custom": "input"}[m.key]
+		input := inputKeys[m.key]
 		if text := at(m.value, input); input != "" && kindOf(text) == kindString {
 			for _, piece := range splitString(text, runes) {
 				all = append(all, inCalls(build("index", index, m.key, build(input, piece))))
 			}
-			m.value = emptied(m.value, input)
+			m.value = replaced(m.value, input, json.RawMessage(`""`))
 		}
 		if m.key != "index" {
 			opening = append(opening, m)

@@ -1,50 +1,40 @@
 package fakeupstream
 
 import (
-	"errors"
 	"net"
 	"net/http"
 )
 
-// Break is how a response ends before its time.
+// Break is a way in which a response ends early.
 type Break int
 
 const (
 	BreakNone  Break = iota
 	BreakClose       // the connection is closed: no last chunk, fewer bytes than Content-Length announced
 	BreakReset       // the connection is reset (TCP RST)
-	BreakEnd         // a stream ends as if it were whole: half of it, cleanly framed; a whole body is broken as by BreakClose
+	BreakEnd         // a stream ends early but cleanly; a whole body breaks as with BreakClose
 )
 
-// Fault is what goes wrong with one answer, success or error alike. It counts pieces: of a stream the events, of a whole
-// body blocks of 64 bytes. A channel that is held on releases at one value or when closed; the client's leaving and the
-// server's Close release too.
+// Fault describes what goes wrong with one answer, be it a success or an error. Positions count pieces: the events of a stream, or
+// the 64-byte blocks of a whole body. A channel releases what it holds by one value or by being closed. So do the client's leaving
+// and the server's Close.
 type Fault struct {
-	HoldHeaders <-chan struct{} // nothing is sent before
-	Hold        <-chan struct{} // after HoldAfter pieces (the headers are out, even if 0) nothing more is sent before
+	HoldHeaders <-chan struct{} // holds the whole answer
+	Hold        <-chan struct{} // holds the rest of the answer after HoldAfter pieces; the headers are sent even if that is 0
 	HoldAfter   int
-	Drip        <-chan struct{} // one value lets one piece go; closed, all
+	Drip        <-chan struct{} // holds each piece
 	Break       Break
 	BreakAfter  int // pieces; -1 is before the headers
 }
 
-// blockSize is a piece of a whole body, in bytes.
+// blockSize is the size of a piece of a whole body, in bytes.
 const blockSize = 64
 
 func (f Fault) slow() bool { return f.Hold != nil || f.Drip != nil || f.Break != BreakNone }
 
 func (f Fault) holdsAt(sent int) bool { return f.Hold != nil && sent == f.HoldAfter }
 
-var (
-	// errLeft says that the client or the server went away while a fault held the answer.
-	errLeft = errors.New("fakeupstream: exchange is over")
-	// errBroken says that a fault broke the answer off.
-	errBroken = errors.New("fakeupstream: broken off")
-	// errHalf says that a fault ended a stream early, and cleanly.
-	errHalf = errors.New("fakeupstream: half a stream")
-)
-
-// hold waits for the channel; nil does not hold.
+// hold waits for the channel. A nil channel does not hold. The error means that the client or the server went away.
 func (x *exchange) hold(until <-chan struct{}) error {
 	if until == nil {
 		return nil
@@ -53,18 +43,22 @@ func (x *exchange) hold(until <-chan struct{}) error {
 	case <-until:
 		return nil
 	case <-x.r.Context().Done():
-		return errLeft
 	case <-x.server.quit:
-		return errLeft
 	}
+	return http.ErrAbortHandler
 }
 
-// send writes the pieces, each flushed, with the faults between them. The headers are out. A client may leave as soon as
-// it has the last piece, and that is no cancelling: so the exchange counts as done just before it.
+// send writes and flushes the pieces, with the faults between them. The headers have been sent. A client may leave as soon as it
+// has the last piece, which does not count as cancelling, so the exchange is marked as done just before.
 func (x *exchange) send(pieces [][]byte, f Fault) error {
-	for i := 0; i <= len(pieces); i++ {
-		if err := x.between(i, f); err != nil {
-			return err
+	for i := 0; ; i++ {
+		if f.holdsAt(i) {
+			if err := x.hold(f.Hold); err != nil {
+				return err
+			}
+		}
+		if f.Break != BreakNone && i == f.BreakAfter {
+			return x.breakOff(f.Break)
 		}
 		if i == len(pieces) {
 			return nil
@@ -80,20 +74,6 @@ func (x *exchange) send(pieces [][]byte, f Fault) error {
 			return err
 		}
 	}
-	return nil
-}
-
-// between does what the fault wants done after so many pieces.
-func (x *exchange) between(sent int, f Fault) error {
-	if f.holdsAt(sent) {
-		if err := x.hold(f.Hold); err != nil {
-			return err
-		}
-	}
-	if f.Break != BreakNone && sent == f.BreakAfter {
-		return x.breakOff(f.Break)
-	}
-	return nil
 }
 
 func (x *exchange) write(piece []byte) error {
@@ -103,20 +83,18 @@ func (x *exchange) write(piece []byte) error {
 	return http.NewResponseController(x.w).Flush()
 }
 
-// breakOff ends the answer as told. That it is an error makes net/http close the connection without ending the body.
+// breakOff ends the answer early. The error makes net/http close the connection without ending the body.
 func (x *exchange) breakOff(how Break) error {
-	switch how {
-	case BreakReset:
+	switch {
+	case how == BreakReset:
 		x.reset()
-	case BreakEnd:
-		if x.req.Stream {
-			return errHalf
-		}
+	case how == BreakEnd && x.req.Stream:
+		return nil
 	}
-	return errBroken
+	return http.ErrAbortHandler
 }
 
-// reset takes the connection over and makes the kernel send RST for FIN. Over HTTP/2 there is none to take.
+// reset hijacks the connection and makes the kernel send RST instead of FIN. HTTP/2 connections cannot be hijacked.
 func (x *exchange) reset() {
 	conn, _, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {

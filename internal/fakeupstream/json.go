@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// object is a decoded JSON object of which the values are still raw. Keys are compared exactly, which a Go struct
-// would not do; the last of several equal keys counts, as in Python.
+// object is a JSON object whose values are not decoded yet. Keys are compared exactly, unlike those of a Go struct. The last of
+// several equal keys counts, as in Python.
 type object map[string]json.RawMessage
 
-// kind is the type of a JSON value by its first byte.
+// kind is the type of a JSON value, taken from its first byte.
 type kind byte
 
 const (
@@ -47,10 +47,10 @@ func isInteger(raw json.RawMessage) bool {
 	return kindOf(raw) == kindNumber && !bytes.ContainsAny(raw, ".eE")
 }
 
-// given reports whether the value is there and not null.
+// given reports whether the value is present and not null.
 func given(raw json.RawMessage) bool { return kindOf(raw) > kindNull }
 
-// as decodes a value; of another type it gives the zero value.
+// as decodes a value. It returns the zero value if the type does not match.
 func as[T any](raw json.RawMessage) (v T) {
 	_ = json.Unmarshal(raw, &v)
 	return v
@@ -62,7 +62,7 @@ func asObject(raw json.RawMessage) object { return as[object](raw) }
 
 func asArray(raw json.RawMessage) []json.RawMessage { return as[[]json.RawMessage](raw) }
 
-// at is the value behind a path of keys, absent if any of them is.
+// at returns the value at a path of keys, or nil.
 func at(raw json.RawMessage, path ...string) json.RawMessage {
 	for _, key := range path {
 		raw = asObject(raw)[key]
@@ -70,10 +70,10 @@ func at(raw json.RawMessage, path ...string) json.RawMessage {
 	return raw
 }
 
-// textAt is the text behind a path of keys, "" if there is none.
+// textAt returns the string at a path of keys, or "".
 func textAt(raw json.RawMessage, path ...string) string { return asString(at(raw, path...)) }
 
-// contentText returns the text of a message's content: the string itself, or its text parts, a line each.
+// contentText returns the text of a message's content: the string itself, or the text parts joined by newlines.
 func contentText(content json.RawMessage) string {
 	if kindOf(content) != kindArray {
 		return asString(content)
@@ -93,7 +93,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// membersOf returns the members of a JSON object in their order; nil when raw is not an object.
+// membersOf returns the members of a JSON object in order, or nil if raw is not an object.
 func membersOf(raw json.RawMessage) []member {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
@@ -105,7 +105,7 @@ func membersOf(raw json.RawMessage) []member {
 		if err != nil {
 			return nil
 		}
-		m := member{key: key.(string)} // the decoder only gives strings for keys
+		m := member{key: key.(string)} // the decoder returns only strings as keys
 		if err := dec.Decode(&m.value); err != nil {
 			return nil
 		}
@@ -114,7 +114,7 @@ func membersOf(raw json.RawMessage) []member {
 	return members
 }
 
-// edited is an object with its members changed; those for which change is false are left out.
+// edited returns an object after change has seen each member. Members for which change returns false are dropped.
 func edited(raw json.RawMessage, change func(m *member) bool) json.RawMessage {
 	var kept []member
 	for _, m := range membersOf(raw) {
@@ -125,11 +125,16 @@ func edited(raw json.RawMessage, change func(m *member) bool) json.RawMessage {
 	return joinObject(kept)
 }
 
-// emptied is an object with "" for one member.
-func emptied(raw json.RawMessage, key string) json.RawMessage {
+// without returns an object without the members of these keys.
+func without(raw json.RawMessage, keys ...string) json.RawMessage {
+	return edited(raw, func(m *member) bool { return !slices.Contains(keys, m.key) })
+}
+
+// replaced returns an object with another value for one of its members.
+func replaced(raw json.RawMessage, key string, value json.RawMessage) json.RawMessage {
 	return edited(raw, func(m *member) bool {
 		if m.key == key {
-			m.value = json.RawMessage(`""`)
+			m.value = value
 		}
 		return true
 	})
@@ -148,7 +153,7 @@ func joinObject(members []member) json.RawMessage {
 	return append(out, '}')
 }
 
-// build writes an object of keys and values, which take turns. Raw values are written as they are.
+// build encodes an object from alternating keys and values. Raw values are written verbatim.
 func build(pairs ...any) json.RawMessage {
 	var members []member
 	for pair := range slices.Chunk(pairs, 2) {

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// size is what a request takes of the window, in tokens.
+// size is the share of the context window that a request takes, in tokens.
 type size struct {
 	messages  int
 	functions int
 	output    int    // reserved by max_tokens or another key
-	outputKey string // which it is
+	outputKey string // the key that reserved it
 }
 
 func (s size) prompt() int { return s.messages + s.functions }
 
-// measure counts each message by itself, so that prefixes of a prompt have counts that add up.
+// measure counts each message separately, so that the counts of prefixes add up.
 func (x *exchange) measure(messages []json.RawMessage) (s size) {
 	count := x.server.options.CountTokens
 	for _, m := range messages {
@@ -41,7 +41,7 @@ func (x *exchange) measure(messages []json.RawMessage) (s size) {
 	return s
 }
 
-// admit measures a request whose limits it keeps to, and puts into the record what it costs.
+// admit refuses a request over its limits, and otherwise records its size.
 func (x *exchange) admit(messages []json.RawMessage, limits func(s size, window int) *APIError) *APIError {
 	s := x.server
 	takes := x.measure(messages)
@@ -61,14 +61,14 @@ func (x *exchange) admit(messages []json.RawMessage, limits func(s size, window 
 	return nil
 }
 
-// asCount reads a whole number; what is too large for an int is as large as a count gets.
+// asCount decodes an integer. Huge numbers are cut to 1<<40.
 func asCount(raw json.RawMessage) int {
 	const most = 1 << 40
-	n, _ := strconv.ParseInt(string(raw), 10, 64) // out of range: the nearest
+	n, _ := strconv.ParseInt(string(raw), 10, 64) // ParseInt returns the nearest number if out of range
 	return int(min(n, most))
 }
 
-// overflow has two wordings: one when the prompt alone is too long, one when the reserved output makes it so.
+// overflow has two wordings: one for a prompt that is too long, one for a prompt that is too long only with the reserved output.
 func overflow(s size, window int) *APIError {
 	var detail, reduce []string
 	add := func(tokens int, where string) {
@@ -96,7 +96,7 @@ const noKey = "You didn't provide an API key. You need to provide your API key i
 	"API from your browser and are prompted for a username and password. You can obtain an API key from " +
 	"https://platform.openai.com/account/api-keys."
 
-// checkKey judges the credential; no keys means that any credential, or none, will do.
+// checkKey refuses a wrong credential. Without keys, any credential or none is accepted.
 func checkKey(header http.Header, keys []string) *APIError {
 	key, bearer := strings.CutPrefix(header.Get("Authorization"), "Bearer ")
 	switch {
@@ -105,8 +105,16 @@ func checkKey(header http.Header, keys []string) *APIError {
 	case !bearer || key == "":
 		return &APIError{http.StatusUnauthorized, noKey, invalidRequest, "", ""}
 	}
-	return &APIError{http.StatusUnauthorized, fmt.Sprintf("Incorrect API key provided: %s. You can find your API key at "+
-		"https://platform.openai.com/account/api-keys.", "***"+key[max(0, len(key)-4):]), invalidRequest, "", "invalid_api_key"}
+	return &APIError{http.StatusUnauthorized, fmt.Sprintf("Incorrect API key provided: ***%s. You can find your API key at "+
+		"https://platform.openai.com/account/api-keys.", key[max(0, len(key)-4):]), invalidRequest, "", "invalid_api_key"}
+}
+
+// checkAnthropicKey accepts a key in x-api-key or as a bearer token.
+func checkAnthropicKey(header http.Header, keys []string) *APIError {
+	if slices.Contains(keys, header.Get("X-Api-Key")) || checkKey(header, keys) == nil {
+		return nil
+	}
+	return &APIError{http.StatusUnauthorized, "invalid x-api-key", "authentication_error", "", ""}
 }
 
 func checkContentType(header http.Header) *APIError {

@@ -3,13 +3,11 @@ package fakeupstream
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 )
 
-// messages judges a request of Anthropic's Messages API and answers it. Answers are scripted in OpenAI's form and told in
-// Anthropic's.
+// messages handles a request of Anthropic's Messages API. Answers are scripted in OpenAI's format and sent in Anthropic's.
 // https://docs.claude.com/en/api/messages
 func (x *exchange) messages() *APIError {
 	if err := x.judgeMessages(true); err != nil {
@@ -44,7 +42,7 @@ func (x *exchange) messages() *APIError {
 	return nil
 }
 
-// countTokens tells what a request would take.
+// countTokens answers with the number of tokens of a request.
 // https://docs.claude.com/en/api/messages-count-tokens
 func (x *exchange) countTokens() *APIError {
 	if err := x.judgeMessages(false); err != nil {
@@ -52,16 +50,6 @@ func (x *exchange) countTokens() *APIError {
 	}
 	x.sendJSON(`{"input_tokens":%d}`, x.measure(x.req.Messages).prompt())
 	return nil
-}
-
-// checkAnthropicKey judges the credential: a key as x-api-key, or a bearer token.
-func checkAnthropicKey(header http.Header, keys []string) *APIError {
-	if len(keys) == 0 || slices.ContainsFunc(keys, func(known string) bool {
-		return header.Get("X-Api-Key") == known || header.Get("Authorization") == "Bearer "+known
-	}) {
-		return nil
-	}
-	return &APIError{http.StatusUnauthorized, "invalid x-api-key", "authentication_error", "", ""}
 }
 
 func messagesLimits(s size, window int) *APIError {
@@ -77,12 +65,12 @@ func messagesLimits(s size, window int) *APIError {
 	return nil
 }
 
-// compactionBlock stands for the messages before it.
+// compactionBlock returns a block that replaces all messages of the request.
 func (x *exchange) compactionBlock() json.RawMessage {
 	return build("type", "compaction", "content", compactionOf(x.req.Messages), "encrypted_content", nil)
 }
 
-// compactsAt is the number of tokens above which an edit compacts, 0 if none does. 150,000 is the API's default.
+// compactsAt returns the number of tokens above which an edit compacts, or 0 if none does. 150,000 is the API's default.
 func compactsAt(management json.RawMessage) int {
 	for _, edit := range asArray(at(management, "edits")) {
 		if textAt(edit, "type") == "compact_20260112" {
@@ -95,11 +83,15 @@ func compactsAt(management json.RawMessage) int {
 	return 0
 }
 
-// unmarked leaves cache_control out, at whatever depth: caching marks are no part of a prefix.
+// unmarked removes cache_control at any depth: caching marks are not part of a prefix.
 func unmarked(raw json.RawMessage) json.RawMessage {
 	switch kindOf(raw) {
 	case kindArray:
-		return mustJSON(allUnmarked(asArray(raw)))
+		all := asArray(raw)
+		for i := range all {
+			all[i] = unmarked(all[i])
+		}
+		return mustJSON(all)
 	case kindObject:
 		return edited(raw, func(m *member) bool {
 			m.value = unmarked(m.value)
@@ -109,14 +101,7 @@ func unmarked(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-func allUnmarked(all []json.RawMessage) []json.RawMessage {
-	for i := range all {
-		all[i] = unmarked(all[i])
-	}
-	return all
-}
-
-// contentBlocks translates an assistant message of OpenAI's.
+// contentBlocks translates an OpenAI assistant message to Anthropic's blocks.
 func contentBlocks(message json.RawMessage) []json.RawMessage {
 	var blocks []json.RawMessage
 	if text := contentText(at(message, "content")); strings.TrimSpace(text) != "" {
@@ -134,7 +119,7 @@ func contentBlocks(message json.RawMessage) []json.RawMessage {
 
 func textBlock(text string) json.RawMessage { return build("text", text, "type", "text") }
 
-// anthropicMessage is an answer with what Anthropic puts around it.
+// anthropicMessage is the reply to a request of the Messages API.
 type anthropicMessage struct {
 	index       int
 	model, stop string
@@ -142,10 +127,10 @@ type anthropicMessage struct {
 	usage       Usage
 }
 
-// message makes the answer. A change of a setting costs the cached messages.
+// message returns the reply. The settings count as the start of the prompt: changing one invalidates the cached messages.
 func (x *exchange) message(a Answer, stop string, blocks ...json.RawMessage) reply {
 	prompt := []json.RawMessage{unmarked(x.top["system"]), x.top["tool_choice"], x.top["thinking"]}
-	prompt = append(prompt, allUnmarked(slices.Clone(x.req.Messages))...)
+	prompt = append(prompt, asArray(unmarked(mustJSON(x.req.Messages)))...)
 	return &anthropicMessage{
 		index: x.req.Index, model: x.req.Model, blocks: blocks, stop: stop, usage: x.bill(a, x.top["output_config"], prompt, blocks...),
 	}
@@ -182,7 +167,7 @@ func (m *anthropicMessage) events(runes int) [][]byte {
 	return all
 }
 
-// streamedBlock is how a block begins in a stream, and what follows.
+// streamedBlock returns the block that opens a content block in a stream, and the deltas that fill it.
 func streamedBlock(block json.RawMessage, runes int) (opening json.RawMessage, deltas []json.RawMessage) {
 	key, o := textAt(block, "type"), asObject(block)
 	kind, of, text, empty := key+"_delta", key, o[key], json.RawMessage(`""`)
@@ -196,12 +181,7 @@ func streamedBlock(block json.RawMessage, runes int) (opening json.RawMessage, d
 	default:
 		return block, nil
 	}
-	opening = edited(block, func(m *member) bool {
-		if m.key == key {
-			m.value = empty
-		}
-		return m.key != "signature"
-	})
+	opening = without(replaced(block, key, empty), "signature")
 	for _, piece := range splitString(text, runes) {
 		deltas = append(deltas, build("type", kind, of, piece))
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// judgeMessages returns why a request is refused, whatever its size. The rules are those of
-// https://docs.claude.com/en/api/messages, of https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use (order
-// and pairing), and of https://docs.claude.com/en/docs/build-with-claude/prompt-caching (four marks).
+// judgeMessages returns why a request is refused, regardless of its size. The rules come from
+// https://docs.claude.com/en/api/messages, https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use (order
+// and pairing), and https://docs.claude.com/en/docs/build-with-claude/prompt-caching (four marks).
 func (x *exchange) judgeMessages(answered bool) *APIError {
 	if x.r.Header.Get("Anthropic-Version") == "" {
 		return refuse("", "", "anthropic-version: header is required")
@@ -36,8 +36,8 @@ func (x *exchange) judgeMessages(answered bool) *APIError {
 	case marks(x.req.Body) > 4:
 		v.say("A maximum of 4 blocks with cache_control may be provided. Found %d.", marks(x.req.Body))
 	}
-	if known := x.server.options.Models; v.err == nil && len(known) > 0 && !slices.Contains(known, x.req.Model) {
-		v.err = &APIError{http.StatusNotFound, "model: " + x.req.Model, "not_found_error", "", ""}
+	if !x.server.options.serves(x.req.Model) {
+		v.fail(&APIError{http.StatusNotFound, "model: " + x.req.Model, "not_found_error", "", ""})
 	}
 	for n, m := range all {
 		v.element(n, m, n == len(all)-1)
@@ -46,10 +46,10 @@ func (x *exchange) judgeMessages(answered bool) *APIError {
 	return v.err
 }
 
-// say refuses as Anthropic does, which names no parameter.
+// say refuses a request. Anthropic's errors name no parameter.
 func (v *verdict) say(format string, args ...any) { v.refuse("", "", format, args...) }
 
-// marks counts the blocks that are marked for caching.
+// marks counts the blocks marked for caching.
 func marks(body json.RawMessage) (n int) {
 	switch kindOf(body) {
 	case kindArray:
@@ -74,7 +74,7 @@ func (v *verdict) element(n int, message json.RawMessage, last bool) {
 		v.say("messages.%d.%s: Extra inputs are not permitted", n, key)
 	}
 	role, blocks := asString(o["role"]), blocksOf(message)
-	if role != "user" && role != "assistant" && (role != "system" || n == 0) { // newer models take system messages in between
+	if role != "user" && role != "assistant" && (role != "system" || n == 0) { // newer models accept later system messages
 		v.say("messages.%d.role: Input should be 'user' or 'assistant'", n)
 	}
 	compacts := len(blocks) > 0 && textAt(blocks[0], "type") == "compaction"
@@ -89,7 +89,7 @@ func (v *verdict) element(n int, message json.RawMessage, last bool) {
 	}
 }
 
-// blocksOf gives the blocks of a message; a text is one.
+// blocksOf returns the blocks of a message. A string counts as one text block.
 func blocksOf(message json.RawMessage) []json.RawMessage {
 	content := at(message, "content")
 	if kindOf(content) == kindString {
@@ -98,7 +98,7 @@ func blocksOf(message json.RawMessage) []json.RawMessage {
 	return asArray(content)
 }
 
-// blockMembers are those that a block must have, by its type.
+// blockMembers lists the required members of a block, by its type.
 var blockMembers = map[string][]string{
 	"text": {"text"}, "image": {"source"}, "document": {"source"}, "tool_use": {"id", "name", "input"}, "tool_result": {"tool_use_id"},
 	"thinking": {"thinking", "signature"}, "redacted_thinking": {"data"}, "compaction": {"content"},
@@ -107,10 +107,11 @@ var blockMembers = map[string][]string{
 func (v *verdict) block(at, role string, o object) {
 	kind := asString(o["type"])
 	needed, known := blockMembers[kind]
-	switch spoken := kind == "tool_use" || kind == "compaction" || strings.HasSuffix(kind, "thinking"); {
+	generated := kind == "tool_use" || kind == "compaction" || strings.HasSuffix(kind, "thinking")
+	switch {
 	case !known:
 		v.say("%s: Input tag '%s' found using 'type' does not match any of the expected tags", at, kind)
-	case spoken && role == "user":
+	case generated && role == "user":
 		v.say("%s: `%s` blocks can only be in `assistant` messages", at, kind)
 	case kind == "tool_result" && role == "assistant":
 		v.say("%s: `tool_result` blocks can only be in `user` messages", at)
@@ -129,9 +130,10 @@ func (v *verdict) block(at, role string, o object) {
 	}
 }
 
-// pairs: turns of one role that follow each other are one; the results of all calls of a turn begin the next one.
+// pairs checks calls and results. Consecutive messages of one role are one turn. The results of all calls of a turn must come
+// first in the next turn.
 func (v *verdict) pairs(messages []json.RawMessage) {
-	var open, seen []string // ids of calls that wait for a result; of all calls
+	var open, seen []string // IDs of calls without a result yet; IDs of all calls
 	messages = slices.DeleteFunc(slices.Clone(messages), func(m json.RawMessage) bool { return textAt(m, "role") == "system" })
 	for n := 0; n < len(messages); {
 		role, first := textAt(messages[n], "role"), n
@@ -155,12 +157,12 @@ func (v *verdict) pairs(messages []json.RawMessage) {
 	}
 }
 
-// results judges the blocks of a turn of the user's, behind calls that are open.
+// results checks the blocks of a user turn. open has the IDs of the calls of the turn before.
 func (v *verdict) results(turn int, blocks []json.RawMessage, open []string) {
-	behind := false
+	others := false // whether a block other than a result came before
 	for i, b := range blocks {
 		if textAt(b, "type") != "tool_result" {
-			behind = true
+			others = true
 			continue
 		}
 		id := textAt(b, "tool_use_id")
@@ -170,7 +172,7 @@ func (v *verdict) results(turn int, blocks []json.RawMessage, open []string) {
 				"block must have a corresponding `tool_use` block in the previous message.", turn, i, id)
 			return
 		}
-		if behind {
+		if others {
 			v.say("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after: %s.", turn, id)
 		}
 		open = slices.Delete(open, place, place+1)

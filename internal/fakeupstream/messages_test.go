@@ -87,7 +87,7 @@ func TestMessagesThinking(t *testing.T) {
 	_, answer := send(asked)
 	_, content, _ := strings.Cut(answer, `"content":`)
 	content, _, _ = strings.Cut(content, `,"stop_reason"`)
-	if !strings.Contains(content, `"signature":"bound.`) {
+	if !strings.Contains(content, `"signature":"prefix.`) {
 		t.Fatalf("no thinking in %s", answer)
 	}
 	said := `,{"role":"assistant","content":` + content + `},{"role":"user","content":"on"}`

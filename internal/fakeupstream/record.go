@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 )
 
-// Phase is how far the server got with a request.
+// Phase is how far the server has got with a request.
 type Phase string
 
 // The phases, in their order.
@@ -16,11 +17,10 @@ const (
 	PhaseUpload  Phase = "upload"  // the request is being read
 	PhaseHeaders Phase = "headers" // the request was read, no response header was sent
 	PhaseBody    Phase = "body"    // the response header was sent
-	PhaseDone    Phase = "done"    // the server did all it was told to do, faults included
+	PhaseDone    Phase = "done"    // the answer is complete, faults included
 )
 
-// Request is one received request. What Requests and the others return are copies of the record at that moment; the
-// slices and the header are shared and must not be changed.
+// Request is one received request. The Server's methods return copies; their slices and headers are shared and must not be changed.
 type Request struct {
 	Index  int // in order of arrival of the whole body, from 0
 	Method string
@@ -28,37 +28,34 @@ type Request struct {
 	Header http.Header
 	Body   []byte
 
-	// What was asked for, as far as it can be read; empty for other paths.
+	// Decoded from the body as far as possible; empty for other paths.
 	Model    string
 	Stream   bool
 	Messages []json.RawMessage
 	Tools    json.RawMessage
-	Summary  bool // it went to the summariser
+	Summary  bool // it goes to the summariser
 
 	PromptTokens int
 	CachedTokens int
 
 	Status    int       // sent; 0 is none
-	Refused   *APIError // why the server refused it; nil when it did not. Scripted errors are not refusals.
-	Phase     Phase     // where it stands, or where it stood when the client left
+	Refused   *APIError // why the server refused it, or nil; scripted errors are not refusals
+	Phase     Phase     // where it is, or was when the client left
 	Cancelled bool      // the client left before it was done
 }
 
-// Text returns the text of all messages, in order, an empty line between two.
+// Text returns the text of all messages, separated by empty lines.
 func (r *Request) Text() string {
-	var text []byte
+	texts := make([]string, len(r.Messages))
 	for i, m := range r.Messages {
-		if i > 0 {
-			text = append(text, "\n\n"...)
-		}
-		text = append(text, contentText(asObject(m)["content"])...)
+		texts[i] = contentText(at(m, "content"))
 	}
-	return string(text)
+	return strings.Join(texts, "\n\n")
 }
 
-// recorder keeps the requests. Safe for concurrent use.
+// recorder keeps the requests. It is safe for concurrent use.
 type recorder struct {
-	keep int // the newest; 0 is all
+	keep int // number of requests; 0 is all
 
 	mu        sync.Mutex
 	requests  []*Request
@@ -73,7 +70,7 @@ func newRecorder(keep int) *recorder {
 	return &recorder{keep: keep, changed: make(chan struct{})}
 }
 
-// add keeps a request that has been read and gives it its index.
+// add keeps a request and sets its index.
 func (r *recorder) add(req *Request) {
 	r.change(func() {
 		req.Index = r.received
@@ -85,7 +82,7 @@ func (r *recorder) add(req *Request) {
 	})
 }
 
-// change runs an update of the record, of a kept request too, and wakes who waits.
+// change runs an update of the record or of a kept request, and wakes the waiters.
 func (r *recorder) change(update func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +91,7 @@ func (r *recorder) change(update func()) {
 	r.changed = make(chan struct{})
 }
 
-// end notes that the handler returns.
+// end records that the handler returns.
 func (r *recorder) end(req *Request) {
 	r.change(func() {
 		r.ended++
@@ -104,7 +101,7 @@ func (r *recorder) end(req *Request) {
 	})
 }
 
-// cancel notes that the client left, once. A request that is done cannot be cancelled.
+// cancel records that the client left, once. A completed request cannot be cancelled.
 func (r *recorder) cancel(req *Request) {
 	r.change(func() {
 		if !req.Cancelled && req.Phase != PhaseDone {
@@ -120,7 +117,7 @@ func (r *recorder) copy(req *Request) Request {
 	return *req
 }
 
-// all are copies of what is kept. It needs the lock.
+// all returns copies of the kept requests. The caller holds the lock.
 func (r *recorder) all() []Request {
 	copies := make([]Request, len(r.requests))
 	for i, req := range r.requests {
@@ -129,7 +126,7 @@ func (r *recorder) all() []Request {
 	return copies
 }
 
-// wait blocks until the condition, which runs under the lock, holds.
+// wait blocks until the condition holds. It calls the condition with the lock held.
 func (r *recorder) wait(ctx context.Context, holds func() bool) ([]Request, error) {
 	for {
 		r.mu.Lock()
@@ -155,23 +152,23 @@ func (s *Server) Requests() []Request {
 	return s.record.all()
 }
 
-// Wait blocks until n requests have been received, and returns all there are. The error is the context's.
+// Wait blocks until n requests have been received, and returns the kept ones. The error is the context's.
 func (s *Server) Wait(ctx context.Context, n int) ([]Request, error) {
 	return s.record.wait(ctx, func() bool { return s.record.received >= n })
 }
 
-// WaitEnded is Wait for n requests that the server is finished with, for good or ill.
+// WaitEnded is like Wait for n requests whose handlers have returned.
 func (s *Server) WaitEnded(ctx context.Context, n int) ([]Request, error) {
 	return s.record.wait(ctx, func() bool { return s.record.ended >= n })
 }
 
-// WaitCancelled is Wait for n requests that their clients cancelled.
+// WaitCancelled is like Wait for n requests that their clients cancelled.
 func (s *Server) WaitCancelled(ctx context.Context, n int) ([]Request, error) {
 	return s.record.wait(ctx, func() bool { return s.record.cancelled >= n })
 }
 
-// WaitFor blocks until the requests kept meet the condition, and returns them. The condition is asked at every change and
-// must not call the server. The error is the context's.
+// WaitFor blocks until the kept requests meet the condition, and returns them. It calls the condition after every change; the
+// condition must not call the server. The error is the context's.
 func (s *Server) WaitFor(ctx context.Context, met func([]Request) bool) ([]Request, error) {
 	return s.record.wait(ctx, func() bool { return met(s.record.all()) })
 }

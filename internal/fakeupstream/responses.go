@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// responses judges a request of the Responses API and answers it. Answers are scripted as assistant messages of Chat Completions and
-// told as items.
+// responses handles a request of the Responses API. Answers are scripted as Chat Completions messages and sent as items.
 // https://platform.openai.com/docs/api-reference/responses/create
 func (x *exchange) responses() *APIError {
 	items, err := x.judgeResponses()
@@ -27,7 +26,7 @@ func (x *exchange) responses() *APIError {
 	return nil
 }
 
-// inputTokens tells what a request would take.
+// inputTokens answers with the number of tokens of a request.
 // https://platform.openai.com/docs/api-reference/responses/input-tokens
 func (x *exchange) inputTokens() *APIError {
 	items, err := x.judgeResponses()
@@ -38,7 +37,7 @@ func (x *exchange) inputTokens() *APIError {
 	return nil
 }
 
-// compact gives a history in the form of one item.
+// compact answers with one item that replaces the whole input.
 // https://platform.openai.com/docs/api-reference/responses/compact
 func (x *exchange) compact() *APIError {
 	if x.server.unable {
@@ -53,15 +52,15 @@ func (x *exchange) compact() *APIError {
 	return nil
 }
 
-// compaction is an item that stands for a history.
+// compaction returns an item that replaces a history.
 func (x *exchange) compaction(items []json.RawMessage) json.RawMessage {
 	return build("type", "compaction", "id", fmt.Sprintf("cmp_%06d", x.req.Index), "encrypted_content", compactionOf(items))
 }
 
-// compacted begins what this server has compacted.
+// compacted is the prefix of the content of every compaction that this server made.
 const compacted = "compacted."
 
-// compactionOf stands for messages or items.
+// compactionOf returns the content of a compaction of messages or items.
 func compactionOf(all []json.RawMessage) string {
 	return fmt.Sprintf("%s%d.%x", compacted, len(all), sha256.Sum256(mustJSON(all)))
 }
@@ -73,7 +72,7 @@ func responsesLimits(s size, window int) *APIError {
 	return nil
 }
 
-// itemsOf are the items for an assistant message, with reasoning in front of them where the server seals.
+// itemsOf translates an assistant message to items, with sealed reasoning first if the server seals its answers.
 func (x *exchange) itemsOf(message json.RawMessage, before []json.RawMessage) []json.RawMessage {
 	var items []json.RawMessage
 	o := asObject(message)
@@ -96,7 +95,7 @@ func (x *exchange) itemsOf(message json.RawMessage, before []json.RawMessage) []
 	return x.reason(items, before)
 }
 
-// namespaceOf is the namespace among the tools that has a tool of that name; nil if none has.
+// namespaceOf returns the namespace whose tools include that name, or nil.
 func namespaceOf(tools []json.RawMessage, name string) json.RawMessage {
 	for _, space := range tools {
 		if slices.ContainsFunc(asArray(at(space, "tools")), func(inner json.RawMessage) bool { return textAt(inner, "name") == name }) {
@@ -118,17 +117,17 @@ func typeOf(item json.RawMessage) string {
 	return "message"
 }
 
-// responseReply is an answer with what the Responses API puts around it.
+// responseReply is the reply to a request of the Responses API.
 type responseReply struct {
 	id     string
 	model  string
-	tools  json.RawMessage // that it was asked with; nil: none
+	tools  json.RawMessage // of the request; nil if it had none
 	output []json.RawMessage
 	usage  Usage
-	cut    bool // by its length
+	cut    bool // incomplete: it reached max_output_tokens
 }
 
-// response makes the answer, and keeps it unless the client says otherwise.
+// response returns the reply, and stores it unless the request sets store to false.
 func (x *exchange) response(a Answer, input []json.RawMessage, output ...json.RawMessage) reply {
 	prompt := append([]json.RawMessage{x.top["instructions"]}, input...)
 	r := responseReply{
@@ -146,7 +145,7 @@ func responsesUsage(u Usage, reasoning int) json.RawMessage {
 		`"output_tokens_details":{"reasoning_tokens":%d},"total_tokens":%d}`, u.Prompt, u.Cached, u.Completion, reasoning, u.Prompt+u.Completion))
 }
 
-// object is the response, in one of its states.
+// object encodes the response in one of its states.
 func (r *responseReply) object(status string, output []json.RawMessage, usage json.RawMessage) json.RawMessage {
 	tools, incomplete := r.tools, json.RawMessage("null")
 	if tools == nil {
@@ -197,7 +196,7 @@ func (r *responseReply) events(runes int) [][]byte {
 	return all
 }
 
-// stream tells of an item: how it begins, without what is added to it, what is added, what it is.
+// stream adds the events of one item: the item without its content, the content in pieces, and the whole item.
 func stream(index int, item json.RawMessage, runes int, add func(kind string, pairs ...any)) {
 	o := asObject(item)
 	add("response.output_item.added", "output_index", index, "item", edited(item, func(m *member) bool {

@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// judgeResponses gives the items of a request, those that the server keeps in front of its own, or why it is refused, whatever its
-// size. The rules are those of https://platform.openai.com/docs/api-reference/responses/create (items and their members), of
-// https://platform.openai.com/docs/guides/function-calling (calls and outputs), of
-// https://platform.openai.com/docs/guides/reasoning (reasoning and what follows it) and of
-// https://platform.openai.com/docs/guides/conversation-state (what the server keeps).
+// judgeResponses returns the items of a request after those that the server has stored for it, or why the request is refused,
+// regardless of its size. The rules come from
+// https://platform.openai.com/docs/api-reference/responses/create (items and their members),
+// https://platform.openai.com/docs/guides/function-calling (calls and outputs),
+// https://platform.openai.com/docs/guides/reasoning (reasoning and the item after it) and
+// https://platform.openai.com/docs/guides/conversation-state (stored responses).
 func (x *exchange) judgeResponses() ([]json.RawMessage, *APIError) {
 	v := verdict{err: checkContentType(x.r.Header)}
 	switch {
@@ -22,8 +23,8 @@ func (x *exchange) judgeResponses() ([]json.RawMessage, *APIError) {
 		v.missing("model")
 	case !given(x.top["input"]) && !given(x.top["previous_response_id"]):
 		v.missing("input")
-	case v.err == nil && !x.server.options.serves(x.req.Model):
-		v.err = unknownModel(x.req.Model)
+	case !x.server.options.serves(x.req.Model):
+		v.fail(unknownModel(x.req.Model))
 	}
 	for n, item := range x.req.Messages {
 		last := n == len(x.req.Messages)-1
@@ -40,7 +41,7 @@ func (x *exchange) judgeResponses() ([]json.RawMessage, *APIError) {
 	return items, v.err
 }
 
-// resolved are the items with those that the server keeps. It needs Server.mu.
+// resolved returns the items with stored ones filled in. The caller holds Server.mu.
 func (x *exchange) resolved(v *verdict) (items []json.RawMessage) {
 	kept := &x.server.kept
 	if id := asString(x.top["previous_response_id"]); id != "" {
@@ -54,9 +55,9 @@ func (x *exchange) resolved(v *verdict) (items []json.RawMessage) {
 		if typeOf(item) == "item_reference" {
 			id := textAt(item, "id")
 			known, ok := kept.items[id]
-			if !ok && v.err == nil {
-				v.err = &APIError{http.StatusNotFound, fmt.Sprintf("Item with id '%s' not found. Items are not persisted when `store` is "+
-					"set to false. Try again with `store` set to true, or remove this item from your input.", id), invalidRequest, "input", ""}
+			if !ok {
+				v.fail(&APIError{http.StatusNotFound, fmt.Sprintf("Item with id '%s' not found. Items are not persisted when `store` is "+
+					"set to false. Try again with `store` set to true, or remove this item from your input.", id), invalidRequest, "input", ""})
 			}
 			item = known
 		}
@@ -65,14 +66,14 @@ func (x *exchange) resolved(v *verdict) (items []json.RawMessage) {
 	return items
 }
 
-// stored is what a server keeps of its answers. It is guarded by Server.mu.
+// stored holds the answers that clients may refer to. It is guarded by Server.mu.
 type stored struct {
-	responses map[string][]json.RawMessage // whole histories, by the id of the response
-	items     map[string]json.RawMessage   // by their ids
-	reasons   map[string]string            // the id of the reasoning that an item follows, by its own id
+	responses map[string][]json.RawMessage // whole histories, by response ID
+	items     map[string]json.RawMessage   // by item ID
+	reasons   map[string]string            // ID of the reasoning that an item must follow, by item ID
 }
 
-// store keeps a history.
+// store keeps the history of a response.
 func (s *Server) store(id string, items []json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +85,7 @@ func (s *Server) store(id string, items []json.RawMessage) {
 	}
 }
 
-// itemMembers are those that an item must have, by its type.
+// itemMembers lists the required members of an item, by its type.
 var itemMembers = map[string][]string{
 	"message": {"role", "content"}, "function_call": {"call_id", "name", "arguments"}, "function_call_output": {"call_id", "output"},
 	"custom_tool_call": {"call_id", "name", "input"}, "custom_tool_call_output": {"call_id", "output"}, "reasoning": {"summary"},
@@ -92,7 +93,7 @@ var itemMembers = map[string][]string{
 	"item_reference": {"id"}, "compaction": {"encrypted_content"}, "compaction_trigger": {},
 }
 
-// item judges an item by itself. A server that is unable knows no compaction.
+// item checks a single item. unable means that the server does not support compaction.
 func (v *verdict) item(at string, item json.RawMessage, last, unable bool) {
 	if kindOf(item) != kindObject {
 		v.wrongType(at, "an object", item)
@@ -122,7 +123,7 @@ func (v *verdict) item(at string, item json.RawMessage, last, unable bool) {
 	}
 }
 
-// itemParts are the parts that a message of a role may have.
+// itemParts lists the part types that a message may have, by its role.
 var itemParts = map[string][]string{
 	"user": {"input_text", "input_image", "input_file"}, "system": {"input_text"}, "developer": {"input_text"},
 	"assistant": {"output_text", "refusal"},
@@ -153,7 +154,7 @@ func (v *verdict) ids(items []json.RawMessage) {
 	}
 }
 
-// itemCalls: each call has an output behind it, and each output a call before it.
+// itemCalls checks that each call has a later output and each output an earlier call.
 func (v *verdict) itemCalls(items []json.RawMessage) {
 	var open []string
 	called := map[string]bool{}

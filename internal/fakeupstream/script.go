@@ -6,37 +6,36 @@ import (
 	"net/http"
 )
 
-// Answer is what the server answers to one request. The zero value is an empty message. There is one choice,
-// whatever "n" the client asks for.
+// Answer is the answer to one request. The zero value is an empty message. There is one choice, regardless of "n".
 type Answer struct {
-	// Message is the raw assistant message to answer with, exactly; it wins over the three fields below.
+	// Message is the raw assistant message, sent verbatim. It overrides the three fields below.
 	Message   json.RawMessage
 	Content   string
 	ToolCalls []ToolCall
 	Refusal   string
 
-	FinishReason string // "" follows from the message: tool_calls or stop
-	Usage        *Usage // nil: counted, with the simulated cache
+	FinishReason string // "": tool_calls or stop, depending on the message
+	Usage        *Usage // nil: computed with the simulated cache
 	OmitUsage    bool   // some servers never send it
-	ChunkRunes   int    // characters a streamed chunk; 0 is the server's
+	ChunkRunes   int    // characters in a streamed chunk; 0 is Options.ChunkRunes
 
-	Sealed func(message json.RawMessage) // is told of the message where the server seals it; may be nil
+	Sealed func(message json.RawMessage) // called with the message if the server seals; may be nil
 
 	Error *APIError // answer with this error instead of a message
 	Raw   *Raw      // answer with these bytes instead
 
-	Header http.Header    // added to the response, replacing what the server would send
-	Inject map[int]string // raw text written before the event of a stream of that number, from 0
+	Header http.Header    // replaces headers of the response
+	Inject map[int]string // raw text written before the n-th event of a stream, from 0
 	Fault  Fault
 }
 
 // ToolCall is a call of a function.
 type ToolCall struct{ ID, Name, Arguments string }
 
-// Usage is what a completion is billed for, in tokens. Cached is a part of Prompt.
+// Usage is the billed usage of an answer, in tokens. Prompt includes Cached.
 type Usage struct{ Prompt, Completion, Cached int }
 
-// Raw is a body that is not OpenAI's, such as a gateway's error page.
+// Raw is a response in another format, such as a gateway's error page.
 type Raw struct {
 	Status      int
 	ContentType string
@@ -74,8 +73,8 @@ func (a Answer) finishReason(message object) string {
 	}
 }
 
-// Script puts answers into the queue. Each chat completion that is accepted and not a summariser's takes one; when the
-// queue is empty Options.Reply answers. A refused request takes none.
+// Script queues answers. Each accepted request that does not go to the summariser takes one. When the queue is empty, Options.Reply
+// answers. A refused request takes none.
 func (s *Server) Script(answers ...Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

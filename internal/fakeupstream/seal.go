@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Seal is a form in which answers carry sealed reasoning, and what it is bound to.
+// Seal is a format in which answers carry sealed reasoning. The format decides what the reasoning is bound to.
 type Seal string
 
-// The forms. Reasoning of the first two is bound to all that stands before it, as Anthropic documents: it is refused where a
-// message or a tool before it has changed, or where one block between two others is missing. The third is bound to its own
-// message (OpenAI): one is refused without the other. The fourth must be there in the current turn (Gemini).
+// The formats. Reasoning in the first two is bound to everything before it, as Anthropic documents: it is refused if an earlier
+// message or tool has changed, or if a sealed block between two others is missing. In the third it is bound to its own message
+// (OpenAI): neither is accepted without the other. In the fourth it is required in the current turn (Gemini).
 const (
 	SealThinkingBlocks   Seal = "thinking_blocks"
 	SealClaudeDetails    Seal = "anthropic-claude-v1"
@@ -22,17 +22,17 @@ const (
 	SealThoughtSignature Seal = "thought_signature"
 )
 
-// Seals lists the forms.
+// Seals returns all formats.
 func Seals() []Seal {
 	return []Seal{SealThinkingBlocks, SealClaudeDetails, SealResponsesDetails, SealThoughtSignature}
 }
 
 func (f Seal) bindsPrefix() bool { return f == SealThinkingBlocks || f == SealClaudeDetails }
 
-// seals is what a server that seals remembers of its answers: which calls came with reasoning. It is guarded by Server.mu.
+// seals records which calls were sealed. It is guarded by Server.mu.
 type seals struct {
 	answers int             // so far
-	calls   map[string]bool // ids of calls that came with reasoning
+	calls   map[string]bool // IDs of calls that came with reasoning
 }
 
 // sealsNext reports whether the next answer carries reasoning.
@@ -47,30 +47,34 @@ func (s *Server) sealsNext() bool {
 	return s.options.SealWhen == nil || s.options.SealWhen(n)
 }
 
-// digest is a short name for all parts together.
-func digest(parts ...[]byte) string {
+// digest returns a short hash of all parts.
+func digest(parts ...json.RawMessage) string {
 	h := sha256.New()
 	for _, p := range parts {
 		h.Write(p)
+		h.Write([]byte{0})
 	}
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-// maker marks a request's model in what it signs: other models drop it.
-func maker(r *Request) string {
-	sum := sha256.Sum256([]byte(r.Model))
-	return hex.EncodeToString(sum[:4])
+// maker identifies the model of a request in the signatures it makes. Other models drop these.
+func maker(r *Request) string { return digest(json.RawMessage(r.Model))[:8] }
+
+// bind signs reasoning that is bound to the tools, to the given parts, and to the sealed block before it, if any.
+func (x *exchange) bind(previous string, parts ...json.RawMessage) string {
+	parts = append(parts, x.req.Tools, json.RawMessage(previous))
+	return "prefix." + previous + "." + maker(x.req) + "." + digest(parts...)
 }
 
-// drops reports whether a signed block that does not belong is dropped rather than refused: that of another model always, others where
-// the request asks for it. https://docs.claude.com/en/docs/build-with-claude/extended-thinking
+// drops reports whether a block with the wrong signature is dropped instead of refused. Blocks of another model always are, others
+// only if the request asks for it. https://docs.claude.com/en/docs/build-with-claude/extended-thinking
 func (x *exchange) drops(signature string) bool {
 	asked := textAt(x.top["thinking"], "block_binding", "prefix_mismatch_behavior") == "drop_block" &&
 		strings.Contains(x.req.Header.Get("Anthropic-Beta"), "thinking-binding-controls")
 	return asked || !strings.Contains(signature, "."+maker(x.req)+".")
 }
 
-// seal gives an answer its sealed reasoning.
+// seal adds sealed reasoning to an answer.
 func (x *exchange) seal(message json.RawMessage) json.RawMessage {
 	s, form := x.server, x.server.options.Seals
 	calls := asArray(at(message, "tool_calls"))
@@ -86,48 +90,51 @@ func (x *exchange) seal(message json.RawMessage) json.RawMessage {
 	}
 	previous := ""
 	for _, m := range x.req.Messages {
-		if id := form.signature(m); id != "" {
-			previous = id
+		if signature := form.signature(m); signature != "" {
+			previous = signature
 		}
 	}
-	return form.attach(message, form.sign(x.req, len(x.req.Messages), message, lastPart(previous)))
+	return form.attach(message, x.sign(len(x.req.Messages), message, lastPart(previous)))
 }
 
-// sign makes the signature of a message that stands at index n of a request, behind a block whose signature ends so.
-func (f Seal) sign(r *Request, n int, message json.RawMessage, previous string) string {
+// sign returns the signature of the message at index n. previous is the last part of the signature before it.
+func (x *exchange) sign(n int, message json.RawMessage, previous string) string {
+	form := x.server.options.Seals
 	switch {
-	case f.bindsPrefix():
-		parts := [][]byte{r.Tools}
-		for _, m := range r.Messages[:n] {
-			parts = append(parts, f.detach(m), []byte{0})
+	case form.bindsPrefix():
+		var parts []json.RawMessage
+		for _, m := range x.req.Messages[:n] {
+			parts = append(parts, without(m, "thinking_blocks", "reasoning_details"))
 		}
-		return "prefix." + previous + "." + maker(r) + "." + digest(append(parts, []byte(previous))...)
-	case f == SealThoughtSignature:
-		return string(f) + "." + digest([]byte(firstCall(message)))
+		return x.bind(previous, parts...)
+	case form == SealThoughtSignature:
+		return string(form) + "." + digest(json.RawMessage(firstCall(message)))
 	}
-	essence := contentText(at(message, "content"))
+	parts := []json.RawMessage{json.RawMessage(contentText(at(message, "content")))}
 	for _, c := range asArray(at(message, "tool_calls")) {
-		essence += "\x00" + textAt(c, "id")
+		parts = append(parts, at(c, "id"))
 	}
-	return string(f) + "." + digest([]byte(essence))
+	return string(form) + "." + digest(parts...)
 }
 
 func lastPart(signature string) string {
 	return signature[strings.LastIndexByte(signature, '.')+1:]
 }
 
-func firstCall(message json.RawMessage) string {
-	for _, c := range asArray(at(message, "tool_calls")) {
-		return textAt(c, "id")
+// first returns the first element of an array, or nil.
+func first(array json.RawMessage) json.RawMessage {
+	if all := asArray(array); len(all) > 0 {
+		return all[0]
 	}
-	return ""
+	return nil
 }
 
-// attach puts a signature into a message.
+func firstCall(message json.RawMessage) string { return textAt(first(at(message, "tool_calls")), "id") }
+
+// attach adds a signature to a message.
 func (f Seal) attach(message json.RawMessage, signature string) json.RawMessage {
-	members := membersOf(message)
 	add := func(key string, element json.RawMessage) json.RawMessage {
-		return joinObject(append(members, member{key, mustJSON([]json.RawMessage{element})}))
+		return joinObject(append(membersOf(message), member{key, mustJSON([]json.RawMessage{element})}))
 	}
 	switch f {
 	case SealThinkingBlocks:
@@ -137,41 +144,25 @@ func (f Seal) attach(message json.RawMessage, signature string) json.RawMessage 
 	case SealResponsesDetails:
 		return add("reasoning_details", build("data", signature, "format", f, "id", "rs_"+lastPart(signature), "index", 0, "type", "reasoning.encrypted"))
 	}
-	for i, m := range members {
-		if m.key == "tool_calls" {
-			calls := asArray(m.value)
-			extra := member{"extra_content", build("google", build("thought_signature", signature))}
-			calls[0] = joinObject(append(membersOf(calls[0]), extra))
-			members[i].value = mustJSON(calls)
-		}
-	}
-	return joinObject(members)
+	calls := asArray(at(message, "tool_calls"))
+	extra := member{"extra_content", build("google", build("thought_signature", signature))}
+	calls[0] = joinObject(append(membersOf(calls[0]), extra))
+	return replaced(message, "tool_calls", mustJSON(calls))
 }
 
-// detach gives a message without its sealed reasoning, where that is bound to all before it.
-func (f Seal) detach(message json.RawMessage) json.RawMessage {
-	return edited(message, func(m *member) bool { return m.key != "thinking_blocks" && m.key != "reasoning_details" })
-}
-
-// signature is that of a message, empty if it has none.
+// signature returns the signature of a message, or "".
 func (f Seal) signature(message json.RawMessage) string {
-	key := map[Seal]string{SealThinkingBlocks: "thinking_blocks", SealThoughtSignature: "tool_calls"}[f]
-	if key == "" {
-		key = "reasoning_details"
+	switch f {
+	case SealThinkingBlocks:
+		return textAt(first(at(message, "thinking_blocks")), "signature")
+	case SealThoughtSignature:
+		return textAt(first(at(message, "tool_calls")), "extra_content", "google", "thought_signature")
 	}
-	all := asArray(at(message, key))
-	switch {
-	case len(all) == 0:
-		return ""
-	case f == SealThoughtSignature:
-		return textAt(all[0], "extra_content", "google", "thought_signature")
-	case f == SealThinkingBlocks:
-		return textAt(all[0], "signature")
-	}
-	return textAt(all[0], "signature") + textAt(all[0], "data")
+	details := first(at(message, "reasoning_details"))
+	return textAt(details, "signature") + textAt(details, "data")
 }
 
-// checkSeals judges the sealed reasoning of a chat completion.
+// checkSeals checks the sealed reasoning in a Chat Completions request.
 func (x *exchange) checkSeals() *APIError {
 	form, messages := x.server.options.Seals, x.req.Messages
 	x.server.mu.Lock()
@@ -194,14 +185,14 @@ func (x *exchange) checkSeals() *APIError {
 		case form.bindsPrefix():
 			before, _, _ := strings.Cut(strings.TrimPrefix(signature, "prefix."), ".")
 			torn := previous != "" && lastPart(previous) != before
-			if torn || signature != form.sign(x.req, n, m, lastPart(before)) {
+			if torn || signature != x.sign(n, m, before) {
 				if x.drops(signature) {
 					continue
 				}
 				v.refuse(at, "", "%s: the thinking block is bound to a different conversation.", at)
 			}
 			previous = signature
-		case signature != form.sign(x.req, n, m, ""):
+		case signature != x.sign(n, m, ""):
 			v.refuse(at, "", "%s: the reasoning belongs to another item.", at)
 		}
 	}
@@ -210,7 +201,7 @@ func (x *exchange) checkSeals() *APIError {
 
 func place(n int) string { return fmt.Sprintf("messages.%d", n) }
 
-// lastOf is the index of the newest message of a role, -1 if there is none.
+// lastOf returns the index of the newest message of a role, or -1.
 func lastOf(messages []json.RawMessage, role string) int {
 	for n := len(messages) - 1; n >= 0; n-- {
 		if textAt(messages[n], "role") == role {
@@ -222,7 +213,7 @@ func lastOf(messages []json.RawMessage, role string) int {
 
 const noThinking = "%s.content.0.type: Expected `thinking` or `redacted_thinking`, but found `%s`."
 
-// checkOpenLoop: where thinking is switched on by hand, the newest assistant message of an open tool loop begins with its thinking.
+// checkOpenLoop checks that with thinking enabled, the newest assistant message of an open tool loop begins with its thinking.
 func (x *exchange) checkOpenLoop(v *verdict) {
 	form, messages := x.server.options.Seals, x.req.Messages
 	last := len(messages) - 1
@@ -235,28 +226,23 @@ func (x *exchange) checkOpenLoop(v *verdict) {
 	}
 }
 
-// think puts a signed block in front of an answer of the Messages API, bound to all that stands before it.
+// think puts a signed block at the front of a Messages API answer, bound to everything before it.
 // https://docs.claude.com/en/docs/build-with-claude/extended-thinking
 func (x *exchange) think(blocks []json.RawMessage) []json.RawMessage {
 	if !x.server.sealsNext() {
 		return blocks
 	}
-	return slices.Insert(blocks, 0, build("type", "thinking", "thinking", "A thought.", "signature", x.bound(len(x.req.Messages))))
+	return slices.Insert(blocks, 0, build("type", "thinking", "thinking", "A thought.", "signature", x.bindBlocks(len(x.req.Messages))))
 }
 
-// bound is the signature of thinking in the message at index n.
-func (x *exchange) bound(n int) string {
-	parts := [][]byte{x.req.Tools, unmarked(x.top["system"])}
+// bindBlocks returns the signature of thinking in the message at index n.
+func (x *exchange) bindBlocks(n int) string {
+	parts := []json.RawMessage{unmarked(x.top["system"])}
 	for _, m := range x.req.Messages[:n] {
-		rest := []json.RawMessage{at(m, "role")}
-		for _, b := range blocksOf(m) {
-			if !isThinking(b) {
-				rest = append(rest, unmarked(b))
-			}
-		}
-		parts = append(parts, mustJSON(rest), []byte{0})
+		blocks := slices.DeleteFunc(blocksOf(m), isThinking)
+		parts = append(parts, at(m, "role"), unmarked(mustJSON(blocks)))
 	}
-	return "bound." + maker(x.req) + "." + digest(parts...)
+	return x.bind("", parts...)
 }
 
 func isThinking(block json.RawMessage) bool {
@@ -264,14 +250,14 @@ func isThinking(block json.RawMessage) bool {
 	return kind == "thinking" || kind == "redacted_thinking"
 }
 
-// checkThinking refuses thinking that stood behind something else when it was made, and, where thinking was switched on by hand,
-// an open tool loop whose newest message does not begin with it though it was made so.
+// checkThinking refuses thinking that was made after other messages. With thinking enabled it also refuses an open tool loop whose
+// newest message does not begin with thinking.
 func (x *exchange) checkThinking() *APIError {
 	var v verdict
 	messages := x.req.Messages
 	for n, m := range messages {
 		for _, b := range blocksOf(m) {
-			if signature := textAt(b, "signature"); isThinking(b) && signature != x.bound(n) && !x.drops(signature) {
+			if signature := textAt(b, "signature"); isThinking(b) && signature != x.bindBlocks(n) && !x.drops(signature) {
 				v.say("%s: the thinking block is bound to a different conversation.", place(n))
 			}
 		}
@@ -288,8 +274,8 @@ func (x *exchange) checkThinking() *APIError {
 	return v.err
 }
 
-// reason puts reasoning in front of items. It is bound to all that stands before it where the server's seal is, else to the first of the
-// items: one is refused without the other.
+// reason puts reasoning at the front of items. It is bound to everything before it if the server's seal is, else to the first item:
+// neither is accepted without the other.
 // https://platform.openai.com/docs/guides/reasoning
 func (x *exchange) reason(items, before []json.RawMessage) []json.RawMessage {
 	s := x.server
@@ -301,7 +287,7 @@ func (x *exchange) reason(items, before []json.RawMessage) []json.RawMessage {
 	id := fmt.Sprintf("rs_%06d", x.req.Index)
 	members := []any{"type", "reasoning", "id", id, "summary", []string{}}
 	if s.options.Seals.bindsPrefix() {
-		members = append(members, "format", SealClaudeDetails, "signature", x.boundTo(before))
+		members = append(members, "format", SealClaudeDetails, "signature", x.bindItems(before))
 	} else {
 		for _, item := range items {
 			s.kept.reasons[textAt(item, "id")] = id
@@ -311,30 +297,24 @@ func (x *exchange) reason(items, before []json.RawMessage) []json.RawMessage {
 	return slices.Insert(items, 0, build(members...))
 }
 
-// boundTo is the signature of reasoning that stands behind items.
-func (x *exchange) boundTo(items []json.RawMessage) string {
-	parts := [][]byte{x.req.Tools, x.top["instructions"]}
+// bindItems returns the signature of reasoning after these items.
+func (x *exchange) bindItems(items []json.RawMessage) string {
+	parts := []json.RawMessage{x.top["instructions"]}
 	for _, item := range items {
-		if typeOf(item) == "reasoning" {
-			continue
-		}
-		for _, m := range membersOf(item) {
-			if m.key != "id" && m.key != "status" {
-				parts = append(parts, []byte(m.key), m.value)
-			}
+		if typeOf(item) != "reasoning" {
+			parts = append(parts, without(item, "id", "status"))
 		}
 	}
-	return "prefix." + maker(x.req) + "." + digest(parts...)
+	return x.bind("", parts...)
 }
 
-// encrypted is what reasoning holds that belongs to an item: any server tells by it.
+// encrypted returns the sealed content of reasoning that belongs to an item. It does not depend on the server.
 func encrypted(id string, follower json.RawMessage) string {
-	essence := typeOf(follower) + "\x00" + textAt(follower, "call_id") + "\x00" + contentText(at(follower, "content"))
-	return "sealed." + id + "." + digest([]byte(essence))
+	return "sealed." + id + "." + digest(json.RawMessage(typeOf(follower)), at(follower, "call_id"), json.RawMessage(contentText(at(follower, "content"))))
 }
 
-// checkReasoning refuses reasoning without what follows it, what follows it without it, and what was bound to another history. It needs
-// Server.mu.
+// checkReasoning refuses reasoning without the item it belongs to, an item without its reasoning, and reasoning bound to another
+// history. The caller holds Server.mu.
 func (x *exchange) checkReasoning(v *verdict, items []json.RawMessage) {
 	seen := map[string]bool{}
 	for i, item := range items {
@@ -345,7 +325,7 @@ func (x *exchange) checkReasoning(v *verdict, items []json.RawMessage) {
 		if kind != "reasoning" {
 			continue
 		}
-		if signature := textAt(item, "signature"); signature != "" && signature != x.boundTo(items[:i]) && !x.drops(signature) {
+		if signature := textAt(item, "signature"); signature != "" && signature != x.bindItems(items[:i]) && !x.drops(signature) {
 			v.refuse("input", "", "input[%d]: the reasoning is bound to a different conversation.", i)
 		}
 		sealed := textAt(item, "encrypted_content")

@@ -14,49 +14,48 @@ import (
 	"time"
 )
 
-// Options says how strict the server is and what it answers. The zero value is a server without limits that accepts any
-// key and any model.
+// Options configures the answers and the strictness of a server. The zero value accepts any key and any model and has no limits.
 type Options struct {
 	APIKeys []string // accepted; none: any
 	Models  []string // known; none: any
-	Strict  bool     // ValidateStrict instead of Validate
+	Strict  bool     // refuse unknown fields, and tool call IDs of more than 40 characters, as OpenAI does and compatible servers do not
 
-	Alternates bool // users and assistants have to take turns, and an assistant to speak before a user after results
+	Alternates bool // users and assistants must take turns, and an assistant must speak between tool results and a user
 
 	ContextWindow int                   // tokens of prompt and reserved output; 0 is no limit
-	Windows       map[string]int        // the same for single models; the list of models tells them, as vLLM does
-	MaxOutput     int                   // tokens that may be asked for; 0 is no limit
+	Windows       map[string]int        // ContextWindow of single models; the list of models reports them, as vLLM does
+	MaxOutput     int                   // largest output that a request may reserve, in tokens; 0 is no limit
 	CountTokens   func([]byte) int      // of one raw message, or of the raw tools; nil: a quarter of the bytes
-	ChunkRunes    int                   // characters of text a streamed chunk; 0 is 12
-	Reply         func(*Request) Answer // when no answer is scripted; nil: a short fixed text
+	ChunkRunes    int                   // characters of text in a streamed chunk; 0 is 12
+	Reply         func(*Request) Answer // used when the script is empty; nil: a short fixed text
 
-	SummariserModels []string              // requests for these models are a summariser's,
-	IsSummary        func(*Request) bool   // and those that it picks; nil picks none
-	Summarise        func(*Request) Answer // answers them; nil: Extract
+	SummariserModels []string              // requests for these models go to the summariser
+	IsSummary        func(*Request) bool   // picks other requests for the summariser; nil picks none
+	Summarise        func(*Request) Answer // answers as the summariser; nil: Extract
 
-	Seals    Seal             // answers carry sealed reasoning, and what comes back is judged; empty: they do not
-	SealWhen func(n int) bool // whether the n-th answer, from 0 on, carries any; nil: each
+	Seals    Seal             // format of the sealed reasoning in answers, which is checked when it comes back; "": none
+	SealWhen func(n int) bool // whether the n-th answer, from 0 on, is sealed; nil: each
 
-	Keep int // requests kept by the record, the newest; 0 is all
+	Keep int // number of requests to keep in the record, the newest; 0 is all
 }
 
-// Server is the fake upstream. It is safe for concurrent use. Answers are made without a clock or chance: equal requests
-// in equal order get equal answers.
+// Server is the fake upstream. It is safe for concurrent use. It uses no clock and no randomness: the same requests in the same
+// order get the same answers.
 type Server struct {
 	options Options
 	record  *recorder
 	cache   *prefixCache
-	quit    chan struct{} // closed by Close: releases what a fault holds
+	quit    chan struct{} // closed by Close: releases every held answer
 	http    *http.Server
 
 	mu       sync.Mutex
 	queue    []Answer
 	sealed   seals
 	kept     stored
-	unable   bool // it knows no compaction
+	unable   bool // no support for compaction
 	listener net.Listener
 	closed   bool
-	work     sync.WaitGroup // the serve loop, the connections and the handlers; added to under mu, unless closed
+	work     sync.WaitGroup // the serve loop and the connections
 }
 
 // New returns a server that does not listen yet: call Start, or serve it as an http.Handler.
@@ -86,27 +85,25 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Start listens on a free port of the loopback interface and serves there until Close.
+// Start listens on a free loopback port and serves there until Close.
 func (s *Server) Start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return fmt.Errorf("start fake upstream: %w", http.ErrServerClosed)
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("start fake upstream: %w", err)
 	}
-	if !s.begin() {
-		_ = listener.Close()
-		return fmt.Errorf("start fake upstream: %w", http.ErrServerClosed)
-	}
-	s.mu.Lock()
 	s.listener = listener
-	s.mu.Unlock()
-	go func() {
-		defer s.work.Done()
+	s.work.Go(func() {
 		_ = s.http.Serve(listener) // always ErrServerClosed: only Close ends it
-	}()
+	})
 	return nil
 }
 
-// URL returns the root, such as http://127.0.0.1:4000, or "" before Start. The API is there and under /v1.
+// URL returns the root URL, such as http://127.0.0.1:4000, or "" before Start. The API is served there and under /v1.
 func (s *Server) URL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,8 +113,8 @@ func (s *Server) URL() string {
 	return "http://" + s.listener.Addr().String()
 }
 
-// Close releases every held answer, closes the connections, and waits until all goroutines have ended. Requests that
-// it cuts off do not count as cancelled. It may be called again.
+// Close releases every held answer, closes the connections, and waits for their goroutines. Requests that it cuts off do not count
+// as cancelled. It may be called more than once.
 func (s *Server) Close() {
 	s.mu.Lock()
 	first := !s.closed
@@ -130,26 +127,15 @@ func (s *Server) Close() {
 	s.work.Wait()
 }
 
-// DropCache empties the simulated prompt cache: all prompts are cold.
+// DropCache empties the simulated prompt cache.
 func (s *Server) DropCache() { s.cache.drop() }
 
-// RefuseCompaction has the Responses API and the Messages API know no compaction, and the latter no context_management, as most
-// servers do not. Call it before Start.
+// RefuseCompaction removes compaction from the Responses API and the Messages API, and context_management from the latter, as on
+// most compatible servers. Call it before Start.
 func (s *Server) RefuseCompaction() { s.unable = true }
 
-// begin adds a piece of work for Close to wait for; false after Close.
-func (s *Server) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.work.Add(1)
-	return true
-}
-
 // trackConnection makes Close wait for the goroutine of each connection.
-func (s *Server) trackConnection(conn net.Conn, state http.ConnState) {
+func (s *Server) trackConnection(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		s.work.Add(1) // the serve loop is still counted, so the counter is not zero
@@ -160,16 +146,11 @@ func (s *Server) trackConnection(conn net.Conn, state http.ConnState) {
 
 // ServeHTTP serves the API at / and at /v1.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.begin() {
-		http.Error(w, "the server is closed", http.StatusServiceUnavailable)
-		return
-	}
-	defer s.work.Done()
 	body, err := io.ReadAll(r.Body)
 	top := asObject(body)
 	x := &exchange{server: s, w: w, r: r, top: top, req: newRequest(r, body, top)}
-	if r.UserAgent() != asker { // what is served may be asked at any time: the record is of what clients sent
-		x.req.Summary = err == nil && s.options.summarises(x.req) // before it can be seen
+	if r.UserAgent() != asker { // the record has only what clients sent; the proxy may ask at any time
+		x.req.Summary = err == nil && s.options.summarises(x.req) // set before others can see the request
 		s.record.add(x.req)
 		defer x.end()
 	}
@@ -186,7 +167,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // asker is the user agent of the proxy's own questions about models.
 const asker = "dewpoint"
 
-// newRequest reads of the body what can be read; whether it is right is judged later.
+// newRequest decodes as much of the body as can be decoded. The rules are checked later.
 func newRequest(r *http.Request, body []byte, top object) *Request {
 	history := asArray(top["messages"])
 	if strings.Contains(r.URL.Path, "/responses") {
@@ -201,20 +182,20 @@ func newRequest(r *http.Request, body []byte, top object) *Request {
 	}
 }
 
-// exchange is one request on its way through the server.
+// exchange is the handling of one request.
 type exchange struct {
 	server *Server
 	w      http.ResponseWriter
 	r      *http.Request
 	top    object   // the body; nil if it is not an object
-	req    *Request // in the record: change it through record.change only
+	req    *Request // shared with the record: change it only through record.change
 }
 
 func (x *exchange) enter(p Phase) {
 	x.server.record.change(func() { x.req.Phase = p })
 }
 
-// end runs when the handler returns, after the client's leaving too: the notice of it may come later than the return.
+// end runs when the handler returns. It checks for the client's leaving, since the notice may come later than the return.
 func (x *exchange) end() {
 	if x.r.Context().Err() != nil {
 		x.left()
@@ -222,7 +203,7 @@ func (x *exchange) end() {
 	x.server.record.end(x.req)
 }
 
-// left notes that the client went away, unless it is the server that closes.
+// left records that the client went away, unless the server is closing.
 func (x *exchange) left() {
 	select {
 	case <-x.server.quit:
@@ -231,10 +212,10 @@ func (x *exchange) left() {
 	}
 }
 
-// endpoint is what is served at a path.
+// endpoint handles the requests for a path.
 type endpoint struct {
 	method string
-	handle func(x *exchange) *APIError // why the request is refused; nil: it was answered
+	handle func(x *exchange) *APIError // returns why the request is refused, or nil if it was answered
 }
 
 var endpoints = map[string]endpoint{
@@ -248,7 +229,7 @@ var endpoints = map[string]endpoint{
 	"/models":                 {http.MethodGet, (*exchange).models},
 }
 
-// route has the endpoint handle the request, or refuses it.
+// route calls the endpoint of the request, or refuses the request.
 func (x *exchange) route() {
 	path := strings.TrimPrefix(x.r.URL.Path, "/v1")
 	e, known := endpoints[path]
@@ -280,7 +261,7 @@ func (x *exchange) speaksAnthropic() bool {
 	return strings.HasPrefix(strings.TrimPrefix(x.r.URL.Path, "/v1"), "/messages")
 }
 
-// refuse answers with an error of the server's own, in the form of its protocol.
+// refuse answers with an error in the format of the protocol.
 // https://docs.claude.com/en/api/errors
 func (x *exchange) refuse(e *APIError) {
 	x.server.record.change(func() { x.req.Refused, x.req.Summary = e, false })
@@ -292,21 +273,21 @@ func (x *exchange) refuse(e *APIError) {
 	x.play(a, nil)
 }
 
-// summarises reports whether a request is a summariser's.
+// summarises reports whether a request goes to the summariser.
 func (o *Options) summarises(r *Request) bool {
 	return slices.Contains(o.SummariserModels, r.Model) || asksForRecord(r) || o.IsSummary != nil && o.IsSummary(r)
 }
 
-// RecordQuestion begins what is asked at the end of an agent's own request, for a record of it.
+// RecordQuestion begins the question that the proxy appends to an agent's request to get a record of the conversation.
 const RecordQuestion = "Stop here, and write a record of this conversation."
 
-// asksForRecord reports whether the last message of a request does.
+// asksForRecord reports whether the last message contains RecordQuestion.
 func asksForRecord(r *Request) bool {
 	n := len(r.Messages)
 	return n > 0 && strings.Contains(contentText(at(r.Messages[n-1], "content")), RecordQuestion)
 }
 
-// models lists the models the server knows, or two if it takes any.
+// models lists the known models, or two if the server accepts any.
 func (x *exchange) models() *APIError {
 	var all []json.RawMessage
 	for _, name := range x.server.options.known() {
@@ -343,7 +324,7 @@ func (o *Options) modelJSON(name string) json.RawMessage {
 	return build(pairs...)
 }
 
-// embeddings echoes the input: one fixed vector for each, and the input itself under "echo".
+// embeddings answers with a fixed vector for each input, and echoes the input under "echo".
 func (x *exchange) embeddings() *APIError {
 	var v verdict
 	top := v.parse(x.req.Body)
@@ -354,12 +335,8 @@ func (x *exchange) embeddings() *APIError {
 	if v.err != nil {
 		return v.err
 	}
-	inputs := 1
-	if kindOf(top["input"]) == kindArray {
-		inputs = len(asArray(top["input"]))
-	}
-	all := []json.RawMessage{}
-	for i := range inputs {
+	var all []json.RawMessage
+	for i := range max(1, len(asArray(top["input"]))) {
 		all = append(all, build("object", "embedding", "index", i, "embedding", []float64{0.25, -0.5, 0.125}))
 	}
 	tokens := x.server.options.CountTokens(top["input"])

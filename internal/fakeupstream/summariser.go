@@ -10,19 +10,16 @@ import (
 )
 
 const (
-	// extractShare is how much of the prompt an extract may be: one of so many characters.
-	extractShare = 8
-	// extractLimit and extractFloor bound it, in characters. Half of the floor has room for a line.
-	extractLimit = 2000
-	extractFloor = 300
-	// lineLimit bounds one line of it.
-	lineLimit = 120
+	extractShare = 8    // an extract has at most this fraction of the prompt,
+	extractLimit = 2000 // but no more characters than this
+	extractFloor = 300  // and no fewer than this; half of it has room for a line
+	lineLimit    = 120  // characters in a line of an extract
 )
 
-// Extract is the built-in stand-in for a summarising model: no model, no chance. Its summary is the first line of each
-// section (sections are parted by empty lines) of the prompt, bounded to an eighth of the prompt; when they are too many,
-// the first and the last ones. Made to call a function, or to answer by a JSON schema, it fills the schema: texts with
-// the summary, lists of integers with the numbers of the events that the prompt names, newest first.
+// Extract is a deterministic stand-in for a summarising model. Its summary is the first line of each section of the prompt (empty
+// lines separate sections), bounded to an eighth of the prompt. If there are too many lines it takes the first and the last ones.
+// If the request demands a function call or a JSON schema, Extract fills the schema: strings with the summary, and lists of
+// integers with the numbers of the events in the prompt, newest first.
 func Extract(req *Request) Answer {
 	text, top := kept.ReplaceAllString(req.Text(), ""), asObject(req.Body)
 	if name, schema := forcedFunction(top); name != "" {
@@ -36,10 +33,10 @@ func Extract(req *Request) Answer {
 	return Answer{Content: "CURRENT_STATE: " + strings.Join(extractLines(text), "\n")}
 }
 
-// kept is what a summariser is shown for understanding only.
+// kept matches the parts of a prompt that are context only, not to be summarised.
 var kept = regexp.MustCompile(`(?s)<dewpoint_kept.*?</dewpoint_kept>`)
 
-// forcedFunction returns the function that tool_choice demands and its parameters; "" when none is demanded.
+// forcedFunction returns the function that tool_choice demands and its parameters, or "".
 func forcedFunction(top object) (name string, parameters json.RawMessage) {
 	choice := top["tool_choice"]
 	for _, tool := range asArray(top["tools"]) {
@@ -56,8 +53,8 @@ func forcedFunction(top object) (name string, parameters json.RawMessage) {
 	return "", nil
 }
 
-// extractLines returns the first lines of the sections: when they are too many, half of the bound from the front and half
-// from the back.
+// extractLines returns the first lines of the sections. If there are too many, half of the bound comes from the front and half from
+// the back.
 func extractLines(text string) []string {
 	half := max(extractFloor, min(extractLimit, utf8.RuneCountInString(text)/extractShare)) / 2
 	lines := firstLines(text)
@@ -69,7 +66,7 @@ func extractLines(text string) []string {
 	return slices.Concat(head, tail)
 }
 
-// within returns as many of the first lines as fit.
+// within returns the first lines that fit into the bound.
 func within(lines []string, bound int) []string {
 	for i, line := range lines {
 		if bound -= utf8.RuneCountInString(line) + 1; bound < 0 {
@@ -95,7 +92,7 @@ func firstLines(text string) []string {
 	return lines
 }
 
-// fill makes the smallest value that fits the schema and says something about the text.
+// fill returns a small value that fits the schema and is about the text.
 func fill(schema json.RawMessage, text string) json.RawMessage {
 	if options := asArray(at(schema, "enum")); len(options) > 0 {
 		return options[0]
@@ -128,8 +125,8 @@ func schemaType(schema json.RawMessage) string {
 	return asString(kind)
 }
 
-// fillObject gives every property that is a text a share of the lines, about equal, so that all of them together stay within
-// the bound of one. The first share is never empty.
+// fillObject divides the lines about equally between the string properties, so that all of them together stay within the bound of
+// one. The first share is never empty.
 func fillObject(properties []member, text string) json.RawMessage {
 	lines := slices.Collect(strings.Lines(text))
 	cut := func(i int) int { return (len(lines)*i + len(properties) - 1) / len(properties) }
@@ -145,7 +142,7 @@ func fillObject(properties []member, text string) json.RawMessage {
 
 var eventNumber = regexp.MustCompile(`(?i)\b(?:id|event)\b["']?\s*[:=#]?\s*["']?(\d+)`)
 
-// eventNumbers returns the numbers that the prompt gives its events, such as id="12", ID: 12 or event 12, newest first.
+// eventNumbers returns the event numbers in the prompt, such as id="12", ID: 12 or event 12, newest first.
 func eventNumbers(text string) []int {
 	numbers := []int{}
 	for _, match := range eventNumber.FindAllStringSubmatch(text, -1) {

@@ -22,7 +22,7 @@ func answered(id string) session.Message {
 	return Message(session.Content{Role: "tool", Result: id, Text: "result of " + id})
 }
 
-// TestCheckFinds: every defect that a view may have is found.
+// TestCheckFinds checks that View reports every defect of a view.
 func TestCheckFinds(t *testing.T) {
 	h := []session.Message{
 		said("system", "be good"), said("user", "one"), called(false, "a", "b"), answered("a"), answered("b"), // 0-4
@@ -62,7 +62,7 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// TestShapedFinds: tool results that a model has answered may have a shorter content, and nothing else may change.
+// TestShapedFinds checks that only tool results that a model has answered may have shorter content.
 func TestShapedFinds(t *testing.T) {
 	h := []session.Message{said("user", "one two three"), called(false, "a"), answered("a"), called(false, "b"), answered("b")}
 	masked := func(id string) session.Message { return Message(session.Content{Role: "tool", Result: id, Text: "x"}) }
@@ -89,7 +89,7 @@ func TestShapedFinds(t *testing.T) {
 	}
 }
 
-// TestTrimsFound: a condensation that only trims may be sound, too.
+// TestTrimsFound checks condensations that only trim.
 func TestTrimsFound(t *testing.T) {
 	history := session.NewHistory(session.Hash{}, []session.Message{said("user", "one"), called(false, "a", "b"), answered("a"), answered("b")})
 	v := session.Project(history, nil)
@@ -125,7 +125,7 @@ func TestChangedMessageIsFound(t *testing.T) {
 	}
 }
 
-// TestCondensationFinds: every defect that a condensation may have is found.
+// TestCondensationFinds checks that every defect of a condensation is reported.
 func TestCondensationFinds(t *testing.T) {
 	var h []session.Message
 	for range 9 {

@@ -7,10 +7,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Codec reads and writes messages in the plainest form of Chat Completions. It is for tests only.
+// Codec reads and writes messages in a minimal Chat Completions format. It is for tests only.
 type Codec struct{}
 
-// Note writes a user message.
+// Note encodes a user message.
 func (Codec) Note(text string) []byte {
 	return Message(session.Content{Role: "user", Text: text}).Raw
 }
@@ -28,7 +28,7 @@ func (Codec) Read(raw []byte) (session.Content, error) {
 	return c, nil
 }
 
-// Rewrite puts another text in the place of a message's own.
+// Rewrite replaces the text of a message.
 func (c Codec) Rewrite(raw []byte, text string) ([]byte, error) {
 	content, err := c.Read(raw)
 	if err != nil {
@@ -54,7 +54,7 @@ type call struct {
 	} `json:"function"`
 }
 
-// Message makes a message of its content.
+// Message encodes a message.
 func Message(c session.Content) session.Message {
 	m := message{Role: c.Role, Content: c.Text, ToolCallID: c.Result}
 	out := session.Message{Kind: kind(c), Result: c.Result}
@@ -66,7 +66,7 @@ func Message(c session.Content) session.Message {
 	}
 	raw, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // strings can always be written
+		panic(err) // strings can always be encoded
 	}
 	out.Raw, out.Digest = raw, sha256.Sum256(raw)
 	return out

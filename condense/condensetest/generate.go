@@ -10,8 +10,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Generator makes up a conversation piece by piece: what agents do, and the defects that they have. Histories of the same
-// generator continue one another.
+// Generator draws a conversation piece by piece, with the defects that agents have. Each conversation it returns continues the one
+// before it.
 type Generator struct {
 	t        *rapid.T
 	messages []session.Message
@@ -19,7 +19,7 @@ type Generator struct {
 	lastID   string
 }
 
-// NewGenerator begins a conversation with a system message and a user's.
+// NewGenerator starts a conversation with a user message, in some cases after a system message.
 func NewGenerator(t *rapid.T) *Generator {
 	g := &Generator{t: t}
 	if rapid.Bool().Draw(t, "system first") {
@@ -29,7 +29,7 @@ func NewGenerator(t *rapid.T) *Generator {
 	return g
 }
 
-// Grow adds up to n pieces and gives the whole conversation.
+// Grow adds up to n pieces and returns the whole conversation.
 func (g *Generator) Grow(n int) []session.Message {
 	for range rapid.IntRange(1, n).Draw(g.t, "pieces") {
 		g.piece()
@@ -49,30 +49,30 @@ func (g *Generator) piece() {
 		g.exchange(false)
 	case 7:
 		g.sealed()
-	case 8: // a result that was not asked for
+	case 8: // a result without a call
 		g.ids++
 		g.result(fmt.Sprintf("orphan_%d", g.ids))
-	case 9: // a result once more
+	case 9: // a duplicate result
 		if g.lastID != "" {
 			g.result(g.lastID)
 		}
-	case 10: // calls without all their results
+	case 10: // calls with missing results
 		g.calls(false, g.fresh(), g.fresh())
 		if rapid.Bool().Draw(g.t, "one result") {
 			g.result(g.messages[len(g.messages)-1].Calls[0])
 		}
-	case 11: // a call whose result comes late
+	case 11: // a call with a late result
 		id := g.fresh()
 		g.calls(false, id)
 		g.say(rapid.SampledFrom([]string{"user", "system", "assistant"}).Draw(g.t, "between"))
 		g.result(id)
-	case 12: // ids used again
+	case 12: // reused IDs
 		g.calls(false, "call_0")
 		g.result("call_0")
 	}
 }
 
-// sealed adds exchanges of which some carry sealed reasoning.
+// sealed adds exchanges, some with sealed reasoning.
 func (g *Generator) sealed() {
 	for i := range rapid.IntRange(1, 4).Draw(g.t, "sealed exchanges") {
 		g.exchange(i == 0 || rapid.Bool().Draw(g.t, "signed"))
@@ -108,7 +108,7 @@ func (g *Generator) result(id string) {
 	g.add(session.Content{Role: "tool", Result: id, Text: g.text() + g.printed()}, false)
 }
 
-// printed is what a tool prints now and then: parts of a file that other results show, too, and lines with colours or once more.
+// printed returns tool output for some results: parts of a file that other results show too, coloured lines and repeated lines.
 func (g *Generator) printed() string {
 	kind := rapid.IntRange(0, 5).Draw(g.t, "printed")
 	if kind > 2 {
@@ -134,7 +134,7 @@ func (g *Generator) calls(sealed bool, ids ...string) {
 	g.add(c, sealed)
 }
 
-// call is one call, now and then of a browser.
+// call returns a call, in some cases to a browser.
 func (g *Generator) call(id string) session.Call {
 	n := len(g.messages)
 	switch rapid.IntRange(0, 4).Draw(g.t, "tool") {
@@ -146,13 +146,12 @@ func (g *Generator) call(id string) session.Call {
 	return session.Call{ID: id, Name: "run", Arguments: fmt.Sprintf(`{"n":%d}`, n)}
 }
 
-// Edit changes one message, as a user does who edits what they said, and gives the whole conversation. It goes on from
-// the edited one.
+// Edit changes one message, like a user who edits it, and returns the whole conversation. The generator goes on from there.
 func (g *Generator) Edit() []session.Message {
 	at := rapid.IntRange(0, len(g.messages)-1).Draw(g.t, "edit")
 	content, err := Codec{}.Read(g.messages[at].Raw)
 	if err != nil {
-		panic(err) // it was made here
+		panic(err) // the generator wrote it
 	}
 	content.Text += " edited"
 	sealed := g.messages[at].Sealed
@@ -162,7 +161,7 @@ func (g *Generator) Edit() []session.Message {
 	return slices.Clone(g.messages)
 }
 
-// Fork goes back to an earlier message and on from there.
+// Fork goes back to an earlier message and continues from there.
 func (g *Generator) Fork() []session.Message {
 	at := rapid.IntRange(1, len(g.messages)).Draw(g.t, "fork")
 	g.messages = slices.Clone(g.messages[:at])
@@ -170,7 +169,7 @@ func (g *Generator) Fork() []session.Message {
 	return slices.Clone(g.messages)
 }
 
-// Compact is what a client does that makes its own summary: it stands in the place of all but the newest messages.
+// Compact replaces all but the newest messages by one, like a client that writes its own summaries.
 func (g *Generator) Compact() []session.Message {
 	at := rapid.IntRange(0, len(g.messages)).Draw(g.t, "compact")
 	rest := g.messages[at:]
@@ -186,7 +185,7 @@ func (g *Generator) add(c session.Content, sealed bool) {
 	g.messages = append(g.messages, m)
 }
 
-// text is a text that no other message has.
+// text returns a text that no other message has.
 func (g *Generator) text() string {
 	n := rapid.SampledFrom([]int{0, 1, 5, 20, 100, 400}).Draw(g.t, "length")
 	return fmt.Sprintf("message %d%s", len(g.messages), strings.Repeat(" words of it", n))

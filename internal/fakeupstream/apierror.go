@@ -104,7 +104,7 @@ func (v *verdict) oneOf(param string, raw json.RawMessage, supported ...string) 
 	word := asString(raw)
 	v.require(param, raw, kindString)
 	if !slices.Contains(supported, word) {
-		v.refuse(param, "invalid_value", "Invalid value: '%s'. Supported values are: %s.", word, list(quoted(supported), "and"))
+		v.refuse(param, "invalid_value", "Invalid value: '%s'. Supported values are: %s.", word, enumerate(quoted(supported)))
 	}
 	return word
 }
@@ -154,14 +154,14 @@ func quoted(values []string) []string {
 	return all
 }
 
-// list joins values into an English enumeration with word before the last one.
-func list(values []string, word string) string {
+// enumerate joins values into an English enumeration.
+func enumerate(values []string) string {
 	switch last := len(values) - 1; last {
 	case 0:
 		return values[0]
 	case 1:
-		return values[0] + " " + word + " " + values[1]
+		return values[0] + " and " + values[1]
 	default:
-		return strings.Join(values[:last], ", ") + ", " + word + " " + values[last]
+		return strings.Join(values[:last], ", ") + ", and " + values[last]
 	}
 }

@@ -63,7 +63,7 @@ func (x *exchange) chatLimits(s size, window int) *APIError {
 		return refuse(s.outputKey, "invalid_value", "%s is too large: %d. This model supports at most %d completion "+
 			"tokens, whereas you provided %d.", s.outputKey, s.output, most, s.output)
 	}
-	if window > 0 && s.prompt()+s.output > window {
+	if window > 0 && s.prompt+s.output > window {
 		return overflow(s, window)
 	}
 	return nil

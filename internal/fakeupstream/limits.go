@@ -11,27 +11,17 @@ import (
 
 // size is the share of the context window that a request takes, in tokens.
 type size struct {
-	messages  int
-	functions int
+	prompt    int    // messages, instructions and tools
 	output    int    // reserved by max_tokens or another key
 	outputKey string // the key that reserved it
 }
 
-func (s size) prompt() int { return s.messages + s.functions }
-
 // measure counts each message separately, so that the counts of prefixes add up.
 func (x *exchange) measure(messages []json.RawMessage) (s size) {
-	count := x.server.options.CountTokens
-	for _, m := range messages {
-		s.messages += count(m)
-	}
-	for _, key := range []string{"system", "instructions"} {
-		if given(x.top[key]) {
-			s.messages += count(x.top[key])
+	for _, part := range append([]json.RawMessage{x.top["system"], x.top["instructions"], x.req.Tools}, messages...) {
+		if given(part) {
+			s.prompt += x.server.options.CountTokens(part)
 		}
-	}
-	if given(x.req.Tools) {
-		s.functions = count(x.req.Tools)
 	}
 	for _, key := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
 		if given(x.top[key]) {
@@ -53,7 +43,7 @@ func (x *exchange) admit(messages []json.RawMessage, limits func(s size, window 
 		return err
 	}
 	s.record.change(func() {
-		x.req.PromptTokens = takes.prompt()
+		x.req.PromptTokens = takes.prompt
 		if x.req.Summary {
 			s.record.summaries++
 		}
@@ -70,25 +60,12 @@ func asCount(raw json.RawMessage) int {
 
 // overflow has two wordings: one for a prompt that is too long, one for a prompt that is too long only with the reserved output.
 func overflow(s size, window int) *APIError {
-	var detail, reduce []string
-	add := func(tokens int, where string) {
-		detail, reduce = append(detail, fmt.Sprintf("%d in the %s", tokens, where)), append(reduce, where)
+	requested := fmt.Sprintf("your messages resulted in %d tokens", s.prompt)
+	if s.prompt <= window {
+		requested = fmt.Sprintf("you requested %d tokens (%d in the messages, %d in the completion)", s.prompt+s.output, s.prompt, s.output)
 	}
-	add(s.messages, "messages")
-	if s.functions > 0 {
-		add(s.functions, "functions")
-	}
-	total := fmt.Sprintf("your messages resulted in %d tokens", s.prompt())
-	if s.prompt() <= window {
-		add(s.output, "completion")
-		total = fmt.Sprintf("you requested %d tokens", s.prompt()+s.output)
-	}
-	if len(detail) > 1 {
-		total += " (" + strings.Join(detail, ", ") + ")"
-	}
-	return refuse("messages", "context_length_exceeded",
-		"This model's maximum context length is %d tokens. However, %s. Please reduce the length of the %s.",
-		window, total, list(reduce, "or"))
+	return refuse("messages", "context_length_exceeded", "This model's maximum context length is %d tokens. However, %s. "+
+		"Please reduce the length of the messages or completion.", window, requested)
 }
 
 const noKey = "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer " +

@@ -48,7 +48,7 @@ func (x *exchange) countTokens() *APIError {
 	if err := x.judgeMessages(false); err != nil {
 		return err
 	}
-	x.sendJSON(`{"input_tokens":%d}`, x.measure(x.req.Messages).prompt())
+	x.sendJSON(`{"input_tokens":%d}`, x.measure(x.req.Messages).prompt)
 	return nil
 }
 
@@ -56,11 +56,11 @@ func messagesLimits(s size, window int) *APIError {
 	switch {
 	case window == 0:
 		return nil
-	case s.prompt() > window:
-		return refuse("", "context_length_exceeded", "prompt is too long: %d tokens > %d maximum", s.prompt(), window)
-	case s.prompt()+s.output > window:
+	case s.prompt > window:
+		return refuse("", "context_length_exceeded", "prompt is too long: %d tokens > %d maximum", s.prompt, window)
+	case s.prompt+s.output > window:
 		return refuse("", "context_length_exceeded", "input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or "+
-			"`max_tokens` and try again", s.prompt(), s.output, window)
+			"`max_tokens` and try again", s.prompt, s.output, window)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (x *exchange) inputTokens() *APIError {
 	if err != nil {
 		return err
 	}
-	x.sendJSON(`{"object":"response.input_tokens","input_tokens":%d}`, x.measure(items).prompt())
+	x.sendJSON(`{"object":"response.input_tokens","input_tokens":%d}`, x.measure(items).prompt)
 	return nil
 }
 
@@ -48,7 +48,7 @@ func (x *exchange) compact() *APIError {
 		return err
 	}
 	x.sendJSON(`{"id":"resp_%06d","object":"response.compaction","output":[%s],"usage":%s}`, x.req.Index, x.compaction(items),
-		responsesUsage(Usage{Prompt: x.measure(items).prompt(), Completion: 1}, 0))
+		responsesUsage(Usage{Prompt: x.measure(items).prompt, Completion: 1}, 0))
 	return nil
 }
 
@@ -66,7 +66,7 @@ func compactionOf(all []json.RawMessage) string {
 }
 
 func responsesLimits(s size, window int) *APIError {
-	if window > 0 && s.prompt()+s.output > window {
+	if window > 0 && s.prompt+s.output > window {
 		return refuse("input", "context_length_exceeded", "Your input exceeds the context window of this model. Please adjust your input and try again.")
 	}
 	return nil

@@ -1,4 +1,4 @@
-// Package lineartest holds readers of text to work that grows with the length of the text, and no faster.
+// Package lineartest checks that parsers of text take linear time.
 package lineartest
 
 import (
@@ -8,28 +8,27 @@ import (
 	"time"
 )
 
-// The bound: for that many times the input, at most so many times the work.
 const (
-	growth  = 8
-	most    = 12
+	growth  = 8       // ratio of the sizes of the two texts
+	most    = 12      // largest accepted ratio of the times
 	small   = 2 << 10 // bytes of the smaller text
-	again   = 4       // times the text of a second measurement
+	again   = 4       // factor by which the texts of a second measurement are longer
 	atLeast = 3       // runs of each size
-	atMost  = 100     // runs of each size before a reader counts as slow,
-	longest = 1000    // or so many where it is but half too slow: on a busy machine the fastest run comes late
+	atMost  = 100     // runs of each size before a parser more than twice too slow fails
+	longest = 1000    // runs of each size before any slow parser fails: on a busy machine the fastest run comes late
 
-	resolution = 5 * time.Microsecond // what takes less counts as that
+	resolution = 5 * time.Microsecond // shorter times count as this
 )
 
 // Check fails if reading a text of 16 KB takes more than 12 times as long as reading one of 2 KB, for any of Shapes. Runs
-// of both sizes alternate and the fastest of each counts, so that a busy machine makes the test longer and not wrong. A
-// reader slightly above the bound is measured with longer texts, too, and these decide.
+// of both sizes alternate and the fastest of each counts, so a busy machine makes the test slower, not wrong. For a parser
+// slightly above the bound, a second measurement with longer texts decides.
 func Check(t *testing.T, read func(text string)) {
 	t.Helper()
 	large := Shapes(growth * small)
 	for name, text := range Shapes(small) {
 		r := ratio(read, text, large[name], most)
-		if r > most && r <= 2*most { // caches of the processor can do that: what grows faster than its text shows it more in longer ones
+		if r > most && r <= 2*most { // processor caches can cause this; superlinear time shows more with longer texts
 			r = ratio(read, Shapes(again * small)[name], Shapes(again * growth * small)[name], most)
 		}
 		if r > most {
@@ -38,7 +37,7 @@ func Check(t *testing.T, read func(text string)) {
 	}
 }
 
-// Compare fails if reading one text takes more than so many times as long as reading another. It measures as Check does.
+// Compare fails if reading the long text takes more than most times as long as reading the short one. It measures like Check.
 func Compare(t *testing.T, read func(text string), short, long string, most float64) {
 	t.Helper()
 	if r := ratio(read, short, long, most); r > most {
@@ -63,7 +62,7 @@ func ratio(read func(string), short, long string, most float64) float64 {
 	}
 }
 
-// Shapes are texts of about n bytes that are hard to read: repeated, nested and never closed.
+// Shapes returns texts of about n bytes that are hard to parse: repeated, nested and unclosed units.
 func Shapes(n int) map[string]string {
 	shapes := map[string]string{"random words": words(n)}
 	for _, unit := range []string{
@@ -83,7 +82,7 @@ func Shapes(n int) map[string]string {
 	return shapes
 }
 
-// words is ordinary text.
+// words returns about n bytes of ordinary text.
 func words(n int) string {
 	var b strings.Builder
 	for state := uint32(7); b.Len() < n; {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTellsQuadraticWork: cutting a text again and again, each time by copying the rest, is found out; cutting it once is not.
+// TestTellsQuadraticWork checks that copying the rest of a text at every cut fails, and that cutting it once passes.
 func TestTellsQuadraticWork(t *testing.T) {
 	const pair = "<env></env>"
 	short, long := strings.Repeat(pair, small/len(pair)), strings.Repeat(pair, growth*small/len(pair))

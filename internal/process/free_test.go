@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFreeAddr: a server can listen there, and it is none of the ports that connections get.
+// TestFreeAddr checks that a server can listen on the address, and that it is outside the ephemeral range.
 func TestFreeAddr(t *testing.T) {
 	for range 20 {
 		addr, err := FreeAddr()

@@ -7,21 +7,19 @@ import (
 	"sync"
 )
 
-// Entry is what is read of one line of the log.
+// Entry has the fields of a log line that others wait for.
 type Entry struct{ Msg, Listen, Admin string }
 
-// Output takes what a process writes, and lets others wait for a line of its log. It is safe for concurrent use.
+// Output collects the output of a process and its log entries. It is safe for concurrent use.
 type Output struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
-	rest    []byte // of a line that is not whole yet
+	rest    []byte // start of an unfinished line
 	entries []Entry
 	changed chan struct{} // closed and replaced at each new entry
 }
 
-// NewOutput gives an empty one.
-func NewOutput() *Output { return &Output{changed: make(chan struct{})} }
-
+// Write implements io.Writer.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -42,8 +40,8 @@ func (o *Output) Write(p []byte) (int, error) {
 	}
 }
 
-// Find gives the first entry with that message, or what to wait for.
-func (o *Output) Find(message string) (Entry, bool, <-chan struct{}) {
+// find returns the first entry with that message, or else a channel that is closed at the next entry.
+func (o *Output) find(message string) (Entry, bool, <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, e := range o.entries {
@@ -54,14 +52,14 @@ func (o *Output) Find(message string) (Entry, bool, <-chan struct{}) {
 	return Entry{}, false, o.changed
 }
 
-// String is all that was written so far.
+// String returns everything written so far.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
 }
 
-// Defect gives the first word in the output that only a defect of the program writes, empty if there is none.
+// Defect returns a word in the output that only a bug in the program can cause, or "".
 func (o *Output) Defect() string {
 	text := o.String()
 	for _, word := range [...]string{`"msg":"panic"`, "panic: ", "fatal error: ", "DATA RACE"} {

@@ -2,7 +2,7 @@ package process
 
 import "syscall"
 
-// DieWithParent ends a process, by a signal, even if the one that started it is killed.
+// DieWithParent returns attributes that send a process a signal when its parent ends, even if the parent is killed.
 func DieWithParent(by syscall.Signal) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: by}
 }

@@ -4,5 +4,5 @@ package process
 
 import "syscall"
 
-// DieWithParent can do nothing here.
+// DieWithParent returns nil: the system does not support it.
 func DieWithParent(syscall.Signal) *syscall.SysProcAttr { return nil }

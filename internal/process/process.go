@@ -1,4 +1,4 @@
-// Package process runs the binary, and other servers, as processes of their own that can be killed.
+// Package process runs the binary and other servers as child processes that can be killed.
 package process
 
 import (
@@ -13,27 +13,28 @@ import (
 
 // Process is one run of a program.
 type Process struct {
-	Log     *Output // all that it wrote
+	Log     *Output // everything it wrote
 	Command *exec.Cmd
 	Ended   <-chan struct{} // closed when it has ended
 }
 
-// Environment is this process's own without what would configure the binary.
-func Environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "DEWPOINT_") })
-}
-
-// Start runs a program. It ends with this process at the latest, where the system can do that.
+// Start runs a program without the environment variables that configure the binary. The program ends with this process at the
+// latest, if the system supports that.
 func Start(path string, args ...string) (*Process, error) {
 	command := exec.Command(path, args...)
 	command.Env = Environment()
 	return StartCommand(command)
 }
 
-// StartCommand is Start for a command with an environment and a folder of its own. Its output goes to the log.
+// Environment returns the environment of this process without the variables that configure the binary.
+func Environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "DEWPOINT_") })
+}
+
+// StartCommand is like Start for a command with its own environment and directory. Its output goes to the log.
 func StartCommand(command *exec.Cmd) (*Process, error) {
 	ended := make(chan struct{})
-	p := &Process{Log: NewOutput(), Command: command, Ended: ended}
+	p := &Process{Log: &Output{changed: make(chan struct{})}, Command: command, Ended: ended}
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = DieWithParent(syscall.SIGKILL)
 	}
@@ -43,30 +44,30 @@ func StartCommand(command *exec.Cmd) (*Process, error) {
 	}
 	go func() {
 		defer close(ended)
-		_ = command.Wait() // how it ended is in ProcessState
+		_ = command.Wait() // ProcessState has the result
 	}()
 	return p, nil
 }
 
-// Await waits for a line of the log with that message. The error is the context's, or says that the process has ended.
+// Await waits for a log line with that message. It fails if the context is done or the process has ended.
 func (p *Process) Await(ctx context.Context, message string) (Entry, error) {
 	for {
-		e, found, changed := p.Log.Find(message)
+		e, found, changed := p.Log.find(message)
 		if found {
 			return e, nil
 		}
 		select {
 		case <-changed:
 		case <-p.Ended:
-			return Entry{}, fmt.Errorf("it ended (%v) before it logged %q:\n%s", p.Command.ProcessState, message, p.Log)
+			return Entry{}, fmt.Errorf("process ended (%v) before it logged %q:\n%s", p.Command.ProcessState, message, p.Log)
 		case <-ctx.Done():
-			return Entry{}, fmt.Errorf("waited in vain for %q: %w:\n%s", message, ctx.Err(), p.Log)
+			return Entry{}, fmt.Errorf("wait for log message %q: %w:\n%s", message, ctx.Err(), p.Log)
 		}
 	}
 }
 
-// Kill ends the process as a crash would, and waits for it.
+// Kill kills the process and waits until it has ended.
 func (p *Process) Kill() {
-	_ = p.Command.Process.Kill() // it may have ended by itself
+	_ = p.Command.Process.Kill() // it may have ended already
 	<-p.Ended
 }

@@ -1,17 +1,24 @@
 package proxy_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	messagesapi "github.com/dewpoint-proxy/dewpoint/dialect/messages"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -241,6 +248,38 @@ func TestStoreAwayFromTheStart(t *testing.T) {
 	}
 	if n := r.countLogs("store away"); n != 1 {
 		t.Errorf("logged %d times", n)
+	}
+}
+
+// TestStoreAwayForTheSecondTry: a request whose body was changed after upstream had refused it is forwarded with that body, even if it cannot
+// be recognised again.
+func TestStoreAwayForTheSecondTry(t *testing.T) {
+	t.Parallel()
+	store, refused := &flaky{done: make(chan struct{}, 8)}, atomic.Int32{}
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte("context_management")) {
+			store.fail(false, all()...)
+			refused.Add(1)
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"type":"error","error":{"type":"invalid_request_error","message":"context_management: not permitted"}}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"type":"message","role":"assistant","content":[],"stop_reason":"end_turn"}`)
+	}))
+	t.Cleanup(up.Close)
+	r := newRig(t, setup{
+		base:      up.URL + "/v1",
+		dialect:   messagesapi.New(split.Options{}),
+		condenser: condense.AmortizedForgetting{Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}},
+		store:     func(s session.Store) session.Store { store.Store = s; return store },
+	})
+	body := `{"max_tokens":100,"context_management":{"edits":[{"type":"compact_20260112"}]},` + messages(turns("ships", 17)[1:]...)[1:]
+	if resp, answer := r.ask(body); resp.StatusCode != http.StatusOK {
+		t.Errorf("status %d: %s", resp.StatusCode, answer)
+	}
+	if n := refused.Load(); n != 1 {
+		t.Errorf("the first body was sent %d times, want once", n)
 	}
 }
 

@@ -92,6 +92,7 @@ func (r *request) orPassThrough(step func()) {
 // recognise parses the body and begins the request's turn. It leaves r.turn nil if the body is to be forwarded unchanged: on other paths,
 // if the body cannot be parsed, and while the store is unavailable.
 func (r *request) recognise() error {
+	r.turn = nil // of an earlier attempt, whose body has been replaced
 	if r.params.dialect == nil {
 		return nil
 	}

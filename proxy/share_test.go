@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	messagesapi "github.com/dewpoint-proxy/dewpoint/dialect/messages"
+	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
@@ -76,22 +80,28 @@ func TestSlowReadersKeepNoBodies(t *testing.T) {
 	base := slowUpstream(t, hold)
 	defer close(hold)
 	text := func(n int) string { return fmt.Sprint(n) + strings.Repeat(" word", size/5) }
-	for path, body := range map[string]func(n int) string{
-		chatPath:        func(n int) string { return `{"stream":true,` + messages(say("user", text(n)))[1:] },
-		"/v1/messages":  func(n int) string { return `{"stream":true,"max_tokens":100,` + messages(say("user", text(n)))[1:] },
-		"/v1/responses": func(n int) string { return `{"stream":true,"store":false,"model":"gpt-4.1","input":"` + text(n) + `"}` },
-		"/v1/other":     text,
+	for name, c := range map[string]struct {
+		path    string
+		dialect dialect.Dialect
+		body    func(n int) string
+	}{
+		"chat":     {chatPath, nil, func(n int) string { return `{"stream":true,` + messages(say("user", text(n)))[1:] }},
+		"messages": {chatPath, messagesapi.New(split.Options{}), func(n int) string { return `{"stream":true,"max_tokens":100,` + messages(say("user", text(n)))[1:] }},
+		"responses": {chatPath, responses.New(split.Options{}), func(n int) string {
+			return `{"stream":true,"store":false,"model":"gpt-4.1","input":"` + text(n) + `"}`
+		}},
+		"passed through": {"/v1/other", nil, text},
 	} {
-		t.Run(path, func(t *testing.T) {
-			r := newRig(t, setup{base: base})
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, setup{base: base, dialect: c.dialect})
 			before := int64(0)
 			for n := range readers + 1 {
 				if n == 1 { // the first one had made what is made once
 					before = held()
 				}
-				w, sent := r.dial(), body(n)
+				w, sent := r.dial(), c.body(n)
 				t.Cleanup(func() { w.Close() })
-				w.send(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", path, len(sent), sent))
+				w.send(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", c.path, len(sent), sent))
 				w.begin(http.MethodPost)
 				r.wait(func() bool { return r.server.InFlight() == 0 })
 			}

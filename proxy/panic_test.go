@@ -95,10 +95,10 @@ func TestStoreThatPanics(t *testing.T) {
 	} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
-			store := &sessiontest.Panicking{}
+			var store *sessiontest.Panicking
 			r := condensing(t, setup{
 				store: func(s session.Store) session.Store {
-					store.Backend = s.(session.Backend)
+					store = sessiontest.NewPanicking(s.(session.Backend))
 					return session.Guard(store, nil)
 				},
 				tenants: one(func(t *proxy.Tenant) {

@@ -57,7 +57,7 @@ func TestGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	panicking := &sessiontest.Panicking{Backend: file}
+	panicking := sessiontest.NewPanicking(file)
 	s := session.Guard(panicking, nil)
 	defer s.Close()
 	all := calls(s)
@@ -68,10 +68,13 @@ func TestGuard(t *testing.T) {
 		if err := method(t.Context()); errors.Is(err, session.ErrUnavailable) {
 			t.Errorf("%s, well: %v", name, err)
 		}
-		panicking.Panic(name)
+		panicking.Panic(sessiontest.AllMethods)
 		err := method(t.Context())
-		if !errors.Is(err, session.ErrUnavailable) || !strings.Contains(err.Error(), "panicking.go:") || !strings.Contains(err.Error(), "store: "+name) {
+		if !errors.Is(err, session.ErrUnavailable) || !strings.Contains(err.Error(), "panicking.go:") || !strings.Contains(err.Error(), ": store: ") {
 			t.Errorf("%s: %v", name, err)
+		}
+		if n := panicking.Count(); n != 1 {
+			t.Errorf("%s panicked %d times", name, n)
 		}
 		panicking.Panic("")
 	}

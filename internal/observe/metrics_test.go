@@ -59,20 +59,20 @@ func wantValues(t *testing.T, m *observe.Metrics, want map[string]float64) {
 // TestStore runs the conformance suite on a store whose calls are measured.
 func TestStore(t *testing.T) {
 	metrics := observe.NewMetrics()
-	paths := map[session.Store]string{}
-	open := func(t *testing.T, path string, content bool) session.Store {
+	paths := map[session.Backend]string{}
+	open := func(t *testing.T, path string, content bool) session.Backend {
 		s, err := boltstore.Open(boltstore.Options{Path: path, Content: content, TTL: time.Hour})
 		must(t, err)
 		m := session.Guard(s, metrics.StoreCalls())
 		paths[m] = path
 		return m
 	}
-	fresh := func(t *testing.T, content bool) session.Store {
+	fresh := func(t *testing.T, content bool) session.Backend {
 		return open(t, filepath.Join(t.TempDir(), "a.db"), content)
 	}
-	sessiontest.Run(t, func(t *testing.T) session.Store { return fresh(t, true) }, sessiontest.Hooks{
-		WithoutContent: func(t *testing.T) session.Store { return fresh(t, false) },
-		Reopen: func(t *testing.T, s session.Store) session.Store {
+	sessiontest.Run(t, func(t *testing.T) session.Backend { return fresh(t, true) }, sessiontest.Hooks{
+		WithoutContent: func(t *testing.T) session.Backend { return fresh(t, false) },
+		Reopen: func(t *testing.T, s session.Backend) session.Backend {
 			must(t, s.Close())
 			return open(t, paths[s], true)
 		},

@@ -26,17 +26,17 @@ func TestConformance(t *testing.T) { conform(t, nil) }
 func TestConformanceSealed(t *testing.T) { conform(t, sessiontest.Keys(t, "k")) }
 
 func conform(t *testing.T, keys *seal.Keys) {
-	paths := map[session.Store]string{}
-	fresh := func(t *testing.T, content bool) session.Store {
+	paths := map[session.Backend]string{}
+	fresh := func(t *testing.T, content bool) session.Backend {
 		path := filepath.Join(t.TempDir(), "store.db")
 		s := open(t, boltstore.Options{Path: path, Content: content, Keys: keys, TTL: time.Hour, MaxSize: 1 << 30})
 		paths[s] = path
 		return s
 	}
-	sessiontest.Run(t, func(t *testing.T) session.Store { return fresh(t, true) }, sessiontest.Hooks{
-		Dump:           func(t *testing.T, s session.Store) map[string]string { return boltstore.Dump(t, s.(*boltstore.Store)) },
-		WithoutContent: func(t *testing.T) session.Store { return fresh(t, false) },
-		Reopen: func(t *testing.T, s session.Store) session.Store {
+	sessiontest.Run(t, func(t *testing.T) session.Backend { return fresh(t, true) }, sessiontest.Hooks{
+		Dump:           func(t *testing.T, s session.Backend) map[string]string { return boltstore.Dump(t, s.(*boltstore.Store)) },
+		WithoutContent: func(t *testing.T) session.Backend { return fresh(t, false) },
+		Reopen: func(t *testing.T, s session.Backend) session.Backend {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -19,7 +19,7 @@ import (
 
 func TestSealed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
-	sessiontest.Sealed(t, func(t *testing.T, keys *seal.Keys) session.Store {
+	sessiontest.Sealed(t, func(t *testing.T, keys *seal.Keys) session.Backend {
 		return open(t, boltstore.Options{Path: path, Content: true, Keys: keys})
 	}, func(t *testing.T) []byte {
 		all, err := os.ReadFile(path)

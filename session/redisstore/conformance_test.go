@@ -21,9 +21,9 @@ func open(t testing.TB, o redisstore.Options) *redisstore.Store {
 // conform runs the suite against one server. Each store has its own prefix, and therefore starts empty.
 func conform(t *testing.T, o redisstore.Options, pass func(time.Duration)) {
 	var n atomic.Int64
-	prefixes := map[session.Store]string{}
+	prefixes := map[session.Backend]string{}
 	o.TTL, o.Timeout = time.Hour, 10*time.Second
-	start := func(t *testing.T, prefix string, content bool) session.Store {
+	start := func(t *testing.T, prefix string, content bool) session.Backend {
 		o := o
 		o.Prefix, o.Content = prefix, content
 		s := open(t, o)
@@ -31,15 +31,15 @@ func conform(t *testing.T, o redisstore.Options, pass func(time.Duration)) {
 		prefixes[s] = prefix
 		return s
 	}
-	fresh := func(t *testing.T, content bool) session.Store {
+	fresh := func(t *testing.T, content bool) session.Backend {
 		return start(t, fmt.Sprintf("dp:test%d:", n.Add(1)), content)
 	}
-	sessiontest.Run(t, func(t *testing.T) session.Store { return fresh(t, true) }, sessiontest.Hooks{
-		Dump:           func(t *testing.T, s session.Store) map[string]string { return dump(t, o, prefixes[s]) },
-		WithoutContent: func(t *testing.T) session.Store { return fresh(t, false) },
+	sessiontest.Run(t, func(t *testing.T) session.Backend { return fresh(t, true) }, sessiontest.Hooks{
+		Dump:           func(t *testing.T, s session.Backend) map[string]string { return dump(t, o, prefixes[s]) },
+		WithoutContent: func(t *testing.T) session.Backend { return fresh(t, false) },
 		Pass:           pass,
-		Replica:        func(t *testing.T, s session.Store) session.Store { return start(t, prefixes[s], true) },
-		Reopen: func(t *testing.T, s session.Store) session.Store {
+		Replica:        func(t *testing.T, s session.Backend) session.Backend { return start(t, prefixes[s], true) },
+		Reopen: func(t *testing.T, s session.Backend) session.Backend {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -15,7 +15,7 @@ import (
 
 func TestSealed(t *testing.T) {
 	addr := sessiontest.StartRedis(t).Addr
-	sessiontest.Sealed(t, func(t *testing.T, keys *seal.Keys) session.Store {
+	sessiontest.Sealed(t, func(t *testing.T, keys *seal.Keys) session.Backend {
 		return open(t, redisstore.Options{Addrs: []string{addr}, Content: true, Keys: keys, Timeout: 10 * time.Second})
 	}, func(t *testing.T) []byte {
 		var all []byte

@@ -8,37 +8,30 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func (s suite) AppendBegin(t *testing.T) {
-	store, b := s.fresh(t), batch("t", 0, 3)
-	ok(t, store.Append(ctx(t), b))
-	want := b.Thread
-	want.Seq = 3
-	equal(t, thread(t, store, "t"), want)
-	equal(t, events(t, store, "t"), logged(b, 1))
-}
-
 func (s suite) AppendExtend(t *testing.T) {
 	store, first, second := s.fresh(t), batch("t", 0, 3), batch("t", 3, 2)
-	ok(t, store.Append(ctx(t), first))
 	second.Thread.System = hash("another system")
-	ok(t, store.Append(ctx(t), second))
-	want := second.Thread
-	want.Seq = 5
-	equal(t, thread(t, store, "t"), want)
-	equal(t, events(t, store, "t"), append(logged(first, 1), logged(second, 4)...))
+	var log []session.Event
+	for _, b := range []session.Batch{first, second} {
+		ok(t, store.Append(ctx(t), b))
+		log = append(log, logged(b, uint64(b.At+1))...)
+		want := b.Thread
+		want.Seq = uint64(want.Len)
+		equal(t, thread(t, store, "t"), want)
+		equal(t, events(t, store, "t"), log)
+	}
 }
 
 // AppendStale: a batch that does not fit leaves nothing behind, not even its index entries.
 func (s suite) AppendStale(t *testing.T) {
-	store, b := s.fresh(t), batch("t", 0, 3)
-	ok(t, store.Append(ctx(t), b))
+	store := s.begun(t, 3)
 	before, log := thread(t, store, "t"), events(t, store, "t")
 	for _, at := range []int{0, 2, 4, -1} {
 		stale := batch("t", at, 7)
 		stale.Key, stale.Traces = "other", []session.Hash{hash("trace")}
 		is(t, store.Append(ctx(t), stale), session.ErrStale)
 	}
-	is(t, store.Append(ctx(t), b), session.ErrStale) // the same again
+	is(t, store.Append(ctx(t), batch("t", 0, 3)), session.ErrStale) // the same batch once more
 	equal(t, thread(t, store, "t"), before)
 	equal(t, events(t, store, "t"), log)
 	equal(t, lookup(t, store, []session.Hash{hash("t", 5)}, "").Places, make([]session.Place, 1))
@@ -46,21 +39,29 @@ func (s suite) AppendStale(t *testing.T) {
 	equal(t, lookupTraces(t, store, hash("trace")), make([]session.Place, 1))
 }
 
-func (s suite) AppendUnknown(t *testing.T) {
-	store := s.fresh(t)
-	is(t, store.Append(ctx(t), batch("t", 3, 2)), session.ErrStale)
-	is(t, second(store.Thread(ctx(t), "t")), session.ErrNotFound)
-	fork := batch("t", 3, 2)
-	fork.Thread.Parent, fork.Thread.ForkAt = "p", 4
-	is(t, store.Append(ctx(t), fork), session.ErrStale)
-	is(t, second(store.Session(ctx(t), "s-t")), session.ErrNotFound)
+// AppendOrphan: a thread cannot begin in the middle, nor without the parent whose positions it shares.
+func (s suite) AppendOrphan(t *testing.T) {
+	store, orphan := s.fresh(t), fork("p", 7, "f", 2)
+	orphan.Traces = []session.Hash{hash("trace")}
+	noFork, misplaced := orphan, orphan
+	noFork.Thread.Parent, noFork.Thread.ForkAt = "", 0
+	misplaced.Thread.ForkAt = 8
+	for _, b := range []session.Batch{noFork, misplaced, orphan} {
+		is(t, store.Append(ctx(t), b), session.ErrStale)
+		is(t, second(store.Thread(ctx(t), "f")), session.ErrNotFound)
+		is(t, second(store.Session(ctx(t), "s-f")), session.ErrNotFound)
+		found := lookup(t, store, []session.Hash{b.Places[0].Hash}, "f", b.Traces...)
+		equal(t, found, session.Found{Places: make([]session.Place, 1), Traced: make([]session.Place, 1)})
+	}
+	ok(t, store.Append(ctx(t), batch("p", 0, 8)))
+	is(t, store.Append(ctx(t), misplaced), session.ErrStale)
+	ok(t, store.Append(ctx(t), orphan))
+	equal(t, thread(t, store, "f").Seq, 2)
 }
 
-// AppendLogOnly: entries without a position take a Seq but leave Len.
+// AppendLogOnly: entries without a position advance Seq but not Len.
 func (s suite) AppendLogOnly(t *testing.T) {
-	store := s.fresh(t)
-	ok(t, store.Append(ctx(t), batch("t", 0, 1)))
-	b := batch("t", 1, 0)
+	store, b := s.begun(t, 1), batch("t", 1, 0)
 	b.Events = []session.Event{{Kind: session.Requested, Time: clock}, {Kind: session.System, Digest: hash("s"), Time: clock, Payload: []byte("{}")}}
 	ok(t, store.Append(ctx(t), b))
 	ok(t, store.Append(ctx(t), batch("t", 1, 1)))
@@ -69,33 +70,31 @@ func (s suite) AppendLogOnly(t *testing.T) {
 	equal(t, events(t, store, "t")[1:3], logged(b, 2))
 }
 
+// AppendEmpty: a thread may begin without messages and without a session.
 func (s suite) AppendEmpty(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), session.Batch{Thread: session.Thread{ID: "t", Created: clock}}))
 	equal(t, thread(t, store, "t"), session.Thread{ID: "t", Created: clock})
 	equal(t, len(events(t, store, "t")), 0)
-	ok(t, store.Append(ctx(t), batch("t", 0, 1)))
-	equal(t, thread(t, store, "t").Seq, 1)
+	b := batch("t", 0, 1)
+	b.Thread.Session = ""
+	ok(t, store.Append(ctx(t), b))
+	b.Thread.Seq = 1
+	equal(t, thread(t, store, "t"), b.Thread)
 }
 
+// AppendNoID: an ID that is empty or too long is refused, and the store keeps working.
 func (s suite) AppendNoID(t *testing.T) {
 	store := s.fresh(t)
-	if err := store.Append(ctx(t), batch("", 0, 1)); err == nil || errors.Is(err, session.ErrUnavailable) {
-		t.Errorf("no id: %v", err)
+	for _, id := range []session.ThreadID{"", session.ThreadID(strings.Repeat("x", 100_000))} {
+		if err := store.Append(ctx(t), batch(id, 0, 1)); err == nil || errors.Is(err, session.ErrUnavailable) {
+			t.Errorf("an id of %d bytes: %v", len(id), err)
+		}
 	}
-	if err := store.Append(ctx(t), batch(session.ThreadID(strings.Repeat("x", 100_000)), 0, 1)); err == nil || errors.Is(err, session.ErrUnavailable) {
-		t.Errorf("huge id: %v", err)
-	}
-	ok(t, store.Append(ctx(t), batch("t", 0, 1))) // and the store is none the worse
-	for _, id := range []session.ThreadID{"", "u"} {
-		is(t, second(store.Thread(ctx(t), id)), session.ErrNotFound)
-		is(t, second(store.Events(ctx(t), id, 1, 10)), session.ErrNotFound)
-		is(t, second(store.Condense(ctx(t), id, condensation(8))), session.ErrNotFound)
-	}
-	is(t, second(store.Session(ctx(t), "")), session.ErrNotFound)
+	ok(t, store.Append(ctx(t), batch("t", 0, 1)))
 }
 
-// AppendStrangeIDs: no id is a part or a pattern of another.
+// AppendStrangeIDs: no ID acts as a part or a pattern of another one.
 func (s suite) AppendStrangeIDs(t *testing.T) {
 	store := s.fresh(t)
 	ids := []session.ThreadID{"a", "a:", "}", "{", "{a}", "}{", "a}b", "a%7Db", "%7D", "\x00", "\x00\x00", "\xff\xfe", "*", "a b", "ä"}
@@ -113,29 +112,20 @@ func (s suite) AppendStrangeIDs(t *testing.T) {
 
 func (s suite) AppendSession(t *testing.T) {
 	store := s.fresh(t)
-	var all []session.ThreadID
-	for i, id := range []session.ThreadID{"z", "a", "m"} {
+	all := []session.ThreadID{"z", "a", "m"}
+	for i, id := range all {
 		b := batch(id, 0, i+1)
 		b.Thread.Session, b.Key = "ses", "key"
 		ok(t, store.Append(ctx(t), b))
-		all = append(all, id)
 	}
 	again := batch("z", 1, 8)
 	again.Thread.Session, again.Thread.Tenant, again.Key = "ses", "", ""
 	ok(t, store.Append(ctx(t), again))
-	got := sessionAt(t, store, "ses")
 	want := session.Session{ID: "ses", Tenant: "acme", Key: "key", Threads: all, Created: clock, Seen: again.Thread.Seen}
-	equal(t, got, want)
+	equal(t, sessionAt(t, store, "ses"), want)
 }
 
-func (s suite) AppendNoSession(t *testing.T) {
-	store, b := s.fresh(t), batch("t", 0, 1)
-	b.Thread.Session = ""
-	ok(t, store.Append(ctx(t), b))
-	equal(t, thread(t, store, "t").Session, "")
-}
-
-// AppendPayloads: they come back byte for byte, whatever they are.
+// AppendPayloads: payloads are any bytes.
 func (s suite) AppendPayloads(t *testing.T) {
 	store := s.fresh(t)
 	b := batch("t", 0, 0)
@@ -151,8 +141,7 @@ func (s suite) AppendPayloads(t *testing.T) {
 }
 
 func (s suite) AppendNoContent(t *testing.T) {
-	store, b := s.hooks.WithoutContent(t), batch("t", 0, 3)
-	defer func() { ok(t, store.Close()) }()
+	store, b := closing(t, s.hooks.WithoutContent(t)), batch("t", 0, 3)
 	ok(t, store.Append(ctx(t), b))
 	c := condensed(t, store, "t", condensation(3))
 	want := logged(b, 1)
@@ -163,14 +152,14 @@ func (s suite) AppendNoContent(t *testing.T) {
 	equal(t, must(store.Summary(ctx(t), c.ID))(t), condensation(3).Summary)
 }
 
-// AppendFork: the condensations it inherits stay its parent's, and each goes its own way afterwards.
+// AppendFork: the condensations that a fork inherits still belong to its parent. Later ones belong to one of the two only.
 func (s suite) AppendFork(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("p", 0, 8)))
 	c := condensed(t, store, "p", condensation(6))
-	b := batch("f", 7, 2)
-	b.Thread.Parent, b.Thread.ForkAt, b.Thread.Seq = "p", 7, 99
-	b.Thread.Condensations = []session.Condensation{c} // with its summary, which is not for the list
+	b := fork("p", 7, "f", 2)
+	b.Thread.Seq = 99
+	b.Thread.Condensations = []session.Condensation{c} // with its summary, which the list does not keep
 	ok(t, store.Append(ctx(t), b))
 	own := condensed(t, store, "f", condensation(9))
 	equal(t, own.ID, session.CondensationID{Thread: "f", Seq: 3})
@@ -185,40 +174,14 @@ func (s suite) AppendFork(t *testing.T) {
 	is(t, second(store.Summary(ctx(t), session.CondensationID{Thread: "f", Seq: c.ID.Seq})), session.ErrNotFound)
 }
 
-// AppendOrphan: a fork without the thread whose positions it shares would be half a thread, so it does not begin.
-func (s suite) AppendOrphan(t *testing.T) {
-	store, b := s.fresh(t), batch("f", 7, 2)
-	b.Thread.Parent, b.Thread.ForkAt = "p", 7
-	b.Traces = []session.Hash{hash("trace")}
-	is(t, store.Append(ctx(t), b), session.ErrStale)
-	is(t, second(store.Thread(ctx(t), "f")), session.ErrNotFound)
-	equal(t, lookup(t, store, []session.Hash{b.Places[0].Hash}, "f"), session.Found{Places: make([]session.Place, 1)})
-	ok(t, store.Append(ctx(t), batch("p", 0, 8)))
-	ok(t, store.Append(ctx(t), b))
-	equal(t, thread(t, store, "f").Seq, 2)
-}
-
-// AppendLinked: a thread with a parent but no shared positions begins at 0, and so may a fork that brings them itself.
+// AppendLinked: a thread with a parent may begin at 0, whether it shares no positions or brings the shared ones itself.
 func (s suite) AppendLinked(t *testing.T) {
-	store, b := s.fresh(t), batch("l", 0, 2)
-	b.Thread.Parent = "p"
-	ok(t, store.Append(ctx(t), b))
-	equal(t, thread(t, store, "l").Parent, "p")
-	whole := batch("w", 0, 9)
-	whole.Thread.Parent, whole.Thread.ForkAt = "p", 7
-	ok(t, store.Append(ctx(t), whole))
-	equal(t, thread(t, store, "w").Seq, 9)
-}
-
-// AppendGivenFields: Seq and Condensations of a batch do not count once the thread is there.
-func (s suite) AppendGivenFields(t *testing.T) {
 	store := s.fresh(t)
-	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
-	c := condensed(t, store, "t", condensation(6))
-	b := batch("t", 8, 1)
-	b.Thread.Seq, b.Thread.Condensations = 500, []session.Condensation{condensation(2), condensation(3)}
-	ok(t, store.Append(ctx(t), b))
-	got := thread(t, store, "t")
-	equal(t, got.Seq, 10)
-	equal(t, got.Condensations, []session.Condensation{listed(c)})
+	for id, forkAt := range map[session.ThreadID]int{"linked": 0, "whole": 7} {
+		b := batch(id, 0, 9)
+		b.Thread.Parent, b.Thread.ForkAt = "p", forkAt
+		ok(t, store.Append(ctx(t), b))
+		b.Thread.Seq = 9
+		equal(t, thread(t, store, id), b.Thread)
+	}
 }

@@ -12,24 +12,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func archive(t *testing.T, s session.Store) session.Archive {
-	t.Helper()
-	a, is := s.(session.Archive)
-	if !is {
-		t.Fatalf("%T is no session.Archive", s)
-	}
-	return a
-}
-
-// listing goes through all pages and gives the sessions by id; each must be there once.
-func listing(t *testing.T, s session.Store, q session.SessionQuery) map[session.SessionID]session.Session {
+// listing reads all pages and returns the sessions by ID. Each must be listed once.
+func listing(t *testing.T, s session.Backend, q session.SessionQuery) map[session.SessionID]session.Session {
 	t.Helper()
 	all := map[session.SessionID]session.Session{}
 	for pages := 0; ; pages++ {
-		page, err := archive(t, s).Sessions(ctx(t), q)
-		ok(t, err)
+		page := must(s.Sessions(ctx(t), q))(t)
 		if len(page.Sessions) > q.Limit || pages > 10_000 {
-			t.Fatalf("page %d has %d sessions, at most %d were asked for", pages, len(page.Sessions), q.Limit)
+			t.Fatalf("page %d has %d sessions, want at most %d", pages, len(page.Sessions), q.Limit)
 		}
 		for _, ses := range page.Sessions {
 			if _, twice := all[ses.ID]; twice {
@@ -57,7 +47,7 @@ func (s suite) ArchiveList(t *testing.T) {
 		equal(t, listing(t, s.replica(t, store), session.SessionQuery{Limit: limit}), want)
 	}
 	odd := batch("odd", 0, 1)
-	odd.Thread.Session = "{a}%\n?*" // ids are the caller's
+	odd.Thread.Session = "{a}%\n?*" // callers choose IDs freely
 	ok(t, store.Append(ctx(t), odd))
 	if _, there := listing(t, store, session.SessionQuery{Limit: 5})[odd.Thread.Session]; !there {
 		t.Error("a session with a strange id is not listed")
@@ -81,32 +71,27 @@ func (s suite) ArchiveListFiltered(t *testing.T) {
 	f(session.SessionQuery{Key: "key-3", Tenant: "odd"}, "s-t07")
 	f(session.SessionQuery{Since: clock.Add(17 * time.Minute)}, "s-t17", "s-t18", "s-t19")
 	f(session.SessionQuery{Since: clock.Add(12 * time.Minute), Tenant: "even"}, "s-t12", "s-t14", "s-t16", "s-t18")
-	f(session.SessionQuery{Tenant: "nobody"})
-}
-
-func (s suite) ArchiveListCursor(t *testing.T) {
-	store := s.fresh(t)
+	f(session.SessionQuery{Tenant: "unknown"})
 	for _, cursor := range []string{"!", "not base64", "\x00"} {
-		is(t, second(archive(t, store).Sessions(ctx(t), session.SessionQuery{Limit: 1, Cursor: cursor})), session.ErrCursor)
+		is(t, second(store.Sessions(ctx(t), session.SessionQuery{Limit: 1, Cursor: cursor})), session.ErrCursor)
 	}
 }
 
-// whole is a session with all that a store can keep of one. It is locked.
-func whole(t *testing.T, store session.Store, name string) session.SessionID {
+// whole writes a session with one record of every kind, and takes the locks of its threads.
+func whole(t *testing.T, store session.Backend, name string) session.SessionID {
 	t.Helper()
 	main, side := session.ThreadID(name), session.ThreadID(name+"-fork")
-	b := batch(main, 0, 40)
+	b, forked := batch(main, 0, 40), fork(main, 30, side, 5)
 	b.Traces = []session.Hash{hash(name, "key"), hash(name, "call")}
 	ok(t, store.Append(ctx(t), b))
 	ok(t, store.Append(ctx(t), batch(main, 40, 2)))
 	ok(t, second(store.Condense(ctx(t), main, condensation(12))))
 	c := condensed(t, store, main, condensation(30))
-	ok(t, archive(t, store).Request(ctx(t), main, clock))
+	ok(t, store.Request(ctx(t), main, clock))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer"), hash(name, "line")}, place(main, 42)))
-	fork := batch(side, 30, 5)
-	fork.Thread.Parent, fork.Thread.ForkAt, fork.Thread.Session = main, 30, b.Thread.Session
-	fork.Thread.Condensations, fork.Traces = []session.Condensation{c}, []session.Hash{hash(name, "call")}
-	ok(t, store.Append(ctx(t), fork))
+	forked.Thread.Session = b.Thread.Session
+	forked.Thread.Condensations, forked.Traces = []session.Condensation{c}, []session.Hash{hash(name, "call")}
+	ok(t, store.Append(ctx(t), forked))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer")}, place(side, 35)))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer"), hash(name, "another")}, place(main, 42)))
 	for _, id := range []session.ThreadID{main, side} {
@@ -116,53 +101,54 @@ func whole(t *testing.T, store session.Store, name string) session.SessionID {
 	return b.Thread.Session
 }
 
-// ArchiveForget: the store is then as it was before.
+// ArchiveForget: nothing of the session is left, and nothing else changes.
 func (s suite) ArchiveForget(t *testing.T) {
-	store := s.fresh(t)
+	store, other := s.pair(t)
 	ok(t, second(store.Secret(ctx(t), session.Secret("secret"))))
 	whole(t, store, "other")
 	before := s.hooks.Dump(t, store)
-	id := whole(t, store, "mine")
-	if len(s.hooks.Dump(t, store)) < len(before)+45 {
-		t.Fatal("the dump does not show what is kept")
-	}
-	other := s.replica(t, store)
-	ok(t, archive(t, other).Forget(ctx(t), id))
-	s.sameDump(t, store, before)
-	for name, err := range map[string]error{
-		"session": second(store.Session(ctx(t), id)),
-		"thread":  second(store.Thread(ctx(t), "mine")),
-		"events":  second(store.Events(ctx(t), "mine-fork", 1, 1)),
-		"summary": second(store.Summary(ctx(t), session.CondensationID{Thread: "mine", Seq: 43})),
-	} {
-		if !errors.Is(err, session.ErrNotFound) {
-			t.Errorf("%s: got %v, want %v", name, err, session.ErrNotFound)
+	for range 3 {
+		id := whole(t, store, "mine")
+		if len(s.hooks.Dump(t, store)) < len(before)+45 {
+			t.Fatal("the dump does not show what is kept")
 		}
+		ok(t, other.Forget(ctx(t), id))
+		wantGone(t, store, "mine")
+		wantGone(t, store, "mine-fork")
+		equal(t, len(listing(t, other, session.SessionQuery{Limit: 5})), 1)
+		s.sameDump(t, store, before)
+		lock(t, store, "mine", time.Minute).Release()
+		s.sameDump(t, store, before)
 	}
-	equal(t, len(listing(t, other, session.SessionQuery{Limit: 5})), 1)
-	lease, err := store.Lock(ctx(t), "mine", time.Minute)
-	ok(t, err)
-	lease.Release()
-	s.sameDump(t, store, before)
 }
 
-// ArchiveForgetMany: a session has more threads than its record lists, and all of them go.
+// ArchiveForgetMany: the record of a session lists its newest threads, in their order, and stays bounded. A thread that is
+// no longer listed still exists, until it is deleted with its session.
 func (s suite) ArchiveForgetMany(t *testing.T) {
+	const excess = session.MaxThreads/4 + 20
 	store := s.fresh(t)
 	before := s.hooks.Dump(t, store)
-	for i := range session.MaxThreads + session.MaxThreads/4 + 20 {
-		b := batch(session.ThreadID(fmt.Sprintf("t%05d", i)), 0, 1)
-		b.Thread.Session = "ses"
+	var all []session.ThreadID
+	add := func(id session.ThreadID, at int) {
+		b := batch(id, at, 1)
+		b.Thread.Session, b.Key = "ses", "nightly"
 		ok(t, store.Append(ctx(t), b))
 	}
-	goesOn := batch("t00000", 1, 1)
-	goesOn.Thread.Session = "ses"
-	ok(t, store.Append(ctx(t), goesOn))
-	ok(t, archive(t, s.replica(t, store)).Forget(ctx(t), "ses"))
+	for i := range session.MaxThreads + excess {
+		all = append(all, session.ThreadID(fmt.Sprintf("t%05d", i)))
+		add(all[i], 0)
+	}
+	add(all[session.MaxThreads], 1) // a listed thread continues
+	ses := sessionAt(t, store, "ses")
+	equal(t, ses.Threads, all[excess:])
+	equal(t, ses.Key, "nightly")
+	add(all[0], 1)
+	equal(t, thread(t, store, all[0]).Len, 2)
+	ok(t, s.replica(t, store).Forget(ctx(t), "ses"))
 	s.sameDump(t, store, before)
 }
 
-func (s suite) sameDump(t *testing.T, store session.Store, want map[string]string) {
+func (s suite) sameDump(t *testing.T, store session.Backend, want map[string]string) {
 	t.Helper()
 	got := s.hooks.Dump(t, store)
 	for key, value := range got {
@@ -179,19 +165,7 @@ func (s suite) sameDump(t *testing.T, store session.Store, want map[string]strin
 	}
 }
 
-func (s suite) ArchiveForgetAgain(t *testing.T) {
-	store := s.fresh(t)
-	is(t, archive(t, store).Forget(ctx(t), "nobody"), session.ErrNotFound)
-	before := s.hooks.Dump(t, store)
-	for range 3 {
-		id := whole(t, store, "mine")
-		ok(t, archive(t, store).Forget(ctx(t), id))
-		is(t, archive(t, store).Forget(ctx(t), id), session.ErrNotFound)
-		s.sameDump(t, store, before)
-	}
-}
-
-// ArchiveForgetOthers: what another session has taken over meanwhile stays.
+// ArchiveForgetOthers: places and traces that point to another session by now are kept.
 func (s suite) ArchiveForgetOthers(t *testing.T) {
 	store := s.fresh(t)
 	id := whole(t, store, "mine")
@@ -199,36 +173,34 @@ func (s suite) ArchiveForgetOthers(t *testing.T) {
 	b.Places = append(b.Places, session.IndexEntry{Hash: hash("mine", 5), Place: place("heir", 3)})
 	ok(t, store.Append(ctx(t), b))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("mine", "answer")}, place("heir", 2)))
-	ok(t, archive(t, store).Forget(ctx(t), id))
+	ok(t, store.Forget(ctx(t), id))
 	found := lookup(t, store, []session.Hash{hash("mine", 5), hash("mine", 6)}, "heir")
 	equal(t, found.Places, []session.Place{place("heir", 3), {}})
 	equal(t, lookupTraces(t, store, hash("mine", "answer"), hash("mine", "line")), []session.Place{place("heir", 2), {}})
 	equal(t, *found.Hinted, thread(t, store, "heir"))
 }
 
-// ArchiveForgetThenWrite: what was under way leaves nothing of the session, and a session of the same name begins anew.
+// ArchiveForgetThenWrite: a late write restores nothing of a deleted session, and one with the same ID starts from nothing.
 func (s suite) ArchiveForgetThenWrite(t *testing.T) {
 	store := s.fresh(t)
 	before := s.hooks.Dump(t, store)
-	ok(t, archive(t, store).Forget(ctx(t), whole(t, store, "mine")))
-	fork := batch("late", 30, 5)
-	fork.Thread.Parent, fork.Thread.ForkAt, fork.Thread.Session = "mine", 30, "s-mine"
+	ok(t, store.Forget(ctx(t), whole(t, store, "mine")))
+	late := fork("mine", 30, "late", 5)
+	late.Thread.Session = "s-mine"
 	is(t, store.Append(ctx(t), batch("mine", 42, 2)), session.ErrStale)
 	is(t, store.Append(ctx(t), batch("mine-fork", 35, 2)), session.ErrStale)
-	is(t, store.Append(ctx(t), fork), session.ErrStale)
-	is(t, store.Mark(ctx(t), []session.Hash{hash("mark")}, place("mine", 42)), session.ErrNotFound)
-	is(t, second(store.Condense(ctx(t), "mine", condensation(8))), session.ErrNotFound)
-	is(t, archive(t, store).Request(ctx(t), "mine", clock), session.ErrNotFound)
+	is(t, store.Append(ctx(t), late), session.ErrStale)
+	wantGone(t, store, "mine")
 	s.sameDump(t, store, before)
 
 	b := batch("mine", 0, 3)
 	b.Thread.Created = clock.Add(time.Second)
 	ok(t, store.Append(ctx(t), b))
-	is(t, store.Append(ctx(t), batch("mine", 3, 2)), session.ErrStale) // of the one before, which was as long once
-	fork = batch("late", 3, 1)
-	fork.Thread.Parent, fork.Thread.ForkAt, fork.Thread.Session, fork.ParentCreated = "mine", 3, "s-mine", clock
+	is(t, store.Append(ctx(t), batch("mine", 3, 2)), session.ErrStale) // for the deleted thread, which had this length once
+	late = fork("mine", 3, "late", 1)
+	late.Thread.Session, late.ParentCreated = "s-mine", clock
 	mine := s.hooks.Dump(t, store)
-	is(t, store.Append(ctx(t), fork), session.ErrStale) // of the one before, too
+	is(t, store.Append(ctx(t), late), session.ErrStale) // likewise
 	s.sameDump(t, store, mine)
 	want := b.Thread
 	want.Seq = 3
@@ -237,46 +209,46 @@ func (s suite) ArchiveForgetThenWrite(t *testing.T) {
 	equal(t, sessionAt(t, store, "s-mine").Threads, []session.ThreadID{"mine"})
 }
 
-// ArchiveForgetMeanwhile deletes a session while others write to it. Whatever they begin anew is whole: when that is deleted
-// too, nothing is left.
+// ArchiveForgetMeanwhile deletes a session during writes to it. The sessions that these begin are complete: once they are
+// deleted too, nothing is left.
 func (s suite) ArchiveForgetMeanwhile(t *testing.T) {
 	store := s.fresh(t)
 	before := s.hooks.Dump(t, store)
 	for round := range 6 {
 		whole(t, store, "mine")
 		var writers sync.WaitGroup
-		for i, other := range []session.Store{store, s.replica(t, store), store} {
+		for i, other := range []session.Backend{store, s.replica(t, store), store} {
 			writers.Go(func() { keepWriting(t, other, session.ThreadID(fmt.Sprintf("mine-%d-%d", round, i))) })
 		}
-		ok(t, archive(t, store).Forget(ctx(t), "s-mine"))
+		ok(t, store.Forget(ctx(t), "s-mine"))
 		writers.Wait()
 		for id := range listing(t, store, session.SessionQuery{Limit: 100}) {
-			ok(t, archive(t, store).Forget(ctx(t), id))
+			ok(t, store.Forget(ctx(t), id))
 		}
 		s.sameDump(t, store, before)
 	}
 }
 
-// keepWriting appends, marks, forks and condenses in one session, as requests under way do.
-func keepWriting(t *testing.T, store session.Store, id session.ThreadID) {
+// keepWriting appends, marks, forks and condenses in one session, as running requests do.
+func keepWriting(t *testing.T, store session.Backend, id session.ThreadID) {
 	at := 0
 	for i := range 30 {
 		b := batch(id, at, 2)
 		b.Thread.Session, b.Traces = "s-mine", []session.Hash{hash(id, "trace", i)}
 		switch err := store.Append(ctx(t), b); {
 		case errors.Is(err, session.ErrStale):
-			at = 0 // it was deleted: begin anew
+			at = 0 // the thread was deleted: begin it again
 			continue
 		case err != nil:
 			t.Error(err)
 		}
 		at += 2
-		fork := batch(session.ThreadID(fmt.Sprintf("%s-fork-%d", id, i)), at, 1)
-		fork.Thread.Parent, fork.Thread.ForkAt, fork.Thread.Session = id, at, "s-mine"
+		forked := fork(id, at, session.ThreadID(fmt.Sprintf("%s-fork-%d", id, i)), 1)
+		forked.Thread.Session = "s-mine"
 		for _, err := range []error{
 			store.Mark(ctx(t), []session.Hash{hash(id, "mark", i)}, place(id, at)),
 			second(store.Condense(ctx(t), id, condensation(8))),
-			store.Append(ctx(t), fork),
+			store.Append(ctx(t), forked),
 		} {
 			if err != nil && !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrStale) {
 				t.Error(err)
@@ -287,9 +259,8 @@ func keepWriting(t *testing.T, store session.Store, id session.ThreadID) {
 
 func (s suite) ArchiveRequest(t *testing.T) {
 	store, other := s.pair(t)
-	is(t, archive(t, store).Request(ctx(t), "t", clock), session.ErrNotFound)
 	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
-	ok(t, archive(t, other).Request(ctx(t), "t", clock))
+	ok(t, other.Request(ctx(t), "t", clock))
 	pending := func(want uint64) {
 		t.Helper()
 		equal(t, lookup(t, store, nil, "t").Hinted.Requested, want)
@@ -297,48 +268,46 @@ func (s suite) ArchiveRequest(t *testing.T) {
 	}
 	pending(9)
 	equal(t, events(t, store, "t")[8], session.Event{Seq: 9, Kind: session.Requested, Time: clock})
-	ok(t, store.Append(ctx(t), batch("t", 8, 2))) // by who has not seen it
+	ok(t, store.Append(ctx(t), batch("t", 8, 2))) // by a caller that has not seen the request
 	pending(9)
-	ok(t, archive(t, store).Request(ctx(t), "t", clock))
+	ok(t, store.Request(ctx(t), "t", clock))
 	pending(12)
 	trim := condensation(8)
 	trim.Reason = session.ReasonArrival
 	ok(t, second(store.Condense(ctx(t), "t", trim)))
 	pending(12)
-	b := batch("fork", 8, 2)
-	b.Thread.Parent, b.Thread.ForkAt, b.Thread.Requested = "t", 8, 12
+	b := fork("t", 8, "fork", 2)
+	b.Thread.Requested = 12
 	ok(t, store.Append(ctx(t), b))
 	equal(t, thread(t, store, "fork").Requested, 0)
 	ok(t, second(store.Condense(ctx(t), "t", condensation(8))))
 	pending(0)
 	late := batch("t", 10, 2)
-	late.Thread.Requested = 12 // as it was read before
+	late.Thread.Requested = 12 // from an earlier read
 	ok(t, store.Append(ctx(t), late))
 	pending(0)
 }
 
-// ArchiveSettings: they are seen by all replicas, each by itself, and after a restart; they are no session.
+// ArchiveSettings: settings are visible to all replicas and after a restart, and are not listed as sessions.
 func (s suite) ArchiveSettings(t *testing.T) {
 	store := s.open(t)
-	read := func(from session.Store) map[string]string {
+	read := func(from session.Backend) map[string]string {
 		t.Helper()
-		all, err := archive(t, from).Settings(ctx(t))
-		ok(t, err)
 		text := map[string]string{}
-		for name, value := range all {
+		for name, value := range must(from.Settings(ctx(t)))(t) {
 			text[name] = string(value)
 		}
 		return text
 	}
 	equal(t, read(store), map[string]string{})
 	other := s.replica(t, store)
-	ok(t, archive(t, store).Set(ctx(t), "a", []byte("one")))
-	ok(t, archive(t, other).Set(ctx(t), "b:*", []byte{0, 1}))
-	ok(t, archive(t, other).Set(ctx(t), "a", []byte("two")))
+	ok(t, store.Set(ctx(t), "a", []byte("one")))
+	ok(t, other.Set(ctx(t), "b:*", []byte{0, 1}))
+	ok(t, other.Set(ctx(t), "a", []byte("two")))
 	equal(t, read(store), map[string]string{"a": "two", "b:*": "\x00\x01"})
 	equal(t, read(other), read(store))
-	ok(t, archive(t, store).Set(ctx(t), "a", nil))
-	ok(t, archive(t, store).Set(ctx(t), "never", nil))
+	ok(t, store.Set(ctx(t), "a", nil))
+	ok(t, store.Set(ctx(t), "never", nil))
 	equal(t, len(listing(t, store, session.SessionQuery{Limit: 5})), 0)
 	store = s.reopen(t, store)
 	equal(t, read(store), map[string]string{"b:*": "\x00\x01"})

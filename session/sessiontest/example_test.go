@@ -11,29 +11,29 @@ import (
 
 // A store's own test has the suite drive it. Hooks are what only the store's package can do.
 func ExampleRun() {
-	at := func(t *testing.T, path string, content bool) session.Store {
+	at := func(t *testing.T, path string, content bool) session.Backend {
 		store, err := boltstore.Open(boltstore.Options{Path: path, Content: content})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return store
 	}
-	paths := map[session.Store]string{} // where each is, to be opened again
-	_ = func(t *testing.T) {            // this is TestConformance
-		open := func(t *testing.T) session.Store {
+	paths := map[session.Backend]string{} // where each is, to be opened again
+	_ = func(t *testing.T) {              // this is TestConformance
+		open := func(t *testing.T) session.Backend {
 			path := filepath.Join(t.TempDir(), "dewpoint.db")
 			store := at(t, path, true)
 			paths[store] = path
 			return store
 		}
 		sessiontest.Run(t, open, sessiontest.Hooks{
-			Reopen: func(t *testing.T, s session.Store) session.Store {
+			Reopen: func(t *testing.T, s session.Backend) session.Backend {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}
 				return at(t, paths[s], true)
 			},
-			WithoutContent: func(t *testing.T) session.Store { return at(t, filepath.Join(t.TempDir(), "dewpoint.db"), false) },
+			WithoutContent: func(t *testing.T) session.Backend { return at(t, filepath.Join(t.TempDir(), "dewpoint.db"), false) },
 		})
 	}
 }

@@ -22,7 +22,7 @@ func (s suite) ExperimentSums(t *testing.T) {
 	equal(t, must(s.replica(t, store).Experiment(ctx(t), "a"))(t), want)
 }
 
-// ExperimentSince: what had begun before the experiment is left out.
+// ExperimentSince: threads that began before the experiment do not count.
 func (s suite) ExperimentSince(t *testing.T) {
 	store := s.fresh(t)
 	old := time.Now().Add(-time.Hour)
@@ -32,7 +32,7 @@ func (s suite) ExperimentSince(t *testing.T) {
 	}
 	a := charge(old, 0)
 	if a.Arms != (session.Experiment{}).Arms || time.Since(a.Since) > time.Minute {
-		t.Errorf("a session that was under way began the experiment: %+v", a)
+		t.Errorf("a session from before the experiment counts: %+v", a)
 	}
 	equal(t, charge(old, 0), a)
 	equal(t, charge(a.Since.Add(time.Second), 1).Arms[0][0], session.Sums{Sessions: 1, Steps: 1})
@@ -40,7 +40,7 @@ func (s suite) ExperimentSince(t *testing.T) {
 
 func (s suite) ExperimentAtOnce(t *testing.T) {
 	store, other := s.pair(t)
-	together(t, 80, func(_ int, store session.Store) error {
+	together(t, 80, func(_ int, store session.Backend) error {
 		return store.Enter(ctx(t), session.Entry{Experiment: "a", Begun: time.UnixMilli(1), Sums: session.Sums{Sessions: 1, Nano: 3}})
 	}, store, other)
 	equal(t, must(store.Experiment(ctx(t), "a"))(t).Arms[0][0], session.Sums{Sessions: 80, Nano: 240})

@@ -7,19 +7,18 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// clock is when everything in the suite took place.
+// clock is the time of the first record in each test.
 var clock = time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC)
 
-// hash makes a hash from whatever names it.
+// hash returns a hash that is unique for its arguments.
 func hash(name ...any) session.Hash { return sha256.Sum256([]byte(fmt.Sprintln(name...))) }
 
-// batch is n messages appended to thread id, which is at position at.
+// batch returns n messages to append to thread id, which is at position at.
 func batch(id session.ThreadID, at, n int) session.Batch {
 	b := session.Batch{
 		Thread: session.Thread{
@@ -33,6 +32,13 @@ func batch(id session.ThreadID, at, n int) session.Batch {
 		b.Events = append(b.Events, event(id, pos))
 		b.Places = append(b.Places, session.IndexEntry{Hash: hash(id, pos), Place: place(id, pos)})
 	}
+	return b
+}
+
+// fork returns n messages that begin thread id, a fork of parent at position at.
+func fork(parent session.ThreadID, at int, id session.ThreadID, n int) session.Batch {
+	b := batch(id, at, n)
+	b.Thread.Parent, b.Thread.ForkAt = parent, at
 	return b
 }
 
@@ -59,13 +65,13 @@ func condensation(prefix int) session.Condensation {
 	}
 }
 
-// listed is c as it stands in a thread's list.
+// listed returns c as it appears in a thread's list: without the summary.
 func listed(c session.Condensation) session.Condensation {
 	c.Summary = ""
 	return c
 }
 
-// logged is b's events as they are read back when the first got seq.
+// logged returns b's events as they are read back if the first has number seq.
 func logged(b session.Batch, seq uint64) []session.Event {
 	all := slices.Clone(b.Events)
 	for i := range all {
@@ -74,40 +80,41 @@ func logged(b session.Batch, seq uint64) []session.Event {
 	return all
 }
 
-func ctx(t *testing.T) context.Context { return t.Context() }
-
-// failer is a *testing.T or a *rapid.T.
-type failer interface {
+// tester is a testing.TB or a *rapid.T.
+type tester interface {
+	Context() context.Context
 	Helper()
 	Fatal(...any)
 	Fatalf(string, ...any)
 }
 
-func ok(t failer, err error) {
+func ctx(t tester) context.Context { return t.Context() }
+
+func ok(t tester, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func is(t failer, err, want error) {
+func is(t tester, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Fatalf("got error %v, want %v", err, want)
 	}
 }
 
-// equal compares records. Times must be instants in UTC, which all stores give.
-func equal[T any](t failer, got, want T) {
+// equal compares records. Times must be in UTC, as all stores return them.
+func equal[T any](t tester, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}
 }
 
-// must gives the result of a call that may not fail.
-func must[T any](result T, err error) func(t failer) T {
-	return func(t failer) T {
+// must returns the result of a call, which must succeed.
+func must[T any](result T, err error) func(t tester) T {
+	return func(t tester) T {
 		t.Helper()
 		ok(t, err)
 		return result
@@ -116,32 +123,32 @@ func must[T any](result T, err error) func(t failer) T {
 
 func second[T any](_ T, err error) error { return err }
 
-func thread(t *testing.T, s session.Store, id session.ThreadID) session.Thread {
+func thread(t tester, s session.Backend, id session.ThreadID) session.Thread {
 	t.Helper()
 	return must(s.Thread(ctx(t), id))(t)
 }
 
-func events(t *testing.T, s session.Store, id session.ThreadID) []session.Event {
+func events(t tester, s session.Backend, id session.ThreadID) []session.Event {
 	t.Helper()
 	return must(s.Events(ctx(t), id, 1, 100_000))(t)
 }
 
-func sessionAt(t *testing.T, s session.Store, id session.SessionID) session.Session {
+func sessionAt(t tester, s session.Backend, id session.SessionID) session.Session {
 	t.Helper()
 	return must(s.Session(ctx(t), id))(t)
 }
 
-func condensed(t *testing.T, s session.Store, id session.ThreadID, c session.Condensation) session.Condensation {
+func condensed(t tester, s session.Backend, id session.ThreadID, c session.Condensation) session.Condensation {
 	t.Helper()
 	return must(s.Condense(ctx(t), id, c))(t)
 }
 
-func lookup(t *testing.T, s session.Store, hashes []session.Hash, hint session.ThreadID, traces ...session.Hash) session.Found {
+func lookup(t tester, s session.Backend, hashes []session.Hash, hint session.ThreadID, traces ...session.Hash) session.Found {
 	t.Helper()
 	return must(s.Find(ctx(t), hashes, hint, traces...))(t)
 }
 
-func lookupTraces(t *testing.T, s session.Store, traces ...session.Hash) []session.Place {
+func lookupTraces(t tester, s session.Backend, traces ...session.Hash) []session.Place {
 	t.Helper()
 	return must(s.Trace(ctx(t), traces))(t)
 }

@@ -2,7 +2,6 @@ package sessiontest
 
 import (
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,58 +10,55 @@ import (
 
 const long = time.Hour
 
-func (s suite) LockTaken(t *testing.T) {
-	store, other := s.pair(t)
-	lease, err := store.Lock(ctx(t), "t", long)
-	ok(t, err)
-	for _, st := range []session.Store{store, other} {
-		is(t, second(st.Lock(ctx(t), "t", long)), session.ErrLocked)
-	}
-	leaseU, err := other.Lock(ctx(t), "u", long)
-	ok(t, err)
-	defer leaseU.Release()
-	lease.Release()
-	lease2, err := other.Lock(ctx(t), "t", long)
-	ok(t, err)
-	lease.Release() // the old one's, once more: it must not open the new one
-	is(t, second(store.Lock(ctx(t), "t", long)), session.ErrLocked)
-	lease2.Release()
+func lock(t *testing.T, store session.Backend, id session.ThreadID, ttl time.Duration) session.Lease {
+	t.Helper()
+	return must(store.Lock(ctx(t), id, ttl))(t)
 }
 
-// LockExpires waits for a real lock to run out, if the store's clock is a real one.
+func wantLocked(t *testing.T, store session.Backend, id session.ThreadID) {
+	t.Helper()
+	is(t, second(store.Lock(ctx(t), id, long)), session.ErrLocked)
+}
+
+func (s suite) LockTaken(t *testing.T) {
+	store, other := s.pair(t)
+	former := lock(t, store, "t", long)
+	wantLocked(t, store, "t")
+	wantLocked(t, other, "t")
+	lock(t, other, "another", long)
+	former.Release()
+	lease := lock(t, other, "t", long)
+	former.Release() // does not release the new lock
+	wantLocked(t, store, "t")
+	lease.Release()
+}
+
+// LockExpires waits for a lock to expire, in real time if the store has no other clock.
 func (s suite) LockExpires(t *testing.T) {
 	const short = 20 * time.Millisecond
 	store := s.fresh(t)
-	late, err := store.Lock(ctx(t), "t", short)
-	ok(t, err)
-	if s.hooks.Pass != nil {
-		s.hooks.Pass(short)
-	}
+	late := lock(t, store, "t", short)
+	s.pass(short)
 	var lease session.Lease
 	Eventually(t, "the lock expires", func() (err error) {
 		lease, err = store.Lock(ctx(t), "t", long)
 		return err
 	})
-	late.Release() // too late: the lock is another's by now
-	is(t, second(store.Lock(ctx(t), "t", long)), session.ErrLocked)
+	late.Release() // does not release the new lock
+	wantLocked(t, store, "t")
 	lease.Release()
-	lease, err = store.Lock(ctx(t), "t", long)
-	ok(t, err)
-	lease.Release()
+	lock(t, store, "t", long).Release()
 }
 
 func (s suite) LockOne(t *testing.T) {
 	store, other := s.pair(t)
-	var holders atomic.Int32
-	together(t, 16, func(_ int, store session.Store) error {
+	wantWinners(t, 16, 1, func(_ int, store session.Backend) (bool, error) {
 		_, err := store.Lock(ctx(t), "t", long)
 		if errors.Is(err, session.ErrLocked) {
-			return nil
+			return false, nil
 		}
-		holders.Add(1)
-		return err
+		return true, err
 	}, store, other)
-	equal(t, holders.Load(), 1)
 }
 
 func (s suite) LockNoTime(t *testing.T) {
@@ -74,22 +70,21 @@ func (s suite) LockNoTime(t *testing.T) {
 	}
 }
 
-// LockRenewed: a lock that is renewed does not run out, and one that another has by now is not renewed.
+// LockRenewed: a renewed lock does not expire, and one that another caller has taken cannot be renewed.
 func (s suite) LockRenewed(t *testing.T) {
 	const short = 200 * time.Millisecond
 	store, other := s.pair(t)
-	lease, err := store.Lock(ctx(t), "t", short)
-	ok(t, err)
+	lease := lock(t, store, "t", short)
 	for range 20 {
 		ok(t, lease.Renew(ctx(t)))
 		if s.hooks.Pass != nil {
-			s.hooks.Pass(short * 3 / 4)
-			is(t, second(other.Lock(ctx(t), "t", long)), session.ErrLocked)
+			s.pass(short * 3 / 4)
+			wantLocked(t, other, "t")
 		}
 	}
 	lease.Release()
-	ok(t, second(other.Lock(ctx(t), "t", long)))
+	lock(t, other, "t", long)
 	is(t, lease.Renew(ctx(t)), session.ErrLocked)
 	lease.Release()
-	is(t, second(store.Lock(ctx(t), "t", long)), session.ErrLocked)
+	wantLocked(t, store, "t")
 }

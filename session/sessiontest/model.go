@@ -1,7 +1,6 @@
 package sessiontest
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// model is the contract in its plainest form: one goroutine, maps, nothing expires.
+// model implements the contract in its simplest form: for one goroutine, in maps, without expiry.
 type model struct {
 	threads   map[session.ThreadID]session.Thread
 	logs      map[session.ThreadID][]session.Event
@@ -88,21 +87,20 @@ func (m *model) forget(ses session.Session) {
 	maps.DeleteFunc(m.summaries, func(c session.CondensationID, _ string) bool { return slices.Contains(ses.Threads, c.Thread) })
 }
 
-// world is one run of random steps: a store, the model, and names that no other run uses.
+// world is one run of random steps: a store, its model, and IDs that no other run uses.
 type world struct {
-	t     *testing.T
-	store session.Store
+	store session.Backend
 	model *model
 	ids   []session.ThreadID
 	ses   []session.SessionID
-	steps int // time goes on with each append
+	steps int // each append advances the time
 }
 
 func (s suite) ModelRandomSteps(t *testing.T) {
 	store := s.fresh(t)
 	var runs atomic.Int64
 	rapid.Check(t, func(r *rapid.T) {
-		w := &world{t: t, store: store, model: newModel()}
+		w := &world{store: store, model: newModel()}
 		run := runs.Add(1)
 		for i := range 3 {
 			w.ids = append(w.ids, session.ThreadID(fmt.Sprintf("run-%d-%d", run, i)))
@@ -114,7 +112,7 @@ func (s suite) ModelRandomSteps(t *testing.T) {
 	})
 }
 
-// position is mostly the right one.
+// position returns the length of the thread, or sometimes a random position.
 func (w *world) position(r *rapid.T, id session.ThreadID) int {
 	if rapid.IntRange(0, 4).Draw(r, "wrong") == 0 {
 		return rapid.IntRange(0, 12).Draw(r, "at")
@@ -126,62 +124,53 @@ func (w *world) append(r *rapid.T) {
 	i := rapid.IntRange(0, len(w.ids)-1).Draw(r, "thread")
 	b := batch(w.ids[i], w.position(r, w.ids[i]), rapid.IntRange(0, 4).Draw(r, "events"))
 	b.Thread.Session = w.ses[i]
+	b.Thread.Seq = 500 // ignored: the store counts
 	w.steps++
 	b.Thread.Seen = clock.Add(time.Duration(w.steps) * time.Second)
 	for j := range b.Places {
 		b.Places[j].Place.Session = w.ses[i]
 	}
 	if parent, known := w.model.threads[w.ids[0]]; known && i > 0 && rapid.Bool().Draw(r, "fork") {
+		// If the thread exists, the store ignores these condensations.
 		b.Thread.Parent, b.Thread.ForkAt, b.Thread.Condensations = parent.ID, b.At, slices.Clone(parent.Condensations)
 	}
 	if rapid.Bool().Draw(r, "traces") {
 		b.Traces = []session.Hash{hash(w.ids[0], "trace", rapid.IntRange(0, 2).Draw(r, "trace"))}
 	}
-	same(r, w.store.Append(w.t.Context(), b), w.model.append(b))
+	is(r, w.store.Append(ctx(r), b), w.model.append(b))
 }
 
 func (w *world) condense(r *rapid.T) {
 	id := rapid.SampledFrom(w.ids).Draw(r, "thread")
 	c := condensation(rapid.IntRange(7, 20).Draw(r, "prefix"))
-	got, err := w.store.Condense(w.t.Context(), id, c)
+	got, err := w.store.Condense(ctx(r), id, c)
 	want, wantErr := w.model.condense(id, c)
-	same(r, err, wantErr)
+	is(r, err, wantErr)
 	equal(r, got, want)
 }
 
 func (w *world) mark(r *rapid.T) {
 	id := rapid.SampledFrom(w.ids).Draw(r, "thread")
 	h, p := hash(w.ids[0], "trace", rapid.IntRange(0, 2).Draw(r, "trace")), place(id, 3)
-	err := w.store.Mark(w.t.Context(), []session.Hash{h}, p)
-	if _, begun := w.model.threads[id]; !begun {
-		same(r, err, session.ErrNotFound)
-		w.lost(r, h)
+	err := w.store.Mark(ctx(r), []session.Hash{h}, p)
+	if _, known := w.model.threads[id]; known {
+		ok(r, err)
+		w.model.traces[h] = p
 		return
 	}
-	ok(r, err)
-	w.model.traces[h] = p
-}
-
-// lost allows for a trace that was overwritten before its new thread was found to be gone.
-func (w *world) lost(r *rapid.T, h session.Hash) {
-	got, err := w.store.Trace(w.t.Context(), []session.Hash{h})
-	ok(r, err)
-	if !got[0].Known() {
-		delete(w.model.traces, h)
+	is(r, err, session.ErrNotFound)
+	if !lookupTraces(r, w.store, h)[0].Known() {
+		delete(w.model.traces, h) // the store may overwrite a trace before it finds that the thread is gone
 	}
 }
 
-// forget deletes a session with all its threads; those of the two that share one go together.
+// forget deletes a session with all its threads, of which one session has two.
 func (w *world) forget(r *rapid.T) {
-	archive, is := w.store.(session.Archive)
-	if !is {
-		r.Skip("no archive")
-	}
 	id := rapid.SampledFrom(w.ses).Draw(r, "session")
-	err := archive.Forget(w.t.Context(), id)
+	err := w.store.Forget(ctx(r), id)
 	ses, known := w.model.sessions[id]
 	if !known {
-		same(r, err, session.ErrNotFound)
+		is(r, err, session.ErrNotFound)
 		return
 	}
 	ok(r, err)
@@ -191,10 +180,10 @@ func (w *world) forget(r *rapid.T) {
 func (w *world) page(r *rapid.T) {
 	id := rapid.SampledFrom(w.ids).Draw(r, "thread")
 	from, limit := rapid.IntRange(1, 12).Draw(r, "from"), rapid.IntRange(0, 6).Draw(r, "limit")
-	got, err := w.store.Events(w.t.Context(), id, uint64(from), limit)
+	got, err := w.store.Events(ctx(r), id, uint64(from), limit)
 	log, known := w.model.logs[id]
-	if _, begun := w.model.threads[id]; !known && !begun {
-		same(r, err, session.ErrNotFound)
+	if !known {
+		is(r, err, session.ErrNotFound)
 		return
 	}
 	ok(r, err)
@@ -202,28 +191,24 @@ func (w *world) page(r *rapid.T) {
 	equal(r, append([]session.Event{}, got...), append([]session.Event{}, log[low:min(low+limit, len(log))]...))
 }
 
-// check compares everything that can be read.
+// check compares everything that the store and the model hold.
 func (w *world) check(r *rapid.T) {
 	for i, id := range w.ids {
 		w.checkThread(r, id)
-		ses, err := w.store.Session(w.t.Context(), w.ses[i])
+		ses, err := w.store.Session(ctx(r), w.ses[i])
 		if want, known := w.model.sessions[w.ses[i]]; known {
 			ok(r, err)
 			equal(r, ses, want)
 		} else {
-			same(r, err, session.ErrNotFound)
+			is(r, err, session.ErrNotFound)
 		}
 	}
 	for id, want := range w.model.summaries {
-		got, err := w.store.Summary(w.t.Context(), id)
-		ok(r, err)
-		equal(r, got, want)
+		equal(r, must(w.store.Summary(ctx(r), id))(r), want)
 	}
 	for i := range 3 {
 		h := hash(w.ids[0], "trace", i)
-		got, err := w.store.Trace(w.t.Context(), []session.Hash{h})
-		ok(r, err)
-		equal(r, got, []session.Place{w.model.traces[h]})
+		equal(r, lookupTraces(r, w.store, h), []session.Place{w.model.traces[h]})
 	}
 }
 
@@ -233,8 +218,7 @@ func (w *world) checkThread(r *rapid.T, id session.ThreadID) {
 		hashes[i] = hash(id, i)
 		want[i] = w.model.places[hashes[i]]
 	}
-	found, err := w.store.Find(w.t.Context(), hashes, id)
-	ok(r, err)
+	found := lookup(r, w.store, hashes, id)
 	equal(r, found.Places, want)
 	thread, known := w.model.threads[id]
 	if !known {
@@ -245,11 +229,5 @@ func (w *world) checkThread(r *rapid.T, id session.ThreadID) {
 		thread.Condensations = nil
 	}
 	equal(r, *found.Hinted, thread)
-}
-
-func same(r *rapid.T, got, want error) {
-	r.Helper()
-	if (got == nil) != (want == nil) || want != nil && !errors.Is(got, want) {
-		r.Fatalf("got error %v, want %v", got, want)
-	}
+	equal(r, append([]session.Event{}, events(r, w.store, id)...), append([]session.Event{}, w.model.logs[id]...))
 }

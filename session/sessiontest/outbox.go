@@ -2,27 +2,26 @@ package sessiontest
 
 import (
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// noted is the notice of what a thread of acme made at a second.
+// noted returns the notice of a condensation of acme, made at the given second.
 func noted(thread session.ThreadID, second int64) session.Notice {
 	return session.Notice{Tenant: "acme", Thread: thread, Made: time.Unix(1_700_000_000+second, 123_456_789)}
 }
 
-func enqueue(t *testing.T, store session.Store, limit int, notices ...session.Notice) {
+func enqueue(t *testing.T, store session.Backend, limit int, notices ...session.Notice) {
 	t.Helper()
 	for _, n := range notices {
 		equal(t, must(store.Enqueue(ctx(t), n, limit))(t), true)
 	}
 }
 
-// queued wants a part of what is noted of acme.
-func queued(t *testing.T, store session.Store, from, limit, total int, want ...session.Notice) {
+// queued checks a page of the notices of acme.
+func queued(t *testing.T, store session.Backend, from, limit, total int, want ...session.Notice) {
 	t.Helper()
 	got, n, err := store.Enqueued(ctx(t), "acme", from, limit)
 	ok(t, err)
@@ -37,7 +36,7 @@ func (s suite) OutboxQueue(t *testing.T) {
 	foreign := noted("a", 1)
 	foreign.Tenant = "acm"
 	enqueue(t, store, 9, c, a, foreign)
-	enqueue(t, other, 9, b, a) // one of them once more
+	enqueue(t, other, 9, b, a) // the second one a second time
 	queued(t, other, 0, 9, 3, a, b, c)
 	queued(t, store, 1, 1, 3, b)
 	queued(t, store, 3, 9, 3)
@@ -61,40 +60,26 @@ func (s suite) OutboxFull(t *testing.T) {
 	queued(t, store, 0, 9, 2, b, c)
 }
 
-// OutboxNamed: a notice finds what its thread has logged, by its own time, and not what a fork has of its parent.
+// OutboxNamed: a notice names the condensation of its thread with its exact time, not one inherited from a parent.
 func (s suite) OutboxNamed(t *testing.T) {
-	store := s.fresh(t)
-	ok(t, store.Append(ctx(t), batch("t", 0, 8)))
-	c := condensation(6)
+	store, c := s.begun(t, 8), condensation(6)
 	c.Time = noted("t", 7).Made
 	enqueue(t, store, 9, noted("t", 7))
-	c = condensed(t, store, "t", c)
+	condensed(t, store, "t", c)
 	got := thread(t, s.replica(t, store), "t")
 	n, early := noted("t", 7), noted("t", 6)
-	if found := n.Named(&got); found == nil || found.ID != c.ID {
-		t.Errorf("found %+v", found)
-	}
-	if found := early.Named(&got); found != nil {
-		t.Errorf("found %+v of another time", found)
-	}
+	equal(t, n.Named(&got), &got.Condensations[0])
+	equal(t, early.Named(&got), nil)
 	got.Condensations[0].ID.Thread = "parent"
-	if found := n.Named(&got); found != nil {
-		t.Errorf("found %+v of another thread", found)
-	}
+	equal(t, n.Named(&got), nil)
 }
 
-// OutboxAtOnce: however many come at once, no more than the limit are noted.
+// OutboxAtOnce: concurrent notices do not exceed the limit.
 func (s suite) OutboxAtOnce(t *testing.T) {
 	store, other := s.pair(t)
-	var in atomic.Int32
-	together(t, 40, func(i int, store session.Store) error {
-		is, err := store.Enqueue(ctx(t), noted(session.ThreadID(fmt.Sprint("t", i)), int64(i)), 7)
-		if is {
-			in.Add(1)
-		}
-		return err
+	wantWinners(t, 40, 7, func(i int, store session.Backend) (bool, error) {
+		return store.Enqueue(ctx(t), noted(session.ThreadID(fmt.Sprint("t", i)), int64(i)), 7)
 	}, store, other)
-	equal(t, in.Load(), 7)
 	_, total, err := store.Enqueued(ctx(t), "acme", 0, 1)
 	ok(t, err)
 	equal(t, total, 7)

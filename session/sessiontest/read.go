@@ -2,7 +2,7 @@ package sessiontest
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"math"
 	"testing"
 	"time"
@@ -11,8 +11,7 @@ import (
 )
 
 func (s suite) EventsPaging(t *testing.T) {
-	store := s.fresh(t)
-	ok(t, store.Append(ctx(t), batch("t", 0, 10)))
+	store := s.begun(t, 10)
 	all := events(t, store, "t")
 	for _, page := range []struct {
 		from      uint64
@@ -22,47 +21,68 @@ func (s suite) EventsPaging(t *testing.T) {
 		{0, 3, 0, 3}, {1, 3, 0, 3}, {4, 3, 3, 6}, {9, 3, 8, 10}, {10, 1, 9, 10}, {11, 5, 0, 0}, {1, 0, 0, 0}, {1, -1, 0, 0},
 		{1, math.MaxInt, 0, 10}, {10, math.MaxInt, 9, 10}, {math.MaxUint64, 1, 0, 0}, {math.MaxUint64, math.MaxInt, 0, 0},
 	} {
-		t.Run(fmt.Sprint(page), func(t *testing.T) {
-			got, err := store.Events(ctx(t), "t", page.from, page.limit)
-			ok(t, err)
-			equal(t, append([]session.Event{}, got...), append([]session.Event{}, all[page.low:page.high]...))
-		})
+		t.Logf("page %+v", page)
+		got := must(store.Events(ctx(t), "t", page.from, page.limit))(t)
+		equal(t, append([]session.Event{}, got...), append([]session.Event{}, all[page.low:page.high]...))
+	}
+}
+
+// calls returns calls of a store's methods, by name, that concern a thread or its session.
+func calls(ctx context.Context, store session.Backend, id session.ThreadID) map[string]func() error {
+	return map[string]func() error{
+		"Secret":   func() error { return second(store.Secret(ctx, session.Secret("x"))) },
+		"Find":     func() error { return second(store.Find(ctx, []session.Hash{{}}, id)) },
+		"Thread":   func() error { return second(store.Thread(ctx, id)) },
+		"Append":   func() error { return store.Append(ctx, batch(id, 0, 1)) },
+		"Condense": func() error { return second(store.Condense(ctx, id, condensation(8))) },
+		"Prepare":  func() error { return store.Prepare(ctx, id, condensation(8)) },
+		"Prepared": func() error { return second(store.Prepared(ctx, id)) },
+		"Summary":  func() error { return second(store.Summary(ctx, session.CondensationID{Thread: id, Seq: 43})) },
+		"Events":   func() error { return second(store.Events(ctx, id, 1, 1)) },
+		"Trace":    func() error { return second(store.Trace(ctx, []session.Hash{{}})) },
+		"Mark":     func() error { return store.Mark(ctx, []session.Hash{{}}, place(id, 1)) },
+		"Save":     func() error { return store.Save(ctx, id, session.Savings{Tokens: 1}) },
+		"Session":  func() error { return second(store.Session(ctx, session.SessionID("s-"+id))) },
+		"Lock":     func() error { return second(store.Lock(ctx, id, time.Second)) },
+		"Request":  func() error { return store.Request(ctx, id, clock) },
+		"Forget":   func() error { return store.Forget(ctx, session.SessionID("s-"+id)) },
+	}
+}
+
+// wantGone checks that the store has neither the thread nor its session.
+func wantGone(t *testing.T, store session.Backend, id session.ThreadID) {
+	t.Helper()
+	all := calls(ctx(t), store, id)
+	for _, name := range []string{
+		"Thread", "Condense", "Prepare", "Prepared", "Summary", "Events", "Mark", "Save", "Session", "Request", "Forget", "Thread",
+	} {
+		if err := all[name](); !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("%s of %q: got %v, want %v", name, id, err, session.ErrNotFound)
+		}
 	}
 }
 
 func (s suite) ReadNotFound(t *testing.T) {
-	store := s.fresh(t)
-	is(t, second(store.Thread(ctx(t), "t")), session.ErrNotFound)
-	is(t, second(store.Session(ctx(t), "s")), session.ErrNotFound)
-	is(t, second(store.Summary(ctx(t), session.CondensationID{Thread: "t", Seq: 1})), session.ErrNotFound)
-	is(t, second(store.Events(ctx(t), "t", 1, 1)), session.ErrNotFound)
+	store := s.begun(t, 1)
+	wantGone(t, store, "")
+	wantGone(t, store, "u")
+	for _, id := range []session.CondensationID{{Thread: "t", Seq: 1}, {Thread: "t"}, {}, {Thread: "u", Seq: 1}} {
+		is(t, second(store.Summary(ctx(t), id)), session.ErrNotFound)
+	}
 }
 
-// ReadCancelled: a caller who has left gets his own error back, and has done nothing.
+// ReadCancelled: a call whose context is cancelled returns the context's error and changes nothing.
 func (s suite) ReadCancelled(t *testing.T) {
 	store := s.fresh(t)
 	gone, cancel := context.WithCancel(ctx(t))
 	cancel()
-	calls := map[string]func() error{
-		"Secret":   func() error { _, err := store.Secret(gone, session.Secret("x")); return err },
-		"Find":     func() error { _, err := store.Find(gone, []session.Hash{{}}, "t"); return err },
-		"Thread":   func() error { _, err := store.Thread(gone, "t"); return err },
-		"Append":   func() error { return store.Append(gone, batch("t", 0, 1)) },
-		"Condense": func() error { _, err := store.Condense(gone, "t", condensation(8)); return err },
-		"Summary":  func() error { _, err := store.Summary(gone, session.CondensationID{Thread: "t"}); return err },
-		"Events":   func() error { _, err := store.Events(gone, "t", 1, 1); return err },
-		"Trace":    func() error { _, err := store.Trace(gone, []session.Hash{{}}); return err },
-		"Mark":     func() error { return store.Mark(gone, []session.Hash{{}}, place("t", 1)) },
-		"Session":  func() error { _, err := store.Session(gone, "s"); return err },
-		"Lock":     func() error { _, err := store.Lock(gone, "t", time.Second); return err },
-	}
-	for name, call := range calls {
+	for name, call := range calls(gone, store, "t") {
 		t.Run(name, func(t *testing.T) { is(t, call(), context.Canceled) })
 	}
 	is(t, second(store.Thread(ctx(t), "t")), session.ErrNotFound)
 }
 
-// ReadOwned: what goes in or out is the caller's to change afterwards.
+// ReadOwned: the caller may change what it gave to the store or got from it.
 func (s suite) ReadOwned(t *testing.T) {
 	store, b := s.fresh(t), batch("t", 0, 1)
 	ok(t, store.Append(ctx(t), b))
@@ -71,26 +91,19 @@ func (s suite) ReadOwned(t *testing.T) {
 	equal(t, first, logged(batch("t", 0, 1), 1))
 	clear(first[0].Payload)
 	equal(t, events(t, store, "t"), logged(batch("t", 0, 1), 1))
-	proposed := session.Secret("proposed")
-	secret, err := store.Secret(ctx(t), proposed)
-	ok(t, err)
-	clear(secret)
+	clear(must(store.Secret(ctx(t), session.Secret("proposed")))(t))
 	equal(t, string(must(store.Secret(ctx(t), session.Secret("other")))(t)), "proposed")
 }
 
+// SecretFirst: the first secret stays. An empty one is refused, because anyone could forge a chain keyed with it.
 func (s suite) SecretFirst(t *testing.T) {
 	store, other := s.pair(t)
-	first, err := store.Secret(ctx(t), session.Secret("\x00one\xff"))
-	ok(t, err)
-	equal(t, string(first), "\x00one\xff")
-	for _, st := range []session.Store{store, other, store} {
-		equal(t, must(st.Secret(ctx(t), session.Secret("two")))(t), first)
-	}
-}
-
-// SecretNotEmpty: a chain keyed with nothing could be forged by anyone.
-func (s suite) SecretNotEmpty(t *testing.T) {
-	if _, err := s.fresh(t).Secret(ctx(t), nil); err == nil {
+	if _, err := store.Secret(ctx(t), nil); err == nil {
 		t.Error("an empty secret was accepted")
+	}
+	first := must(store.Secret(ctx(t), session.Secret("\x00one\xff")))(t)
+	equal(t, string(first), "\x00one\xff")
+	for _, st := range []session.Backend{store, other, store} {
+		equal(t, must(st.Secret(ctx(t), session.Secret("two")))(t), first)
 	}
 }

@@ -7,15 +7,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func saved(t *testing.T, store session.Store, id session.ThreadID) session.Savings {
+func saved(t *testing.T, store session.Backend, id session.ThreadID) session.Savings {
 	t.Helper()
 	return must(store.Saved(ctx(t), id))(t)
 }
 
 func (s suite) SavingsSums(t *testing.T) {
-	store := s.fresh(t)
-	is(t, store.Save(ctx(t), "t", session.Savings{Tokens: 1}), session.ErrNotFound)
-	ok(t, store.Append(ctx(t), batch("t", 0, 2)))
+	store := s.begun(t, 2)
 	ok(t, store.Append(ctx(t), batch("other", 0, 2)))
 	equal(t, saved(t, store, "t"), session.Savings{})
 	var want session.Savings
@@ -38,7 +36,7 @@ func (s suite) SavingsSums(t *testing.T) {
 func (s suite) SavingsAtOnce(t *testing.T) {
 	store, other := s.pair(t)
 	ok(t, store.Append(ctx(t), batch("t", 0, 2)))
-	together(t, 80, func(_ int, store session.Store) error {
+	together(t, 80, func(_ int, store session.Backend) error {
 		return store.Save(ctx(t), "t", session.Savings{Tokens: 3, NotSent: -1})
 	}, store, other)
 	equal(t, saved(t, store, "t"), session.Savings{Tokens: 240, NotSent: -80})

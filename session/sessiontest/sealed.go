@@ -10,111 +10,74 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
-// Keys makes encryption keys with these ids, the first of which is the active one. The same id is the same key.
+// Keys returns encryption keys with the given IDs. The first one is active. Equal IDs give equal keys.
 func Keys(t testing.TB, ids ...string) *seal.Keys {
 	t.Helper()
 	all := map[string][]byte{}
 	for _, id := range ids {
 		all[id] = bytes.Repeat([]byte(id), 32)[:32]
 	}
-	keys, err := seal.New(ids[0], all)
-	ok(t, err)
-	return keys
+	return must(seal.New(ids[0], all))(t)
 }
 
-// Sealed checks what a store keeps that encrypts its content. open opens one over the same state, under other keys than
-// before, or none; dump gives all bytes of that state.
-func Sealed(t *testing.T, open func(t *testing.T, keys *seal.Keys) session.Store, dump func(t *testing.T) []byte) {
-	s := sealing{t, open, dump}
-	s.clear()
-	s.sealed()
-	s.rotated()
-	s.lost()
+// Sealed tests the encryption of content. open opens a store over the same state each time, with the given keys or none; dump
+// returns all bytes of that state.
+func Sealed(t *testing.T, open func(t *testing.T, keys *seal.Keys) session.Backend, dump func(t *testing.T) []byte) {
+	one, two, both := Keys(t, "one"), Keys(t, "two"), Keys(t, "two", "one")
+	for _, c := range []struct {
+		name       string
+		write      *seal.Keys
+		readable   []*seal.Keys
+		unreadable []*seal.Keys
+	}{
+		{name: "clear", readable: []*seal.Keys{one}}, // written before there was a key
+		{name: "sealed", write: one, readable: []*seal.Keys{one, both}, unreadable: []*seal.Keys{nil, two}},
+		{name: "renewed", write: both, readable: []*seal.Keys{two, both}, unreadable: []*seal.Keys{nil, one}},
+	} {
+		id := writeMarks(t, open(t, c.write), session.ThreadID(c.name))
+		for _, kind := range []string{"payload", "summary"} {
+			if inClear := bytes.Contains(dump(t), []byte(mark(kind, id.Thread))); inClear != (c.write == nil) {
+				t.Fatalf("%s: the dump shows the %s: %v", c.name, kind, inClear)
+			}
+		}
+		for _, keys := range c.unreadable {
+			wantUnreadable(t, open(t, keys), id)
+		}
+		for _, keys := range c.readable {
+			wantMarks(t, open(t, keys), id)
+		}
+	}
 }
 
-type sealing struct {
-	t    *testing.T
-	open func(t *testing.T, keys *seal.Keys) session.Store
-	dump func(t *testing.T) []byte
-}
-
-// mark is a word that only one record of one stage holds.
+// mark returns a text that only one record of one thread contains.
 func mark(kind string, id session.ThreadID) string { return fmt.Sprintf("MARK-%s-of-%s-QZX", kind, id) }
 
-// write puts a thread with one message and one summary into a store, and closes it.
-func (s sealing) write(keys *seal.Keys, id session.ThreadID) session.CondensationID {
-	s.t.Helper()
-	store := s.open(s.t, keys)
-	b := batch(id, 0, 1)
-	b.Events[0].Payload = []byte(mark("payload", id))
-	ok(s.t, store.Append(ctx(s.t), b))
-	c := condensation(1)
-	c.Summary = mark("summary", id)
-	c, err := store.Condense(ctx(s.t), id, c)
-	ok(s.t, err)
-	ok(s.t, store.Close())
+// writeMarks writes a thread with one message and one summary, and closes the store.
+func writeMarks(t *testing.T, store session.Backend, id session.ThreadID) session.CondensationID {
+	t.Helper()
+	b, c := batch(id, 0, 1), condensation(1)
+	b.Events[0].Payload, c.Summary = []byte(mark("payload", id)), mark("summary", id)
+	ok(t, store.Append(ctx(t), b))
+	c = condensed(t, store, id, c)
+	ok(t, store.Close())
 	return c.ID
 }
 
-// seen reports whether a dump holds the marks of a thread.
-func (s sealing) seen(id session.ThreadID) (payload, summary bool) {
-	s.t.Helper()
-	all := s.dump(s.t)
-	return bytes.Contains(all, []byte(mark("payload", id))), bytes.Contains(all, []byte(mark("summary", id)))
+func wantMarks(t *testing.T, store session.Backend, id session.CondensationID) {
+	t.Helper()
+	equal(t, must(store.Summary(ctx(t), id))(t), mark("summary", id.Thread))
+	equal(t, string(events(t, store, id.Thread)[0].Payload), mark("payload", id.Thread))
+	ok(t, store.Close())
 }
 
-// read wants a thread's content to be there, or to be unreadable.
-func (s sealing) read(keys *seal.Keys, id session.CondensationID, readable bool) {
-	s.t.Helper()
-	store := s.open(s.t, keys)
-	defer func() { ok(s.t, store.Close()) }()
-	all := events(s.t, store, id.Thread)
-	summary, err := store.Summary(ctx(s.t), id)
-	if readable {
-		ok(s.t, err)
-		equal(s.t, summary, mark("summary", id.Thread))
-		equal(s.t, string(all[0].Payload), mark("payload", id.Thread))
-		return
-	}
-	is(s.t, err, session.ErrUnreadable)
+func wantUnreadable(t *testing.T, store session.Backend, id session.CondensationID) {
+	t.Helper()
+	all := events(t, store, id.Thread)
+	summary, err := store.Summary(ctx(t), id)
+	is(t, err, session.ErrUnreadable)
 	var unknown *seal.KeyError
 	if !errors.As(err, &unknown) || summary != "" || len(all) != 2 || all[0].Payload != nil || all[0].Pos != 1 {
-		s.t.Fatalf("an unknown key: %v, %q, %+v", err, summary, all)
+		t.Fatalf("unknown key: %v, %q, %+v", err, summary, all)
 	}
-}
-
-// clear is what was written before there was a key.
-func (s sealing) clear() {
-	s.t.Helper()
-	id := s.write(nil, "clear")
-	if payload, summary := s.seen("clear"); !payload || !summary {
-		s.t.Fatal("the dump does not show what is kept in clear: it would not show anything")
-	}
-	s.read(Keys(s.t, "one"), id, true)
-}
-
-func (s sealing) sealed() {
-	s.t.Helper()
-	id := s.write(Keys(s.t, "one"), "sealed")
-	if payload, summary := s.seen("sealed"); payload || summary {
-		s.t.Fatalf("in clear: payload %v, summary %v", payload, summary)
-	}
-	s.read(Keys(s.t, "one"), id, true)
-}
-
-func (s sealing) rotated() {
-	s.t.Helper()
-	old, renewed := s.write(Keys(s.t, "one"), "old"), s.write(Keys(s.t, "two", "one"), "renewed")
-	s.read(Keys(s.t, "two", "one"), old, true)
-	s.read(Keys(s.t, "two"), renewed, true)
-	s.read(Keys(s.t, "one"), renewed, false)
-}
-
-// lost is content whose key was taken away.
-func (s sealing) lost() {
-	s.t.Helper()
-	id := s.write(Keys(s.t, "one"), "lost")
-	s.read(nil, id, false)
-	s.read(Keys(s.t, "two"), id, false)
-	s.read(Keys(s.t, "one"), id, true)
+	ok(t, store.Close())
 }

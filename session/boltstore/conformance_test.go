@@ -34,7 +34,9 @@ func conform(t *testing.T, keys *seal.Keys) {
 		return s
 	}
 	sessiontest.Run(t, func(t *testing.T) session.Backend { return fresh(t, true) }, sessiontest.Hooks{
-		Dump:           func(t *testing.T, s session.Backend) map[string]string { return boltstore.Dump(t, s.(*boltstore.Store)) },
+		Dump: func(t *testing.T, s session.Backend) map[string]string {
+			return boltstore.Dump(t, s.(*boltstore.Store))
+		},
 		WithoutContent: func(t *testing.T) session.Backend { return fresh(t, false) },
 		Reopen: func(t *testing.T, s session.Backend) session.Backend {
 			if err := s.Close(); err != nil {

@@ -309,6 +309,6 @@ func (s suite) ArchiveSettings(t *testing.T) {
 	ok(t, store.Set(ctx(t), "a", nil))
 	ok(t, store.Set(ctx(t), "never", nil))
 	equal(t, len(listing(t, store, session.SessionQuery{Limit: 5})), 0)
-	store = s.reopen(t, store)
+	store = closing(t, s.hooks.Reopen(t, store))
 	equal(t, read(store), map[string]string{"b:*": "\x00\x01"})
 }

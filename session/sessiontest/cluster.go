@@ -2,6 +2,7 @@ package sessiontest
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,86 +10,85 @@ import (
 
 const slots = 16384
 
-// Cluster is a real Redis Cluster of the test's own: masters, each with a share of the slots, and the replicas that were
-// added.
+// Cluster is a real Redis Cluster of three masters, each with a share of the slots, and of the replicas that were added.
 type Cluster struct {
-	Nodes []*Server // the masters it began with
+	Nodes []*Server // the first masters
 
 	t testing.TB
 }
 
-// StartCluster starts three masters and waits until they agree. args are further options of each. As StartRedis, it needs
+// StartCluster starts three masters, with args as further options, and waits until they agree. Like StartRedis, it needs
 // redis-server.
 func StartCluster(t testing.TB, args ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t}
-	var buses []string
 	for range 3 {
-		node, bus := newNode(t, args)
-		c.Nodes, buses = append(c.Nodes, node), append(buses, bus)
+		c.Nodes = append(c.Nodes, newNode(t, args))
 	}
 	for i, node := range c.Nodes {
 		first, last := i*slots/len(c.Nodes), (i+1)*slots/len(c.Nodes)-1
 		node.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
 		node.Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 	}
-	for i, node := range c.Nodes[1:] {
-		c.Nodes[0].meet(node, buses[i+1])
+	for _, node := range c.Nodes[1:] {
+		c.Nodes[0].meet(node)
 	}
 	for _, node := range c.Nodes {
-		Eventually(t, "the cluster is complete", func() error { return complete(node.Addr, len(c.Nodes)) })
+		c.awaitComplete(node)
 	}
 	return c
 }
 
-func newNode(t testing.TB, args []string) (node *Server, bus string) {
+func newNode(t testing.TB, args []string) *Server {
 	t.Helper()
-	_, bus = hostPort(t, freeAddr(t))
+	_, bus := freePort(t)
 	cluster := []string{"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000"}
-	return StartRedis(t, append(cluster, args...)...), bus
+	node := StartRedis(t, append(cluster, args...)...)
+	node.bus = bus
+	return node
 }
 
-// meet tells the server of another node.
-func (s *Server) meet(node *Server, bus string) {
+// meet introduces another node to the server.
+func (s *Server) meet(node *Server) {
 	s.t.Helper()
-	host, port := node.hostPort()
-	s.Do("CLUSTER", "MEET", host, port, bus)
+	host, port := hostPort(s.t, node.Addr)
+	s.Do("CLUSTER", "MEET", host, port, node.bus)
 }
 
-// AddReplica starts a replica of a master, and waits until it has caught up and all know of it.
+// AddReplica starts a replica of a master. It waits until the replica has caught up and all masters know it.
 func (c *Cluster) AddReplica(master *Server) *Server {
 	c.t.Helper()
-	node, bus := newNode(c.t, nil)
-	master.meet(node, bus)
+	node := newNode(c.t, nil)
+	master.meet(node)
 	id := master.Do("CLUSTER", "MYID")
 	Eventually(c.t, "the node may follow its master", func() error {
-		_, err := Command(node.Addr, "CLUSTER", "REPLICATE", id)
-		return err
+		return second(Command(node.Addr, "CLUSTER", "REPLICATE", id))
 	})
 	node.awaitLink()
 	own := node.Do("CLUSTER", "MYID")
 	for _, n := range c.Nodes {
-		Eventually(c.t, "the cluster knows of the replica", func() error {
-			replicas, err := Command(n.Addr, "CLUSTER", "REPLICAS", id)
-			if err == nil && !strings.Contains(replicas, own) {
-				err = fmt.Errorf("the replicas are %q", replicas)
-			}
-			return err
-		})
+		n.await([]string{"CLUSTER", "REPLICAS", id}, own)
 	}
-	// A replica that has not heard of its master's slots takes none over, and one that knows too few masters gets no votes.
-	Eventually(c.t, "the replica knows the cluster", func() error { return complete(node.Addr, len(c.Nodes)) })
+	// A replica that does not know its master's slots takes none over, and one that knows too few masters gets no votes.
+	c.awaitComplete(node)
 	return node
 }
 
-// AwaitMaster waits until a replica has taken its master's place.
+// AwaitMaster waits until a replica has replaced its master.
 func (c *Cluster) AwaitMaster(replica *Server) {
 	c.t.Helper()
-	Eventually(c.t, "the replica is a master", func() error { return replica.reports("replication", "role:master") })
-	Eventually(c.t, "the cluster is complete", func() error { return complete(replica.Addr, len(c.Nodes)) })
+	replica.await(replication, "role:master")
+	c.awaitComplete(replica)
 }
 
-// Addrs is where the nodes are.
+// awaitComplete waits until a node knows the masters of all slots.
+func (c *Cluster) awaitComplete(node *Server) {
+	c.t.Helper()
+	size := fmt.Sprint("cluster_size:", len(c.Nodes))
+	node.await([]string{"CLUSTER", "INFO"}, "cluster_state:ok", fmt.Sprint("cluster_slots_ok:", slots), size)
+}
+
+// Addrs returns the addresses of the first masters.
 func (c *Cluster) Addrs() []string { return addrs(c.Nodes) }
 
 func addrs(servers []*Server) []string {
@@ -99,16 +99,47 @@ func addrs(servers []*Server) []string {
 	return all
 }
 
-// complete reports what the node at addr still misses.
-func complete(addr string, nodes int) error {
-	info, err := Command(addr, "CLUSTER", "INFO")
-	if err != nil {
-		return err
+// Move is a slot that is moving from one master to another.
+type Move struct {
+	slot     string
+	from, to *Server
+}
+
+// MoveSlot begins to move the slot of a key to another master. Until End, the slot's keys may be on either.
+func (c *Cluster) MoveSlot(key string) *Move {
+	c.t.Helper()
+	from := slices.IndexFunc(c.Nodes, func(n *Server) bool {
+		return second(Command(n.Addr, "EXISTS", key)) == nil // the others refuse with MOVED
+	})
+	if from < 0 {
+		c.t.Fatalf("no node has key %s", key)
 	}
-	for _, line := range []string{"cluster_state:ok", fmt.Sprintf("cluster_slots_ok:%d", slots), fmt.Sprintf("cluster_size:%d", nodes)} {
-		if !strings.Contains(info, line) {
-			return fmt.Errorf("not yet %s", line)
+	m := &Move{slot: c.Nodes[0].Do("CLUSTER", "KEYSLOT", key), from: c.Nodes[from], to: c.Nodes[(from+1)%len(c.Nodes)]}
+	m.to.Do("CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.from.Do("CLUSTER", "MYID"))
+	m.from.Do("CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.to.Do("CLUSTER", "MYID"))
+	return m
+}
+
+// Key moves one key.
+func (m *Move) Key(key string) {
+	m.to.t.Helper()
+	host, port := hostPort(m.to.t, m.to.Addr)
+	m.from.Do("MIGRATE", host, port, key, "0", "5000")
+}
+
+// End moves the remaining keys, and assigns the slot to its new master.
+func (m *Move) End() {
+	m.to.t.Helper()
+	for {
+		keys := m.from.Do("CLUSTER", "GETKEYSINSLOT", m.slot, "10")
+		if keys == "" {
+			break
+		}
+		for _, key := range strings.Split(keys, "\n") {
+			m.Key(key)
 		}
 	}
-	return nil
+	id := m.to.Do("CLUSTER", "MYID")
+	m.to.Do("CLUSTER", "SETSLOT", m.slot, "NODE", id)
+	m.from.Do("CLUSTER", "SETSLOT", m.slot, "NODE", id)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/alicebob/miniredis/v2/proto"
 )
 
-// Command sends one command to a Redis server on a connection of its own and gives its answer: a status, a number or a
-// string, nested ones as lines.
+// Command sends one command to a Redis server over a new connection. It returns the reply as text, with the elements of an
+// array as lines.
 func Command(addr string, args ...string) (string, error) {
 	conn, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
@@ -24,23 +24,23 @@ func Command(addr string, args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	answer, err := proto.Parse(raw)
-	if refused, is := answer.(error); is {
-		err = fmt.Errorf("redis: %w", refused)
+	reply, err := proto.Parse(raw)
+	if refused, is := reply.(error); is {
+		return "", fmt.Errorf("redis: %w", refused)
 	}
-	return lines(answer), err
+	return lines(reply), err
 }
 
-func lines(answer any) string {
-	switch answer := answer.(type) {
+func lines(reply any) string {
+	switch reply := reply.(type) {
 	case []any:
-		all := make([]string, len(answer))
-		for i, a := range answer {
-			all[i] = lines(a)
+		all := make([]string, len(reply))
+		for i, element := range reply {
+			all[i] = lines(element)
 		}
 		return strings.Join(all, "\n")
 	case nil, error:
 		return ""
 	}
-	return strings.TrimPrefix(fmt.Sprint(answer), "$-1\r\n") // of a string that is not there
+	return strings.TrimPrefix(fmt.Sprint(reply), "$-1\r\n") // a null string is given as this
 }

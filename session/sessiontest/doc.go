@@ -1,3 +1,3 @@
-// Package sessiontest is the conformance suite of session.Store, and starts the real Redis servers that stores are
-// tested against. The suite says what the contract means: a store that passes it can take the place of any other.
+// Package sessiontest is the conformance suite for session stores. It also starts the real Redis servers that stores are
+// tested with. The suite defines what the contract means: stores that pass it are interchangeable.
 package sessiontest

@@ -11,8 +11,7 @@ func (s suite) FindOrder(t *testing.T) {
 	ok(t, store.Append(ctx(t), batch("a", 0, 9)))
 	b.Places[1].Hash = hash("a", 4) // it now points to b
 	ok(t, store.Append(ctx(t), b))
-	at := func(id session.ThreadID, pos int) session.Hash { return hash(id, pos) }
-	found := lookup(t, store, []session.Hash{at("a", 9), at("b", 1), at("a", 10), at("a", 3), at("a", 4), at("a", 9), {}}, "")
+	found := lookup(t, store, []session.Hash{hash("a", 9), hash("b", 1), hash("a", 10), hash("a", 3), hash("a", 4), hash("a", 9), {}}, "")
 	want := []session.Place{place("a", 9), place("b", 1), {}, place("a", 3), place("b", 2), place("a", 9), {}}
 	equal(t, found, session.Found{Places: want})
 	equal(t, found.Places[2].Known(), false)

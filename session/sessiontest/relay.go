@@ -8,77 +8,75 @@ import (
 	"time"
 )
 
-// Relay stands between a client and a server, and is the network between them: slow, silent, or cut. All methods may be
-// called concurrently, at any time.
+// Relay is the network between a client and a server: slow, silent, or cut. All methods may be called concurrently.
 type Relay struct {
 	Addr string
 
-	to       string
 	listener net.Listener
 	work     sync.WaitGroup
-	mu       sync.Mutex
-	delay    time.Duration
-	hole     bool
-	cutAt    int // answers' bytes until a connection is cut, 0: never
-	ends     map[net.Conn]bool
-	closed   bool
+
+	mu     sync.Mutex
+	to     string
+	delay  time.Duration
+	silent bool
+	cutAt  int               // bytes of replies until a connection is cut; 0 is never
+	conns  map[net.Conn]bool // nil once the relay is closed
 }
 
-// StartRelay relays connections to the address to, until the end of the test.
+// StartRelay relays connections to the address to, until the test ends.
 func StartRelay(t testing.TB, to string) *Relay {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	r := &Relay{Addr: l.Addr().String(), to: to, listener: l, ends: map[net.Conn]bool{}}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	r := &Relay{Addr: l.Addr().String(), to: to, listener: l, conns: map[net.Conn]bool{}}
 	r.work.Go(r.accept)
 	t.Cleanup(r.close)
 	return r
 }
 
-// Retarget makes new connections go to another address, as when a name comes to stand for another host.
-func (r *Relay) Retarget(to string) { r.set(func() { r.to = to }) }
+// Retarget sends new connections to another address, as after a change in the DNS.
+func (r *Relay) Retarget(to string) { r.locked(func() { r.to = to }) }
 
-// Delay makes each answer come later by d.
-func (r *Relay) Delay(d time.Duration) { r.set(func() { r.delay = d }) }
+// Delay delays each reply by d.
+func (r *Relay) Delay(d time.Duration) { r.locked(func() { r.delay = d }) }
 
-// Swallow makes the relay take connections and all that is sent, and give nothing; or ends that, and with it all
-// connections that have lost something.
-func (r *Relay) Swallow(hole bool) {
-	r.set(func() { r.hole = hole })
-	if !hole {
+// Swallow makes the relay accept connections and data, but deliver nothing. Swallow(false) ends that, and resets all
+// connections, because they have lost data.
+func (r *Relay) Swallow(silent bool) {
+	r.locked(func() { r.silent = silent })
+	if !silent {
 		r.Cut()
 	}
 }
 
 // Cut resets all connections.
-func (r *Relay) Cut() {
+func (r *Relay) Cut() { r.locked(r.resetAll) }
+
+// CutAfter resets, once, the connection that delivers the nth byte of replies from now on.
+func (r *Relay) CutAfter(n int) { r.locked(func() { r.cutAt = n }) }
+
+func (r *Relay) locked(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for conn := range r.ends {
+	f()
+}
+
+func (r *Relay) resetAll() {
+	for conn := range r.conns {
 		reset(conn)
 	}
 }
 
-// CutAfter resets the connection on which the nth byte of an answer from now on would pass, once.
-func (r *Relay) CutAfter(n int) { r.set(func() { r.cutAt = n }) }
-
-func (r *Relay) set(change func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	change()
-}
-
 func reset(conn net.Conn) {
-	if tcp, isTCP := conn.(*net.TCPConn); isTCP {
-		_ = tcp.SetLinger(0) // it is about to be closed: what else could be done
-	}
+	_ = conn.(*net.TCPConn).SetLinger(0) // the connection is closed next, whatever this returns
 	_ = conn.Close()
 }
 
 func (r *Relay) close() {
-	r.set(func() { r.closed = true })
 	_ = r.listener.Close()
-	r.Cut()
+	r.locked(func() {
+		r.resetAll()
+		r.conns = nil
+	})
 	r.work.Wait()
 }
 
@@ -88,82 +86,78 @@ func (r *Relay) accept() {
 		if err != nil {
 			return
 		}
-		if r.keep(client) {
-			r.work.Go(func() { r.serve(client) })
-		}
+		r.work.Go(func() { r.serve(client) })
 	}
 }
 
-// keep remembers a connection, unless the relay is closed.
-func (r *Relay) keep(conn net.Conn) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		reset(conn)
-		return false
-	}
-	r.ends[conn] = true
-	return true
-}
-
-func (r *Relay) drop(conn net.Conn) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.ends, conn)
-	_ = conn.Close()
-}
-
+// serve connects a client to the server and copies in both directions until either side ends.
 func (r *Relay) serve(client net.Conn) {
 	defer r.drop(client)
-	r.mu.Lock()
-	to := r.to
-	r.mu.Unlock()
+	if !r.keep(client) {
+		return
+	}
+	var to string
+	r.locked(func() { to = r.to })
 	server, err := net.DialTimeout("tcp", to, patience)
 	if err != nil {
 		reset(client)
 		return
 	}
+	defer r.drop(server)
 	if !r.keep(server) {
 		return
 	}
-	defer r.drop(server)
-	var there sync.WaitGroup
-	there.Go(func() {
-		defer server.Close()
+	r.work.Go(func() {
 		r.pass(server, client, false)
+		_ = server.Close()
 	})
 	r.pass(client, server, true)
-	_ = client.Close()
-	there.Wait()
 }
 
-// pass copies from one end to the other until either ends.
-func (r *Relay) pass(to io.Writer, from io.Reader, answers bool) {
+// keep adds a connection to those that Cut resets. If the relay is closed, it resets it and returns false.
+func (r *Relay) keep(conn net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.conns == nil {
+		reset(conn)
+		return false
+	}
+	r.conns[conn] = true
+	return true
+}
+
+func (r *Relay) drop(conn net.Conn) {
+	r.locked(func() { delete(r.conns, conn) })
+	_ = conn.Close()
+}
+
+// pass copies from one side to the other until either ends.
+func (r *Relay) pass(to io.Writer, from io.Reader, replies bool) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
-		if n > 0 && !r.hand(to, buffer[:n], answers) || err != nil {
+		if n > 0 && !r.deliver(to, buffer[:n], replies) || err != nil {
 			return
 		}
 	}
 }
 
-// hand passes one piece on, as the network is now, and reports whether the connection lives.
-func (r *Relay) hand(to io.Writer, piece []byte, answers bool) bool {
+// deliver writes one piece of data, as far as the network allows, and reports whether the connection still works.
+func (r *Relay) deliver(to io.Writer, piece []byte, replies bool) bool {
 	r.mu.Lock()
-	delay, hole := r.delay, r.hole
-	cut := answers && r.cutAt > 0 && len(piece) >= r.cutAt
+	delay, silent := r.delay, r.silent
+	cut := replies && r.cutAt > 0 && len(piece) >= r.cutAt
 	if cut {
 		piece, r.cutAt = piece[:r.cutAt], 0
-	} else if answers && r.cutAt > 0 {
+	} else if replies && r.cutAt > 0 {
 		r.cutAt -= len(piece)
 	}
 	r.mu.Unlock()
-	if hole {
+	if silent {
 		return true
 	}
-	if answers && delay > 0 {
-		time.Sleep(delay) // the network's, not the test's
+	if replies {
+		time.Sleep(delay)
 	}
 	_, err := to.Write(piece)
 	return err == nil && !cut

@@ -3,18 +3,18 @@ package sessiontest
 import (
 	"errors"
 	"fmt"
-	"strconv"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// StartSentinel starts a Sentinel that watches master under the given name; quorum must agree that it is down. lines are
-// further ones of its configuration. As StartRedis, it needs redis-server.
+// StartSentinel starts a Sentinel that watches master under the given name. quorum is the number of Sentinels that must agree
+// that the master is down; lines are added to the configuration. Like StartRedis, it needs redis-server.
 func StartSentinel(t testing.TB, name string, master *Server, quorum int, lines ...string) *Server {
 	t.Helper()
 	s := newServer(t)
-	host, port := master.hostPort()
-	_, own := s.hostPort()
+	host, port := hostPort(t, master.Addr)
+	_, own := hostPort(t, s.Addr)
 	config := append([]string{
 		"port " + own, "bind 127.0.0.1", "dir " + s.dir,
 		fmt.Sprintf("sentinel monitor %s %s %s %d", name, host, port, quorum),
@@ -34,8 +34,7 @@ type Group struct {
 	t testing.TB
 }
 
-// StartGroup starts a group that takes little time to find out that its master is down, and waits until each Sentinel
-// knows of all others.
+// StartGroup starts a group that detects a failed master quickly, and waits until each Sentinel knows all others.
 func StartGroup(t testing.TB, name string) *Group {
 	t.Helper()
 	g := &Group{Name: name, Master: StartRedis(t), t: t}
@@ -45,52 +44,40 @@ func StartGroup(t testing.TB, name string) *Group {
 			"sentinel down-after-milliseconds "+name+" 1000", "sentinel failover-timeout "+name+" 4000"))
 	}
 	for _, s := range g.Sentinels {
-		Eventually(t, "the Sentinels know each other", func() error { return s.reports("sentinel", "slaves=1,sentinels=3") })
+		s.await([]string{"INFO", "sentinel"}, "slaves=1,sentinels=3")
 	}
 	return g
 }
 
-// Addrs is where the Sentinels are.
+// Addrs returns the addresses of the Sentinels.
 func (g *Group) Addrs() []string { return addrs(g.Sentinels) }
 
-// AwaitFailover waits until the Sentinels name the replica as the master, and it is one. The two have then changed their
-// parts.
+// heard matches the state of a healthy master from which a Sentinel has heard within 1,000 s. One from which it has never
+// heard was last heard in 1970.
+var heard = regexp.MustCompile(`(?s)\nflags\nmaster\n.*\ninfo-refresh\n\d{1,6}\n`)
+
+// AwaitFailover waits until the replica is the master and all Sentinels know it. Then it swaps Master and Replica.
 func (g *Group) AwaitFailover() {
 	g.t.Helper()
-	host, port := g.Replica.hostPort()
+	host, port := hostPort(g.t, g.Replica.Addr)
 	for _, s := range g.Sentinels {
-		Eventually(g.t, "the Sentinels have a new master", func() error {
-			got, err := Command(s.Addr, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", g.Name)
-			if err == nil && got != host+"\n"+port {
-				err = fmt.Errorf("it is still %q", got)
-			}
-			return err
-		})
+		s.await([]string{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", g.Name}, host+"\n"+port)
 	}
-	Eventually(g.t, "the replica is a master", func() error { return g.Replica.reports("replication", "role:master") })
+	g.Replica.await(replication, "role:master")
 	for _, s := range g.Sentinels {
-		Eventually(g.t, "the Sentinels talk to the new master", func() error { return g.talks(s) })
+		// Until a Sentinel has heard from the new master, it may take it for dead and return to the former one.
+		Eventually(g.t, "the Sentinels talk to the new master", func() error {
+			if state := s.Do("SENTINEL", "MASTER", g.Name); !heard.MatchString(state) {
+				return fmt.Errorf("the state is %q", state)
+			}
+			return nil
+		})
 	}
 	g.Master, g.Replica = g.Replica, g.Master
 }
 
-// talks tells whether a Sentinel has heard from its master since it took that for one. Until then it may take it for dead,
-// and have the former master, should that be back by then, take over again.
-func (g *Group) talks(sentinel *Server) error {
-	fields := strings.Split(sentinel.Do("SENTINEL", "MASTER", g.Name), "\n")
-	state := map[string]string{}
-	for i := 0; i+1 < len(fields); i += 2 {
-		state[fields[i]] = fields[i+1]
-	}
-	ago, err := strconv.Atoi(state["info-refresh"]) // ms; since 1970 if it never was
-	if err != nil || ago > 1_000_000 || state["flags"] != "master" {
-		return fmt.Errorf("it is %q, heard of %q ms ago", state["flags"], state["info-refresh"])
-	}
-	return nil
-}
-
-// Failover has the Sentinels change the parts of the two, as an operator may, and waits until they have. It asks again
-// where they give up, as they do while they have not heard of the replica for a while.
+// Failover has the Sentinels replace the master, as an operator may, and waits until they have. Sentinels give up if they have
+// not heard from the replica for a while, so it repeats the command.
 func (g *Group) Failover() {
 	g.t.Helper()
 	leader := g.Sentinels[0]
@@ -98,7 +85,7 @@ func (g *Group) Failover() {
 	before := master()
 	Eventually(g.t, "the Sentinels begin a failover", func() error {
 		if strings.Contains(leader.Do("SENTINEL", "MASTER", g.Name), "failover_in_progress") {
-			return errors.New("it has not come to its end")
+			return errors.New("it has not ended")
 		}
 		if master() != before {
 			return nil
@@ -112,6 +99,6 @@ func (g *Group) Failover() {
 // AwaitReplica waits until the Sentinels have made the former master, which must be running again, a replica.
 func (g *Group) AwaitReplica() {
 	g.t.Helper()
-	Eventually(g.t, "the former master is a replica", func() error { return g.Replica.reports("replication", "role:slave") })
+	g.Replica.await(replication, "role:slave")
 	g.Replica.awaitLink()
 }

@@ -1,6 +1,7 @@
 package sessiontest
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -16,24 +17,29 @@ import (
 // noRedis names the environment variable that lets tests pass where no redis-server is installed.
 const noRedis = "DEWPOINT_TEST_NO_REDIS"
 
-// durable makes a server write and sync before it answers. With "everysec" it may put off even the write.
+// durable makes a server write and sync before it answers. With "everysec" it may delay even the write.
 var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-const patience = time.Minute // for a server to start, or several to agree; only broken ones take it
+// patience is how long Eventually waits. Only broken servers take that long.
+const patience = time.Minute
 
-// Server is a real redis-server of the test's own, on a free port and in a directory of its own.
+// replication is the command that shows a server's role and its link to its master.
+var replication = []string{"INFO", "replication"}
+
+// Server is a real redis-server for one test, with its own port and directory.
 type Server struct {
 	Addr string
 
 	t    testing.TB
 	args []string
 	dir  string
-	run  *process.Process // nil: it was killed
+	bus  string           // its second port if it is a node of a Cluster
+	run  *process.Process // nil if it was killed
 }
 
-// StartRedis starts a redis-server whose writes outlive its being killed, and stops it with the test. args are further
-// options, such as "--requirepass", "secret". It fails the test where redis-server is missing, unless
-// DEWPOINT_TEST_NO_REDIS=1 allows to skip it.
+// StartRedis starts a redis-server whose writes survive Kill, and stops it when the test ends. args are further options,
+// such as "--requirepass", "secret". If redis-server is not installed, the test fails, or with DEWPOINT_TEST_NO_REDIS=1 is
+// skipped.
 func StartRedis(t testing.TB, args ...string) *Server {
 	t.Helper()
 	s := newServer(t, slices.Concat(durable, args)...)
@@ -45,8 +51,8 @@ func StartRedis(t testing.TB, args ...string) *Server {
 func newServer(t testing.TB, args ...string) *Server {
 	t.Helper()
 	needRedis(t)
-	s := &Server{Addr: freeAddr(t), t: t, dir: t.TempDir()}
-	_, port := s.hostPort()
+	addr, port := freePort(t)
+	s := &Server{Addr: addr, t: t, dir: t.TempDir()}
 	s.args = append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--loglevel", "warning", "--repl-diskless-sync-delay", "0"}, args...)
 	t.Cleanup(s.Kill)
 	return s
@@ -58,19 +64,18 @@ func needRedis(t testing.TB) {
 		return
 	}
 	if os.Getenv(noRedis) == "1" {
-		t.Skipf("NOT TESTED: redis-server is not installed, and %s=1 allows to go on without it", noRedis)
+		t.Skipf("NOT TESTED: redis-server is not installed, and %s=1 is set", noRedis)
 	}
-	t.Fatalf("redis-server is not installed: install it (apt-get install redis-server, brew install redis), or set %s=1 to skip what needs it", noRedis)
+	t.Fatalf("redis-server is not installed: install it (apt-get install redis-server, brew install redis), or set %s=1 to skip these tests", noRedis)
 }
 
-// freeAddr is a free address on the loopback.
-func freeAddr(t testing.TB) string {
+// freePort returns a free loopback address and its port.
+func freePort(t testing.TB) (addr, port string) {
 	t.Helper()
-	return must(process.FreeAddr())(t)
+	addr = must(process.FreeAddr())(t)
+	_, port = hostPort(t, addr)
+	return addr, port
 }
-
-// hostPort is the address in two parts.
-func (s *Server) hostPort() (host, port string) { return hostPort(s.t, s.Addr) }
 
 func hostPort(t testing.TB, addr string) (host, port string) {
 	t.Helper()
@@ -79,7 +84,7 @@ func hostPort(t testing.TB, addr string) (host, port string) {
 	return host, port
 }
 
-// File writes a file into the server's directory and gives its path.
+// File writes a file to the server's directory and returns its path.
 func (s *Server) File(name string, content []byte) string {
 	s.t.Helper()
 	path := filepath.Join(s.dir, name)
@@ -87,8 +92,8 @@ func (s *Server) File(name string, content []byte) string {
 	return path
 }
 
-// Start starts the server, again if it was killed: on the same port and with what it had written. It returns when the
-// server listens and has read its data.
+// Start starts the server. After Kill, it starts with the same port and data. It returns when the server has read its data
+// and answers.
 func (s *Server) Start() {
 	s.t.Helper()
 	s.Launch()
@@ -101,13 +106,13 @@ func (s *Server) Start() {
 	})
 }
 
-// Launch is Start without waiting, with further options for this once.
+// Launch starts the server with further options, once, and does not wait.
 func (s *Server) Launch(args ...string) {
 	s.t.Helper()
 	s.run = must(process.Start("redis-server", slices.Concat(s.args, args)...))(s.t)
 }
 
-// Kill ends the server at once, as a crash would.
+// Kill ends the server as a crash would.
 func (s *Server) Kill() {
 	if s.run == nil {
 		return
@@ -119,14 +124,77 @@ func (s *Server) Kill() {
 	s.run = nil
 }
 
-// Eventually asks again until the answer is good.
-func Eventually(t testing.TB, what string, ask func() error) {
+// Eventually calls check until it returns nil.
+func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if err = ask(); err == nil {
+		if err = check(); err == nil {
 			return
 		}
 	}
 	t.Fatalf("waited in vain until %s: %v", what, err)
+}
+
+// Do sends one command to the server and fails the test if it returns an error.
+func (s *Server) Do(args ...string) string {
+	s.t.Helper()
+	reply, err := Command(s.Addr, args...)
+	if err != nil {
+		s.t.Fatalf("%s: %v", strings.Join(args, " "), err)
+	}
+	return reply
+}
+
+// await sends a command until the reply contains all of want.
+func (s *Server) await(command []string, want ...string) {
+	s.t.Helper()
+	Eventually(s.t, fmt.Sprintf("%v has %q", command, want), func() error {
+		reply, err := Command(s.Addr, command...)
+		missing := slices.ContainsFunc(want, func(part string) bool { return !strings.Contains(reply, part) })
+		if err == nil && missing {
+			err = fmt.Errorf("the reply is %q", reply)
+		}
+		return err
+	})
+}
+
+// StartReplica starts a replica of a master, and waits until it has caught up.
+func StartReplica(t testing.TB, master *Server) *Server {
+	t.Helper()
+	s := StartRedis(t)
+	s.Follow(master)
+	return s
+}
+
+// Follow makes the server a replica of a master, and waits until it has caught up.
+func (s *Server) Follow(master *Server) {
+	s.t.Helper()
+	host, port := hostPort(s.t, master.Addr)
+	s.Do("REPLICAOF", host, port)
+	s.awaitLink()
+}
+
+func (s *Server) awaitLink() {
+	s.t.Helper()
+	s.await(replication, "master_link_status:up")
+}
+
+// CatchUp waits until the replica has everything that was written to its master before the call.
+func (s *Server) CatchUp(master *Server) {
+	s.t.Helper()
+	want := master.offset("master_repl_offset:")
+	Eventually(s.t, "the replica has caught up", func() error {
+		if got := s.offset("slave_repl_offset:"); got < want {
+			return fmt.Errorf("it is at %d of %d", got, want)
+		}
+		return nil
+	})
+}
+
+func (s *Server) offset(field string) (n int64) {
+	s.t.Helper()
+	_, rest, _ := strings.Cut(s.Do(replication...), field)
+	ok(s.t, second(fmt.Sscan(rest, &n)))
+	return n
 }

@@ -73,12 +73,6 @@ func (s suite) pair(t *testing.T) (store, other session.Backend) {
 	return store, s.replica(t, store)
 }
 
-// reopen simulates a restart.
-func (s suite) reopen(t *testing.T, store session.Backend) session.Backend {
-	t.Helper()
-	return closing(t, s.hooks.Reopen(t, store))
-}
-
 // closing closes the store when the test ends.
 func closing(t *testing.T, store session.Backend) session.Backend {
 	t.Cleanup(func() { ok(t, store.Close()) })

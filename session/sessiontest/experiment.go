@@ -10,9 +10,8 @@ import (
 func (s suite) ExperimentSums(t *testing.T) {
 	store := s.fresh(t)
 	began := time.UnixMilli(1_700_000_000_000)
-	var want session.Experiment
-	equal(t, must(store.Experiment(ctx(t), "a"))(t), want)
-	want.Since = began
+	equal(t, must(store.Experiment(ctx(t), "a"))(t), session.Experiment{})
+	want := session.Experiment{Since: began}
 	for i, seat := range []session.Seat{{}, {Arm: session.HeldOut, Group: session.Groups - 1}, {}, {Group: 7}} {
 		more := session.Sums{Sessions: 1, Steps: int64(i), Unpriced: 2, Nano: 1 << 40}
 		ok(t, store.Enter(ctx(t), session.Entry{Experiment: "a", Seat: seat, Begun: began, Sums: more}))

@@ -36,7 +36,7 @@ func (s *Store) Forget(ctx context.Context, id session.SessionID) error {
 	}
 }
 
-// leftKeys is the keys of the places and traces that deleted threads left.
+// leftKeys holds, for each deleted thread, the keys of the places and traces that it left.
 type leftKeys map[session.ThreadID][]string
 
 // forget deletes the session and returns the keys that its threads left, none if the session does not exist.

@@ -78,7 +78,7 @@ func (s *Store) index(ctx context.Context, b session.Batch, result appended) err
 			add(s.joinSession(b, "HSET", result.renewed))
 		}
 		// Read last: if the thread exists now, a deletion that comes later finds everything above.
-		own, parent = pipe.HGet(ctx, s.keys.thread(b.Thread.ID), "l"), nil
+		own = pipe.HGet(ctx, s.keys.thread(b.Thread.ID), "l")
 		if forks(b) {
 			parent = pipe.HGet(ctx, s.keys.thread(b.Thread.Parent), "l")
 		}

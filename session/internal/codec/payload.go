@@ -139,14 +139,10 @@ func unpack(b []byte) ([]byte, error) {
 		return nil, ErrCorrupt
 	}
 	form, b := b[0], b[1:]
-	switch form {
-	case raw:
+	if form == raw {
 		return append([]byte(nil), b...), nil
-	case packed:
-	default:
-		return nil, ErrCorrupt
 	}
-	if n, err := s2.DecodedLen(b); err != nil || n > maxUnpacked {
+	if n, err := s2.DecodedLen(b); form != packed || err != nil || n > maxUnpacked {
 		return nil, ErrCorrupt
 	}
 	p, err := s2.Decode(nil, b)

@@ -9,7 +9,7 @@ import (
 )
 
 // message describes a protobuf message by pointers to the values of its fields, in the order of the field numbers, which
-// start at 1. It is nil where there is no field. Zero values are not written. In the terms of a .proto file, int, int64 and
+// start at 1. An entry is nil if no field has its number. Zero values are not written. In the terms of a .proto file, int, int64 and
 // time.Duration are int64, a kind is uint32, hashes and encoded values are bytes, and times are sfixed64: nanoseconds since
 // 1970, decoded as UTC.
 //

@@ -17,7 +17,7 @@ import (
 // by the history that it ends: the answer, as the client sends it back, is the last messages of its Prefix, from its Offset
 // on. It hides nothing, and condensations do not build on it.
 
-// Instead is the messages that replace an answer upstream.
+// Instead holds the messages that replace an answer upstream.
 type Instead struct {
 	From     int // position of the answer's first message
 	Messages [][]byte

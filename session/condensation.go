@@ -293,7 +293,7 @@ func (c *Cost) Add(more Cost) {
 	}
 }
 
-// Savings is the saving by condensation on a thread's answered requests, and its cost, including that of failed calls.
+// Savings is the amount saved by condensing a thread's answered requests, and the cost of condensing, failed calls included.
 type Savings struct {
 	Tokens    int64 // prompt tokens that the client sent and upstream did not get; negative if upstream got more
 	NotSent   int64 // their price, in billionths of a dollar

@@ -34,12 +34,8 @@ type EarlierThread struct {
 // threads of its session that began before it. When ctx is done, Earlier returns the messages that it has read so far.
 func (r *Registry) Earlier(ctx context.Context, res *Resolution) Earlier {
 	e := earlierReader{
-		Earlier:    Earlier{Kept: true, Whole: true},
-		store:      r.store,
-		history:    res.query.History,
-		seen:       map[Hash]bool{},
-		eventsLeft: maxEarlierEvents,
-		bytesLeft:  maxEarlierBytes,
+		Earlier: Earlier{Kept: true, Whole: true}, store: r.store, history: res.query.History, seen: map[Hash]bool{},
+		eventsLeft: maxEarlierEvents, bytesLeft: maxEarlierBytes,
 	}
 	for i := range e.history.Messages {
 		e.seen[e.history.Messages[i].Digest] = true

@@ -79,7 +79,7 @@ func (r *Registry) continueKept(res *Resolution, t *Thread, pos int) {
 	res.Match, res.New, res.Logged, res.parentCreated = MatchInside, true, pos, t.Created
 }
 
-// Said is the messages of one turn whose earlier history upstream keeps.
+// Said holds the messages of one turn whose earlier history upstream keeps.
 type Said struct {
 	Messages []Message // the request's and the answer's, without system messages
 	Tokens   []int     // of each message

@@ -12,16 +12,16 @@ type lookup struct {
 	known  Place   // the longest known prefix
 	thread *Thread // the thread that it is in, nil if nothing is known
 
-	namesakeRead bool    // the thread with the history's derived id was read
-	namesake     *Thread // that thread, nil if it does not exist
-	traces       map[Hash]Place
+	namesakeRead bool           // the thread with the history's derived id was read
+	namesake     *Thread        // that thread, nil if it does not exist
+	traces       map[Hash]Place // the traces that were fetched
 }
 
 // lookUp finds the longest known prefix of a history and its thread. The first round trip fetches more records, depending
 // on whether this process has seen the newest chain hashes: for a history that it has not seen, those that a first request
 // needs; for one that has not grown, the trace of its answer.
 func (r *Registry) lookUp(ctx context.Context, q Query) (*lookup, error) {
-	h, l := q.History, &lookup{}
+	h, l := q.History, &lookup{traces: map[Hash]Place{}}
 	pos, hint := r.hint(h)
 	unseen := pos == 0
 	if unseen && h.Len() > 0 && !q.randomNames {
@@ -43,7 +43,9 @@ func (r *Registry) lookUp(ctx context.Context, q Query) (*lookup, error) {
 			return nil, fmt.Errorf("find prefix: %w", err)
 		}
 		hinted = cmp.Or(found.Hinted, hinted)
-		l.addTraces(traces, found.Traced)
+		for i, p := range found.Traced {
+			l.traces[traces[i]] = p
+		}
 		hint, traces = "", nil
 		s.seen(positions, found.Places)
 	}
@@ -89,15 +91,6 @@ func hashesAt(h *History, positions []int) []Hash {
 		out[i] = h.Chain[p]
 	}
 	return out
-}
-
-func (l *lookup) addTraces(traces []Hash, places []Place) {
-	if l.traces == nil && len(places) > 0 {
-		l.traces = make(map[Hash]Place, len(places))
-	}
-	for i, p := range places {
-		l.traces[traces[i]] = p
-	}
 }
 
 // traced returns the places of traces. It reads them unless the lookup has fetched all of them.

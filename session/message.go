@@ -43,7 +43,7 @@ type Message struct {
 	Lasting []byte // the part that the client sends again in later requests and that Digest covers; nil means all of it
 }
 
-// History is the messages of one request with their chain. Positions count the chained messages, starting with 1. System
+// History holds the messages of one request with their chain. Positions count the chained messages, starting with 1. System
 // messages are not chained; their position is 0.
 type History struct {
 	Messages []Message

@@ -91,8 +91,8 @@ type Resolution struct {
 	parentCreated time.Time // for a new fork: when its parent was created
 }
 
-// WithoutText returns a copy that keeps no bytes of the request alive. Answered and SetAside take it; what
-// reads messages does not.
+// WithoutText returns a copy that keeps no bytes of the request alive. It may be passed to Answered and SetAside, but not to
+// methods that read messages.
 func (res *Resolution) WithoutText() Resolution {
 	bare := *res
 	bare.query.Texts = nil
@@ -214,22 +214,12 @@ func (r *Registry) isSeparate(ctx context.Context, q Query, res *Resolution, thr
 func (r *Registry) fork(parent *Thread, q Query, at int) Thread {
 	now := r.now()
 	return Thread{
-		ID:      r.forkID(parent, q, at),
-		Session: parent.Session,
-		Tenant:  parent.Tenant,
-		Purpose: q.Purpose,
-		Dialect: q.Dialect,
-		Parent:  parent.ID,
-		ForkAt:  at,
-		Len:     at,
-		Head:    q.History.Chain[at],
-		System:  parent.System,
+		ID: r.forkID(parent, q, at), Session: parent.Session, Tenant: parent.Tenant, Purpose: q.Purpose, Dialect: q.Dialect,
+		Parent: parent.ID, ForkAt: at, Len: at, Head: q.History.Chain[at], System: parent.System, Created: now, Seen: now,
 		Lists: Lists{
 			Condensations: carryOver(q.History, parent.Condensations, at),
 			Asides:        sharedAsides(q.History, parent.Asides, at),
 		},
-		Created: now,
-		Seen:    now,
 	}
 }
 

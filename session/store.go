@@ -60,7 +60,7 @@ type Store interface {
 	Trace(ctx context.Context, traces []Hash) ([]Place, error)
 	// Mark makes traces point to a place. If the thread no longer exists, it stores nothing and returns ErrNotFound.
 	Mark(ctx context.Context, traces []Hash, at Place) error
-	// Enter adds e to an experiment. The first entry begins the experiment (see Opens); entries for threads that began
+	// Enter adds e to an experiment. The first entry begins the experiment (see Entry.Opens); entries for threads that began
 	// before it are ignored. Losing or repeating an entry does no harm.
 	Enter(ctx context.Context, e Entry) error
 	// Experiment reads an experiment. One without entries is zero.
@@ -137,7 +137,7 @@ type Charge struct {
 	Room   int64 // held in addition
 }
 
-// Balance is the amounts spent of an account and held in it.
+// Balance holds the amounts spent of an account and held in it.
 type Balance struct{ Spent, Held int64 }
 
 // Reserved is the result of Reserve.

@@ -52,7 +52,7 @@ func pastSystem(messages []Message, i int) int {
 	return i
 }
 
-// answer is the positions of a call and its result.
+// answer holds the positions of a call and its result.
 type answer struct{ call, result int }
 
 // lateAnswers returns the calls that are answered in a later unit. Only the first result counts, and a call that reuses an

@@ -17,7 +17,7 @@ type Item struct {
 	Parts [][]byte // messages that go upstream instead of Raw, nil for Raw
 }
 
-// View is the messages that go upstream. It is never stored, because the history and its condensations determine it.
+// View holds the messages that go upstream. It is never stored, because the history and its condensations determine it.
 type View struct {
 	History *History
 	Applied []Condensation // the condensations that shaped it, oldest first

@@ -14,6 +14,7 @@ import (
 // TestAWindowNobodyKnows plays a run five times as long as the upstream's context window. The proxy has to learn the window from the
 // first refusal, and the agent sees no refusals.
 func TestAWindowNobodyKnows(t *testing.T) {
+	t.Parallel()
 	const window = 16384
 	for _, stream := range []bool{false, true} {
 		cfg := config.Default()
@@ -44,6 +45,7 @@ func TestAWindowNobodyKnows(t *testing.T) {
 // TestAWindowThatTheServerTells plays the same run with a server that reports its window: the history is condensed before it is too
 // long.
 func TestAWindowThatTheServerTells(t *testing.T) {
+	t.Parallel()
 	const model = "a-model-of-ours"
 	cfg := config.Default()
 	cfg.Condenser.LLMConfig = "cheap"
@@ -106,6 +108,7 @@ func TestSmallWindows(t *testing.T) {
 
 // TestSample plays the sample with every trigger.
 func TestSample(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*config.Config){
 		"events": func(c *config.Config) { c.Condenser.MaxSize, c.Condenser.MinTokens = 30, 0 },
 		"tokens": func(c *config.Config) { c.Condenser.MaxTokens = 12000 },

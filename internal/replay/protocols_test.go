@@ -51,6 +51,7 @@ func TestProtocols(t *testing.T) {
 
 // TestProtocolOverflows: an overflow in the protocol's error format is recognised and relieved.
 func TestProtocolOverflows(t *testing.T) {
+	t.Parallel()
 	condenser := config.Condenser{Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 1000, KeepFirst: 2}
 	for _, protocol := range []string{"messages", "responses"} {
 		report := playSample(t, condenser, fakeupstream.Options{ContextWindow: 12000}, replay.Options{

@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
@@ -39,6 +40,9 @@ func condensers() map[string]config.Condenser {
 func TestSealedReasoning(t *testing.T) {
 	few := testing.Short()
 	for name, condenser := range condensers() {
+		if few && !slices.Contains([]string{"llm", "excerpts", "pipeline"}, name) {
+			continue // make slow plays them all
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			plain := playSealed(t, condenser, "", nil)

@@ -257,18 +257,18 @@ func (v *verdict) formatSchema(raw json.RawMessage) {
 }
 
 // checkStrict walks a strict-mode schema, in which every object must set additionalProperties to false and require all its
-// properties. It reports faults in OpenAI's words, with the path as the Python tuple that OpenAI prints.
+// properties. It reports faults in OpenAI's words, with the path in parentheses.
 func checkStrict(raw json.RawMessage, path []string, fault func(string)) {
 	schema, place := asObject(raw), slices.Clip(path)
+	context := "In context=(" + strings.Join(quoted(path), ", ") + "), "
 	if properties, ok := schema["properties"]; ok || asString(schema["type"]) == "object" {
 		if string(schema["additionalProperties"]) != "false" {
-			fault(fmt.Sprintf("In context=%s, 'additionalProperties' is required to be supplied and to be false.", tuple(path)))
+			fault(context + "'additionalProperties' is required to be supplied and to be false.")
 		}
 		needed := as[[]string](schema["required"])
 		for _, p := range membersOf(properties) {
 			if !slices.Contains(needed, p.key) {
-				fault(fmt.Sprintf("In context=%s, 'required' is required to be supplied and to be an array including every "+
-					"key in properties. Missing '%s'.", tuple(path), p.key))
+				fault(context + "'required' is required to be supplied and to be an array including every key in properties. Missing '" + p.key + "'.")
 			}
 			checkStrict(p.value, append(place, "properties", p.key), fault)
 		}
@@ -280,13 +280,6 @@ func checkStrict(raw json.RawMessage, path []string, fault func(string)) {
 	for i, branch := range asArray(schema["anyOf"]) {
 		checkStrict(branch, append(place, "anyOf", strconv.Itoa(i)), fault)
 	}
-}
-
-func tuple(path []string) string {
-	if len(path) == 1 {
-		return "('" + path[0] + "',)"
-	}
-	return "(" + strings.Join(quoted(path), ", ") + ")"
 }
 
 func (v *verdict) numbers(top object) {

@@ -199,7 +199,7 @@ func TestValidateRefusesBadTools(t *testing.T) {
 		{"schema open", strictFormat(open), "Invalid schema for response_format 'n': In context=(), 'additionalProperties' is required to be supplied and to be false.", "response_format", ""},
 		{"schema without required", strictFormat(`{` + closed + `,"properties":{"x":{"type":"string"}}}`), "Invalid schema for response_format 'n': In context=(), 'required' is required to be supplied and to be an array including every key in properties. Missing 'x'.", "response_format", ""},
 		{"schema open inside", strictFormat(`{` + closed + `,"required":["x"],"properties":{"x":` + open + `}}`), "Invalid schema for response_format 'n': In context=('properties', 'x'), 'additionalProperties' is required to be supplied and to be false.", "response_format", ""},
-		{"schema open in items", strictFormat(`{"type":"array","items":` + open + `}`), "Invalid schema for response_format 'n': In context=('items',), 'additionalProperties' is required to be supplied and to be false.", "response_format", ""},
+		{"schema open in items", strictFormat(`{"type":"array","items":` + open + `}`), "Invalid schema for response_format 'n': In context=('items'), 'additionalProperties' is required to be supplied and to be false.", "response_format", ""},
 	})
 }
 

@@ -202,14 +202,21 @@ func (r *request) release() {
 	r.leave()
 }
 
-// dropText releases the body and everything that refers to it, so that a slow reader of the answer keeps none of it in memory.
+// minDropped is the size of the smallest body whose references are dropped, in bytes. Copying a turn without its text costs more than a
+// smaller body holds.
+const minDropped = 64 << 10
+
+// dropText releases the body and, if it is large, everything that refers to it, so that a slow reader of the answer keeps none of it in
+// memory.
 func (r *request) dropText() {
-	if r.turn != nil {
-		r.turn = r.turn.WithoutText()
-		r.obs.turn = r.turn
+	if r.body != nil && len(r.body.bytes) >= minDropped {
+		if r.turn != nil {
+			r.turn = r.turn.WithoutText()
+			r.obs.turn = r.turn
+		}
+		r.parsed.split, r.parsed.stripped = nil, nil
+		r.lease.sent.drop()
 	}
-	r.parsed.split, r.parsed.stripped = nil, nil
-	r.lease.sent.drop()
 	r.releaseBody()
 }
 

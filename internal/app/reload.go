@@ -46,7 +46,7 @@ func (a *App) Reload(cfg *config.Config) error {
 }
 
 // errTenantsGone rejects a configuration that no longer has tenants. It may be incomplete because it is still being written.
-var errTenantsGone = errors.New("reload: tenants: none are left, so any API key would be accepted: restart to open the proxy to everyone")
+var errTenantsGone = errors.New("reload: tenants: none are left, so that any key would pass: restart to open the proxy to everyone")
 
 // isLoaded reports whether cfg equals the configuration applied last.
 func (a *App) isLoaded(cfg *config.Config) bool {

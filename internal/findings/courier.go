@@ -87,19 +87,20 @@ func (c *Courier) Swap(routes map[string]Route) {
 		}
 	}
 	for tenant, route := range routes {
-		r := c.rounds[tenant]
-		if r == nil {
-			r = c.begin(tenant)
+		if r := c.rounds[tenant]; r != nil {
+			r.route.Store(&route)
+			signal(r.swapped)
+		} else {
+			c.begin(tenant, &route)
 		}
-		r.route.Store(&route)
-		signal(r.swapped)
 	}
 }
 
 // begin starts the rounds of a tenant. The caller holds c.mu.
-func (c *Courier) begin(tenant string) *rounds {
+func (c *Courier) begin(tenant string, route *Route) {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &rounds{o: &c.o, tenant: tenant, stop: stop, wake: make(chan struct{}, 1), swapped: make(chan struct{}, 1)}
+	r.route.Store(route)
 	c.rounds[tenant] = r
 	c.running++
 	c.work.Go(func() {
@@ -108,7 +109,6 @@ func (c *Courier) begin(tenant string) *rounds {
 		defer c.mu.Unlock()
 		c.running--
 	})
-	return r
 }
 
 // Promise writes a notice for a condensation that is about to be logged. The caller must call logged once it is. Promise reports errors to

@@ -68,7 +68,7 @@ func (f *copyFinder) trim(item session.Item) (session.Trim, bool) {
 	return session.Trim{}, false
 }
 
-// isFileContent reports whether a text is JSON that was read from a file. Whoever edits the file needs it as it is written.
+// isFileContent reports whether a text is JSON that was read from a file. An edit of the file needs the exact text.
 func (f *copyFinder) isFileContent(text, call string) bool {
 	if !tidy.JSON(text) {
 		return false

@@ -110,7 +110,7 @@ func (r Redis) from(name string) string {
 	return "store.redis." + name
 }
 
-// redisURL refuses keys whose settings the URL includes. The default address is allowed: nobody set it.
+// redisURL refuses keys whose settings the URL includes. The default address is allowed, since it was not configured.
 func (v *validator) redisURL(r Redis) {
 	if r.URL == "" {
 		return

@@ -133,7 +133,7 @@ func TestTTLBounds(t *testing.T) {
 	}
 }
 
-// The cap is for the embedded store. With Redis only the default is valid, since nobody set it.
+// The cap is for the embedded store. With Redis only the default is valid, since it was not configured.
 func TestStoreSize(t *testing.T) {
 	for _, tt := range []struct {
 		kind  string

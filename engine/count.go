@@ -315,12 +315,10 @@ func (t *Turn) fileTokens() (n int) {
 	return n
 }
 
-// calibration returns the source under which counts are calibrated. Requests with images or files have one of their own: their counts
-// are estimates, and say nothing about text.
+// calibration returns the name under which counts are calibrated.
 func (t *Turn) calibration(attached bool) string {
-	name := t.counter.source
 	if attached {
-		name[0] ^= 1
+		return t.counter.coarse
 	}
-	return string(name[:])
+	return t.counter.plain
 }

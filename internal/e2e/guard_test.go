@@ -20,10 +20,10 @@ type cost struct {
 }
 
 // What a step of a continuing session may allocate, a little above the measured values. This includes everything that the process does
-// meanwhile, such as commits of the store, of which a step on a slow machine has more: 870 to 910 objects were measured. A known message
-// takes some room in tables, but none for its text.
+// meanwhile, such as commits of the store, of which a step on a slow machine has more. A known message takes some room in tables, but
+// none for its text.
 const (
-	objectsAStep    = 950
+	objectsAStep    = 900
 	moreObjects     = 750 // after 2000 messages
 	bytesAStep      = 240 << 10
 	bytesOfAMessage = 600

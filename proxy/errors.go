@@ -47,7 +47,7 @@ const (
 	codeInternal    = "internal_error"       // a defect of the proxy
 )
 
-// statusClientGone is nginx's status for a client that left before it was answered. It is counted, but nobody reads it.
+// statusClientGone is nginx's status for a client that left before it was answered. It is counted, but never sent.
 const statusClientGone = 499
 
 // errClientGone ends a request whose client has left.

@@ -16,7 +16,7 @@ const (
 	CauseLeftOut  Cause = "left_out"        // messages of the thread are missing
 	CauseInserted Cause = "inserted"        // there are additional messages before one of the thread's
 	CauseSide     Cause = "side_request"    // the agent asks for something outside its conversation: a title, a summary
-	CauseUnknown  Cause = "unknown_history" // it has answers already, but none of it is known under its key and credential
+	CauseUnknown  Cause = "unknown_history" // it has answers already, but is entirely unknown under its key and credential
 	CauseUnread   Cause = "unread"          // the thread's log could not be read
 )
 

@@ -114,7 +114,7 @@ func (it *item) isPlain() bool {
 func (it *item) isReasoningOrReference() bool { return it.isReasoning() || it.is("item_reference") }
 
 // dependsOnEarlier reports whether a model's output is bound to reasoning in an earlier message: upstream knows its items by
-// their ids, and none of them is reasoning.
+// their ids, and they are never reasoning items.
 func dependsOnEarlier(items []*item) bool {
 	return !slices.ContainsFunc(items, (*item).isReasoningOrReference) &&
 		slices.ContainsFunc(items, func(it *item) bool { return it.Get("id").Kind == rawjson.String })

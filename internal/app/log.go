@@ -19,7 +19,7 @@ const (
 	maxQueuedBytes = 8 << 20
 )
 
-// Log is a logger that never blocks its callers. A goroutine writes the lines, so that a pipe that nobody reads blocks only
+// Log is a logger that never blocks its callers. A goroutine writes the lines, so that an unread pipe blocks only
 // the log. Lines that do not fit the queue are lost and counted.
 type Log struct {
 	*zap.Logger

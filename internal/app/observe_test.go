@@ -234,7 +234,7 @@ func TestCollectorsAway(t *testing.T) {
 	}
 }
 
-// TestStuckStandardError checks that requests are served while nobody reads the log. A pipe holds 64 KiB, and the test logs many times that.
+// TestStuckStandardError checks that requests are served while the log is not read. A pipe holds 64 KiB, and the test logs many times that.
 func TestStuckStandardError(t *testing.T) {
 	read, write, err := os.Pipe()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// TestCompactionKeepsSession: a client without a session key stays in its session after a compaction, whoever made it.
+// TestCompactionKeepsSession: a client without a session key stays in its session after a compaction, made upstream or by the proxy.
 func TestCompactionKeepsSession(t *testing.T) {
 	t.Parallel()
 	byPath := func(w *worker) string {

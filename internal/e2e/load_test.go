@@ -74,7 +74,7 @@ func (l *load) after(t testing.TB, n int) {
 			t.Fatal("too few exchanges")
 		}
 	}
-	go func() { // nobody waits for the others
+	go func() { // the others end on their own
 		for range l.exchange {
 		}
 	}()

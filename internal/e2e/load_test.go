@@ -74,7 +74,7 @@ func (l *load) after(t testing.TB, n int) {
 			t.Fatal("too few exchanges")
 		}
 	}
-	go func() { // the others end on their own
+	go func() { // so that the other agents do not block
 		for range l.exchange {
 		}
 	}()

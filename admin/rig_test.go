@@ -20,7 +20,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/app"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
+
+// encoders are shared by all rigs: the race detector makes loading a vocabulary slow.
+var encoders = tokenize.New()
 
 // patience bounds waits in tests.
 const patience = time.Minute
@@ -77,7 +81,7 @@ func (r *rig) restart() {
 	var err error
 	var core zapcore.Core
 	core, r.logs = observer.New(zap.InfoLevel)
-	r.app, err = app.New(r.cfg, zap.New(core), app.Options{StoreWait: patience})
+	r.app, err = app.New(r.cfg, zap.New(core), app.Options{StoreWait: patience, Encoders: encoders})
 	must(r.t, err)
 	r.app.Start()
 }

@@ -113,7 +113,7 @@ func playOne(ctx context.Context, cfg *config.Config, path string, up fakeupstre
 	if err != nil {
 		return replay.Report{}, err
 	}
-	stage, err := replay.NewStage(*cfg, up)
+	stage, err := replay.NewStage(*cfg, up, nil)
 	if err != nil {
 		return replay.Report{}, err
 	}

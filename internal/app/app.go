@@ -58,14 +58,18 @@ type ports struct {
 
 // Options are settings that are not part of the configuration.
 type Options struct {
-	Traced            bool          // export traces if OpenTelemetry's environment variables configure a collector
-	Version, Revision string        // version of the program, and revision of the source it was built from
-	StoreWait         time.Duration // how long a request waits for the store; 0: the default. Tests set it to be independent of load
+	Traced            bool               // export traces if OpenTelemetry's environment variables configure a collector
+	Version, Revision string             // version of the program, and revision of the source it was built from
+	StoreWait         time.Duration      // how long a request waits for the store; 0: the default. Tests set it to be independent of load
+	Encoders          *tokenize.Registry // vocabularies shared with other services of the process; nil: its own
 }
 
 // New builds the service and opens its store and listeners. If it fails, it releases everything it has opened.
 func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	o.Version = cmp.Or(o.Version, "dev")
+	if o.Encoders == nil {
+		o.Encoders = tokenize.New()
+	}
 	a := &App{config: cfg, loaded: cfg, options: o, log: log, metrics: observe.NewMetrics(), ports: ports{failed: make(chan error, 2)}}
 	a.metrics.Build(o.Version, o.Revision)
 	defer func() {
@@ -119,7 +123,7 @@ func (a *App) buildEngine(store session.Store) error {
 		return fmt.Errorf("build engine: %w", err)
 	}
 	a.onStopFunc("window queries", windows.Close)
-	a.tokens = &tokenCounters{Calibration: &tokenize.Calibration{}, encoders: tokenize.New()}
+	a.tokens = &tokenCounters{Calibration: &tokenize.Calibration{}, encoders: a.options.Encoders}
 	a.tokens.config.Store(a.config)
 	limits := engine.DefaultLimits()
 	limits.Store = cmp.Or(a.options.StoreWait, limits.Store)

@@ -64,7 +64,7 @@ var allowedImports = map[string][]string{
 	"internal/health":        {},
 	"internal/otlp":          {},
 	"internal/fakeupstream":  {},
-	"internal/replay":        {"session", "condense", "condense/record", "condense/tidy", "config", "internal/app", "internal/fakeupstream", "dialect", "dialect/assemble", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "session/boltstore"},
+	"internal/replay":        {"session", "condense", "condense/record", "condense/tidy", "config", "internal/app", "internal/fakeupstream", "dialect", "dialect/assemble", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "session/boltstore", "tokenize"},
 	"internal/demo":          {"config", "internal/fakeupstream", "internal/replay"},
 	"cmd/proxy":              {"config", "config/source", "internal/app", "internal/health", "internal/demo", "internal/fakeupstream", "internal/replay"},
 	"deploy":                 {},

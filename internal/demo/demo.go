@@ -21,7 +21,7 @@ func Play(ctx context.Context, out io.Writer, protocol string) (err error) {
 	cfg.Condenser.LLMConfig = "cheap"
 	cfg.Condenser.MaxSize = maxSize
 	cfg.Condenser.MinTokens = 0
-	stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16})
+	stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16}, nil)
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}

@@ -49,7 +49,7 @@ func TestTrimsGoWithCondensations(t *testing.T) {
 		config.NewCondenser(config.TypeLosslessTrim), config.NewCondenser(config.TypeToolOutputTrim),
 		config.NewCondenser(config.TypeBrowserOutput), masking, rolling,
 	}
-	stage, err := NewStage(*cfg, fakeupstream.Options{Keep: 16})
+	stage, err := NewStage(*cfg, fakeupstream.Options{Keep: 16}, Encoders)
 	if err != nil {
 		t.Fatal(err)
 	}

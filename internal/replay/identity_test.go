@@ -149,7 +149,7 @@ func (w *wire) answer() fakeupstream.Answer {
 
 func newTestStage(t *testing.T) *Stage {
 	t.Helper()
-	stage, err := NewStage(*config.Default(), fakeupstream.Options{})
+	stage, err := NewStage(*config.Default(), fakeupstream.Options{}, Encoders)
 	if err != nil {
 		t.Fatal(err)
 	}

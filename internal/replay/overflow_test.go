@@ -19,7 +19,7 @@ func TestAWindowNobodyKnows(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		cfg := config.Default()
 		cfg.Condenser.LLMConfig = "cheap"
-		stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16, ContextWindow: window})
+		stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16, ContextWindow: window}, replay.Encoders)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestAWindowThatTheServerTells(t *testing.T) {
 	const model = "a-model-of-ours"
 	cfg := config.Default()
 	cfg.Condenser.LLMConfig = "cheap"
-	stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16, Windows: map[string]int{model: 16384}})
+	stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16, Windows: map[string]int{model: 16384}}, replay.Encoders)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestSmallWindows(t *testing.T) {
 					Keep: 16, ContextWindow: window, IsSummary: func(r *fakeupstream.Request) bool { // the run's own model may summarise
 						return bytes.Contains(r.Messages[0], []byte("You keep the record"))
 					},
-				})
+				}, replay.Encoders)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -117,7 +117,7 @@ func TestSample(t *testing.T) {
 			cfg := config.Default()
 			cfg.Condenser.LLMConfig = "cheap"
 			change(cfg)
-			stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16})
+			stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16}, replay.Encoders)
 			if err != nil {
 				t.Fatal(err)
 			}

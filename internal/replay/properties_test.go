@@ -158,7 +158,7 @@ func newCrew(t *testing.T, up fakeupstream.Options, window int) *crew {
 		cfg.Models = map[string]model.Info{Model: {ContextWindow: 128000, MaxOutput: 16384, Encoding: tokenize.O200k, AlternateRoles: true}}
 	}
 	var err error
-	if w.Stage, err = NewStage(*cfg, up); err != nil {
+	if w.Stage, err = NewStage(*cfg, up, Encoders); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -313,7 +313,7 @@ func TestTokensAreThoseOfUpstream(t *testing.T) {
 // cookbook counts a message as OpenAI's cookbook does, from the JSON that arrived, independently of the proxy.
 func cookbook(t *testing.T) func([]byte) int {
 	t.Helper()
-	encoder, err := tokenize.New().Encoder(tokenize.O200k)
+	encoder, err := Encoders.Encoder(tokenize.O200k)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func playSample(t *testing.T, condenser config.Condenser, up fakeupstream.Option
 	cfg := config.Default()
 	cfg.Condenser = condenser
 	up.Keep = 16
-	stage, err := replay.NewStage(*cfg, up)
+	stage, err := replay.NewStage(*cfg, up, replay.Encoders)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestMessagesAreCounted(t *testing.T) {
 	cfg.Condenser = config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{
 		{Type: config.TypeObservationMasking, AttentionWindow: 2}, {Type: config.TypeAmortizedForgetting, MaxSize: 12, KeepFirst: 1},
 	}}
-	stage, err := replay.NewStage(*cfg, fakeupstream.Options{})
+	stage, err := replay.NewStage(*cfg, fakeupstream.Options{}, replay.Encoders)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,11 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
+
+// Encoders are shared by the stages of all tests: the race detector makes loading a vocabulary slow.
+var Encoders = tokenize.New()
 
 // recordedRuns returns the runs in the folder DEWPOINT_RUNS.
 func recordedRuns(t *testing.T) (runs []Run) {
@@ -116,7 +120,7 @@ func playAlone(t *testing.T, c config.Condenser, run Run, form fakeupstream.Seal
 	if when != nil {
 		up.SealWhen = func(n int) bool { return when(int64(n)) }
 	}
-	stage, err := NewStage(*cfg, up)
+	stage, err := NewStage(*cfg, up, Encoders)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func playSealed(t *testing.T, condenser config.Condenser, form fakeupstream.Seal
 	t.Helper()
 	cfg := config.Default()
 	cfg.Condenser = condenser
-	stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16, Seals: form, SealWhen: when})
+	stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16, Seals: form, SealWhen: when}, replay.Encoders)
 	if err != nil {
 		t.Fatal(err)
 	}

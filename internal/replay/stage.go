@@ -15,6 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/app"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
 // The models of a stage.
@@ -33,8 +34,8 @@ type Stage struct {
 
 // NewStage builds and starts a stage. It takes the condenser and the tenants from the configuration, and sets the addresses, the
 // store and the upstream itself. The fake upstream also stands in for the summariser. Each request waits for its summary, so that
-// the results of a replay do not depend on its speed.
-func NewStage(cfg config.Config, up fakeupstream.Options) (_ *Stage, err error) {
+// the results of a replay do not depend on its speed. Stages can share encoders; nil: the stage has its own.
+func NewStage(cfg config.Config, up fakeupstream.Options, encoders *tokenize.Registry) (_ *Stage, err error) {
 	s := &Stage{}
 	defer func() {
 		if err != nil {
@@ -62,7 +63,7 @@ func NewStage(cfg config.Config, up fakeupstream.Options) (_ *Stage, err error) 
 			cfg.Tenants[i].Condenser = &condenser
 		}
 	}
-	if s.App, err = app.New(&cfg, zap.NewNop(), app.Options{StoreWait: time.Minute}); err != nil {
+	if s.App, err = app.New(&cfg, zap.NewNop(), app.Options{StoreWait: time.Minute, Encoders: encoders}); err != nil {
 		return nil, fmt.Errorf("new stage: %w", err)
 	}
 	s.App.Start()

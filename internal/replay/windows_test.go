@@ -71,7 +71,7 @@ func playInto(t *testing.T, c config.Condenser, run Run, window int) {
 		Keep: 16, ContextWindow: window, IsSummary: func(r *fakeupstream.Request) bool { // the run's own model may summarise
 			return bytes.Contains(r.Messages[0], []byte("You keep the record"))
 		},
-	})
+	}, Encoders)
 	if err != nil {
 		t.Fatal(err)
 	}

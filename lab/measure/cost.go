@@ -113,7 +113,7 @@ func (p plan) play(ctx context.Context, run replay.Run, count func([]byte) int) 
 	info, _ := cfg.ModelFor(replay.Model)
 	info.Price = cmp.Or(p.price, model.Price{Input: 1, CachedInput: 0.1, CacheWrite: 1.25, Output: outputPrice}) // what condenses by price goes by this
 	cfg.Models = map[string]model.Info{replay.Model: info}
-	stage, err := replay.NewStage(cfg, fakeupstream.Options{Keep: kept, CountTokens: count})
+	stage, err := replay.NewStage(cfg, fakeupstream.Options{Keep: kept, CountTokens: count}, nil)
 	if err != nil {
 		return played{}, err
 	}

@@ -38,10 +38,13 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 		return usageError{errors.Join(errors.New("dewpoint: replay takes files or folders of recorded runs"), err)}
 	}
 	expect := replay.Expectations{Summariser: replay.Summariser}
+	if *window > 0 { // the summariser's window may be too small, too
+		expect.Fallback = *model
+	}
 	if cfg.Condenser.Type == config.TypeLLM {
 		expect.MaxSize, expect.MaxTokens = cfg.Condenser.MaxSize, int(cfg.Condenser.MaxTokens)
 	}
-	up := fakeupstream.Options{Keep: keptRequests, ContextWindow: *window, Seals: fakeupstream.Seal(*seal)}
+	up := fakeupstream.Options{Keep: keptRequests, ContextWindow: *window, Seals: fakeupstream.Seal(*seal), IsSummary: replay.IsOwnCall}
 	if up.SealWhen, err = sealWhen(*seal, *sealSteps); err != nil {
 		return usageError{err}
 	}

@@ -250,6 +250,12 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
+// stepHeader marks the requests of a player. The proxy forwards it with them, and its own calls have none.
+const stepHeader = "X-Replay"
+
+// IsOwnCall reports whether a request that reached upstream while a run was played is a call of the proxy itself, such as a summary.
+func IsOwnCall(r *fakeupstream.Request) bool { return r.Header.Get(stepHeader) == "" }
+
 // post sends a request and returns the assistant message of the answer.
 func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage, http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.o.URL(i)+p.protocol.Path(), bytes.NewReader(body))
@@ -261,6 +267,7 @@ func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage,
 		req.Header = http.Header{}
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(stepHeader, "1")
 	req.Header.Set("Anthropic-Version", "2023-06-01") // ignored in other protocols
 	resp, err := p.o.Client.Do(req)
 	if err != nil {

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bytes"
 	"slices"
 	"testing"
 
@@ -67,11 +66,7 @@ func playInto(t *testing.T, c config.Condenser, run Run, window int) {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Condenser = c
-	stage, err := NewStage(*cfg, fakeupstream.Options{
-		Keep: 16, ContextWindow: window, IsSummary: func(r *fakeupstream.Request) bool { // the run's own model may summarise
-			return bytes.Contains(r.Messages[0], []byte("You keep the record"))
-		},
-	}, Encoders)
+	stage, err := NewStage(*cfg, fakeupstream.Options{Keep: 16, ContextWindow: window, IsSummary: IsOwnCall}, Encoders)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,10 @@ type Health interface {
 	// Begin is like Ready, but for a caller that calls the model next and reports the outcome by End. Of a model that
 	// failed, only one attempt is admitted at a time.
 	Begin(a Attempt) bool
+	// Window returns the context window by which the model's server recently refused a prompt, in tokens, or 0.
+	Window(a Attempt) int
+	// LearnWindow reports such a window.
+	LearnWindow(a Attempt, tokens int)
 	// End reports the outcome of an attempt, nil for success. A caller that makes the call although Begin returned false
 	// must report it, too.
 	End(a Attempt, err error)
@@ -41,8 +45,26 @@ func (j *llmJob) modelMissing() bool {
 	return j.form != nil && j.s.Health != nil && j.isConfigured(j.in) && j.s.Health.Missing(j.nextAttempt())
 }
 
-func (j *llmJob) nextAttempt() Attempt {
-	return Attempt{Endpoint: j.endpoint(j.in), Model: j.model(j.in), Thread: j.in.Thread.Name, Configured: j.s.Model != ""}
+func (j *llmJob) nextAttempt() Attempt { return j.attemptFor(j.in) }
+
+func (l *LLM) attemptFor(in Input) Attempt {
+	return Attempt{Endpoint: l.endpoint(in), Model: l.model(in), Thread: in.Thread.Name, Configured: l.s.Model != ""}
+}
+
+// fitted returns the condenser with the window that the model's server reported, if that is smaller than the one known. A summary
+// then takes at most a quarter of it.
+func (l *LLM) fitted(in Input) *LLM {
+	if l.s.Health == nil {
+		return l
+	}
+	window := l.s.Health.Window(l.attemptFor(in))
+	if window == 0 || window >= l.window(in) {
+		return l
+	}
+	smaller := *l
+	smaller.s.Window = window
+	smaller.s.MaxOutput = min(l.s.MaxOutput, window/4)
+	return &smaller
 }
 
 // ErrMissing is the reason why the request's own model is used instead of the configured one.

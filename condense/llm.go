@@ -60,6 +60,7 @@ func (l *LLM) Condense(in Input) Decision {
 			j.LLM = l.ownModel(in)
 			j.modelErr = ErrMissing
 		}
+		j.LLM = j.fitted(in)
 		if !j.due.Need.mayTry() && !j.due.Need.AtOnce && j.isCooling() {
 			return KeptCooling
 		}

@@ -154,14 +154,21 @@ func (j *llmJob) askModel(ctx context.Context) (c session.Condensation, err erro
 // moreRoom is the factor by which an answer may be longer after one that was cut off, mostly by reasoning.
 const moreRoom = 4
 
-// summarise asks the model, and a second time if retry is set and a second attempt may succeed: with more room for the
-// answer if it was cut off, and with shorter events on a hard need.
+// summarise asks the model, and a second time if retry is set and a second attempt may succeed: with prompts for the window that
+// the server reported, with more room for the answer if it was cut off, and with shorter events on a hard need.
 func (j *llmJob) summarise(ctx context.Context, retry bool) (session.Condensation, error) {
 	c, used, err := j.attempt(ctx, j.s.MaxEventLength, max(maxCalls-1-j.callCount(), 1))
 	bad, _ := errors.AsType[*SummaryError](err)
 	cutOff := bad != nil && bad.Kind == FaultTruncated
-	retry = retry && (cutOff || j.due.Need.Hard)
+	fitted := j.fitted(j.in)
+	overflown := fitted != j.LLM
+	retry = retry && (overflown || cutOff || j.due.Need.Hard)
 	if err == nil || !retry || ctx.Err() != nil || !mayRetry(err) {
+		return c, err
+	}
+	if overflown {
+		j.LLM, j.maxOutput = fitted, fitted.s.MaxOutput
+		c, _, err = j.attempt(ctx, used, maxCalls-j.callCount())
 		return c, err
 	}
 	if cutOff {
@@ -289,10 +296,28 @@ func (j *llmJob) words() int {
 	return min(j.s.MaxOutput*3/4, max(j.replacedTokens()/2, 100)) * 2 / 3
 }
 
-// call makes one call and counts it. It is safe for concurrent use.
+// call makes one call and counts it. It remembers the window if the prompt did not fit. It is safe for concurrent use.
 func (j *llmJob) call(ctx context.Context, r Request) (Reply, error) {
 	defer j.calls.Add(1)
-	return j.s.Summariser.Summarise(ctx, r)
+	reply, err := j.s.Summariser.Summarise(ctx, r)
+	e, ok := errors.AsType[*CallError](err)
+	if ok && e.Window > 0 && r.Body == nil && j.s.Health != nil {
+		j.s.Health.LearnWindow(Attempt{Endpoint: r.Endpoint, Model: r.Model}, j.inOurTokens(e, r))
+	}
+	return reply, err
+}
+
+// inOurTokens returns the window that a server reported. If its tokenizer counts more tokens than ours, up to twice as many, the
+// window is that much smaller.
+func (j *llmJob) inOurTokens(e *CallError, r Request) int {
+	ours := 2*messageOverhead + j.in.promptTokens(r.System+r.User)
+	for _, event := range r.Events {
+		ours += messageOverhead + j.in.promptTokens(event)
+	}
+	if e.Prompt <= ours {
+		return e.Window
+	}
+	return max(int(float64(e.Window)*float64(ours)/float64(e.Prompt)), e.Window/2)
 }
 
 func (j *llmJob) callCount() int { return int(j.calls.Load()) }

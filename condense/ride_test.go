@@ -233,6 +233,7 @@ type watching struct {
 
 func (w *watching) Ready(Attempt) bool   { return true }
 func (w *watching) Missing(Attempt) bool { return false }
+func (w *watching) Window(Attempt) int   { return 0 }
 
 func (w *watching) Begin(Attempt) bool {
 	w.began++

@@ -248,7 +248,9 @@ func show(v *session.View) string {
 // always is a Health that never changes.
 type always bool
 
-func (a always) Ready(condense.Attempt) bool { return bool(a) }
-func (a always) Begin(condense.Attempt) bool { return bool(a) }
-func (always) Missing(condense.Attempt) bool { return false }
-func (always) End(condense.Attempt, error)   {}
+func (a always) Ready(condense.Attempt) bool     { return bool(a) }
+func (a always) Begin(condense.Attempt) bool     { return bool(a) }
+func (always) Missing(condense.Attempt) bool     { return false }
+func (always) End(condense.Attempt, error)       {}
+func (always) Window(condense.Attempt) int       { return 0 }
+func (always) LearnWindow(condense.Attempt, int) {}

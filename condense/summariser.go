@@ -79,6 +79,8 @@ type CallError struct {
 	Kind   Failure
 	Status int    // HTTP status; 0 if there was none
 	Code   string // the server's error code if it is a plain word, else empty
+	Window int    // the model's context window, in tokens, if the server says that the prompt does not fit it; else 0
+	Prompt int    // the prompt's tokens by the same message; 0 if it does not say
 	Err    error  // cause on our side of the connection; nil if there is none
 }
 

@@ -172,7 +172,7 @@ func callError(ctx context.Context, err error, key string) error {
 		if e.status != 0 {
 			kind = failure(e.status)
 		}
-		return &condense.CallError{Kind: kind, Status: e.status, Code: safeCode(e.code, key)}
+		return &condense.CallError{Kind: kind, Status: e.status, Code: safeCode(e.code, key), Window: e.over.Limit, Prompt: e.over.Prompt}
 	}
 	for _, f := range callFailures {
 		if errors.Is(err, f.err) {

@@ -195,6 +195,10 @@ func TestOpenAIFailures(t *testing.T) {
 		"denied":         {401, quoting + `invalid_api_key"}}`, condense.FailureDenied, "invalid_api_key"},
 		"key as code":    {403, quoting + key + `"}}`, condense.FailureDenied, ""},
 		"prompt too big": {400, quoting + `context_length_exceeded"}}`, condense.FailureRejected, "context_length_exceeded"},
+		"its window": {
+			400, `{"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.","code":"context_length_exceeded"}}`,
+			condense.FailureRejected, "context_length_exceeded",
+		},
 		"number as code": {500, `{"error":{"message":"x","code":7}}`, condense.FailureServer, ""},
 		"not json":       {502, "<html>" + key, condense.FailureServer, ""},
 		"broken reply":   {200, `{"choices":[{` + key, condense.FailureMalformed, ""},
@@ -210,6 +214,9 @@ func TestOpenAIFailures(t *testing.T) {
 		e, ok := errors.AsType[*condense.CallError](err)
 		if !ok || e.Kind != c.kind || e.Code != c.code {
 			t.Errorf("%s: %v", name, err)
+		}
+		if ok && (e.Window == 8192 && e.Prompt == 9000) != (name == "its window") {
+			t.Errorf("%s: window %d, prompt %d", name, e.Window, e.Prompt)
 		}
 		if err != nil && strings.Contains(err.Error(), key) {
 			t.Errorf("%s: %v contains the key", name, err)

@@ -34,6 +34,7 @@ type Health struct {
 
 	mu        sync.Mutex
 	cooldowns *simplelru.LRU[subject, *cooldown]
+	windows   *simplelru.LRU[subject, window]
 }
 
 var _ condense.Health = (*Health)(nil)
@@ -41,6 +42,18 @@ var _ condense.Health = (*Health)(nil)
 // subject identifies a thread, or a server by URL, model and credential. It is a hash, so that no keys are kept in memory, and no
 // names of unbounded length that clients choose.
 type subject [sha256.Size]byte
+
+// A window that a server reported applies for windowLasts. Smaller ones than minWindow, in tokens, are not believed.
+const (
+	windowLasts = 6 * time.Hour
+	minWindow   = 512
+)
+
+// window is a context window by which a server refused a prompt.
+type window struct {
+	tokens int
+	until  time.Time
+}
 
 // cooldown is the state of a subject that has failed at least once since it last succeeded.
 type cooldown struct {
@@ -57,7 +70,11 @@ func NewHealth(now func() time.Time) (*Health, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new health: %w", err)
 	}
-	return &Health{now: now, cooldowns: cooldowns}, nil
+	windows, err := simplelru.NewLRU[subject, window](maxRemembered, nil)
+	if err != nil {
+		return nil, fmt.Errorf("new health: %w", err)
+	}
+	return &Health{now: now, cooldowns: cooldowns, windows: windows}, nil
 }
 
 func subjectOf(parts ...string) subject {
@@ -106,6 +123,27 @@ func (h *Health) Begin(a condense.Attempt) bool {
 		}
 	}
 	return true
+}
+
+// Window implements condense.Health.
+func (h *Health) Window(a condense.Attempt) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w, ok := h.windows.Get(serverOf(a))
+	if !ok || h.now().After(w.until) {
+		return 0
+	}
+	return w.tokens
+}
+
+// LearnWindow implements condense.Health.
+func (h *Health) LearnWindow(a condense.Attempt, tokens int) {
+	if tokens < minWindow {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.windows.Add(serverOf(a), window{tokens: tokens, until: h.now().Add(windowLasts)})
 }
 
 // End implements condense.Health.

@@ -73,6 +73,26 @@ func TestWhoseTrouble(t *testing.T) {
 	}
 }
 
+// TestWindow: a reported window applies to its endpoint, model and credential, for six hours. Implausible ones do not.
+func TestWindow(t *testing.T) {
+	h, c := newHealth(t)
+	a := attempt("key", "m", "1")
+	h.LearnWindow(a, 8192)
+	h.LearnWindow(attempt("key", "n", "1"), 100)
+	for _, want := range []struct {
+		a      condense.Attempt
+		tokens int
+	}{{attempt("key", "m", "2"), 8192}, {attempt("other", "m", "1"), 0}, {attempt("key", "n", "1"), 0}} {
+		if got := h.Window(want.a); got != want.tokens {
+			t.Errorf("%+v: %d, want %d", want.a, got, want.tokens)
+		}
+	}
+	c.now = c.now.Add(6*time.Hour + time.Second)
+	if got := h.Window(a); got != 0 {
+		t.Errorf("%d tokens after six hours", got)
+	}
+}
+
 // TestCooldown: the cooldown doubles, failures during it do not extend it, one attempt at a time is allowed after it, and a success
 // ends it.
 func TestCooldown(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 )
 
 // sender sends the request of one call. It bounds the response, and calls progress for each sign of life from the server.
@@ -80,7 +81,7 @@ func (s *sender) post(ctx context.Context, body []byte, a answer) error {
 		return err //nolint:wrapcheck // callError wraps it
 	}
 	if !success {
-		return s.refused(resp.StatusCode, text)
+		return s.refused(resp, text)
 	}
 	return a.readBody(text)
 }
@@ -92,16 +93,18 @@ const openAI = "https://api.openai.com/v1"
 type refused struct {
 	status     int
 	code, text string
+	over       overflow.Overflow // zero if the prompt fits
 }
 
 func (e *refused) Error() string { return fmt.Sprintf("the server answered %d", e.status) }
 
-func (s *sender) refused(status int, body []byte) error {
+func (s *sender) refused(resp *http.Response, body []byte) error {
 	var m struct {
 		Error struct{ Type, Code, Param, Message string }
 	}
 	_ = json.Unmarshal(body, &m) // a body of another form has no code
-	e := &refused{status: status, code: m.Error.Code, text: string(body)}
+	over, _ := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), body)
+	e := &refused{status: resp.StatusCode, code: m.Error.Code, text: string(body), over: over}
 	if s.to.Way.API == condense.APIMessages || s.to.Way.API == condense.APIResponses {
 		e.code = cmp.Or(e.code, m.Error.Type)
 	} else {

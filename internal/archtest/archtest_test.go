@@ -34,7 +34,7 @@ var allowedImports = map[string][]string{
 	"condense/excerpt":       {"session"},
 	"condense/record":        {"internal/agents", "session"},
 	"condense/tidy":          {"internal/rawjson"},
-	"condense/summariser":    {"internal/agents", "session", "condense"},
+	"condense/summariser":    {"internal/agents", "internal/overflow", "session", "condense"},
 	"condense/condensetest":  {"session", "condense", "condense/tidy"},
 	"config/internal/syntax": {},
 	"internal/limit":         {},

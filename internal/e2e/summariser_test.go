@@ -291,3 +291,41 @@ func (a *patient) summarised(hidden map[string]bool, since int) {
 		}
 	}
 }
+
+// TestSummariserWithSmallWindow: a summariser whose server has a smaller window than its model is known for refuses one prompt. From then on
+// its prompts fit, whatever is to be summarised, and no condensation lacks a summary.
+func TestSummariserWithSmallWindow(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{Windows: map[string]int{replay.Summariser: 6000}})
+	p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+upstream: {base_url: %q}
+store: %s
+llms: {cheap: {model: %s}}
+condenser: {type: llm, llm_config: cheap, max_size: 16, min_tokens: 0, wait: deadline, background_at: 0}
+shutdown: {delay: 0s, timeout: 1m}
+`, s.url, embedded(newStore(t)), replay.Summariser)))
+	messages := []json.RawMessage{encode(map[string]string{"role": "user", "content": "Begin."})}
+	condensed := 0
+	for n := range 40 {
+		a := send(t, p, body(messages))
+		ok(t, a.finish())
+		if why := a.Header.Get("X-Dewpoint-Condense-Failed"); why != "" {
+			t.Errorf("request %d: the condensation failed: %s", n, why)
+		}
+		if strings.HasSuffix(a.Header.Get("X-Dewpoint-Condensed"), "; summary") {
+			condensed++
+		}
+		messages = append(messages, encode(map[string]string{"role": "assistant", "content": fmt.Sprintf("Answer %d. %s", n, strings.Repeat("more of it ", 300))}),
+			encode(map[string]string{"role": "user", "content": fmt.Sprint("Go on ", n)}))
+	}
+	refused := 0
+	for _, r := range s.Upstream.Requests() {
+		if r.Refused != nil {
+			refused++
+		}
+	}
+	if condensed < 3 || refused != 1 {
+		t.Errorf("%d condensations with a summary, %d refused prompts, want at least 3, and 1", condensed, refused)
+	}
+}

@@ -75,7 +75,7 @@ func TestSlowReaders(t *testing.T) {
 // TestSlowReadersKeepNoBodies counts what the process holds for clients that take their answers slowly: not the bodies that they sent, in
 // any protocol, nor on a path that passes through.
 func TestSlowReadersKeepNoBodies(t *testing.T) {
-	const readers, size, most = 4, 2 << 20, 1 << 20
+	const readers, size, most = 2, 5 << 20, 1 << 20
 	hold := make(chan struct{})
 	base := slowUpstream(t, hold)
 	defer close(hold)

@@ -345,7 +345,7 @@ func TestRidesArePriced(t *testing.T) {
 func TestDueByMoreTokens(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	byPrice := 0
-	for range 2000 {
+	for range 500 {
 		e := Economics{Read: []float64{.05, .1, .25, .5, 1}[random.IntN(5)], Write: 1 + random.Float64()/4, Answer: 5, Target: 2000 + random.IntN(8000)}
 		e.In = []float64{0, .05, .3, 1}[random.IntN(4)]
 		e.Out = 5 * e.In

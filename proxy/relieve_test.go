@@ -452,6 +452,10 @@ func TestResultsThatWereTrimmedAreTrimmedFurther(t *testing.T) {
 
 // TestALoopThatFillsTheWindow: every condenser but noop makes a single tool loop fit, in one try.
 func TestALoopThatFillsTheWindow(t *testing.T) {
+	steps := 60
+	if testing.Short() {
+		steps = 25
+	}
 	for name, c := range map[string]condense.Condenser{
 		"window": condense.ConversationWindow{}, "masking": condense.ObservationMasking{AttentionWindow: 1000}, "llm": onRequest(),
 		"recent": condense.RecentEvents{KeepFirst: 1, MaxEvents: 1000}, "trim": condense.ToolOutputTrim{},
@@ -459,7 +463,7 @@ func TestALoopThatFillsTheWindow(t *testing.T) {
 	} {
 		r := condensing(t, setup{upstream: fakeupstream.Options{ContextWindow: 8000}, condenser: c})
 		history := []string{say("user", "work")}
-		for i := range 60 {
+		for i := range steps {
 			history = append(history, calls(fmt.Sprint(i), 1+i%3, 40)...)
 			before := r.refusals()
 			if resp, body := r.ask(messages(history...)); resp.StatusCode != http.StatusOK {

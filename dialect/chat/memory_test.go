@@ -209,7 +209,7 @@ func TestMemoryIsBounded(t *testing.T) {
 // TestMemoryHoldsWhatItCounts has clients remove a large message. The heap in use must match the bytes counted, including
 // those of the removed message.
 func TestMemoryHoldsWhatItCounts(t *testing.T) {
-	const limit, rounds = 8 << 20, 24
+	const limit, rounds = 8 << 20, 12
 	large := strings.Repeat("x", 2<<20)
 	for name, last := range map[string]string{
 		"a text":       saying(0, large),

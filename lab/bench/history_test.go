@@ -37,6 +37,9 @@ func refusal(body []byte) *fakeupstream.APIError {
 // TestHistories: bodies are what OpenAI takes, about as long as they should be, and made of many messages.
 func TestHistories(t *testing.T) {
 	for _, size := range sizes() {
+		if testing.Short() && size > 1_000_000 {
+			continue
+		}
 		h := NewHistory(Plan{Size: size, Steps: 3})
 		if h.Steps() != 3 {
 			t.Errorf("%s: %d steps", sizeName(size), h.Steps())

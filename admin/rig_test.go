@@ -135,7 +135,7 @@ func (r *rig) logged(p place, messages []string) bool {
 			want++
 		}
 	}
-	for end := time.Now().Add(patience / 6); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience / 20); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		var thread struct{ Length int }
 		a := r.call(http.MethodGet, p.url(""))
 		if a.StatusCode == http.StatusOK && json.Unmarshal(a.body, &thread) == nil && thread.Length >= want {

@@ -52,7 +52,7 @@ type response struct {
 	// Of an event:
 	Item     *outputItem `json:"item"`
 	Response *response   `json:"response"`
-	Code     string      `json:"code"` // if it is an error
+	Code     errorCode   `json:"code"` // if it is an error
 }
 
 type outputItem struct {
@@ -78,11 +78,20 @@ type responsesUsage struct {
 }
 
 type responsesError struct {
-	Code string `json:"code"`
-	Type string `json:"type"`
+	Code errorCode `json:"code"`
+	Type string    `json:"type"`
 }
 
-func (e *responsesError) refused() error { return &refused{code: cmp.Or(e.Code, e.Type)} }
+func (e *responsesError) refused() error { return &refused{code: cmp.Or(string(e.Code), e.Type)} }
+
+// errorCode is the code of an error. It is empty for the numbers that some gateways send.
+type errorCode string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *errorCode) UnmarshalJSON(text []byte) error {
+	_ = json.Unmarshal(text, (*string)(c))
+	return nil
+}
 
 func (a *response) readEvent(data []byte) (last bool, err error) {
 	var e response
@@ -94,7 +103,7 @@ func (a *response) readEvent(data []byte) (last bool, err error) {
 	case e.Type == "error" && e.Error != nil:
 		return false, e.Error.refused()
 	case e.Type == "error":
-		return false, &refused{code: e.Code}
+		return false, &refused{code: string(e.Code)}
 	case e.Type == "response.output_item.done" && e.Item != nil:
 		a.Output = append(a.Output, *e.Item)
 	case e.Response == nil:

@@ -64,9 +64,10 @@ func TestResponses(t *testing.T) {
 			`"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"one"},{"type":"input_text","text":"two"},{"type":"input_text","text":"events"}]}],` +
 				`"text":{"format":{"type":"json_schema","name":"ranking","schema":{"type":"object"},"strict":true}}`,
 			condense.Reply{Text: "STATE: fine", Finish: "stop", Usage: usage}, "", ""},
-		"whole":   {nil, []string{`{"status":"completed",` + metered + `,"output":[` + said + `]}`}, plain, condense.Reply{Text: "STATE: fine", Finish: "stop", Usage: usage}, "", ""},
-		"cut off": {nil, []string{begun, item(said)}, plain, condense.Reply{}, condense.FailureUnreachable, ""},
-		"error":   {nil, []string{begun, `{"type":"error","code":"server_error","message":"` + key + `"}`}, plain, condense.Reply{}, condense.FailureServer, "server_error"},
+		"whole":         {nil, []string{`{"status":"completed",` + metered + `,"output":[` + said + `]}`}, plain, condense.Reply{Text: "STATE: fine", Finish: "stop", Usage: usage}, "", ""},
+		"cut off":       {nil, []string{begun, item(said)}, plain, condense.Reply{}, condense.FailureUnreachable, ""},
+		"error":         {nil, []string{begun, `{"type":"error","code":"server_error","message":"` + key + `"}`}, plain, condense.Reply{}, condense.FailureServer, "server_error"},
+		"numeric error": {nil, []string{begun, `{"type":"error","code":500,"message":"` + key + `"}`}, plain, condense.Reply{}, condense.FailureServer, ""},
 		"failed": {nil, []string{begun, last("failed", `"error":{"code":"rate_limit_exceeded","message":"`+key+`"},`, "")}, plain,
 			condense.Reply{}, condense.FailureServer, "rate_limit_exceeded"},
 		"no event": {nil, []string{begun, `{"type":` + key}, plain, condense.Reply{}, condense.FailureMalformed, ""},

@@ -167,7 +167,7 @@ func TestLeverEnds(t *testing.T) {
 	begun := r.logs.FilterMessage("condensing is switched").Len()
 	until(t, "it has ended", func() bool { return r.inForce().InForce == admin.ModeOn && r.inForce().Lever == nil })
 	until(t, "it is condensed", func() bool { return r.ask(turns(fmt.Sprint("at ", time.Now().UnixNano()), 15)).condensed != "" })
-	if n := r.logs.FilterMessage("condensing is as configured again").Len(); n != begun {
+	if n := r.logs.FilterMessage("condensing switch ended").Len(); n != begun {
 		t.Errorf("%d lines say so, %d that it was switched", n, begun)
 	}
 }

@@ -105,7 +105,7 @@ func (l *levers) logChanges(now map[string]admin.Lever) {
 	}
 	for tenant := range l.byTenant {
 		if _, set := now[tenant]; !set {
-			l.log.Warn("condensing is as configured again", name(tenant))
+			l.log.Warn("condensing switch ended", name(tenant))
 		}
 	}
 }

@@ -29,7 +29,7 @@ type Options struct {
 	OnChange  func(Change) // called after each successful change; nil: changes are not reported
 }
 
-// Change is a request that changed something.
+// Change is a request that changed something. Query is without session keys.
 type Change struct{ Method, Path, Query, From string }
 
 // Forwarder shows a logged history as the proxy forwards it, explains which thread a request belongs to, and opens the

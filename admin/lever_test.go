@@ -213,7 +213,8 @@ func TestSessionsAreDeletedTogether(t *testing.T) {
 			if n := deleted("tenant=default"); n != 3 || len(keys()) != 0 {
 				t.Errorf("%d by tenant, left are %q", n, keys())
 			}
-			if lines := r.logs.FilterMessage("admin change").All(); len(lines) != 3 || lines[0].ContextMap()["query"] != "key=c" {
+			if lines := r.logs.FilterMessage("admin change").All(); len(lines) != 3 || lines[0].ContextMap()["query"] != "key=redacted" ||
+				lines[1].ContextMap()["query"] != "key=redacted&tenant=other" {
 				t.Errorf("changes: %v", lines)
 			}
 		})

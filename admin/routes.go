@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -102,7 +103,7 @@ func (a *api) serve(r route) http.HandlerFunc {
 			return
 		}
 		if !safe(r.method) && !r.readOnly {
-			a.o.OnChange(Change{Method: r.method, Path: req.URL.Path, Query: req.URL.RawQuery, From: req.RemoteAddr})
+			a.o.OnChange(Change{Method: r.method, Path: req.URL.Path, Query: loggedQuery(req.URL), From: req.RemoteAddr})
 		}
 		if status == http.StatusNoContent {
 			w.WriteHeader(status)
@@ -112,6 +113,15 @@ func (a *api) serve(r route) http.HandlerFunc {
 		w.WriteHeader(status)
 		_, _ = w.Write(body) //nolint:gosec // declared as JSON; a client that has left needs no response
 	}
+}
+
+// loggedQuery returns the query string without the value of a session key.
+func loggedQuery(u *url.URL) string {
+	values := u.Query()
+	if values.Has("key") {
+		values.Set("key", "redacted")
+	}
+	return values.Encode()
 }
 
 // respond checks a request, runs its handler and returns the encoded result.

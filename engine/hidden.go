@@ -19,10 +19,11 @@ type Hidden struct {
 	Recall  bool // the model can look up what the view does not show
 }
 
-// Command is the message with which a user asks for a condensation. The model sees commandNote in its place.
+// Command is the message with which a user asks for a condensation. The model sees commandNote in its place, which is the same whether or not
+// one was made: later requests must repeat it for the prompt cache.
 const (
 	Command     = "/condense"
-	commandNote = "[The user had the older part of this conversation condensed. Say in one short sentence that it was done, and wait.]"
+	commandNote = "[The user asked for the older part of this conversation to be condensed. Acknowledge this in one short sentence, and wait.]"
 )
 
 // Names of the hidden tools.
@@ -191,7 +192,7 @@ func (t *Turn) answerCall(ctx context.Context, call session.Call, now bool, repo
 	if report.made() {
 		return "The history has been condensed."
 	}
-	return "The history is not condensed now: too little of it can go. Continue without asking again."
+	return "The history was not condensed. Continue without asking again."
 }
 
 // logRequest logs that a condensation of the thread was requested. The request stays pending until one is made.

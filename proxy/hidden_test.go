@@ -512,6 +512,41 @@ func TestCommandCondenses(t *testing.T) {
 	a.wantStable(1)
 }
 
+// TestNothingCondensed: when condensing fails, neither the user's command nor the model's call is answered as if it had been done, or as if
+// the history were too short.
+func TestNothingCondensed(t *testing.T) {
+	broken := func(*fakeupstream.Request) fakeupstream.Answer { return fakeupstream.ServerError() }
+	a := hidingRig(t, true, fakeupstream.Options{Summarise: broken}, 400)
+	a.warmUp(8)
+	before := len(a.steps())
+	a.up.Script(
+		fakeupstream.Answer{Content: "I see."}, fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{call(asksFor, "a")}},
+		fakeupstream.Answer{Content: "I go on."},
+	)
+	resp, text := a.ask(a.body(say("user", "/condense")))
+	if failed := resp.Header.Get("X-Dewpoint-Condense-Failed"); failed == "" {
+		t.Errorf("the client is not told of it: %s", text)
+	}
+	a.history = append(a.history, string(a.read(text).Message))
+	a.step(say("user", "Tidy up."))
+	steps := a.steps()[before:]
+	if len(steps) != 3 {
+		t.Fatalf("%d requests, want 3", len(steps))
+	}
+	said := steps[2].Text()
+	for _, part := range []string{"asked for the older part", "was not condensed"} {
+		if !strings.Contains(said, part) {
+			t.Errorf("the model is not told %q: %s", part, said)
+		}
+	}
+	for _, part := range []string{"/condense", "was done", "too little"} {
+		if strings.Contains(said, part) {
+			t.Errorf("the model is told %q: %s", part, said)
+		}
+	}
+	a.wantStable(0)
+}
+
 func TestModelRecalls(t *testing.T) {
 	bothWays(t, func(t *testing.T, streams bool) {
 		a := hidingRig(t, streams, fakeupstream.Options{}, 20, engine.Hidden{Recall: true})

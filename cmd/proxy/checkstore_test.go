@@ -53,3 +53,23 @@ func TestCheckStore(t *testing.T) {
 	}
 	f(exitUsage, "no such file", path)
 }
+
+// TestRenewRefusesOtherFiles: a mistyped path takes no other file away.
+func TestRenewRefusesOtherFiles(t *testing.T) {
+	f := func(want int, says, name, text string) {
+		t.Helper()
+		path := write(t, name, text)
+		code, out, errs := command(t, "check-store", "--renew", path)
+		_, err := os.Stat(path)
+		if code != want || !strings.Contains(out+errs, says) || os.IsNotExist(err) != strings.Contains(says, "creates") {
+			t.Errorf("%s: exit code %d, want %d; wrote %q; %v", name, code, want, out+errs, err)
+		}
+	}
+	magic := "\xed\xda\x0c\xed"
+	f(exitFailure, "is not a Dewpoint store; nothing was renamed", "dewpoint.yaml", "listen: 127.0.0.1:8080\n")
+	f(exitFailure, "nothing was renamed", "large.yaml", strings.Repeat("# nothing\n", 20_000))
+	f(exitOK, "creates a new one", "state.db", "overwritten")
+	f(exitOK, "is whole", "empty", "")
+	f(exitOK, "creates a new one", "first", strings.Repeat("x", 16)+magic)
+	f(exitOK, "creates a new one", "second", strings.Repeat("x", 16<<10+16)+magic)
+}

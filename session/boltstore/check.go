@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -41,6 +43,9 @@ func Check(path string) (Condition, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return c, fmt.Errorf("check store: %w", err)
+	}
+	if info.Mode().IsRegular() && info.Size() == 0 {
+		return c, nil // the next start fills it
 	}
 	opened := false
 	err = readFile(path, func(tx *bolt.Tx, file *os.File) error {
@@ -141,8 +146,11 @@ func checkEntry(b bucket, name, value []byte) (what string, err error) {
 	return fmt.Sprintf("%d of thread %q", seq, thread), err
 }
 
-// SetAside renames a file, so that the next start creates a new one, and returns its new name.
+// SetAside renames a file, so that the next start creates a new one, and returns its new name. It refuses a file that is no store.
 func SetAside(path string, now time.Time) (string, error) {
+	if filepath.Ext(path) != ".db" && !hasMeta(path) {
+		return "", fmt.Errorf("%s is not a Dewpoint store; nothing was renamed", path)
+	}
 	aside := path + ".aside-" + strings.ReplaceAll(now.UTC().Format("20060102T150405.000"), ".", "-")
 	if _, err := os.Lstat(aside); err == nil {
 		return "", fmt.Errorf("set the store aside: %s exists already", aside)
@@ -151,4 +159,21 @@ func SetAside(path string, now time.Time) (string, error) {
 		return "", fmt.Errorf("set the store aside: %w", err)
 	}
 	return aside, nil
+}
+
+// hasMeta reports whether a file has bbolt's magic number in the first or the second page, whatever their size.
+func hasMeta(path string) bool {
+	head := make([]byte, 128<<10)
+	file, err := os.Open(path) //nolint:gosec // the operator names it
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }()
+	_, _ = io.ReadFull(file, head) // the rest of a short file stays zero
+	found := func(at int) bool { return binary.NativeEndian.Uint32(head[at+headerSize:]) == 0xED0CDAED }
+	meta := found(0)
+	for size := 1 << 10; size <= 64<<10; size *= 2 {
+		meta = meta || found(size)
+	}
+	return meta
 }

@@ -12,7 +12,7 @@ export GO
 # scripts/prometheus.sh installs its programs here.
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
-.PHONY: help build run demo check slow ci needs format vet lint test slow-tests chart chart-docs chart-package chart-schema rehearsal cluster vuln vuln-if-reachable \
+.PHONY: help build install run demo check slow ci needs format vet lint test slow-tests chart chart-docs chart-package chart-schema rehearsal cluster vuln vuln-if-reachable \
 	sbom replay captures recorded matrix forwarded retention cost economics soak soak-short fuzz bench microbench image clean
 
 help: ## list the targets
@@ -21,6 +21,9 @@ help: ## list the targets
 # RACE=1 builds with the race detector: 'make soak-short RACE=1' finds races under kills and faults.
 build: ## bin/dewpoint
 	$(GO) build $(if $(RACE),-race) -trimpath -o bin/dewpoint ./cmd/proxy
+
+install: build ## dewpoint in the bin folder of GOPATH
+	@mkdir -p "$$($(GO) env GOPATH)/bin" && cp bin/dewpoint "$$($(GO) env GOPATH)/bin/"
 
 run: build ## serve on 127.0.0.1:8080, state in dewpoint.db
 	./bin/dewpoint

@@ -61,7 +61,7 @@ func describe(condensed string) string {
 	if len(parts) != 4 {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s events fewer, %s tokens fewer", parts[0], parts[1], parts[2])
+	return fmt.Sprintf("limit on %s: %s events and %s tokens removed", parts[0], parts[1], parts[2])
 }
 
 func writeSum(out io.Writer, r replay.Report) {

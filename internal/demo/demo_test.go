@@ -3,14 +3,16 @@ package demo
 import (
 	"context"
 	"errors"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // TestPlay plays the whole sample in each protocol: some lines report a condensation, and the sum reports savings.
 func TestPlay(t *testing.T) {
-	condensed := regexp.MustCompile(`(?m)^ +\d+ +\d+ +\d+ +\d+ +\d+   [a-z]+: \d+ events fewer, \d+ tokens fewer$`)
+	condensed := regexp.MustCompile(`(?m)^ +\d+ +\d+ +\d+ +\d+ +\d+   limit on events: \d+ events and \d+ tokens removed$`)
 	for protocol, yours := range map[string]string{"chat": "OPENAI_BASE_URL=", "messages": "ANTHROPIC_BASE_URL=", "responses": "OPENAI_BASE_URL="} {
 		if testing.Short() && protocol != "chat" {
 			continue
@@ -30,6 +32,46 @@ func TestPlay(t *testing.T) {
 	}
 }
 
+// TestFigures: the README's table is in the demo's output, and its figures in the README's and docs/headers.md's examples of headers.
+func TestFigures(t *testing.T) {
+	readme, headers := read(t, "../../README.md"), read(t, "../../docs/headers.md")
+	var out strings.Builder
+	if err := Play(t.Context(), &out, "chat"); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.FieldsFunc(out.String(), func(r rune) bool { return r == '\n' })
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	_, table, found := strings.Cut(readme, "```\n step ")
+	table, _, closed := strings.Cut(table, "\n```")
+	if !found || !closed {
+		t.Fatal("README.md has no table of steps")
+	}
+	for line := range strings.SplitSeq(" step "+table, "\n") {
+		if !slices.Contains(lines, line) {
+			t.Errorf("README.md: the demo does not print %q", line)
+		}
+	}
+	m := regexp.MustCompile(`(\d+) +(\d+) +(\d+) +(\d+)   limit on events: (\d+) events and (\d+)`).FindStringSubmatch(out.String())
+	for _, want := range []string{m[1] + ";" + m[2], m[3] + ";" + m[4], "events; " + m[5] + "; " + m[6] + "; summary"} {
+		for name, text := range map[string]string{"README.md": readme, "docs/headers.md": headers} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s does not have %q", name, want)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // TestPlayEnds: Play stops when its context is cancelled.
 func TestPlayEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -42,7 +84,7 @@ func TestPlayEnds(t *testing.T) {
 func TestWhy(t *testing.T) {
 	for condensed, want := range map[string]string{
 		"":                          "",
-		"events; 12; 3400; llm":     "events: 12 events fewer, 3400 tokens fewer",
+		"events; 12; 3400; llm":     "limit on events: 12 events and 3400 tokens removed",
 		"something of another form": "",
 	} {
 		if got := describe(condensed); got != want {

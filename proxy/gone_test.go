@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	messagesapi "github.com/dewpoint-proxy/dewpoint/dialect/messages"
+	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
@@ -86,6 +90,43 @@ func TestClientLeavesAFlood(t *testing.T) {
 				t.Fatal("the upstream goes on")
 			}
 		})
+	}
+}
+
+// TestClientLeavesAtTheEnd: a client that has the end mark of its answer has all of it, even if upstream has not ended its body.
+func TestClientLeavesAtTheEnd(t *testing.T) {
+	messages, items := messagesapi.New(split.Options{}), responses.New(split.Options{})
+	for name, c := range map[string]struct {
+		dialect dialect.Dialect
+		events  []string
+		gone    float64 // requests that count as left
+	}{
+		"chat":      {nil, []string{`data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`, "data: [DONE]"}, 0},
+		"messages":  {messages, []string{`event: message_stop` + "\n" + `data: {"type":"message_stop"}`}, 0},
+		"responses": {items, []string{`data: {"type":"response.completed","response":{"status":"completed","output":[]}}`}, 0},
+		"not there": {nil, []string{`data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`}, 1},
+	} {
+		for way, leave := range endings {
+			t.Run(name+" "+way, func(t *testing.T) {
+				t.Parallel()
+				cancelled := make(chan struct{})
+				r := newRig(t, setup{dialect: c.dialect, base: rawUpstream(t, func(conn *net.TCPConn, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body)
+					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+strings.Join(c.events, "\n\n")+"\n\n")
+					_, _ = conn.Read(make([]byte, 1)) // until the proxy hangs up
+					close(cancelled)
+				})})
+				w := r.dial()
+				w.post(helloing)
+				stream := bufio.NewReader(w.begin(http.MethodPost).Body)
+				for range c.events {
+					readEvent(t, stream)
+				}
+				leave(w)
+				<-cancelled
+				r.atEnd("dewpoint_client_gone_total", c.gone)
+			})
+		}
 	}
 }
 

@@ -43,6 +43,7 @@ type relay struct {
 	attached  bool         // the answer is being relayed; false: it is waited for
 	received  int64        // bytes of the answer
 	whole     bool         // the answer ended as it should
+	over      int          // reads of the answer since its end, that one included; from the second on, the client has been sent all of it
 	end       error        // ends the client's stream: why the answer is not whole, or io.EOF if the client was sent an error
 	keepAlive *time.Ticker // of comments to a client that waits
 	stall     *time.Timer  // cancels a request whose client stops reading; nil: no limit
@@ -240,8 +241,11 @@ func (l *relay) observe(p []byte, ended bool) {
 	}
 	l.whole = ended && l.complete()
 	// Once it has the end mark, or all bytes of a known length, a client may take the answer to be over.
-	over := l.whole || l.tee != nil && l.tee.Ended() || l.resp.ContentLength >= 0 && l.received >= l.resp.ContentLength
-	if l.beforeEnd != nil && over {
+	if !l.whole && (l.tee == nil || !l.tee.Ended()) && (l.resp.ContentLength < 0 || l.received < l.resp.ContentLength) {
+		return
+	}
+	l.over++
+	if l.beforeEnd != nil {
 		l.beforeEnd()
 		l.beforeEnd = nil
 	}
@@ -277,7 +281,10 @@ func (l *relay) Close() error {
 	if l.resp != nil {
 		_ = l.resp.Body.Close()
 	}
-	if !l.whole && l.end == nil {
+	switch {
+	case l.over > 1 && (l.end == nil || errors.Is(context.Cause(l.r.ctx), errClientGone)):
+		l.end = nil // the client left with all of the answer
+	case !l.whole && l.end == nil:
 		l.end = errClientGone
 	}
 	l.r.server.o.guard(l.conclude) // a panic in Close would end the process

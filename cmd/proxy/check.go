@@ -27,6 +27,9 @@ func checkConfig(args []string, out, errs io.Writer) error {
 	if err != nil {
 		return usageError{err}
 	}
+	if err := app.Check(cfg); err != nil {
+		return usageError{listed(err)}
+	}
 	text, err := cfg.Effective()
 	if err != nil {
 		return err

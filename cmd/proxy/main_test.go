@@ -62,6 +62,38 @@ func TestCheckConfigNamesEveryProblem(t *testing.T) {
 	}
 }
 
+// TestCheckConfigReadsWhatTheStartReads names every file and program that a start would miss; so does a start.
+func TestCheckConfigReadsWhatTheStartReads(t *testing.T) {
+	path := write(t, "absent.yaml", `
+store: {type: redis, redis: {addrs: ["a:1"], tls: true, tls_ca: /nope.pem, tls_cert: /nope.crt, tls_key: /nope.key}}
+knowledge: {folder: /nope}
+condenser: {type: pipeline, condensers: [{type: custom, command: [/nope/one]}, {type: custom, command: [/nope/two]}]}
+`)
+	for _, args := range [][]string{{"check-config", path}, {"--config", path}} {
+		code, out, errs := command(t, args...)
+		if code != exitUsage || out != "" || !strings.HasPrefix(errs, "configuration: 5 problems\n") || strings.Count(errs, "\n") != 6 {
+			t.Errorf("%v: exit code %d: %s%s", args, code, out, errs)
+		}
+		for _, says := range []string{
+			"\n  knowledge.folder: ", "\n  condenser.condensers[0].command: ", "\n  condenser.condensers[1].command: ",
+			"\n  store.redis.tls_ca: ", "\n  store.redis.tls_cert, tls_key: ",
+		} {
+			if !strings.Contains(errs, says) {
+				t.Errorf("%v: %q is missing in %s", args, says, errs)
+			}
+		}
+	}
+	path = write(t, "tenants.yaml", `
+tenants:
+  a: {api_keys: [{sha256: `+strings.Repeat("ab", 32)+`}], knowledge: {folder: /nope}}
+  b: {api_keys: [{sha256: `+strings.Repeat("cd", 32)+`}], condenser: {type: custom, command: [/nope]}}
+`)
+	if _, _, errs := command(t, "check-config", path); !strings.Contains(errs, "\n  tenant a: knowledge.folder: ") ||
+		!strings.Contains(errs, "\n  tenant b: condenser.command: ") {
+		t.Errorf("wrote %s", errs)
+	}
+}
+
 // TestDocumentedConfigurationIsFine runs check-config on the sample in docs/configuration.md.
 func TestDocumentedConfigurationIsFine(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/configuration.md")

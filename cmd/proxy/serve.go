@@ -78,12 +78,16 @@ func load(file string, flags map[string]string) (*config.Config, error) {
 	if !errors.As(err, &found) {
 		return cfg, err
 	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "configuration: %d problem(s)", len(found))
-	for _, p := range found {
-		text.WriteString("\n  " + p.Error())
+	return cfg, listed(err)
+}
+
+// listed returns an error that counts and lists the problems of a configuration, which err has one per line.
+func listed(err error) error {
+	lines, noun := strings.Split(err.Error(), "\n"), "problems"
+	if len(lines) == 1 {
+		noun = "problem"
 	}
-	return cfg, errors.New(text.String())
+	return fmt.Errorf("configuration: %d %s\n  %s", len(lines), noun, strings.Join(lines, "\n  "))
 }
 
 func serveConfig(ctx context.Context, cfg *config.Config, from configSource) error {
@@ -102,6 +106,9 @@ func serveConfig(ctx context.Context, cfg *config.Config, from configSource) err
 		log.Warn("configuration key has no effect here", zap.String("key", key))
 	}
 	stdlog.SetOutput(io.Discard) // net/http logs unsolicited responses of an upstream, which may contain content
+	if err := app.Check(cfg); err != nil {
+		return usageError{listed(err)}
+	}
 	app.LimitMemory(cfg, log.Logger)
 	app.PaceGC()
 	a, err := app.New(cfg, log.Logger, app.Options{Traced: true, Version: version, Revision: commit()})

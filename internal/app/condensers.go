@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -93,15 +94,14 @@ func (b builder) withoutOverrides(key string, c config.Condenser) (condense.Cond
 
 func (b builder) pipeline(key string, c config.Condenser) (condense.Condenser, error) {
 	var p condense.Pipeline
+	var all error
 	b.batched = b.batched || c.Uses(byPrice) // any other change makes the provider cache everything after it again
 	for i, stage := range c.Condensers {
 		built, err := b.condenser(fmt.Sprintf("%s.condensers[%d]", key, i), stage)
-		if err != nil {
-			return nil, err
-		}
+		all = errors.Join(all, err)
 		p.Stages = append(p.Stages, built)
 	}
-	return p, nil
+	return p, all
 }
 
 // byPrice reports whether a stage condenses when that pays off.

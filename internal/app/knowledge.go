@@ -20,8 +20,8 @@ type knowledgeFolders struct {
 	byPath map[string]*knowledge.Folder
 }
 
-// open returns the knowledge that a tenant's configuration names. It starts watching the folder if that is new.
-func (k *knowledgeFolders) open(c config.Knowledge) (engine.Knowledge, error) {
+// open returns the knowledge that a tenant's configuration names at key. It starts watching the folder if that is new.
+func (k *knowledgeFolders) open(key string, c config.Knowledge) (engine.Knowledge, error) {
 	if c.Folder == "" {
 		return engine.Knowledge{}, nil
 	}
@@ -31,7 +31,7 @@ func (k *knowledgeFolders) open(c config.Knowledge) (engine.Knowledge, error) {
 	if f == nil {
 		var err error
 		if f, err = knowledge.Open(c.Folder, func(err error) { k.logReload(c.Folder, err) }); err != nil {
-			return engine.Knowledge{}, fmt.Errorf("knowledge.folder: %w", err)
+			return engine.Knowledge{}, fmt.Errorf("%s.folder: %w", key, err)
 		}
 		if k.byPath == nil {
 			k.byPath = map[string]*knowledge.Folder{}

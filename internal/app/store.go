@@ -3,6 +3,7 @@ package app
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -110,25 +111,25 @@ func redisOptions(c config.Store) (redisstore.Options, error) {
 	return o, err
 }
 
-func redisTLS(r config.Redis) (*tls.Config, error) {
+func redisTLS(r config.Redis) (_ *tls.Config, err error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: r.TLSServerName}
 	if r.TLSCert != "" {
-		own, err := tls.LoadX509KeyPair(r.TLSCert, r.TLSKey)
-		if err != nil {
-			return nil, fmt.Errorf("store.redis.tls_cert, tls_key: %w", err)
+		own, unread := tls.LoadX509KeyPair(r.TLSCert, r.TLSKey)
+		if unread != nil {
+			err = fmt.Errorf("store.redis.tls_cert, tls_key: %w", unread)
 		}
 		conf.Certificates = []tls.Certificate{own}
 	}
 	if r.TLSCA == "" {
-		return conf, nil
+		return conf, err
 	}
-	pem, err := os.ReadFile(r.TLSCA) //nolint:gosec // the operator names the file
-	if err != nil {
-		return nil, fmt.Errorf("store.redis.tls_ca: %w", err)
+	pem, unread := os.ReadFile(r.TLSCA) //nolint:gosec // the operator names the file
+	if unread != nil {
+		return nil, errors.Join(err, fmt.Errorf("store.redis.tls_ca: %w", unread))
 	}
 	conf.RootCAs = x509.NewCertPool()
 	if !conf.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("store.redis.tls_ca: %s contains no PEM certificate", r.TLSCA)
+		err = errors.Join(err, fmt.Errorf("store.redis.tls_ca: %s contains no PEM certificate", r.TLSCA))
 	}
-	return conf, nil
+	return conf, err
 }

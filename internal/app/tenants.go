@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/url"
 
+	"go.uber.org/zap"
+
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/engine"
@@ -13,36 +15,53 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
+// Check builds what a start builds, but opens no store, port or connection. Its error has each problem on a line of its own.
+func Check(cfg *config.Config) error {
+	out, err := newCalls(nil)
+	if err != nil {
+		return fmt.Errorf("build calls: %w", err)
+	}
+	out.knowledge.log = zap.NewNop()
+	_, err = buildTenants(cfg, out)
+	err = errors.Join(err, out.knowledge.closeUnused(nil))
+	if cfg.Store.Type == config.StoreRedis {
+		_, redis := redisOptions(cfg.Store)
+		err = errors.Join(err, redis)
+	}
+	return err
+}
+
 // buildTenants builds the tenants. If none are configured, it returns one that accepts any API key.
-func buildTenants(cfg *config.Config, out *calls) ([]*proxy.Tenant, error) {
-	var tenants []*proxy.Tenant
+func buildTenants(cfg *config.Config, out *calls) (tenants []*proxy.Tenant, all error) {
 	for _, c := range cfg.EveryTenant() {
 		t, err := buildTenant(cfg, out, c)
 		if err != nil {
-			return nil, fmt.Errorf("tenant %s: %w", c.Name, err)
+			all = errors.Join(all, err)
+			continue
 		}
 		t.Anonymous = len(cfg.Tenants) == 0
 		tenants = append(tenants, t)
 	}
-	return tenants, nil
+	return tenants, all
 }
 
 func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant, error) {
 	upstream, chosen, limits := cfg.UpstreamFor(c), cfg.CondenserFor(c), cfg.LimitsFor(c)
+	of := "" // where its keys are, for errors
+	if len(cfg.Tenants) > 0 {
+		of = "tenant " + c.Name + ": "
+	}
 	base, err := url.Parse(upstream.BaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("upstream.base_url: %w", err)
+		return nil, fmt.Errorf("%supstream.base_url: %w", of, err)
 	}
 	build := builder{
 		config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String(), health: out.health.Tenant(), limits: limits,
 	}
 	build.rides = condense.NewRides(build.prices)
-	condenser, err := build.condenser("condenser", chosen)
-	if err != nil {
-		return nil, err
-	}
-	knowledge, err := out.knowledge.open(c.Knowledge)
-	if err != nil {
+	condenser, err := build.condenser(of+"condenser", chosen)
+	knowledge, unread := out.knowledge.open(of+"knowledge", c.Knowledge)
+	if err = errors.Join(err, unread); err != nil {
 		return nil, err
 	}
 	deadline, never := chosen.Waits()
@@ -66,7 +85,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	for _, k := range c.APIKeys {
 		sum, ok := k.Digest()
 		if !ok {
-			return nil, errors.New("api_keys: a key is neither a SHA-256 digest nor the name of a set environment variable")
+			return nil, errors.New(of + "api_keys: a key is neither a SHA-256 digest nor the name of a set environment variable")
 		}
 		t.Keys = append(t.Keys, sum)
 	}

@@ -20,7 +20,7 @@ type reply interface {
 // respond picks the answer and plays it. form turns it into a reply unless it is an error.
 func (x *exchange) respond(form func(a Answer) reply) {
 	a := x.server.answer(x)
-	if message := a.message(); !json.Valid(message) || kindOf(message) != kindObject {
+	if a.message().kind != kindObject {
 		a.Raw = &Raw{http.StatusInternalServerError, "text/plain", []byte("fakeupstream: the scripted message is not a JSON object")}
 	}
 	x.play(a, form)
@@ -39,13 +39,13 @@ func (s *Server) answer(x *exchange) Answer {
 }
 
 // bill returns the usage of an answer. From then on its prompt counts as cached.
-func (x *exchange) bill(a Answer, form json.RawMessage, messages []json.RawMessage, output ...json.RawMessage) Usage {
+func (x *exchange) bill(a Answer, form value, messages []json.RawMessage, output ...value) Usage {
 	s := x.server
 	usage := Usage{Prompt: x.req.PromptTokens, Cached: s.cache.use(prompt{
-		owner: x.r.Header.Get("X-Api-Key") + x.r.Header.Get("Authorization"), model: x.req.Model, tools: x.req.Tools, form: form, messages: messages,
+		owner: x.r.Header.Get("X-Api-Key") + x.r.Header.Get("Authorization"), model: x.req.Model, tools: x.top.at("tools"), form: form, messages: messages,
 	}, s.options.CountTokens)}
 	for _, o := range output {
-		usage.Completion += s.options.CountTokens(o)
+		usage.Completion += s.options.CountTokens(o.raw)
 	}
 	if a.Usage != nil {
 		usage = *a.Usage

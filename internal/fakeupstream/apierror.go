@@ -72,37 +72,37 @@ func (v *verdict) unknown(param string) {
 	v.refuse(param, "unknown_parameter", "Unknown parameter: '%s'.", param)
 }
 
-func (v *verdict) wrongType(param, want string, got json.RawMessage) {
+func (v *verdict) wrongType(param, want string, got value) {
 	v.refuse(param, "invalid_type", "Invalid type for '%s': expected %s, but got %s instead.", param, want, describe(got))
 }
 
 // require refuses a value that is missing or not of the wanted kind.
-func (v *verdict) require(param string, raw json.RawMessage, want kind) {
-	if kindOf(raw) == kindAbsent {
+func (v *verdict) require(param string, got value, want kind) {
+	if got.kind == kindAbsent {
 		v.missing(param)
 	}
-	v.is(param, raw, want)
+	v.is(param, got, want)
 }
 
 // is refuses a value that is not of the wanted kind.
-func (v *verdict) is(param string, raw json.RawMessage, want kind) {
-	if kindOf(raw) != want {
+func (v *verdict) is(param string, got value, want kind) {
+	if got.kind != want {
 		words := map[kind]string{kindBool: "a boolean", kindString: "a string", kindObject: "an object", kindArray: "an array of objects"}
-		v.wrongType(param, words[want], raw)
+		v.wrongType(param, words[want], got)
 	}
 }
 
 // optional refuses a value that is neither absent nor null nor of the wanted kind.
-func (v *verdict) optional(param string, raw json.RawMessage, want kind) {
-	if given(raw) {
-		v.is(param, raw, want)
+func (v *verdict) optional(param string, got value, want kind) {
+	if got.given() {
+		v.is(param, got, want)
 	}
 }
 
 // oneOf returns a required string, and refuses one that is not supported.
-func (v *verdict) oneOf(param string, raw json.RawMessage, supported ...string) string {
-	word := asString(raw)
-	v.require(param, raw, kindString)
+func (v *verdict) oneOf(param string, got value, supported ...string) string {
+	word := got.text()
+	v.require(param, got, kindString)
 	if !slices.Contains(supported, word) {
 		v.refuse(param, "invalid_value", "Invalid value: '%s'. Supported values are: %s.", word, enumerate(quoted(supported)))
 	}
@@ -110,9 +110,9 @@ func (v *verdict) oneOf(param string, raw json.RawMessage, supported ...string) 
 }
 
 // objects returns the elements of an array that must not be empty and must hold only objects.
-func (v *verdict) objects(param string, raw json.RawMessage) []json.RawMessage {
-	v.require(param, raw, kindArray)
-	all := asArray(raw)
+func (v *verdict) objects(param string, got value) []value {
+	v.require(param, got, kindArray)
+	all := got.elements
 	if len(all) == 0 {
 		v.refuse(param, "empty_array", "Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", param)
 	}
@@ -123,9 +123,9 @@ func (v *verdict) objects(param string, raw json.RawMessage) []json.RawMessage {
 }
 
 // nonEmpty refuses a value that is not a string, and an empty string.
-func (v *verdict) nonEmpty(param string, raw json.RawMessage) {
-	v.require(param, raw, kindString)
-	if asString(raw) == "" {
+func (v *verdict) nonEmpty(param string, got value) {
+	v.require(param, got, kindString)
+	if got.text() == "" {
 		v.refuse(param, "empty_string", "Invalid '%s': empty string. Expected a string with minimum length 1, but got an empty string instead.", param)
 	}
 }

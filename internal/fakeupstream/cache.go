@@ -34,8 +34,8 @@ func newCache(capacity int) *prefixCache {
 type prompt struct {
 	owner    string // credential; the cache is not shared between owners
 	model    string
-	tools    json.RawMessage
-	form     json.RawMessage // requested format of the answer
+	tools    value
+	form     value // requested format of the answer
 	messages []json.RawMessage
 }
 
@@ -43,7 +43,7 @@ type prompt struct {
 func (c *prefixCache) use(p prompt, count func([]byte) int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	head := sha256.Sum256(mustJSON([]string{p.owner, p.model, string(p.tools), string(p.form)}))
+	head := sha256.Sum256(mustJSON([]string{p.owner, p.model, string(p.tools.raw), string(p.form.raw)}))
 	tokens, hit := 0, true
 	for i, m := range p.messages {
 		head = sha256.Sum256(append(head[:], m...))
@@ -54,8 +54,8 @@ func (c *prefixCache) use(p prompt, count func([]byte) int) int {
 		if hit {
 			tokens += count(m)
 		}
-		if hit && i == 0 && given(p.tools) {
-			tokens += count(p.tools)
+		if hit && i == 0 && p.tools.given() {
+			tokens += count(p.tools.raw)
 		}
 	}
 	if tokens < cacheMinimum {

@@ -11,7 +11,7 @@ func (x *exchange) chat() *APIError {
 	if err := x.judgeChat(); err != nil {
 		return err
 	}
-	if err := x.admit(x.req.Messages, x.chatLimits); err != nil {
+	if err := x.admit(x.history, x.chatLimits); err != nil {
 		return err
 	}
 	if x.server.options.Seals != "" && !x.req.Summary {
@@ -24,13 +24,13 @@ func (x *exchange) chat() *APIError {
 		if x.server.options.Seals != "" && !x.req.Summary {
 			message = x.seal(message)
 			if a.Sealed != nil {
-				a.Sealed(message)
+				a.Sealed(message.raw)
 			}
 		}
 		return &completion{
-			index: x.req.Index, model: x.req.Model, message: message, finish: a.finishReason(asObject(message)),
-			usage: x.bill(a, x.top["response_format"], x.req.Messages, message), omitUsage: a.OmitUsage,
-			usageLast: as[bool](at(x.top["stream_options"], "include_usage")),
+			index: x.req.Index, model: x.req.Model, message: message, finish: a.finishReason(message),
+			usage: x.bill(a, x.top.at("response_format"), x.req.Messages, message), omitUsage: a.OmitUsage,
+			usageLast: x.top.at("stream_options", "include_usage").isTrue(),
 		}
 	})
 	return nil
@@ -39,12 +39,12 @@ func (x *exchange) chat() *APIError {
 // judgeChat returns why the request is refused, regardless of its size.
 func (x *exchange) judgeChat() *APIError {
 	v, o := verdict{err: checkContentType(x.r.Header)}, x.server.options
-	v.completion(v.parse(x.req.Body))
+	v.completion(x.top)
 	if o.Strict {
 		v.known(x.top)
 	}
 	if o.Alternates {
-		v.turns(x.req.Messages)
+		v.turns(x.history)
 	}
 	if !o.serves(x.req.Model) {
 		v.fail(unknownModel(x.req.Model))
@@ -76,7 +76,7 @@ const created = 1735689600
 type completion struct {
 	index     int
 	model     string
-	message   json.RawMessage
+	message   value
 	finish    string
 	usage     Usage
 	omitUsage bool
@@ -91,7 +91,7 @@ func (c *completion) head(object string) string {
 
 func (c *completion) whole() []byte {
 	body := fmt.Sprintf(`%s,"choices":[{"index":0,"message":%s,"logprobs":null,"finish_reason":%s}]`,
-		c.head("chat.completion"), c.message, mustJSON(c.finish))
+		c.head("chat.completion"), c.message.raw, mustJSON(c.finish))
 	if !c.omitUsage {
 		body += `,"usage":` + string(c.usage.json())
 	}
@@ -129,41 +129,40 @@ func (c *completion) events(runes int) [][]byte {
 
 // deltas splits an assistant message for a stream. The first delta has the role and everything that is not streamed. Then come
 // the texts in pieces and the tool calls, each with its input in pieces. Joined, the deltas give the message again.
-func deltas(message json.RawMessage, runes int) []json.RawMessage {
+func deltas(message value, runes int) []json.RawMessage {
 	var texts, calls []json.RawMessage
 	streamed := []string{"content", "reasoning_content", "reasoning", "refusal"}
-	first := edited(message, func(m *member) bool {
-		switch {
-		case slices.Contains(streamed, m.key) && kindOf(m.value) == kindString:
-			for _, piece := range splitString(m.value, runes) {
+	first := edited(message, func(m *value) bool {
+		if m.kind == kindString && slices.Contains(streamed, m.key) {
+			for _, piece := range splitString(m.raw, runes) {
 				texts = append(texts, build(m.key, piece))
 			}
-			m.value = json.RawMessage(`""`)
-		case m.key == "tool_calls" && len(asArray(m.value)) > 0:
-			for i, call := range asArray(m.value) {
-				calls = append(calls, callDeltas(i, call, runes)...)
-			}
-			return false
+			m.raw = json.RawMessage(`""`)
 		}
-		return true
+		if m.key != "tool_calls" || len(m.elements) == 0 {
+			return true
+		}
+		for i, call := range m.elements {
+			calls = append(calls, callDeltas(i, call, runes)...)
+		}
+		return false
 	})
 	return slices.Concat([]json.RawMessage{first}, texts, calls)
 }
 
 // callDeltas returns a call with an empty input, and then the pieces of the input.
-func callDeltas(index int, call json.RawMessage, runes int) []json.RawMessage {
-	opening := []member{{"index", mustJSON(index)}}
+func callDeltas(index int, call value, runes int) []json.RawMessage {
+	opening := []value{{key: "index", raw: mustJSON(index)}}
 	all := []json.RawMessage{nil} // the opening
 	inCalls := func(call json.RawMessage) json.RawMessage {
 		return json.RawMessage(fmt.Sprintf(`{"tool_calls":[%s]}`, call))
 	}
-	for _, m := range membersOf(call) {
-		input := inputKeys[m.key]
-		if text := at(m.value, input); input != "" && kindOf(text) == kindString {
-			for _, piece := range splitString(text, runes) {
-				all = append(all, inCalls(build("index", index, m.key, build(input, piece))))
+	for _, m := range call.members {
+		if input := m.at(inputKeys[m.key]); input.kind == kindString {
+			for _, piece := range splitString(input.raw, runes) {
+				all = append(all, inCalls(build("index", index, m.key, build(input.key, piece))))
 			}
-			m.value = replaced(m.value, input, json.RawMessage(`""`))
+			m.raw = replaced(m, input.key, json.RawMessage(`""`))
 		}
 		if m.key != "index" {
 			opening = append(opening, m)

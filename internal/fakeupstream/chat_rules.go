@@ -2,9 +2,7 @@ package fakeupstream
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -30,64 +28,63 @@ var (
 	authorRegexp = regexp.MustCompile(`^[^\s<|\\/>]+$`)
 )
 
-// parse decodes a body. It refuses one that is not a JSON object.
-func (v *verdict) parse(body []byte) object {
-	top := asObject(body)
-	if !utf8.Valid(body) || !json.Valid(body) {
+// object refuses a body that is not a JSON object.
+func (v *verdict) object(top value) {
+	if top.kind == kindAbsent || !utf8.Valid(top.raw) {
 		v.refuse("", "", unparsable)
-	} else if top == nil {
-		v.refuse("", "invalid_type", "Invalid type: expected an object, but got %s instead.", describe(body))
+	} else if top.kind != kindObject {
+		v.refuse("", "invalid_type", "Invalid type: expected an object, but got %s instead.", describe(top))
 	}
-	return top
 }
 
 // completion checks the shape of every field first, then the order of the messages.
-func (v *verdict) completion(top object) {
-	v.model(top["model"])
-	messages := v.objects("messages", top["messages"])
+func (v *verdict) completion(top value) {
+	v.object(top)
+	v.model(top.at("model"))
+	messages := v.objects("messages", top.at("messages"))
 	for i, m := range messages {
-		v.message(i, asObject(m))
+		v.message(i, m)
 	}
-	if given(top["tools"]) {
-		v.tools(top["tools"])
+	if top.at("tools").given() {
+		v.tools(top.at("tools"))
 	}
 	v.toolChoice(top)
-	if given(top["response_format"]) {
+	if top.at("response_format").given() {
 		v.format(top)
 	}
 	v.numbers(top)
-	v.optional("stream", top["stream"], kindBool)
-	v.optional("stream_options", top["stream_options"], kindObject)
-	if given(top["stream_options"]) && !as[bool](top["stream"]) {
+	v.optional("stream", top.at("stream"), kindBool)
+	v.optional("stream_options", top.at("stream_options"), kindObject)
+	if top.at("stream_options").given() && !top.at("stream").isTrue() {
 		v.refuse("stream_options", "", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
 	}
 	v.order(messages)
 }
 
-func (v *verdict) model(model json.RawMessage) {
-	if !given(model) || string(model) == `""` {
+func (v *verdict) model(model value) {
+	if !model.given() || string(model.raw) == `""` {
 		v.refuse("", "", "you must provide a model parameter")
 	}
 	v.is("model", model, kindString)
 }
 
 // message checks the shape of one message. Whether its content may be null depends on its other fields: see order.
-func (v *verdict) message(index int, m object) {
+func (v *verdict) message(index int, m value) {
 	at := fmt.Sprintf("messages[%d]", index)
-	role := v.oneOf(at+".role", m["role"], "system", "assistant", "user", "function", "tool", "developer")
-	switch content := m["content"]; kindOf(content) {
+	role := v.oneOf(at+".role", m.at("role"), "system", "assistant", "user", "function", "tool", "developer")
+	switch content := m.at("content"); content.kind {
 	case kindAbsent, kindNull, kindString:
 	case kindArray:
 		v.parts(at+".content", role, content)
 	default:
 		v.wrongType(at+".content", "one of a string or array of objects", content)
 	}
-	v.optional(at+".name", m["name"], kindString)
-	if given(m["name"]) {
-		v.matches(at+".name", asString(m["name"]), authorRegexp)
+	v.optional(at+".name", m.at("name"), kindString)
+	if m.at("name").given() {
+		v.matches(at+".name", m.at("name").text(), authorRegexp)
 	}
-	v.optional(at+".tool_call_id", m["tool_call_id"], kindString)
-	if calls, ok := m["tool_calls"]; ok {
+	v.optional(at+".tool_call_id", m.at("tool_call_id"), kindString)
+	if calls := m.at("tool_calls"); calls.kind != kindAbsent {
 		v.calls(index, role, calls)
 	}
 }
@@ -95,38 +92,38 @@ func (v *verdict) message(index int, m object) {
 // chatParts lists the part types of each role, in the order of the error message. Other roles may send only text.
 var chatParts = map[string][]string{"user": {"text", "image_url", "input_audio", "file"}, "assistant": {"text", "refusal"}}
 
-func (v *verdict) parts(at, role string, content json.RawMessage) {
+func (v *verdict) parts(at, role string, content value) {
 	supported := chatParts[role]
 	if supported == nil {
 		supported = []string{"text"}
 	}
 	for i, part := range v.objects(at, content) {
-		param, o := fmt.Sprintf("%s[%d]", at, i), asObject(part)
-		name, value := v.oneOf(param+".type", o["type"], supported...), kindObject // the value is in the field of that name
+		param := fmt.Sprintf("%s[%d]", at, i)
+		name, want := v.oneOf(param+".type", part.at("type"), supported...), kindObject // the value is in the field of that name
 		if name == "text" || name == "refusal" {
-			value = kindString
+			want = kindString
 		}
-		v.require(param+"."+name, o[name], value)
-		if name == "image_url" && kindOf(asObject(o[name])["url"]) != kindString {
+		v.require(param+"."+name, part.at(name), want)
+		if name == "image_url" && part.at(name, "url").kind != kindString {
 			v.missing(param + ".image_url.url")
 		}
 	}
 }
 
-func (v *verdict) calls(index int, role string, raw json.RawMessage) {
+func (v *verdict) calls(index int, role string, raw value) {
 	at := fmt.Sprintf("messages[%d].tool_calls", index)
 	if role != "assistant" {
 		v.unknown(at)
 	}
 	v.is(at, raw, kindArray)
-	if len(asArray(raw)) == 0 {
+	if len(raw.elements) == 0 {
 		// OpenAI has two wordings for an empty list. Agents have been meeting this one.
 		v.refuse("", "", "[] is too short - 'messages.%d.tool_calls'", index)
 	}
 	first := map[string]int{}
 	for i, call := range v.objects(at, raw) {
-		v.call(fmt.Sprintf("%s[%d]", at, i), asObject(call))
-		id := textAt(call, "id")
+		v.call(fmt.Sprintf("%s[%d]", at, i), call)
+		id := call.at("id").text()
 		if before, seen := first[id]; seen {
 			v.refuse(fmt.Sprintf("%s[%d].id", at, i), "",
 				"Invalid parameter: Duplicate value for 'id' of '%s', in %s[%d] and %s[%d].", id, at, before, at, i)
@@ -136,153 +133,152 @@ func (v *verdict) calls(index int, role string, raw json.RawMessage) {
 }
 
 // call checks a tool call. Its input must be a string but need not be valid JSON: models write broken JSON, and agents send it back.
-func (v *verdict) call(at string, call object) {
-	v.nonEmpty(at+".id", call["id"])
-	kind := v.oneOf(at+".type", call["type"], "function", "custom")
-	v.require(at+"."+kind, call[kind], kindObject)
-	v.functionName(at+"."+kind+".name", asObject(call[kind])["name"])
+func (v *verdict) call(at string, call value) {
+	v.nonEmpty(at+".id", call.at("id"))
+	kind := v.oneOf(at+".type", call.at("type"), "function", "custom")
+	v.require(at+"."+kind, call.at(kind), kindObject)
+	v.functionName(at+"."+kind+".name", call.at(kind, "name"))
 	input := inputKeys[kind]
-	v.require(at+"."+kind+"."+input, asObject(call[kind])[input], kindString)
+	v.require(at+"."+kind+"."+input, call.at(kind, input), kindString)
 }
 
 // inputKeys names the field that holds the input of a call, by the type of the call.
 var inputKeys = map[string]string{"function": "arguments", "custom": "input"}
 
-func (v *verdict) functionName(param string, raw json.RawMessage) {
-	name := asString(raw)
+func (v *verdict) functionName(param string, raw value) {
+	name := raw.text()
 	v.nonEmpty(param, raw)
 	v.maxLength(param, maxNameLength, len(name))
 	v.matches(param, name, nameRegexp)
 }
 
-func (v *verdict) tools(raw json.RawMessage) {
+func (v *verdict) tools(raw value) {
 	tools := v.objects("tools", raw)
 	if len(tools) > maxTools {
 		v.refuse("tools", "array_above_max_length", "Invalid 'tools': array too long. Expected an array with "+
 			"maximum length %d, but got an array with length %d instead.", maxTools, len(tools))
 	}
-	for i, raw := range tools {
-		at, tool := fmt.Sprintf("tools[%d]", i), asObject(raw)
-		if v.oneOf(at+".type", tool["type"], "function", "custom") == "custom" {
-			v.functionName(at+".custom.name", asObject(tool["custom"])["name"])
+	for i, tool := range tools {
+		at := fmt.Sprintf("tools[%d]", i)
+		if v.oneOf(at+".type", tool.at("type"), "function", "custom") == "custom" {
+			v.functionName(at+".custom.name", tool.at("custom", "name"))
 			continue
 		}
-		v.require(at+".function", tool["function"], kindObject)
-		v.function(at+".function", asObject(tool["function"]))
+		v.require(at+".function", tool.at("function"), kindObject)
+		v.function(at+".function", tool.at("function"))
 	}
 }
 
-func (v *verdict) function(at string, f object) {
-	v.functionName(at+".name", f["name"])
-	parameters := f["parameters"]
-	if !given(parameters) {
+func (v *verdict) function(at string, f value) {
+	v.functionName(at+".name", f.at("name"))
+	parameters := f.at("parameters")
+	if !parameters.given() {
 		return
 	}
 	fail := func(fault string) {
-		v.refuse(at+".parameters", "invalid_function_parameters", "Invalid schema for function '%s': %s", asString(f["name"]), fault)
+		v.refuse(at+".parameters", "invalid_function_parameters", "Invalid schema for function '%s': %s", f.at("name").text(), fault)
 	}
 	v.is(at+".parameters", parameters, kindObject)
-	if t := textAt(parameters, "type"); t != "object" {
+	if t := parameters.at("type").text(); t != "object" {
 		fail(fmt.Sprintf(`schema must be a JSON Schema of 'type: "object"', got 'type: "%s"'.`, cmp.Or(t, "None")))
 	}
-	if as[bool](f["strict"]) {
+	if f.at("strict").isTrue() {
 		checkStrict(parameters, nil, fail)
 	}
 }
 
-func (v *verdict) toolChoice(top object) {
-	choice, none := top["tool_choice"], !given(top["tools"])
+func (v *verdict) toolChoice(top value) {
+	choice, none := top.at("tool_choice"), !top.at("tools").given()
 	for _, param := range []string{"parallel_tool_calls", "tool_choice"} {
-		if none && given(top[param]) {
+		if none && top.at(param).given() {
 			v.refuse(param, "", "Invalid value for '%s': '%s' is only allowed when 'tools' are specified.", param, param)
 		}
 	}
-	switch kindOf(choice) {
+	switch choice.kind {
 	case kindAbsent, kindNull:
 	case kindString:
 		v.oneOf("tool_choice", choice, "none", "auto", "required")
 	case kindObject:
-		v.chosen(asObject(choice), asArray(top["tools"]))
+		v.chosen(choice, top.at("tools").elements)
 	default:
 		v.wrongType("tool_choice", "one of a string or object", choice)
 	}
 }
 
-func (v *verdict) chosen(choice object, tools []json.RawMessage) {
-	kind := v.oneOf("tool_choice.type", choice["type"], "function", "allowed_tools", "custom")
+func (v *verdict) chosen(choice value, tools []value) {
+	kind := v.oneOf("tool_choice.type", choice.at("type"), "function", "allowed_tools", "custom")
 	if kind == "allowed_tools" {
 		return
 	}
-	name := textAt(choice[kind], "name")
+	name := choice.at(kind, "name").text()
 	if name == "" {
 		v.missing("tool_choice." + kind + ".name")
 	}
-	if !slices.ContainsFunc(tools, func(tool json.RawMessage) bool { return textAt(tool, kind, "name") == name }) {
+	if !slices.ContainsFunc(tools, func(tool value) bool { return tool.at(kind, "name").text() == name }) {
 		v.refuse("tool_choice", "", "Invalid value for 'tool_choice': no function named '%s' was specified in the 'tools' parameter.", name)
 	}
 }
 
-func (v *verdict) format(top object) {
-	v.is("response_format", top["response_format"], kindObject)
-	format := asObject(top["response_format"])
-	switch v.oneOf("response_format.type", format["type"], "json_object", "json_schema", "text") {
+func (v *verdict) format(top value) {
+	v.is("response_format", top.at("response_format"), kindObject)
+	format := top.at("response_format")
+	switch v.oneOf("response_format.type", format.at("type"), "json_object", "json_schema", "text") {
 	case "json_object":
-		if !slices.ContainsFunc(asArray(top["messages"]), func(m json.RawMessage) bool {
-			return strings.Contains(strings.ToLower(contentText(at(m, "content"))), "json")
+		if !slices.ContainsFunc(top.at("messages").elements, func(m value) bool {
+			return strings.Contains(strings.ToLower(contentText(m)), "json")
 		}) {
 			v.refuse("messages", "", "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
 		}
 	case "json_schema":
-		v.formatSchema(format["json_schema"])
+		v.formatSchema(format.at("json_schema"))
 	}
 }
 
-func (v *verdict) formatSchema(raw json.RawMessage) {
+func (v *verdict) formatSchema(format value) {
 	const at = "response_format.json_schema"
-	if !given(raw) {
+	if !format.given() {
 		v.missing(at)
 	}
-	format := asObject(raw)
-	v.is(at, raw, kindObject)
-	v.functionName(at+".name", format["name"])
-	if !as[bool](format["strict"]) {
+	v.is(at, format, kindObject)
+	v.functionName(at+".name", format.at("name"))
+	if !format.at("strict").isTrue() {
 		return
 	}
-	if !given(format["schema"]) {
+	if !format.at("schema").given() {
 		v.missing(at + ".schema")
 	}
-	checkStrict(format["schema"], nil, func(fault string) {
-		v.refuse("response_format", "", "Invalid schema for response_format '%s': %s", asString(format["name"]), fault)
+	checkStrict(format.at("schema"), nil, func(fault string) {
+		v.refuse("response_format", "", "Invalid schema for response_format '%s': %s", format.at("name").text(), fault)
 	})
 }
 
 // checkStrict walks a strict-mode schema, in which every object must set additionalProperties to false and require all its
 // properties. It reports faults in OpenAI's words, with the path in parentheses.
-func checkStrict(raw json.RawMessage, path []string, fault func(string)) {
-	schema, place := asObject(raw), slices.Clip(path)
+func checkStrict(schema value, path []string, fault func(string)) {
+	place := slices.Clip(path)
 	context := "In context=(" + strings.Join(quoted(path), ", ") + "), "
-	if properties, ok := schema["properties"]; ok || asString(schema["type"]) == "object" {
-		if string(schema["additionalProperties"]) != "false" {
+	if properties := schema.at("properties"); properties.kind != kindAbsent || schema.at("type").text() == "object" {
+		if string(schema.at("additionalProperties").raw) != "false" {
 			fault(context + "'additionalProperties' is required to be supplied and to be false.")
 		}
-		needed := as[[]string](schema["required"])
-		for _, p := range membersOf(properties) {
-			if !slices.Contains(needed, p.key) {
+		needed := schema.at("required").elements
+		for _, p := range properties.members {
+			if !slices.ContainsFunc(needed, func(key value) bool { return key.text() == p.key }) {
 				fault(context + "'required' is required to be supplied and to be an array including every key in properties. Missing '" + p.key + "'.")
 			}
-			checkStrict(p.value, append(place, "properties", p.key), fault)
+			checkStrict(p, append(place, "properties", p.key), fault)
 		}
 	}
-	if items := schema["items"]; given(items) {
+	if items := schema.at("items"); items.given() {
 		checkStrict(items, append(place, "items"), fault)
 		return
 	}
-	for i, branch := range asArray(schema["anyOf"]) {
+	for i, branch := range schema.at("anyOf").elements {
 		checkStrict(branch, append(place, "anyOf", strconv.Itoa(i)), fault)
 	}
 }
 
-func (v *verdict) numbers(top object) {
+func (v *verdict) numbers(top value) {
 	for _, b := range []struct {
 		param     string
 		low, high float64
@@ -296,23 +292,23 @@ func (v *verdict) numbers(top object) {
 		{"max_tokens", 1, math.Inf(1), "integer"},
 		{"max_completion_tokens", 1, math.Inf(1), "integer"},
 	} {
-		raw := top[b.param]
-		n, err := strconv.ParseFloat(string(raw), 64)
+		raw := top.at(b.param)
+		n, err := strconv.ParseFloat(string(raw.raw), 64)
 		switch {
-		case !given(raw):
-		case b.number == "integer" && !isInteger(raw):
+		case !raw.given():
+		case b.number == "integer" && !raw.isInteger():
 			v.wrongType(b.param, "an integer", raw)
 		case err != nil:
 			v.wrongType(b.param, "a decimal", raw)
 		case n < b.low:
 			v.refuse(b.param, b.number+"_below_min_value", "Invalid '%s': %s below minimum value. Expected a value >= %v, but got %s instead.",
-				b.param, b.number, b.low, raw)
+				b.param, b.number, b.low, raw.raw)
 		case n > b.high:
 			v.refuse(b.param, b.number+"_above_max_value", "Invalid '%s': %s above maximum value. Expected a value <= %v, but got %s instead.",
-				b.param, b.number, b.high, raw)
+				b.param, b.number, b.high, raw.raw)
 		}
 	}
-	if given(top["max_tokens"]) && given(top["max_completion_tokens"]) {
+	if top.at("max_tokens").given() && top.at("max_completion_tokens").given() {
 		v.refuse("max_tokens", "invalid_parameter_combination",
 			"Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
 	}
@@ -320,7 +316,7 @@ func (v *verdict) numbers(top object) {
 
 // order checks what a message may be in view of its neighbours. An assistant message with tool calls and the results that follow
 // it are one unit, so an ID may be used again in a later unit. The shapes have been checked.
-func (v *verdict) order(messages []json.RawMessage) {
+func (v *verdict) order(messages []value) {
 	var open []string           // IDs of the calls of the newest unit, in order
 	var answered map[string]int // index of the message that answered a call, by ID
 	end := func(param string) {
@@ -330,15 +326,14 @@ func (v *verdict) order(messages []json.RawMessage) {
 				"each 'tool_call_id'. The following tool_call_ids did not have response messages: %s", strings.Join(missing, ", "))
 		}
 	}
-	for i, raw := range messages {
-		m := asObject(raw)
-		if asString(m["role"]) == "tool" {
+	for i, m := range messages {
+		if m.at("role").text() == "tool" {
 			v.result(i, m, open, answered)
 		} else {
 			end(fmt.Sprintf("messages.[%d].role", i))
 			open, answered = nil, map[string]int{}
-			for _, call := range asArray(m["tool_calls"]) {
-				open = append(open, textAt(call, "id"))
+			for _, call := range m.at("tool_calls").elements {
+				open = append(open, call.at("id").text())
 			}
 		}
 		v.content(i, m)
@@ -347,11 +342,11 @@ func (v *verdict) order(messages []json.RawMessage) {
 }
 
 // result checks the tool message at index i. open has the IDs of the calls before it.
-func (v *verdict) result(i int, m object, open []string, answered map[string]int) {
-	at, id := fmt.Sprintf("messages.[%d]", i), asString(m["tool_call_id"])
+func (v *verdict) result(i int, m value, open []string, answered map[string]int) {
+	at, id := fmt.Sprintf("messages.[%d]", i), m.at("tool_call_id").text()
 	before, again := answered[id]
 	switch {
-	case !given(m["tool_call_id"]):
+	case !m.at("tool_call_id").given():
 		v.refuse(at+".tool_call_id", "", "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'.")
 	case len(open) == 0:
 		v.refuse(at+".role", "",
@@ -367,23 +362,23 @@ func (v *verdict) result(i int, m object, open []string, answered map[string]int
 }
 
 // content refuses a message without content, unless it is an assistant message with a field that stands in for content.
-func (v *verdict) content(i int, m object) {
-	role := asString(m["role"])
-	if role == "function" && !given(m["name"]) {
+func (v *verdict) content(i int, m value) {
+	role := m.at("role").text()
+	if role == "function" && !m.at("name").given() {
 		v.refuse(fmt.Sprintf("messages.[%d].name", i), "", "Missing parameter 'name': messages with role 'function' must have a 'name'.")
 	}
 	instead := []string{"tool_calls", "function_call", "refusal", "audio"}
-	if !given(m["content"]) && (role != "assistant" || !slices.ContainsFunc(instead, func(key string) bool { return given(m[key]) })) {
+	if !m.at("content").given() && (role != "assistant" || !slices.ContainsFunc(instead, func(key string) bool { return m.at(key).given() })) {
 		v.refuse(fmt.Sprintf("messages.[%d].content", i), "", "Invalid value for 'content': expected a string, got null.")
 	}
 }
 
 // turns enforces the alternation of users and assistants that some chat templates require, and Mistral's rule that a user must not
 // speak right after a tool result.
-func (v *verdict) turns(messages []json.RawMessage) {
+func (v *verdict) turns(messages []value) {
 	last := "system"
 	for _, m := range messages {
-		role := textAt(m, "role")
+		role := m.at("role").text()
 		switch {
 		case role == "system" || role == "developer":
 			continue
@@ -405,27 +400,31 @@ var knownArguments = []string{"audio", "frequency_penalty", "function_call", "fu
 var knownMessageFields = []string{"annotations", "audio", "content", "function_call", "name", "refusal", "role", "tool_call_id", "tool_calls"}
 
 // known refuses the fields that OpenAI does not know and the tool call IDs that are too long for it.
-func (v *verdict) known(top object) {
+func (v *verdict) known(top value) {
 	if name := firstUnknown(top, knownArguments); name != "" {
 		v.refuse("", "", "Unrecognized request argument supplied: %s", name)
 	}
-	for i, m := range asArray(top["messages"]) {
-		if name := firstUnknown(asObject(m), knownMessageFields); name != "" {
+	for i, m := range top.at("messages").elements {
+		if name := firstUnknown(m, knownMessageFields); name != "" {
 			v.unknown(fmt.Sprintf("messages[%d].%s", i, name))
 		}
-		v.maxLength(fmt.Sprintf("messages[%d].tool_call_id", i), maxIDLength, utf8.RuneCountInString(textAt(m, "tool_call_id")))
-		for j, call := range asArray(at(m, "tool_calls")) {
-			v.maxLength(fmt.Sprintf("messages[%d].tool_calls[%d].id", i, j), maxIDLength, utf8.RuneCountInString(textAt(call, "id")))
+		v.maxLength(fmt.Sprintf("messages[%d].tool_call_id", i), maxIDLength, utf8.RuneCountInString(m.at("tool_call_id").text()))
+		for j, call := range m.at("tool_calls").elements {
+			v.maxLength(fmt.Sprintf("messages[%d].tool_calls[%d].id", i, j), maxIDLength, utf8.RuneCountInString(call.at("id").text()))
 		}
 	}
 }
 
 // firstUnknown returns the alphabetically first key that is not known, or "".
-func firstUnknown(o object, known []string) string {
-	for _, key := range slices.Sorted(maps.Keys(o)) {
-		if !slices.Contains(known, key) {
-			return key
+func firstUnknown(object value, known []string) string {
+	var unknown []string
+	for _, m := range object.members {
+		if !slices.Contains(known, m.key) {
+			unknown = append(unknown, m.key)
 		}
 	}
-	return ""
+	if len(unknown) == 0 {
+		return ""
+	}
+	return slices.Min(unknown)
 }

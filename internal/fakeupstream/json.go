@@ -6,13 +6,19 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
-// object is a JSON object whose values are not decoded yet. Keys are compared exactly, unlike those of a Go struct. The last of
-// several equal keys counts, as in Python.
-type object map[string]json.RawMessage
+// value is a JSON value, decoded down to its leaves, which stay as they are written. The zero value is an absent one.
+type value struct {
+	kind     kind
+	raw      json.RawMessage
+	elements []value // of an array
+	members  []value // of an object, in the order of the source
+	key      string  // of a member
+}
 
-// kind is the type of a JSON value, taken from its first byte.
+// kind is the type of a JSON value.
 type kind byte
 
 const (
@@ -25,99 +31,134 @@ const (
 	kindObject
 )
 
-var kinds = map[byte]kind{'n': kindNull, 't': kindBool, 'f': kindBool, '"': kindString, '[': kindArray, '{': kindObject}
+// kinds tells all kinds but numbers by their first byte.
+var kinds = [256]kind{'n': kindNull, 't': kindBool, 'f': kindBool, '"': kindString, '[': kindArray, '{': kindObject}
 
-func kindOf(raw json.RawMessage) kind {
-	raw = bytes.TrimLeft(raw, " \t\r\n")
-	if len(raw) == 0 {
-		return kindAbsent
+// parse decodes a JSON text. One that is not valid gives an absent value.
+func parse(text json.RawMessage) value {
+	if !json.Valid(text) {
+		return value{}
 	}
-	return cmp.Or(kinds[raw[0]], kindNumber)
-}
-
-// describe names the type of a value in the words of OpenAI's messages.
-func describe(raw json.RawMessage) string {
-	if isInteger(raw) {
-		return "an integer"
-	}
-	return [...]string{"null", "null", "a boolean", "a decimal", "a string", "an array", "an object"}[kindOf(raw)]
-}
-
-func isInteger(raw json.RawMessage) bool {
-	return kindOf(raw) == kindNumber && !bytes.ContainsAny(raw, ".eE")
-}
-
-// given reports whether the value is present and not null.
-func given(raw json.RawMessage) bool { return kindOf(raw) > kindNull }
-
-// as decodes a value. It returns the zero value if the type does not match.
-func as[T any](raw json.RawMessage) (v T) {
-	_ = json.Unmarshal(raw, &v)
+	v, _ := take(skip(text))
 	return v
 }
 
-func asString(raw json.RawMessage) string { return as[string](raw) }
+// skip removes what separates values from the front of a text.
+func skip(text json.RawMessage) json.RawMessage { return bytes.TrimLeft(text, " \t\r\n,:") }
 
-func asObject(raw json.RawMessage) object { return as[object](raw) }
-
-func asArray(raw json.RawMessage) []json.RawMessage { return as[[]json.RawMessage](raw) }
-
-// at returns the value at a path of keys, or nil.
-func at(raw json.RawMessage, path ...string) json.RawMessage {
-	for _, key := range path {
-		raw = asObject(raw)[key]
+// take decodes the value at the front of a valid JSON text, and returns what follows it.
+func take(text json.RawMessage) (v value, rest json.RawMessage) {
+	v.kind = cmp.Or(kinds[text[0]], kindNumber)
+	switch v.kind {
+	case kindString:
+		end := 1
+		for ; text[end] != '"'; end++ {
+			if text[end] == '\\' {
+				end++
+			}
+		}
+		rest = text[end+1:]
+	case kindArray:
+		for rest = skip(text[1:]); rest[0] != ']'; rest = skip(rest) {
+			var element value
+			element, rest = take(rest)
+			v.elements = append(v.elements, element)
+		}
+		rest = rest[1:]
+	case kindObject:
+		for rest = skip(text[1:]); rest[0] != '}'; rest = skip(rest) {
+			var key, member value
+			key, rest = take(rest)
+			member, rest = take(skip(rest))
+			member.key = key.text()
+			v.members = append(v.members, member)
+		}
+		rest = rest[1:]
+	default:
+		rest = bytes.TrimLeft(text, "+-.0123456789Eaeflnrstu") // what numbers and words consist of
 	}
-	return raw
+	v.raw = slices.Clip(text[:len(text)-len(rest)])
+	return v, rest
 }
 
-// textAt returns the string at a path of keys, or "".
-func textAt(raw json.RawMessage, path ...string) string { return asString(at(raw, path...)) }
+// describe names the type of a value in the words of OpenAI's messages.
+func describe(v value) string {
+	if v.isInteger() {
+		return "an integer"
+	}
+	return [...]string{"null", "null", "a boolean", "a decimal", "a string", "an array", "an object"}[v.kind]
+}
+
+func (v value) isInteger() bool { return v.kind == kindNumber && !bytes.ContainsAny(v.raw, ".eE") }
+
+func (v value) isTrue() bool { return string(v.raw) == "true" }
+
+// given reports whether the value is present and not null.
+func (v value) given() bool { return v.kind > kindNull }
+
+// text decodes a string. It returns "" for any other value.
+func (v value) text() (s string) {
+	if v.kind != kindString {
+		return ""
+	}
+	if inside := v.raw[1 : len(v.raw)-1]; utf8.Valid(inside) && bytes.IndexByte(inside, '\\') < 0 {
+		return string(inside)
+	}
+	_ = json.Unmarshal(v.raw, &s) // a valid string
+	return s
+}
+
+// at returns the value at a path of keys, or an absent one. Keys are compared exactly, unlike those of a Go struct. The last of
+// several equal keys counts, as in Python.
+func (v value) at(path ...string) value {
+	for _, key := range path {
+		members := v.members
+		v = value{}
+		for i := range members {
+			if members[i].key == key {
+				v = members[i]
+			}
+		}
+	}
+	return v
+}
+
+// first returns the first element of an array, or an absent value.
+func (v value) first() value {
+	if len(v.elements) == 0 {
+		return value{}
+	}
+	return v.elements[0]
+}
+
+// raws returns the values as they are written.
+func raws(all []value) []json.RawMessage {
+	written := make([]json.RawMessage, len(all))
+	for i := range all {
+		written[i] = all[i].raw
+	}
+	return written
+}
 
 // contentText returns the text of a message's content: the string itself, or the text parts joined by newlines.
-func contentText(content json.RawMessage) string {
-	if kindOf(content) != kindArray {
-		return asString(content)
+func contentText(message value) string {
+	content := message.at("content")
+	if content.kind != kindArray {
+		return content.text()
 	}
 	var parts []string
-	for _, part := range asArray(content) {
-		if text := textAt(part, "text"); text != "" {
+	for _, part := range content.elements {
+		if text := part.at("text").text(); text != "" {
 			parts = append(parts, text)
 		}
 	}
 	return strings.Join(parts, "\n")
 }
 
-// member is one member of a JSON object, in the order of the source.
-type member struct {
-	key   string
-	value json.RawMessage
-}
-
-// membersOf returns the members of a JSON object in order, or nil if raw is not an object.
-func membersOf(raw json.RawMessage) []member {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil
-	}
-	members := []member{}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil
-		}
-		m := member{key: key.(string)} // the decoder returns only strings as keys
-		if err := dec.Decode(&m.value); err != nil {
-			return nil
-		}
-		members = append(members, m)
-	}
-	return members
-}
-
 // edited returns an object after change has seen each member. Members for which change returns false are dropped.
-func edited(raw json.RawMessage, change func(m *member) bool) json.RawMessage {
-	var kept []member
-	for _, m := range membersOf(raw) {
+func edited(object value, change func(m *value) bool) json.RawMessage {
+	var kept []value
+	for _, m := range object.members {
 		if change(&m) {
 			kept = append(kept, m)
 		}
@@ -126,46 +167,61 @@ func edited(raw json.RawMessage, change func(m *member) bool) json.RawMessage {
 }
 
 // without returns an object without the members of these keys.
-func without(raw json.RawMessage, keys ...string) json.RawMessage {
-	return edited(raw, func(m *member) bool { return !slices.Contains(keys, m.key) })
+func without(object value, keys ...string) json.RawMessage {
+	return edited(object, func(m *value) bool { return !slices.Contains(keys, m.key) })
 }
 
 // replaced returns an object with another value for one of its members.
-func replaced(raw json.RawMessage, key string, value json.RawMessage) json.RawMessage {
-	return edited(raw, func(m *member) bool {
+func replaced(object value, key string, raw json.RawMessage) json.RawMessage {
+	return edited(object, func(m *value) bool {
 		if m.key == key {
-			m.value = value
+			m.raw = raw
 		}
 		return true
 	})
 }
 
+// withMember returns an object with one more member.
+func withMember(object value, key string, raw json.RawMessage) json.RawMessage {
+	return joinObject(append(slices.Clip(object.members), value{key: key, raw: raw}))
+}
+
 // joinObject writes the members as a JSON object.
-func joinObject(members []member) json.RawMessage {
+func joinObject(members []value) json.RawMessage {
 	out := []byte{'{'}
 	for i, m := range members {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		out = append(append(out, mustJSON(m.key)...), ':')
-		out = append(out, m.value...)
+		out = append(out, m.raw...)
 	}
 	return append(out, '}')
 }
 
-// build encodes an object from alternating keys and values. Raw values are written verbatim.
+// build encodes an object from alternating keys and values. Decoded and raw values are written verbatim, absent ones as null.
 func build(pairs ...any) json.RawMessage {
-	var members []member
+	var members []value
 	for pair := range slices.Chunk(pairs, 2) {
-		key, value := pair[0].(string), pair[1]
-		raw, _ := value.(json.RawMessage)
-		if len(raw) == 0 {
-			raw = mustJSON(value)
+		m := value{key: pair[0].(string)}
+		switch given := pair[1].(type) {
+		case value:
+			m.raw = given.raw
+		case json.RawMessage:
+			m.raw = given
+		default:
+			m.raw = mustJSON(given)
 		}
-		members = append(members, member{key, raw})
+		if m.raw == nil {
+			m.raw = json.RawMessage("null")
+		}
+		members = append(members, m)
 	}
 	return joinObject(members)
 }
+
+// object is build for a value that will be read.
+func object(pairs ...any) value { return parse(build(pairs...)) }
 
 // mustJSON encodes a value that cannot fail to encode, without escaping HTML.
 func mustJSON(v any) json.RawMessage {

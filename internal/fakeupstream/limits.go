@@ -1,7 +1,6 @@
 package fakeupstream
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -17,22 +16,22 @@ type size struct {
 }
 
 // measure counts each message separately, so that the counts of prefixes add up.
-func (x *exchange) measure(messages []json.RawMessage) (s size) {
-	for _, part := range append([]json.RawMessage{x.top["system"], x.top["instructions"], x.req.Tools}, messages...) {
-		if given(part) {
-			s.prompt += x.server.options.CountTokens(part)
+func (x *exchange) measure(messages []value) (s size) {
+	for _, part := range append([]value{x.top.at("system"), x.top.at("instructions"), x.top.at("tools")}, messages...) {
+		if part.given() {
+			s.prompt += x.server.options.CountTokens(part.raw)
 		}
 	}
 	for _, key := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
-		if given(x.top[key]) {
-			s.outputKey, s.output = key, asCount(x.top[key])
+		if n := x.top.at(key); n.given() {
+			s.outputKey, s.output = key, asCount(n)
 		}
 	}
 	return s
 }
 
 // admit refuses a request over its limits, and otherwise records its size.
-func (x *exchange) admit(messages []json.RawMessage, limits func(s size, window int) *APIError) *APIError {
+func (x *exchange) admit(messages []value, limits func(s size, window int) *APIError) *APIError {
 	s := x.server
 	takes := x.measure(messages)
 	window, own := s.options.Windows[x.req.Model]
@@ -52,9 +51,9 @@ func (x *exchange) admit(messages []json.RawMessage, limits func(s size, window 
 }
 
 // asCount decodes an integer. Huge numbers are cut to 1<<40.
-func asCount(raw json.RawMessage) int {
+func asCount(v value) int {
 	const most = 1 << 40
-	n, _ := strconv.ParseInt(string(raw), 10, 64) // ParseInt returns the nearest number if out of range
+	n, _ := strconv.ParseInt(string(v.raw), 10, 64) // ParseInt returns the nearest number if out of range
 	return int(min(n, most))
 }
 

@@ -13,7 +13,7 @@ func (x *exchange) messages() *APIError {
 	if err := x.judgeMessages(true); err != nil {
 		return err
 	}
-	if err := x.admit(x.req.Messages, messagesLimits); err != nil {
+	if err := x.admit(x.history, messagesLimits); err != nil {
 		return err
 	}
 	if x.server.options.Seals != "" {
@@ -21,7 +21,7 @@ func (x *exchange) messages() *APIError {
 			return err
 		}
 	}
-	if given(x.top["compaction"]) {
+	if x.top.at("compaction").given() {
 		x.play(Answer{}, func(a Answer) reply { return x.message(a, "compaction", x.compactionBlock()) })
 		return nil
 	}
@@ -31,10 +31,10 @@ func (x *exchange) messages() *APIError {
 		switch last := len(blocks) - 1; {
 		case a.FinishReason == "length":
 			stop = "max_tokens"
-		case last >= 0 && textAt(blocks[last], "type") == "tool_use":
+		case last >= 0 && blocks[last].at("type").text() == "tool_use":
 			stop = "tool_use"
 		}
-		if trigger := compactsAt(x.top["context_management"]); trigger > 0 && x.req.PromptTokens > trigger {
+		if trigger := compactsAt(x.top.at("context_management")); trigger > 0 && x.req.PromptTokens > trigger {
 			blocks = slices.Insert(blocks, 0, x.compactionBlock())
 		}
 		return x.message(a, stop, blocks...)
@@ -48,7 +48,7 @@ func (x *exchange) countTokens() *APIError {
 	if err := x.judgeMessages(false); err != nil {
 		return err
 	}
-	x.sendJSON(`{"input_tokens":%d}`, x.measure(x.req.Messages).prompt)
+	x.sendJSON(`{"input_tokens":%d}`, x.measure(x.history).prompt)
 	return nil
 }
 
@@ -66,15 +66,15 @@ func messagesLimits(s size, window int) *APIError {
 }
 
 // compactionBlock returns a block that replaces all messages of the request.
-func (x *exchange) compactionBlock() json.RawMessage {
-	return build("type", "compaction", "content", compactionOf(x.req.Messages), "encrypted_content", nil)
+func (x *exchange) compactionBlock() value {
+	return object("type", "compaction", "content", compactionOf(x.history), "encrypted_content", nil)
 }
 
 // compactsAt returns the number of tokens above which an edit compacts, or 0 if none does. 150,000 is the API's default.
-func compactsAt(management json.RawMessage) int {
-	for _, edit := range asArray(at(management, "edits")) {
-		if textAt(edit, "type") == "compact_20260112" {
-			if trigger := at(edit, "trigger", "value"); given(trigger) {
+func compactsAt(management value) int {
+	for _, edit := range management.at("edits").elements {
+		if edit.at("type").text() == "compact_20260112" {
+			if trigger := edit.at("trigger", "value"); trigger.given() {
 				return asCount(trigger)
 			}
 			return 150_000
@@ -84,64 +84,68 @@ func compactsAt(management json.RawMessage) int {
 }
 
 // unmarked removes cache_control at any depth: caching marks are not part of a prefix.
-func unmarked(raw json.RawMessage) json.RawMessage {
-	switch kindOf(raw) {
+func unmarked(v value) json.RawMessage {
+	switch v.kind {
 	case kindArray:
-		all := asArray(raw)
-		for i := range all {
-			all[i] = unmarked(all[i])
-		}
-		return mustJSON(all)
+		return mustJSON(allUnmarked(v.elements))
 	case kindObject:
-		return edited(raw, func(m *member) bool {
-			m.value = unmarked(m.value)
+		return edited(v, func(m *value) bool {
+			m.raw = unmarked(*m)
 			return m.key != "cache_control"
 		})
 	}
-	return raw
+	return v.raw
+}
+
+func allUnmarked(all []value) []json.RawMessage {
+	unmarkeds := make([]json.RawMessage, len(all))
+	for i := range all {
+		unmarkeds[i] = unmarked(all[i])
+	}
+	return unmarkeds
 }
 
 // contentBlocks translates an OpenAI assistant message to Anthropic's blocks.
-func contentBlocks(message json.RawMessage) []json.RawMessage {
-	var blocks []json.RawMessage
-	if text := contentText(at(message, "content")); strings.TrimSpace(text) != "" {
+func contentBlocks(message value) []value {
+	var blocks []value
+	if text := contentText(message); strings.TrimSpace(text) != "" {
 		blocks = append(blocks, textBlock(text))
 	}
-	for _, call := range asArray(at(message, "tool_calls")) {
-		input := json.RawMessage(textAt(call, "function", "arguments"))
-		if kindOf(input) != kindObject || !json.Valid(input) {
+	for _, call := range message.at("tool_calls").elements {
+		input := json.RawMessage(call.at("function", "arguments").text())
+		if parse(input).kind != kindObject {
 			input = build("arguments", string(input))
 		}
-		blocks = append(blocks, build("type", "tool_use", "id", at(call, "id"), "name", at(call, "function", "name"), "input", input))
+		blocks = append(blocks, object("type", "tool_use", "id", call.at("id"), "name", call.at("function", "name"), "input", input))
 	}
 	return blocks
 }
 
-func textBlock(text string) json.RawMessage { return build("text", text, "type", "text") }
+func textBlock(text string) value { return object("text", text, "type", "text") }
 
 // anthropicMessage is the reply to a request of the Messages API.
 type anthropicMessage struct {
 	index       int
 	model, stop string
-	blocks      []json.RawMessage
+	blocks      []value
 	usage       Usage
 }
 
 // message returns the reply. The settings count as the start of the prompt: changing one invalidates the cached messages.
-func (x *exchange) message(a Answer, stop string, blocks ...json.RawMessage) reply {
-	prompt := []json.RawMessage{unmarked(x.top["system"]), x.top["tool_choice"], x.top["thinking"]}
-	prompt = append(prompt, asArray(unmarked(mustJSON(x.req.Messages)))...)
+func (x *exchange) message(a Answer, stop string, blocks ...value) reply {
+	prompt := []json.RawMessage{unmarked(x.top.at("system")), x.top.at("tool_choice").raw, x.top.at("thinking").raw}
+	prompt = append(prompt, allUnmarked(x.history)...)
 	return &anthropicMessage{
-		index: x.req.Index, model: x.req.Model, blocks: blocks, stop: stop, usage: x.bill(a, x.top["output_config"], prompt, blocks...),
+		index: x.req.Index, model: x.req.Model, blocks: blocks, stop: stop, usage: x.bill(a, x.top.at("output_config"), prompt, blocks...),
 	}
 }
 
-func (m *anthropicMessage) head(content []json.RawMessage, stop any, output int) json.RawMessage {
+func (m *anthropicMessage) head(content []value, stop any, output int) json.RawMessage {
 	usage := map[string]int{
 		"input_tokens": m.usage.Prompt - m.usage.Cached, "cache_read_input_tokens": m.usage.Cached, "cache_creation_input_tokens": 0, "output_tokens": output,
 	}
 	return build("id", fmt.Sprintf("msg_%06d", m.index), "type", "message", "role", "assistant", "model", m.model,
-		"content", append([]json.RawMessage{}, content...), "stop_reason", stop, "stop_sequence", nil, "usage", usage)
+		"content", raws(content), "stop_reason", stop, "stop_sequence", nil, "usage", usage)
 }
 
 func (m *anthropicMessage) whole() []byte { return m.head(m.blocks, m.stop, m.usage.Completion) }
@@ -168,25 +172,30 @@ func (m *anthropicMessage) events(runes int) [][]byte {
 }
 
 // streamedBlock returns the block that opens a content block in a stream, and the deltas that fill it.
-func streamedBlock(block json.RawMessage, runes int) (opening json.RawMessage, deltas []json.RawMessage) {
-	key, o := textAt(block, "type"), asObject(block)
-	kind, of, text, empty := key+"_delta", key, o[key], json.RawMessage(`""`)
+func streamedBlock(block value, runes int) (opening json.RawMessage, deltas []json.RawMessage) {
+	key := block.at("type").text()
+	kind, of, text, empty := key+"_delta", key, block.at(key).raw, `""`
 	switch key {
 	case "text", "thinking":
 	case "tool_use":
-		key, kind, of, text, empty = "input", "input_json_delta", "partial_json", mustJSON(string(o["input"])), json.RawMessage("{}")
+		key, kind, of, text, empty = "input", "input_json_delta", "partial_json", mustJSON(string(block.at("input").raw)), "{}"
 	case "compaction":
-		whole := build("type", kind, "content", o["content"], "encrypted_content", o["encrypted_content"])
+		whole := build("type", kind, "content", block.at("content"), "encrypted_content", block.at("encrypted_content"))
 		return build("type", "compaction", "content", nil), []json.RawMessage{whole}
 	default:
-		return block, nil
+		return block.raw, nil
 	}
-	opening = without(replaced(block, key, empty), "signature")
+	opening = edited(block, func(m *value) bool {
+		if m.key == key {
+			m.raw = json.RawMessage(empty)
+		}
+		return m.key != "signature"
+	})
 	for _, piece := range splitString(text, runes) {
 		deltas = append(deltas, build("type", kind, of, piece))
 	}
-	if given(o["signature"]) {
-		deltas = append(deltas, build("type", "signature_delta", "signature", o["signature"]))
+	if signature := block.at("signature"); signature.given() {
+		deltas = append(deltas, build("type", "signature_delta", "signature", signature))
 	}
 	return opening, deltas
 }

@@ -1,7 +1,6 @@
 package fakeupstream
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -15,26 +14,26 @@ func (x *exchange) judgeMessages(answered bool) *APIError {
 	if x.r.Header.Get("Anthropic-Version") == "" {
 		return refuse("", "", "anthropic-version: header is required")
 	}
-	v, top, all := verdict{err: checkContentType(x.r.Header)}, x.top, x.req.Messages
+	v, top, all := verdict{err: checkContentType(x.r.Header)}, x.top, x.history
 	switch {
-	case top == nil:
+	case top.kind != kindObject:
 		v.say("The request body is not valid JSON: expected an object")
 	case x.req.Model == "":
 		v.say("model: Field required")
-	case answered && asCount(top["max_tokens"]) < 1:
+	case answered && asCount(top.at("max_tokens")) < 1:
 		v.say("max_tokens: Field required")
-	case kindOf(top["messages"]) != kindArray:
+	case top.at("messages").kind != kindArray:
 		v.say("messages: Field required")
 	case len(all) == 0:
 		v.say("messages: at least one message is required")
-	case x.server.unable && given(top["context_management"]):
+	case x.server.unable && top.at("context_management").given():
 		v.say("context_management: Extra inputs are not permitted")
-	case x.server.unable && given(top["compaction"]):
+	case x.server.unable && top.at("compaction").given():
 		v.say("compaction: Extra inputs are not permitted")
-	case given(top["compaction"]) && given(top["context_management"]):
+	case top.at("compaction").given() && top.at("context_management").given():
 		v.say("compaction: cannot be combined with context_management")
-	case marks(x.req.Body) > 4:
-		v.say("A maximum of 4 blocks with cache_control may be provided. Found %d.", marks(x.req.Body))
+	case marks(top) > 4:
+		v.say("A maximum of 4 blocks with cache_control may be provided. Found %d.", marks(top))
 	}
 	if !x.server.options.serves(x.req.Model) {
 		v.fail(&APIError{http.StatusNotFound, "model: " + x.req.Model, "not_found_error", "", ""})
@@ -50,34 +49,31 @@ func (x *exchange) judgeMessages(answered bool) *APIError {
 func (v *verdict) say(format string, args ...any) { v.refuse("", "", format, args...) }
 
 // marks counts the blocks marked for caching.
-func marks(body json.RawMessage) (n int) {
-	switch kindOf(body) {
-	case kindArray:
-		for _, e := range asArray(body) {
-			n += marks(e)
-		}
-	case kindObject:
-		for key, v := range asObject(body) {
-			if key == "cache_control" && given(v) {
-				n++
-			} else if key != "input" && key != "input_schema" {
-				n += marks(v)
-			}
+func marks(v value) (n int) {
+	for _, e := range v.elements {
+		n += marks(e)
+	}
+	for i, m := range v.members {
+		switch again := func(later value) bool { return later.key == m.key }; {
+		case m.key == "input", m.key == "input_schema", slices.ContainsFunc(v.members[i+1:], again): // the last of equal keys counts
+		case m.key == "cache_control" && m.given():
+			n++
+		default:
+			n += marks(m)
 		}
 	}
 	return n
 }
 
-func (v *verdict) element(n int, message json.RawMessage, last bool) {
-	o := asObject(message)
-	if key := firstUnknown(o, []string{"role", "content"}); key != "" {
+func (v *verdict) element(n int, message value, last bool) {
+	if key := firstUnknown(message, []string{"role", "content"}); key != "" {
 		v.say("messages.%d.%s: Extra inputs are not permitted", n, key)
 	}
-	role, blocks := asString(o["role"]), blocksOf(message)
+	role, blocks := message.at("role").text(), blocksOf(message)
 	if role != "user" && role != "assistant" && (role != "system" || n == 0) { // newer models accept later system messages
 		v.say("messages.%d.role: Input should be 'user' or 'assistant'", n)
 	}
-	compacts := len(blocks) > 0 && textAt(blocks[0], "type") == "compaction"
+	compacts := len(blocks) > 0 && blocks[0].at("type").text() == "compaction"
 	if n == 0 && role != "user" && !compacts {
 		v.say("messages: first message must use the \"user\" role")
 	}
@@ -85,17 +81,17 @@ func (v *verdict) element(n int, message json.RawMessage, last bool) {
 		v.say("messages.%d: all messages must have non-empty content except for the optional final assistant message", n)
 	}
 	for i, b := range blocks {
-		v.block(fmt.Sprintf("messages.%d.content.%d", n, i), role, asObject(b))
+		v.block(fmt.Sprintf("messages.%d.content.%d", n, i), role, b)
 	}
 }
 
 // blocksOf returns the blocks of a message. A string counts as one text block.
-func blocksOf(message json.RawMessage) []json.RawMessage {
-	content := at(message, "content")
-	if kindOf(content) == kindString {
-		return []json.RawMessage{textBlock(asString(content))}
+func blocksOf(message value) []value {
+	content := message.at("content")
+	if content.kind == kindString {
+		return []value{textBlock(content.text())}
 	}
-	return asArray(content)
+	return content.elements
 }
 
 // blockMembers lists the required members of a block, by its type.
@@ -104,8 +100,8 @@ var blockMembers = map[string][]string{
 	"thinking": {"thinking", "signature"}, "redacted_thinking": {"data"}, "compaction": {"content"},
 }
 
-func (v *verdict) block(at, role string, o object) {
-	kind := asString(o["type"])
+func (v *verdict) block(at, role string, o value) {
+	kind := o.at("type").text()
 	needed, known := blockMembers[kind]
 	generated := kind == "tool_use" || kind == "compaction" || strings.HasSuffix(kind, "thinking")
 	switch {
@@ -115,30 +111,30 @@ func (v *verdict) block(at, role string, o object) {
 		v.say("%s: `%s` blocks can only be in `assistant` messages", at, kind)
 	case kind == "tool_result" && role == "assistant":
 		v.say("%s: `tool_result` blocks can only be in `user` messages", at)
-	case kind == "compaction" && !strings.HasPrefix(asString(o["content"]), compacted):
+	case kind == "compaction" && !strings.HasPrefix(o.at("content").text(), compacted):
 		v.say("%s.compaction: the block was not made by this API", at)
-	case kind == "tool_use" && kindOf(o["input"]) != kindObject:
+	case kind == "tool_use" && o.at("input").kind != kindObject:
 		v.say("%s.tool_use.input: Input should be a valid dictionary", at)
 	}
 	for _, key := range needed {
-		if kindOf(o[key]) == kindAbsent {
+		if o.at(key).kind == kindAbsent {
 			v.say("%s.%s.%s: Field required", at, kind, key)
 		}
 	}
-	if kind == "text" && strings.TrimSpace(asString(o["text"])) == "" {
+	if kind == "text" && strings.TrimSpace(o.at("text").text()) == "" {
 		v.say("messages: text content blocks must be non-empty")
 	}
 }
 
 // pairs checks calls and results. Consecutive messages of one role are one turn. The results of all calls of a turn must come
 // first in the next turn.
-func (v *verdict) pairs(messages []json.RawMessage) {
+func (v *verdict) pairs(messages []value) {
 	var open, seen []string // IDs of calls without a result yet; IDs of all calls
-	messages = slices.DeleteFunc(slices.Clone(messages), func(m json.RawMessage) bool { return textAt(m, "role") == "system" })
+	messages = slices.DeleteFunc(slices.Clone(messages), func(m value) bool { return m.at("role").text() == "system" })
 	for n := 0; n < len(messages); {
-		role, first := textAt(messages[n], "role"), n
-		var blocks []json.RawMessage
-		for ; n < len(messages) && textAt(messages[n], "role") == role; n++ {
+		role, first := messages[n].at("role").text(), n
+		var blocks []value
+		for ; n < len(messages) && messages[n].at("role").text() == role; n++ {
 			blocks = append(blocks, blocksOf(messages[n])...)
 		}
 		if role == "user" {
@@ -147,7 +143,7 @@ func (v *verdict) pairs(messages []json.RawMessage) {
 			continue
 		}
 		for _, b := range blocks {
-			if id := textAt(b, "id"); textAt(b, "type") == "tool_use" {
+			if id := b.at("id").text(); b.at("type").text() == "tool_use" {
 				if slices.Contains(seen, id) {
 					v.say("messages.%d: `tool_use` ids must be unique", first)
 				}
@@ -158,14 +154,14 @@ func (v *verdict) pairs(messages []json.RawMessage) {
 }
 
 // results checks the blocks of a user turn. open has the IDs of the calls of the turn before.
-func (v *verdict) results(turn int, blocks []json.RawMessage, open []string) {
+func (v *verdict) results(turn int, blocks []value, open []string) {
 	others := false // whether a block other than a result came before
 	for i, b := range blocks {
-		if textAt(b, "type") != "tool_result" {
+		if b.at("type").text() != "tool_result" {
 			others = true
 			continue
 		}
-		id := textAt(b, "tool_use_id")
+		id := b.at("tool_use_id").text()
 		place := slices.Index(open, id)
 		if place < 0 {
 			v.say("messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` "+

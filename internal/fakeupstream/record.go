@@ -48,7 +48,7 @@ type Request struct {
 func (r *Request) Text() string {
 	texts := make([]string, len(r.Messages))
 	for i, m := range r.Messages {
-		texts[i] = contentText(at(m, "content"))
+		texts[i] = contentText(parse(m))
 	}
 	return strings.Join(texts, "\n\n")
 }

@@ -47,22 +47,22 @@ func (x *exchange) compact() *APIError {
 	if err != nil {
 		return err
 	}
-	x.sendJSON(`{"id":"resp_%06d","object":"response.compaction","output":[%s],"usage":%s}`, x.req.Index, x.compaction(items),
+	x.sendJSON(`{"id":"resp_%06d","object":"response.compaction","output":[%s],"usage":%s}`, x.req.Index, x.compaction(items).raw,
 		responsesUsage(Usage{Prompt: x.measure(items).prompt, Completion: 1}, 0))
 	return nil
 }
 
 // compaction returns an item that replaces a history.
-func (x *exchange) compaction(items []json.RawMessage) json.RawMessage {
-	return build("type", "compaction", "id", fmt.Sprintf("cmp_%06d", x.req.Index), "encrypted_content", compactionOf(items))
+func (x *exchange) compaction(items []value) value {
+	return object("type", "compaction", "id", fmt.Sprintf("cmp_%06d", x.req.Index), "encrypted_content", compactionOf(items))
 }
 
 // compacted is the prefix of the content of every compaction that this server made.
 const compacted = "compacted."
 
 // compactionOf returns the content of a compaction of messages or items.
-func compactionOf(all []json.RawMessage) string {
-	return fmt.Sprintf("%s%d.%x", compacted, len(all), sha256.Sum256(mustJSON(all)))
+func compactionOf(all []value) string {
+	return fmt.Sprintf("%s%d.%x", compacted, len(all), sha256.Sum256(mustJSON(raws(all))))
 }
 
 func responsesLimits(s size, window int) *APIError {
@@ -73,21 +73,21 @@ func responsesLimits(s size, window int) *APIError {
 }
 
 // itemsOf translates an assistant message to items, with sealed reasoning first if the server seals its answers.
-func (x *exchange) itemsOf(message json.RawMessage, before []json.RawMessage) []json.RawMessage {
-	var items []json.RawMessage
-	o := asObject(message)
-	if text := contentText(o["content"]); strings.TrimSpace(text) != "" || !given(o["tool_calls"]) {
-		items = append(items, build("type", "message", "id", fmt.Sprintf("msg_%06d", x.req.Index), "status", "completed",
+func (x *exchange) itemsOf(message value, before []value) []value {
+	var items []value
+	calls := message.at("tool_calls")
+	if text := contentText(message); strings.TrimSpace(text) != "" || !calls.given() {
+		items = append(items, object("type", "message", "id", fmt.Sprintf("msg_%06d", x.req.Index), "status", "completed",
 			"role", "assistant", "content", []json.RawMessage{outputText(text)}))
 	}
-	for n, call := range asArray(o["tool_calls"]) {
-		name := at(call, "function", "name")
+	for n, call := range calls.elements {
+		name := call.at("function", "name")
 		members := []any{"type", "function_call", "id", fmt.Sprintf("fc_%06d_%d", x.req.Index, n), "status", "completed",
-			"call_id", at(call, "id"), "name", name, "arguments", at(call, "function", "arguments")}
-		if space := namespaceOf(asArray(x.top["tools"]), asString(name)); space != nil {
+			"call_id", call.at("id"), "name", name, "arguments", call.at("function", "arguments")}
+		if space := namespaceOf(x.top.at("tools").elements, name.text()); space.given() {
 			members = append(members, "namespace", space)
 		}
-		items = append(items, build(members...))
+		items = append(items, object(members...))
 	}
 	if x.req.Summary {
 		return items
@@ -95,23 +95,22 @@ func (x *exchange) itemsOf(message json.RawMessage, before []json.RawMessage) []
 	return x.reason(items, before)
 }
 
-// namespaceOf returns the namespace whose tools include that name, or nil.
-func namespaceOf(tools []json.RawMessage, name string) json.RawMessage {
+// namespaceOf returns the namespace whose tools include that name, or an absent value.
+func namespaceOf(tools []value, name string) value {
 	for _, space := range tools {
-		if slices.ContainsFunc(asArray(at(space, "tools")), func(inner json.RawMessage) bool { return textAt(inner, "name") == name }) {
-			return at(space, "name")
+		if slices.ContainsFunc(space.at("tools").elements, func(inner value) bool { return inner.at("name").text() == name }) {
+			return space.at("name")
 		}
 	}
-	return nil
+	return value{}
 }
 
 func outputText(text string) json.RawMessage {
 	return build("type", "output_text", "text", text, "annotations", []string{})
 }
 
-func typeOf(item json.RawMessage) string {
-	o := asObject(item)
-	if kind := asString(o["type"]); kind != "" || !given(o["role"]) {
+func typeOf(item value) string {
+	if kind := item.at("type").text(); kind != "" || !item.at("role").given() {
 		return kind
 	}
 	return "message"
@@ -122,19 +121,19 @@ type responseReply struct {
 	id     string
 	model  string
 	tools  json.RawMessage // of the request; nil if it had none
-	output []json.RawMessage
+	output []value
 	usage  Usage
 	cut    bool // incomplete: it reached max_output_tokens
 }
 
 // response returns the reply, and stores it unless the request sets store to false.
-func (x *exchange) response(a Answer, input []json.RawMessage, output ...json.RawMessage) reply {
-	prompt := append([]json.RawMessage{x.top["instructions"]}, input...)
+func (x *exchange) response(a Answer, input []value, output ...value) reply {
+	prompt := append([]json.RawMessage{x.top.at("instructions").raw}, raws(input)...)
 	r := responseReply{
 		id: fmt.Sprintf("resp_%06d", x.req.Index), model: x.req.Model, tools: x.req.Tools, output: output, cut: a.FinishReason == "length",
-		usage: x.bill(a, at(x.top["text"], "format"), prompt, output...),
+		usage: x.bill(a, x.top.at("text", "format"), prompt, output...),
 	}
-	if string(x.top["store"]) != "false" {
+	if string(x.top.at("store").raw) != "false" {
 		x.server.store(r.id, slices.Concat(input, output))
 	}
 	return &r
@@ -146,7 +145,7 @@ func responsesUsage(u Usage, reasoning int) json.RawMessage {
 }
 
 // object encodes the response in one of its states.
-func (r *responseReply) object(status string, output []json.RawMessage, usage json.RawMessage) json.RawMessage {
+func (r *responseReply) object(status string, output []value, usage json.RawMessage) json.RawMessage {
 	tools, incomplete := r.tools, json.RawMessage("null")
 	if tools == nil {
 		tools = json.RawMessage("[]")
@@ -155,7 +154,7 @@ func (r *responseReply) object(status string, output []json.RawMessage, usage js
 		incomplete = build("reason", "max_output_tokens")
 	}
 	return build("id", r.id, "object", "response", "created_at", created, "status", status, "error", nil, "incomplete_details", incomplete,
-		"instructions", nil, "metadata", object{}, "model", r.model, "output", append([]json.RawMessage{}, output...),
+		"instructions", nil, "metadata", struct{}{}, "model", r.model, "output", raws(output),
 		"parallel_tool_calls", true, "temperature", 1, "tool_choice", "auto", "tools", tools, "top_p", 1, "usage", usage)
 }
 
@@ -197,32 +196,31 @@ func (r *responseReply) events(runes int) [][]byte {
 }
 
 // stream adds the events of one item: the item without its content, the content in pieces, and the whole item.
-func stream(index int, item json.RawMessage, runes int, add func(kind string, pairs ...any)) {
-	o := asObject(item)
-	add("response.output_item.added", "output_index", index, "item", edited(item, func(m *member) bool {
+func stream(index int, item value, runes int, add func(kind string, pairs ...any)) {
+	add("response.output_item.added", "output_index", index, "item", edited(item, func(m *value) bool {
 		begun := map[string]string{"content": "[]", "arguments": `""`, "status": `"in_progress"`}
-		if value, grows := begun[m.key]; grows {
-			m.value = json.RawMessage(value)
+		if start, grows := begun[m.key]; grows {
+			m.raw = json.RawMessage(start)
 		}
 		return true
 	}))
 	of := func(kind string, pairs ...any) {
-		add("response."+kind, append([]any{"item_id", o["id"], "output_index", index}, pairs...)...)
+		add("response."+kind, append([]any{"item_id", item.at("id"), "output_index", index}, pairs...)...)
 	}
 	switch typeOf(item) {
 	case "message":
-		part := asArray(o["content"])[0]
+		part := item.at("content").first()
 		of("content_part.added", "content_index", 0, "part", outputText(""))
-		for _, piece := range splitString(at(part, "text"), runes) {
+		for _, piece := range splitString(part.at("text").raw, runes) {
 			of("output_text.delta", "content_index", 0, "delta", piece, "logprobs", []string{})
 		}
-		of("output_text.done", "content_index", 0, "text", at(part, "text"), "logprobs", []string{})
+		of("output_text.done", "content_index", 0, "text", part.at("text"), "logprobs", []string{})
 		of("content_part.done", "content_index", 0, "part", part)
 	case "function_call":
-		for _, piece := range splitString(o["arguments"], runes) {
+		for _, piece := range splitString(item.at("arguments").raw, runes) {
 			of("function_call_arguments.delta", "delta", piece)
 		}
-		of("function_call_arguments.done", "name", o["name"], "arguments", o["arguments"])
+		of("function_call_arguments.done", "name", item.at("name"), "arguments", item.at("arguments"))
 	}
 	add("response.output_item.done", "output_index", index, "item", item)
 }

@@ -1,7 +1,6 @@
 package fakeupstream
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,20 +13,20 @@ import (
 // https://platform.openai.com/docs/guides/function-calling (calls and outputs),
 // https://platform.openai.com/docs/guides/reasoning (reasoning and the item after it) and
 // https://platform.openai.com/docs/guides/conversation-state (stored responses).
-func (x *exchange) judgeResponses() ([]json.RawMessage, *APIError) {
+func (x *exchange) judgeResponses() ([]value, *APIError) {
 	v := verdict{err: checkContentType(x.r.Header)}
 	switch {
-	case x.top == nil:
+	case x.top.kind != kindObject:
 		v.refuse("", "", "We could not parse the JSON body of your request.")
 	case x.req.Model == "":
 		v.missing("model")
-	case !given(x.top["input"]) && !given(x.top["previous_response_id"]):
+	case !x.top.at("input").given() && !x.top.at("previous_response_id").given():
 		v.missing("input")
 	case !x.server.options.serves(x.req.Model):
 		v.fail(unknownModel(x.req.Model))
 	}
-	for n, item := range x.req.Messages {
-		last := n == len(x.req.Messages)-1
+	for n, item := range x.history {
+		last := n == len(x.history)-1
 		v.item(fmt.Sprintf("input[%d]", n), item, last, x.server.unable)
 	}
 	x.server.mu.Lock()
@@ -42,18 +41,18 @@ func (x *exchange) judgeResponses() ([]json.RawMessage, *APIError) {
 }
 
 // resolved returns the items with stored ones filled in. The caller holds Server.mu.
-func (x *exchange) resolved(v *verdict) (items []json.RawMessage) {
+func (x *exchange) resolved(v *verdict) (items []value) {
 	kept := &x.server.kept
-	if id := asString(x.top["previous_response_id"]); id != "" {
+	if id := x.top.at("previous_response_id").text(); id != "" {
 		known, ok := kept.responses[id]
 		if !ok {
 			v.refuse("previous_response_id", "previous_response_not_found", "Previous response with id '%s' not found.", id)
 		}
 		items = slices.Clone(known)
 	}
-	for _, item := range x.req.Messages {
+	for _, item := range x.history {
 		if typeOf(item) == "item_reference" {
-			id := textAt(item, "id")
+			id := item.at("id").text()
 			known, ok := kept.items[id]
 			if !ok {
 				v.fail(&APIError{http.StatusNotFound, fmt.Sprintf("Item with id '%s' not found. Items are not persisted when `store` is "+
@@ -68,18 +67,18 @@ func (x *exchange) resolved(v *verdict) (items []json.RawMessage) {
 
 // stored holds the answers that clients may refer to. It is guarded by Server.mu.
 type stored struct {
-	responses map[string][]json.RawMessage // whole histories, by response ID
-	items     map[string]json.RawMessage   // by item ID
-	reasons   map[string]string            // ID of the reasoning that an item must follow, by item ID
+	responses map[string][]value // whole histories, by response ID
+	items     map[string]value   // by item ID
+	reasons   map[string]string  // ID of the reasoning that an item must follow, by item ID
 }
 
 // store keeps the history of a response.
-func (s *Server) store(id string, items []json.RawMessage) {
+func (s *Server) store(id string, items []value) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kept.responses[id] = items
 	for _, item := range items {
-		if id := textAt(item, "id"); id != "" {
+		if id := item.at("id").text(); id != "" {
 			s.kept.items[id] = item
 		}
 	}
@@ -94,13 +93,13 @@ var itemMembers = map[string][]string{
 }
 
 // item checks a single item. unable means that the server does not support compaction.
-func (v *verdict) item(at string, item json.RawMessage, last, unable bool) {
-	if kindOf(item) != kindObject {
+func (v *verdict) item(at string, item value, last, unable bool) {
+	if item.kind != kindObject {
 		v.wrongType(at, "an object", item)
 	}
-	o, kind := asObject(item), typeOf(item)
+	kind := typeOf(item)
 	needed, known := itemMembers[kind]
-	sealed := asString(o["encrypted_content"])
+	sealed := item.at("encrypted_content").text()
 	switch {
 	case !known || unable && strings.HasPrefix(kind, "compaction"):
 		v.refuse(at+".type", "invalid_value", "Invalid value: '%s'. Supported values are: 'message', 'function_call', 'function_call_output' "+
@@ -111,15 +110,15 @@ func (v *verdict) item(at string, item json.RawMessage, last, unable bool) {
 		v.refuse(at, "invalid_encrypted_content", "The encrypted content %.20s... could not be verified.", sealed)
 	}
 	for _, name := range needed {
-		if kindOf(o[name]) == kindAbsent {
+		if item.at(name).kind == kindAbsent {
 			v.missing(at + "." + name)
 		}
 	}
 	switch kind {
 	case "message":
-		v.messageItem(at, o)
+		v.messageItem(at, item)
 	case "function_call":
-		v.is(at+".arguments", o["arguments"], kindString)
+		v.is(at+".arguments", item.at("arguments"), kindString)
 	}
 }
 
@@ -129,24 +128,24 @@ var itemParts = map[string][]string{
 	"assistant": {"output_text", "refusal"},
 }
 
-func (v *verdict) messageItem(at string, o object) {
-	role := asString(o["role"])
+func (v *verdict) messageItem(at string, item value) {
+	role := item.at("role").text()
 	parts, known := itemParts[role]
 	if !known {
 		v.refuse(at+".role", "invalid_value", "Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'.", role)
 	}
-	for i, p := range asArray(o["content"]) {
-		if kind := textAt(p, "type"); !slices.Contains(parts, kind) {
+	for i, p := range item.at("content").elements {
+		if kind := p.at("type").text(); !slices.Contains(parts, kind) {
 			v.refuse(fmt.Sprintf("%s.content[%d]", at, i), "invalid_value", "Invalid value: '%s'. Supported values are: '%s'.", kind,
 				strings.Join(parts, "', '"))
 		}
 	}
 }
 
-func (v *verdict) ids(items []json.RawMessage) {
+func (v *verdict) ids(items []value) {
 	seen := map[string]bool{}
 	for _, item := range items {
-		id := textAt(item, "id")
+		id := item.at("id").text()
 		if id != "" && seen[id] {
 			v.refuse("input", "", "Duplicate item found with id %s. Remove duplicate items from your input and try again.", id)
 		}
@@ -155,11 +154,11 @@ func (v *verdict) ids(items []json.RawMessage) {
 }
 
 // itemCalls checks that each call has a later output and each output an earlier call.
-func (v *verdict) itemCalls(items []json.RawMessage) {
+func (v *verdict) itemCalls(items []value) {
 	var open []string
 	called := map[string]bool{}
 	for _, item := range items {
-		id, kind := textAt(item, "call_id"), typeOf(item)
+		id, kind := item.at("call_id").text(), typeOf(item)
 		switch {
 		case id == "":
 		case !strings.HasSuffix(kind, "_output"):

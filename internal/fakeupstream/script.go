@@ -43,9 +43,9 @@ type Raw struct {
 }
 
 // message returns the assistant message, with its members in OpenAI's order.
-func (a Answer) message() json.RawMessage {
+func (a Answer) message() value {
 	if a.Message != nil {
-		return a.Message
+		return parse(a.Message)
 	}
 	content := &a.Content
 	if a.Content == "" && (len(a.ToolCalls) > 0 || a.Refusal != "") {
@@ -59,14 +59,14 @@ func (a Answer) message() json.RawMessage {
 	if calls != nil {
 		members = append(members, "tool_calls", calls)
 	}
-	return build(append(members, "refusal", orNull(a.Refusal))...)
+	return object(append(members, "refusal", orNull(a.Refusal))...)
 }
 
-func (a Answer) finishReason(message object) string {
+func (a Answer) finishReason(message value) string {
 	switch {
 	case a.FinishReason != "":
 		return a.FinishReason
-	case given(message["tool_calls"]):
+	case message.at("tool_calls").given():
 		return "tool_calls"
 	default:
 		return "stop"

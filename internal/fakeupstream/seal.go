@@ -1,6 +1,7 @@
 package fakeupstream
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -62,22 +63,22 @@ func maker(r *Request) string { return digest(json.RawMessage(r.Model))[:8] }
 
 // bind signs reasoning that is bound to the tools, to the given parts, and to the sealed block before it, if any.
 func (x *exchange) bind(previous string, parts ...json.RawMessage) string {
-	parts = append(parts, x.req.Tools, json.RawMessage(previous))
+	parts = append(slices.Clip(parts), x.req.Tools, json.RawMessage(previous))
 	return "prefix." + previous + "." + maker(x.req) + "." + digest(parts...)
 }
 
 // drops reports whether a block with the wrong signature is dropped instead of refused. Blocks of another model always are, others
 // only if the request asks for it. https://docs.claude.com/en/docs/build-with-claude/extended-thinking
 func (x *exchange) drops(signature string) bool {
-	asked := textAt(x.top["thinking"], "block_binding", "prefix_mismatch_behavior") == "drop_block" &&
+	asked := x.top.at("thinking", "block_binding", "prefix_mismatch_behavior").text() == "drop_block" &&
 		strings.Contains(x.req.Header.Get("Anthropic-Beta"), "thinking-binding-controls")
 	return asked || !strings.Contains(signature, "."+maker(x.req)+".")
 }
 
 // seal adds sealed reasoning to an answer.
-func (x *exchange) seal(message json.RawMessage) json.RawMessage {
+func (x *exchange) seal(message value) value {
 	s, form := x.server, x.server.options.Seals
-	calls := asArray(at(message, "tool_calls"))
+	calls := message.at("tool_calls").elements
 	if !s.sealsNext() || form == SealThoughtSignature && len(calls) == 0 {
 		return message
 	}
@@ -85,34 +86,33 @@ func (x *exchange) seal(message json.RawMessage) json.RawMessage {
 	defer s.mu.Unlock()
 	for i, c := range calls {
 		if form != SealThoughtSignature || i == 0 { // the first call of a message carries it for all
-			s.sealed.calls[textAt(c, "id")] = true
+			s.sealed.calls[c.at("id").text()] = true
 		}
 	}
 	previous := ""
-	for _, m := range x.req.Messages {
-		if signature := form.signature(m); signature != "" {
-			previous = signature
-		}
+	var before []json.RawMessage
+	for _, m := range x.history {
+		previous = cmp.Or(form.signature(m), previous)
+		before = append(before, unsealed(m))
 	}
-	return form.attach(message, x.sign(len(x.req.Messages), message, lastPart(previous)))
+	return parse(form.attach(message, x.sign(before, message, lastPart(previous))))
 }
 
-// sign returns the signature of the message at index n. previous is the last part of the signature before it.
-func (x *exchange) sign(n int, message json.RawMessage, previous string) string {
+// unsealed returns a message without the reasoning that is bound to the messages before it.
+func unsealed(m value) json.RawMessage { return without(m, "thinking_blocks", "reasoning_details") }
+
+// sign returns the signature of a message after the unsealed messages before. previous is the last part of the signature before it.
+func (x *exchange) sign(before []json.RawMessage, message value, previous string) string {
 	form := x.server.options.Seals
 	switch {
 	case form.bindsPrefix():
-		var parts []json.RawMessage
-		for _, m := range x.req.Messages[:n] {
-			parts = append(parts, without(m, "thinking_blocks", "reasoning_details"))
-		}
-		return x.bind(previous, parts...)
+		return x.bind(previous, before...)
 	case form == SealThoughtSignature:
 		return string(form) + "." + digest(json.RawMessage(firstCall(message)))
 	}
-	parts := []json.RawMessage{json.RawMessage(contentText(at(message, "content")))}
-	for _, c := range asArray(at(message, "tool_calls")) {
-		parts = append(parts, at(c, "id"))
+	parts := []json.RawMessage{json.RawMessage(contentText(message))}
+	for _, c := range message.at("tool_calls").elements {
+		parts = append(parts, c.at("id").raw)
 	}
 	return string(form) + "." + digest(parts...)
 }
@@ -121,20 +121,12 @@ func lastPart(signature string) string {
 	return signature[strings.LastIndexByte(signature, '.')+1:]
 }
 
-// first returns the first element of an array, or nil.
-func first(array json.RawMessage) json.RawMessage {
-	if all := asArray(array); len(all) > 0 {
-		return all[0]
-	}
-	return nil
-}
-
-func firstCall(message json.RawMessage) string { return textAt(first(at(message, "tool_calls")), "id") }
+func firstCall(message value) string { return message.at("tool_calls").first().at("id").text() }
 
 // attach adds a signature to a message.
-func (f Seal) attach(message json.RawMessage, signature string) json.RawMessage {
+func (f Seal) attach(message value, signature string) json.RawMessage {
 	add := func(key string, element json.RawMessage) json.RawMessage {
-		return joinObject(append(membersOf(message), member{key, mustJSON([]json.RawMessage{element})}))
+		return withMember(message, key, mustJSON([]json.RawMessage{element}))
 	}
 	switch f {
 	case SealThinkingBlocks:
@@ -144,34 +136,36 @@ func (f Seal) attach(message json.RawMessage, signature string) json.RawMessage 
 	case SealResponsesDetails:
 		return add("reasoning_details", build("data", signature, "format", f, "id", "rs_"+lastPart(signature), "index", 0, "type", "reasoning.encrypted"))
 	}
-	calls := asArray(at(message, "tool_calls"))
-	extra := member{"extra_content", build("google", build("thought_signature", signature))}
-	calls[0] = joinObject(append(membersOf(calls[0]), extra))
-	return replaced(message, "tool_calls", mustJSON(calls))
+	calls := message.at("tool_calls").elements
+	written := raws(calls)
+	written[0] = withMember(calls[0], "extra_content", build("google", build("thought_signature", signature)))
+	return replaced(message, "tool_calls", mustJSON(written))
 }
 
 // signature returns the signature of a message, or "".
-func (f Seal) signature(message json.RawMessage) string {
+func (f Seal) signature(message value) string {
 	switch f {
 	case SealThinkingBlocks:
-		return textAt(first(at(message, "thinking_blocks")), "signature")
+		return message.at("thinking_blocks").first().at("signature").text()
 	case SealThoughtSignature:
-		return textAt(first(at(message, "tool_calls")), "extra_content", "google", "thought_signature")
+		return message.at("tool_calls").first().at("extra_content", "google", "thought_signature").text()
 	}
-	details := first(at(message, "reasoning_details"))
-	return textAt(details, "signature") + textAt(details, "data")
+	details := message.at("reasoning_details").first()
+	return details.at("signature").text() + details.at("data").text()
 }
 
 // checkSeals checks the sealed reasoning in a Chat Completions request.
 func (x *exchange) checkSeals() *APIError {
-	form, messages := x.server.options.Seals, x.req.Messages
+	form, messages := x.server.options.Seals, x.history
 	x.server.mu.Lock()
 	defer x.server.mu.Unlock()
 	var v verdict
 	x.checkOpenLoop(&v)
 	turn, previous := lastOf(messages, "user"), ""
+	var before []json.RawMessage // unsealed
 	for n, m := range messages {
-		if textAt(m, "role") != "assistant" {
+		before = append(before, unsealed(m))
+		if m.at("role").text() != "assistant" {
 			continue
 		}
 		at, signature := place(n), form.signature(m)
@@ -183,16 +177,16 @@ func (x *exchange) checkSeals() *APIError {
 			v.refuse(at, "", "Function call is missing a thought_signature in functionCall parts.")
 		case signature == "":
 		case form.bindsPrefix():
-			before, _, _ := strings.Cut(strings.TrimPrefix(signature, "prefix."), ".")
-			torn := previous != "" && lastPart(previous) != before
-			if torn || signature != x.sign(n, m, before) {
+			after, _, _ := strings.Cut(strings.TrimPrefix(signature, "prefix."), ".")
+			torn := previous != "" && lastPart(previous) != after
+			if torn || signature != x.sign(before[:n], m, after) {
 				if x.drops(signature) {
 					continue
 				}
 				v.refuse(at, "", "%s: the thinking block is bound to a different conversation.", at)
 			}
 			previous = signature
-		case signature != x.sign(n, m, ""):
+		case signature != x.sign(nil, m, ""):
 			v.refuse(at, "", "%s: the reasoning belongs to another item.", at)
 		}
 	}
@@ -202,9 +196,9 @@ func (x *exchange) checkSeals() *APIError {
 func place(n int) string { return fmt.Sprintf("messages.%d", n) }
 
 // lastOf returns the index of the newest message of a role, or -1.
-func lastOf(messages []json.RawMessage, role string) int {
+func lastOf(messages []value, role string) int {
 	for n := len(messages) - 1; n >= 0; n-- {
-		if textAt(messages[n], "role") == role {
+		if messages[n].at("role").text() == role {
 			return n
 		}
 	}
@@ -215,9 +209,9 @@ const noThinking = "%s.content.0.type: Expected `thinking` or `redacted_thinking
 
 // checkOpenLoop checks that with thinking enabled, the newest assistant message of an open tool loop begins with its thinking.
 func (x *exchange) checkOpenLoop(v *verdict) {
-	form, messages := x.server.options.Seals, x.req.Messages
+	form, messages := x.server.options.Seals, x.history
 	last := len(messages) - 1
-	if !form.bindsPrefix() || textAt(x.top["thinking"], "type") != "enabled" || last < 0 || textAt(messages[last], "role") != "tool" {
+	if !form.bindsPrefix() || x.top.at("thinking", "type").text() != "enabled" || last < 0 || messages[last].at("role").text() != "tool" {
 		return
 	}
 	n := lastOf(messages, "assistant")
@@ -228,25 +222,25 @@ func (x *exchange) checkOpenLoop(v *verdict) {
 
 // think puts a signed block at the front of a Messages API answer, bound to everything before it.
 // https://docs.claude.com/en/docs/build-with-claude/extended-thinking
-func (x *exchange) think(blocks []json.RawMessage) []json.RawMessage {
+func (x *exchange) think(blocks []value) []value {
 	if !x.server.sealsNext() {
 		return blocks
 	}
-	return slices.Insert(blocks, 0, build("type", "thinking", "thinking", "A thought.", "signature", x.bindBlocks(len(x.req.Messages))))
+	return slices.Insert(blocks, 0, object("type", "thinking", "thinking", "A thought.", "signature", x.bindBlocks(len(x.history))))
 }
 
 // bindBlocks returns the signature of thinking in the message at index n.
 func (x *exchange) bindBlocks(n int) string {
-	parts := []json.RawMessage{unmarked(x.top["system"])}
-	for _, m := range x.req.Messages[:n] {
-		blocks := slices.DeleteFunc(blocksOf(m), isThinking)
-		parts = append(parts, at(m, "role"), unmarked(mustJSON(blocks)))
+	parts := []json.RawMessage{unmarked(x.top.at("system"))}
+	for _, m := range x.history[:n] {
+		blocks := slices.DeleteFunc(slices.Clone(blocksOf(m)), isThinking)
+		parts = append(parts, m.at("role").raw, mustJSON(allUnmarked(blocks)))
 	}
 	return x.bind("", parts...)
 }
 
-func isThinking(block json.RawMessage) bool {
-	kind := textAt(block, "type")
+func isThinking(block value) bool {
+	kind := block.at("type").text()
 	return kind == "thinking" || kind == "redacted_thinking"
 }
 
@@ -254,22 +248,22 @@ func isThinking(block json.RawMessage) bool {
 // newest message does not begin with thinking.
 func (x *exchange) checkThinking() *APIError {
 	var v verdict
-	messages := x.req.Messages
+	messages := x.history
 	for n, m := range messages {
 		for _, b := range blocksOf(m) {
-			if signature := textAt(b, "signature"); isThinking(b) && signature != x.bindBlocks(n) && !x.drops(signature) {
+			if signature := b.at("signature").text(); isThinking(b) && signature != x.bindBlocks(n) && !x.drops(signature) {
 				v.say("%s: the thinking block is bound to a different conversation.", place(n))
 			}
 		}
 	}
 	last := len(messages) - 1
-	if textAt(x.top["thinking"], "type") != "enabled" || last < 1 || x.server.options.SealWhen != nil {
+	if x.top.at("thinking", "type").text() != "enabled" || last < 1 || x.server.options.SealWhen != nil {
 		return v.err
 	}
 	called := blocksOf(messages[last-1])
-	answers := slices.ContainsFunc(blocksOf(messages[last]), func(b json.RawMessage) bool { return textAt(b, "type") == "tool_result" })
+	answers := slices.ContainsFunc(blocksOf(messages[last]), func(b value) bool { return b.at("type").text() == "tool_result" })
 	if answers && len(called) > 0 && !isThinking(called[0]) {
-		v.say(noThinking, place(last-1), textAt(called[0], "type"))
+		v.say(noThinking, place(last-1), called[0].at("type").text())
 	}
 	return v.err
 }
@@ -277,7 +271,7 @@ func (x *exchange) checkThinking() *APIError {
 // reason puts reasoning at the front of items. It is bound to everything before it if the server's seal is, else to the first item:
 // neither is accepted without the other.
 // https://platform.openai.com/docs/guides/reasoning
-func (x *exchange) reason(items, before []json.RawMessage) []json.RawMessage {
+func (x *exchange) reason(items, before []value) []value {
 	s := x.server
 	if !s.sealsNext() {
 		return items
@@ -290,16 +284,16 @@ func (x *exchange) reason(items, before []json.RawMessage) []json.RawMessage {
 		members = append(members, "format", SealClaudeDetails, "signature", x.bindItems(before))
 	} else {
 		for _, item := range items {
-			s.kept.reasons[textAt(item, "id")] = id
+			s.kept.reasons[item.at("id").text()] = id
 		}
 		members = append(members, "encrypted_content", encrypted(id, items[0]))
 	}
-	return slices.Insert(items, 0, build(members...))
+	return slices.Insert(items, 0, object(members...))
 }
 
 // bindItems returns the signature of reasoning after these items.
-func (x *exchange) bindItems(items []json.RawMessage) string {
-	parts := []json.RawMessage{x.top["instructions"]}
+func (x *exchange) bindItems(items []value) string {
+	parts := []json.RawMessage{x.top.at("instructions").raw}
 	for _, item := range items {
 		if typeOf(item) != "reasoning" {
 			parts = append(parts, without(item, "id", "status"))
@@ -309,26 +303,26 @@ func (x *exchange) bindItems(items []json.RawMessage) string {
 }
 
 // encrypted returns the sealed content of reasoning that belongs to an item. It does not depend on the server.
-func encrypted(id string, follower json.RawMessage) string {
-	return "sealed." + id + "." + digest(json.RawMessage(typeOf(follower)), at(follower, "call_id"), json.RawMessage(contentText(at(follower, "content"))))
+func encrypted(id string, follower value) string {
+	return "sealed." + id + "." + digest(json.RawMessage(typeOf(follower)), follower.at("call_id").raw, json.RawMessage(contentText(follower)))
 }
 
 // checkReasoning refuses reasoning without the item it belongs to, an item without its reasoning, and reasoning bound to another
 // history. The caller holds Server.mu.
-func (x *exchange) checkReasoning(v *verdict, items []json.RawMessage) {
+func (x *exchange) checkReasoning(v *verdict, items []value) {
 	seen := map[string]bool{}
 	for i, item := range items {
-		id, kind := textAt(item, "id"), typeOf(item)
+		id, kind := item.at("id").text(), typeOf(item)
 		if needed := x.server.kept.reasons[id]; needed != "" && !seen[needed] {
 			v.refuse("input", "", "Item '%s' of type '%s' was provided without its required 'reasoning' item: '%s'.", id, kind, needed)
 		}
 		if kind != "reasoning" {
 			continue
 		}
-		if signature := textAt(item, "signature"); signature != "" && signature != x.bindItems(items[:i]) && !x.drops(signature) {
+		if signature := item.at("signature").text(); signature != "" && signature != x.bindItems(items[:i]) && !x.drops(signature) {
 			v.refuse("input", "", "input[%d]: the reasoning is bound to a different conversation.", i)
 		}
-		sealed := textAt(item, "encrypted_content")
+		sealed := item.at("encrypted_content").text()
 		parts := strings.Split(sealed, ".")
 		switch {
 		case sealed == "":

@@ -63,7 +63,7 @@ func New(options Options) *Server {
 	s := &Server{
 		options: options.withDefaults(), record: newRecorder(options.Keep), cache: newCache(cacheCapacity), quit: make(chan struct{}),
 		sealed: seals{calls: map[string]bool{}},
-		kept:   stored{map[string][]json.RawMessage{}, map[string]json.RawMessage{}, map[string]string{}},
+		kept:   stored{map[string][]value{}, map[string]value{}, map[string]string{}},
 	}
 	s.http = &http.Server{Handler: s, ConnState: s.trackConnection, ReadHeaderTimeout: time.Minute}
 	return s
@@ -147,10 +147,10 @@ func (s *Server) trackConnection(_ net.Conn, state http.ConnState) {
 // ServeHTTP serves the API at / and at /v1.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
-	top := asObject(body)
-	x := &exchange{server: s, w: w, r: r, top: top, req: newRequest(r, body, top)}
+	x := &exchange{server: s, w: w, r: r, top: parse(body)}
+	x.decode(body)
 	if r.UserAgent() != asker { // the record has only what clients sent; the proxy may ask at any time
-		x.req.Summary = err == nil && s.options.summarises(x.req) // set before others can see the request
+		x.req.Summary = err == nil && x.summarises() // set before others can see the request
 		s.record.add(x.req)
 		defer x.end()
 	}
@@ -167,28 +167,30 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // asker is the user agent of the proxy's own questions about models.
 const asker = "dewpoint"
 
-// newRequest decodes as much of the body as can be decoded. The rules are checked later.
-func newRequest(r *http.Request, body []byte, top object) *Request {
-	history := asArray(top["messages"])
+// decode takes from the body what can be decoded. The rules are checked later.
+func (x *exchange) decode(body []byte) {
+	r, top := x.r, x.top
+	x.history = top.at("messages").elements
 	if strings.Contains(r.URL.Path, "/responses") {
-		if history = asArray(top["input"]); kindOf(top["input"]) == kindString {
-			history = []json.RawMessage{build("role", "user", "content", top["input"])}
+		input := top.at("input")
+		if x.history = input.elements; input.kind == kindString {
+			x.history = []value{parse(build("role", "user", "content", input.raw))}
 		}
 	}
-	return &Request{
-		Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Body: body,
-		Model: asString(top["model"]), Stream: as[bool](top["stream"]), Messages: history, Tools: top["tools"],
-		Phase: PhaseUpload,
+	x.req = &Request{
+		Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Body: body, Phase: PhaseUpload,
+		Model: top.at("model").text(), Stream: top.at("stream").isTrue(), Messages: raws(x.history), Tools: top.at("tools").raw,
 	}
 }
 
 // exchange is the handling of one request.
 type exchange struct {
-	server *Server
-	w      http.ResponseWriter
-	r      *http.Request
-	top    object   // the body; nil if it is not an object
-	req    *Request // shared with the record: change it only through record.change
+	server  *Server
+	w       http.ResponseWriter
+	r       *http.Request
+	top     value    // the body
+	history []value  // messages, or the items of the input
+	req     *Request // shared with the record: change it only through record.change
 }
 
 func (x *exchange) enter(p Phase) {
@@ -273,19 +275,16 @@ func (x *exchange) refuse(e *APIError) {
 	x.play(a, nil)
 }
 
-// summarises reports whether a request goes to the summariser.
-func (o *Options) summarises(r *Request) bool {
-	return slices.Contains(o.SummariserModels, r.Model) || asksForRecord(r) || o.IsSummary != nil && o.IsSummary(r)
+// summarises reports whether the request goes to the summariser.
+func (x *exchange) summarises() bool {
+	o, n := &x.server.options, len(x.history)
+	asked := n > 0 && strings.Contains(contentText(x.history[n-1]), RecordQuestion)
+	return asked || slices.Contains(o.SummariserModels, x.req.Model) || o.IsSummary != nil && o.IsSummary(x.req)
 }
 
-// RecordQuestion begins the question that the proxy appends to an agent's request to get a record of the conversation.
+// RecordQuestion begins the question that the proxy appends to an agent's request to get a record of the conversation. A request
+// whose last message contains it goes to the summariser.
 const RecordQuestion = "Stop here, and write a record of this conversation."
-
-// asksForRecord reports whether the last message contains RecordQuestion.
-func asksForRecord(r *Request) bool {
-	n := len(r.Messages)
-	return n > 0 && strings.Contains(contentText(at(r.Messages[n-1], "content")), RecordQuestion)
-}
 
 // models lists the known models, or two if the server accepts any.
 func (x *exchange) models() *APIError {
@@ -327,20 +326,21 @@ func (o *Options) modelJSON(name string) json.RawMessage {
 // embeddings answers with a fixed vector for each input, and echoes the input under "echo".
 func (x *exchange) embeddings() *APIError {
 	var v verdict
-	top := v.parse(x.req.Body)
-	v.model(top["model"])
-	if !given(top["input"]) {
+	v.object(x.top)
+	v.model(x.top.at("model"))
+	input := x.top.at("input")
+	if !input.given() {
 		v.missing("input")
 	}
 	if v.err != nil {
 		return v.err
 	}
 	var all []json.RawMessage
-	for i := range max(1, len(asArray(top["input"]))) {
+	for i := range max(1, len(input.elements)) {
 		all = append(all, build("object", "embedding", "index", i, "embedding", []float64{0.25, -0.5, 0.125}))
 	}
-	tokens := x.server.options.CountTokens(top["input"])
+	tokens := x.server.options.CountTokens(input.raw)
 	x.sendJSON(`{"object":"list","data":%s,"model":%s,"usage":{"prompt_tokens":%d,"total_tokens":%d},"echo":%s}`,
-		mustJSON(all), mustJSON(x.req.Model), tokens, tokens, top["input"])
+		mustJSON(all), mustJSON(x.req.Model), tokens, tokens, input.raw)
 	return nil
 }

@@ -1,6 +1,7 @@
 package fakeupstream
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -21,12 +22,12 @@ const (
 // If the request demands a function call or a JSON schema, Extract fills the schema: strings with the summary, and lists of
 // integers with the numbers of the events in the prompt, newest first.
 func Extract(req *Request) Answer {
-	text, top := kept.ReplaceAllString(req.Text(), ""), asObject(req.Body)
+	text, top := kept.ReplaceAllString(req.Text(), ""), parse(req.Body)
 	if name, schema := forcedFunction(top); name != "" {
 		return Answer{ToolCalls: []ToolCall{{ID: "call_summary", Name: name, Arguments: string(fill(schema, text))}}}
 	}
-	for _, schema := range []json.RawMessage{at(top["response_format"], "json_schema", "schema"), at(top["text"], "format", "schema")} {
-		if given(schema) {
+	for _, schema := range []value{top.at("response_format", "json_schema", "schema"), top.at("text", "format", "schema")} {
+		if schema.given() {
 			return Answer{Content: string(fill(schema, text))}
 		}
 	}
@@ -37,20 +38,20 @@ func Extract(req *Request) Answer {
 var kept = regexp.MustCompile(`(?s)<dewpoint_kept.*?</dewpoint_kept>`)
 
 // forcedFunction returns the function that tool_choice demands and its parameters, or "".
-func forcedFunction(top object) (name string, parameters json.RawMessage) {
-	choice := top["tool_choice"]
-	for _, tool := range asArray(top["tools"]) {
-		if name := textAt(tool, "name"); name != "" && name == textAt(choice, "name") {
-			if parameters := at(tool, "parameters"); kindOf(parameters) == kindObject { // the Responses API
+func forcedFunction(top value) (name string, parameters value) {
+	choice := top.at("tool_choice")
+	for _, tool := range top.at("tools").elements {
+		if name := tool.at("name").text(); name != "" && name == choice.at("name").text() {
+			if parameters := tool.at("parameters"); parameters.kind == kindObject { // the Responses API
 				return name, parameters
 			}
-			return name, at(tool, "input_schema")
+			return name, tool.at("input_schema")
 		}
-		if name := textAt(tool, "function", "name"); name == textAt(choice, "function", "name") || asString(choice) == "required" {
-			return name, at(tool, "function", "parameters")
+		if name := tool.at("function", "name").text(); name == choice.at("function", "name").text() || choice.text() == "required" {
+			return name, tool.at("function", "parameters")
 		}
 	}
-	return "", nil
+	return "", value{}
 }
 
 // extractLines returns the first lines of the sections. If there are too many, half of the bound comes from the front and half from
@@ -93,15 +94,15 @@ func firstLines(text string) []string {
 }
 
 // fill returns a small value that fits the schema and is about the text.
-func fill(schema json.RawMessage, text string) json.RawMessage {
-	if options := asArray(at(schema, "enum")); len(options) > 0 {
-		return options[0]
+func fill(schema value, text string) json.RawMessage {
+	if options := schema.at("enum").elements; len(options) > 0 {
+		return options[0].raw
 	}
 	switch schemaType(schema) {
 	case "object":
-		return fillObject(membersOf(at(schema, "properties")), text)
+		return fillObject(schema.at("properties").members, text)
 	case "array":
-		switch schemaType(at(schema, "items")) {
+		switch schemaType(schema.at("items")) {
 		case "integer", "number":
 			return mustJSON(eventNumbers(text))
 		case "string":
@@ -117,27 +118,25 @@ func fill(schema json.RawMessage, text string) json.RawMessage {
 }
 
 // schemaType returns the type of a schema, the first of several.
-func schemaType(schema json.RawMessage) string {
-	kind := at(schema, "type")
-	if kindOf(kind) == kindArray {
-		kind = asArray(kind)[0]
-	}
-	return asString(kind)
+func schemaType(schema value) string {
+	kind := schema.at("type")
+	return cmp.Or(kind.text(), kind.first().text())
 }
 
 // fillObject divides the lines about equally between the string properties, so that all of them together stay within the bound of
 // one. The first share is never empty.
-func fillObject(properties []member, text string) json.RawMessage {
+func fillObject(properties []value, text string) json.RawMessage {
 	lines := slices.Collect(strings.Lines(text))
 	cut := func(i int) int { return (len(lines)*i + len(properties) - 1) / len(properties) }
+	filled := slices.Clone(properties)
 	for i, p := range properties {
 		part := text
-		if schemaType(p.value) == "string" {
+		if schemaType(p) == "string" {
 			part = strings.Join(lines[cut(i):cut(i+1)], "")
 		}
-		properties[i].value = fill(p.value, part)
+		filled[i].raw = fill(p, part)
 	}
-	return joinObject(properties)
+	return joinObject(filled)
 }
 
 var eventNumber = regexp.MustCompile(`(?i)\b(?:id|event)\b["']?\s*[:=#]?\s*["']?(\d+)`)

@@ -10,11 +10,9 @@ import (
 )
 
 // reply is an answer in the format of its protocol.
-type reply interface {
-	// whole returns the body of an answer that is not streamed.
-	whole() []byte
-	// events returns the events of a stream, with texts in pieces of that many characters.
-	events(runes int) [][]byte
+type reply struct {
+	whole  []byte                   // the body if it is not streamed
+	events func(runes int) [][]byte // of a stream, with texts in pieces of that many characters
 }
 
 // respond picks the answer and plays it. form turns it into a reply unless it is an error.
@@ -76,7 +74,7 @@ func (x *exchange) perform(a Answer, form func(a Answer) reply) error {
 	}
 	r := form(a)
 	if !x.req.Stream {
-		return x.sendWhole(a, Raw{http.StatusOK, "application/json", r.whole()})
+		return x.sendWhole(a, Raw{http.StatusOK, "application/json", r.whole})
 	}
 	runes := a.ChunkRunes
 	if runes <= 0 {

@@ -101,7 +101,7 @@ func (v *verdict) optional(param string, got value, want kind) {
 
 // oneOf returns a required string, and refuses one that is not supported.
 func (v *verdict) oneOf(param string, got value, supported ...string) string {
-	word := got.text()
+	word := got.text
 	v.require(param, got, kindString)
 	if !slices.Contains(supported, word) {
 		v.refuse(param, "invalid_value", "Invalid value: '%s'. Supported values are: %s.", word, enumerate(quoted(supported)))
@@ -125,7 +125,7 @@ func (v *verdict) objects(param string, got value) []value {
 // nonEmpty refuses a value that is not a string, and an empty string.
 func (v *verdict) nonEmpty(param string, got value) {
 	v.require(param, got, kindString)
-	if got.text() == "" {
+	if got.text == "" {
 		v.refuse(param, "empty_string", "Invalid '%s': empty string. Expected a string with minimum length 1, but got an empty string instead.", param)
 	}
 }

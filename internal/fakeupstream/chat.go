@@ -27,11 +27,7 @@ func (x *exchange) chat() *APIError {
 				a.Sealed(message.raw)
 			}
 		}
-		return &completion{
-			index: x.req.Index, model: x.req.Model, message: message, finish: a.finishReason(message),
-			usage: x.bill(a, x.top.at("response_format"), x.req.Messages, message), omitUsage: a.OmitUsage,
-			usageLast: x.top.at("stream_options", "include_usage").isTrue(),
-		}
+		return x.completion(a, message)
 	})
 	return nil
 }
@@ -72,30 +68,37 @@ func (x *exchange) chatLimits(s size, window int) *APIError {
 // created is the time of every completion. The server has no clock.
 const created = 1735689600
 
-// completion is the reply to a Chat Completions request.
-type completion struct {
-	index     int
-	model     string
-	message   value
-	finish    string
-	usage     Usage
-	omitUsage bool
-	usageLast bool // the client asked for the usage at the end of the stream
-}
-
-// head opens the JSON object of a completion or of a chunk of one.
-func (c *completion) head(object string) string {
-	return fmt.Sprintf(`{"id":"chatcmpl-%06d","object":"%s","created":%d,"model":%s,"service_tier":"default",`+
-		`"system_fingerprint":"fp_fakeupstream"`, c.index, object, created, mustJSON(c.model))
-}
-
-func (c *completion) whole() []byte {
-	body := fmt.Sprintf(`%s,"choices":[{"index":0,"message":%s,"logprobs":null,"finish_reason":%s}]`,
-		c.head("chat.completion"), c.message.raw, mustJSON(c.finish))
-	if !c.omitUsage {
-		body += `,"usage":` + string(c.usage.json())
+// completion returns the reply to a Chat Completions request. A stream ends with the usage if the client asked for it.
+func (x *exchange) completion(a Answer, message value) reply {
+	usage, finish := x.bill(a, x.top.at("response_format"), x.req.Messages, message).json(), mustJSON(a.finishReason(message))
+	head := func(object string) string { // opens the JSON object of a completion or of a chunk of one
+		return fmt.Sprintf(`{"id":"chatcmpl-%06d","object":"%s","created":%d,"model":%s,"service_tier":"default",`+
+			`"system_fingerprint":"fp_fakeupstream"`, x.req.Index, object, created, mustJSON(x.req.Model))
 	}
-	return []byte(body + "}\n")
+	body := fmt.Sprintf(`%s,"choices":[{"index":0,"message":%s,"logprobs":null,"finish_reason":%s}]`, head("chat.completion"), message.raw, finish)
+	if !a.OmitUsage {
+		body += `,"usage":` + string(usage)
+	}
+	return reply{[]byte(body + "}\n"), func(runes int) [][]byte {
+		withUsage := x.top.at("stream_options", "include_usage").isTrue() && !a.OmitUsage
+		head, tail := head("chat.completion.chunk"), "}"
+		if withUsage {
+			tail = `,"usage":null}`
+		}
+		var all [][]byte
+		add := func(delta, finish json.RawMessage) {
+			all = append(all, fmt.Appendf(nil, "data: %s,\"choices\":[{\"index\":0,\"delta\":%s,\"logprobs\":null,\"finish_reason\":%s}]%s\n\n",
+				head, delta, finish, tail))
+		}
+		for _, delta := range deltas(message, runes) {
+			add(delta, json.RawMessage("null"))
+		}
+		add(json.RawMessage("{}"), finish)
+		if withUsage {
+			all = append(all, fmt.Appendf(nil, "data: %s,\"choices\":[],\"usage\":%s}\n\n", head, usage))
+		}
+		return append(all, []byte("data: [DONE]\n\n"))
+	}}
 }
 
 func (u Usage) json() json.RawMessage {
@@ -103,28 +106,6 @@ func (u Usage) json() json.RawMessage {
 		`"prompt_tokens_details":{"cached_tokens":%d,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0,`+
 		`"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`,
 		u.Prompt, u.Completion, u.Prompt+u.Completion, u.Cached))
-}
-
-// events returns the chunks, and the usage in a last one if the client asked for it.
-func (c *completion) events(runes int) [][]byte {
-	withUsage := c.usageLast && !c.omitUsage
-	head, tail := c.head("chat.completion.chunk"), "}"
-	if withUsage {
-		tail = `,"usage":null}`
-	}
-	var all [][]byte
-	add := func(delta json.RawMessage, finish string) {
-		all = append(all, fmt.Appendf(nil, "data: %s,\"choices\":[{\"index\":0,\"delta\":%s,\"logprobs\":null,\"finish_reason\":%s}]%s\n\n",
-			head, delta, finish, tail))
-	}
-	for _, delta := range deltas(c.message, runes) {
-		add(delta, "null")
-	}
-	add(json.RawMessage("{}"), string(mustJSON(c.finish)))
-	if withUsage {
-		all = append(all, fmt.Appendf(nil, "data: %s,\"choices\":[],\"usage\":%s}\n\n", head, c.usage.json()))
-	}
-	return append(all, []byte("data: [DONE]\n\n"))
 }
 
 // deltas splits an assistant message for a stream. The first delta has the role and everything that is not streamed. Then come

@@ -81,7 +81,7 @@ func (v *verdict) message(index int, m value) {
 	}
 	v.optional(at+".name", m.at("name"), kindString)
 	if m.at("name").given() {
-		v.matches(at+".name", m.at("name").text(), authorRegexp)
+		v.matches(at+".name", m.at("name").text, authorRegexp)
 	}
 	v.optional(at+".tool_call_id", m.at("tool_call_id"), kindString)
 	if calls := m.at("tool_calls"); calls.kind != kindAbsent {
@@ -123,7 +123,7 @@ func (v *verdict) calls(index int, role string, raw value) {
 	first := map[string]int{}
 	for i, call := range v.objects(at, raw) {
 		v.call(fmt.Sprintf("%s[%d]", at, i), call)
-		id := call.at("id").text()
+		id := call.at("id").text
 		if before, seen := first[id]; seen {
 			v.refuse(fmt.Sprintf("%s[%d].id", at, i), "",
 				"Invalid parameter: Duplicate value for 'id' of '%s', in %s[%d] and %s[%d].", id, at, before, at, i)
@@ -146,7 +146,7 @@ func (v *verdict) call(at string, call value) {
 var inputKeys = map[string]string{"function": "arguments", "custom": "input"}
 
 func (v *verdict) functionName(param string, raw value) {
-	name := raw.text()
+	name := raw.text
 	v.nonEmpty(param, raw)
 	v.maxLength(param, maxNameLength, len(name))
 	v.matches(param, name, nameRegexp)
@@ -176,10 +176,10 @@ func (v *verdict) function(at string, f value) {
 		return
 	}
 	fail := func(fault string) {
-		v.refuse(at+".parameters", "invalid_function_parameters", "Invalid schema for function '%s': %s", f.at("name").text(), fault)
+		v.refuse(at+".parameters", "invalid_function_parameters", "Invalid schema for function '%s': %s", f.at("name").text, fault)
 	}
 	v.is(at+".parameters", parameters, kindObject)
-	if t := parameters.at("type").text(); t != "object" {
+	if t := parameters.at("type").text; t != "object" {
 		fail(fmt.Sprintf(`schema must be a JSON Schema of 'type: "object"', got 'type: "%s"'.`, cmp.Or(t, "None")))
 	}
 	if f.at("strict").isTrue() {
@@ -210,11 +210,11 @@ func (v *verdict) chosen(choice value, tools []value) {
 	if kind == "allowed_tools" {
 		return
 	}
-	name := choice.at(kind, "name").text()
+	name := choice.at(kind, "name").text
 	if name == "" {
 		v.missing("tool_choice." + kind + ".name")
 	}
-	if !slices.ContainsFunc(tools, func(tool value) bool { return tool.at(kind, "name").text() == name }) {
+	if !slices.ContainsFunc(tools, func(tool value) bool { return tool.at(kind, "name").text == name }) {
 		v.refuse("tool_choice", "", "Invalid value for 'tool_choice': no function named '%s' was specified in the 'tools' parameter.", name)
 	}
 }
@@ -248,7 +248,7 @@ func (v *verdict) formatSchema(format value) {
 		v.missing(at + ".schema")
 	}
 	checkStrict(format.at("schema"), nil, func(fault string) {
-		v.refuse("response_format", "", "Invalid schema for response_format '%s': %s", format.at("name").text(), fault)
+		v.refuse("response_format", "", "Invalid schema for response_format '%s': %s", format.at("name").text, fault)
 	})
 }
 
@@ -257,13 +257,13 @@ func (v *verdict) formatSchema(format value) {
 func checkStrict(schema value, path []string, fault func(string)) {
 	place := slices.Clip(path)
 	context := "In context=(" + strings.Join(quoted(path), ", ") + "), "
-	if properties := schema.at("properties"); properties.kind != kindAbsent || schema.at("type").text() == "object" {
+	if properties := schema.at("properties"); properties.kind != kindAbsent || schema.at("type").text == "object" {
 		if string(schema.at("additionalProperties").raw) != "false" {
 			fault(context + "'additionalProperties' is required to be supplied and to be false.")
 		}
 		needed := schema.at("required").elements
 		for _, p := range properties.members {
-			if !slices.ContainsFunc(needed, func(key value) bool { return key.text() == p.key }) {
+			if !slices.ContainsFunc(needed, func(key value) bool { return key.text == p.key }) {
 				fault(context + "'required' is required to be supplied and to be an array including every key in properties. Missing '" + p.key + "'.")
 			}
 			checkStrict(p, append(place, "properties", p.key), fault)
@@ -327,13 +327,13 @@ func (v *verdict) order(messages []value) {
 		}
 	}
 	for i, m := range messages {
-		if m.at("role").text() == "tool" {
+		if m.at("role").text == "tool" {
 			v.result(i, m, open, answered)
 		} else {
 			end(fmt.Sprintf("messages.[%d].role", i))
 			open, answered = nil, map[string]int{}
 			for _, call := range m.at("tool_calls").elements {
-				open = append(open, call.at("id").text())
+				open = append(open, call.at("id").text)
 			}
 		}
 		v.content(i, m)
@@ -343,7 +343,7 @@ func (v *verdict) order(messages []value) {
 
 // result checks the tool message at index i. open has the IDs of the calls before it.
 func (v *verdict) result(i int, m value, open []string, answered map[string]int) {
-	at, id := fmt.Sprintf("messages.[%d]", i), m.at("tool_call_id").text()
+	at, id := fmt.Sprintf("messages.[%d]", i), m.at("tool_call_id").text
 	before, again := answered[id]
 	switch {
 	case !m.at("tool_call_id").given():
@@ -363,7 +363,7 @@ func (v *verdict) result(i int, m value, open []string, answered map[string]int)
 
 // content refuses a message without content, unless it is an assistant message with a field that stands in for content.
 func (v *verdict) content(i int, m value) {
-	role := m.at("role").text()
+	role := m.at("role").text
 	if role == "function" && !m.at("name").given() {
 		v.refuse(fmt.Sprintf("messages.[%d].name", i), "", "Missing parameter 'name': messages with role 'function' must have a 'name'.")
 	}
@@ -378,7 +378,7 @@ func (v *verdict) content(i int, m value) {
 func (v *verdict) turns(messages []value) {
 	last := "system"
 	for _, m := range messages {
-		role := m.at("role").text()
+		role := m.at("role").text
 		switch {
 		case role == "system" || role == "developer":
 			continue
@@ -408,9 +408,9 @@ func (v *verdict) known(top value) {
 		if name := firstUnknown(m, knownMessageFields); name != "" {
 			v.unknown(fmt.Sprintf("messages[%d].%s", i, name))
 		}
-		v.maxLength(fmt.Sprintf("messages[%d].tool_call_id", i), maxIDLength, utf8.RuneCountInString(m.at("tool_call_id").text()))
+		v.maxLength(fmt.Sprintf("messages[%d].tool_call_id", i), maxIDLength, utf8.RuneCountInString(m.at("tool_call_id").text))
 		for j, call := range m.at("tool_calls").elements {
-			v.maxLength(fmt.Sprintf("messages[%d].tool_calls[%d].id", i, j), maxIDLength, utf8.RuneCountInString(call.at("id").text()))
+			v.maxLength(fmt.Sprintf("messages[%d].tool_calls[%d].id", i, j), maxIDLength, utf8.RuneCountInString(call.at("id").text))
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // value is a JSON value, decoded down to its leaves, which stay as they are written. The zero value is an absent one.
@@ -16,6 +15,7 @@ type value struct {
 	elements []value // of an array
 	members  []value // of an object, in the order of the source
 	key      string  // of a member
+	text     string  // of a string
 }
 
 // kind is the type of a JSON value.
@@ -39,46 +39,35 @@ func parse(text json.RawMessage) value {
 	if !json.Valid(text) {
 		return value{}
 	}
-	v, _ := take(skip(text))
-	return v
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	return next(dec, text)
 }
 
-// skip removes what separates values from the front of a text.
-func skip(text json.RawMessage) json.RawMessage { return bytes.TrimLeft(text, " \t\r\n,:") }
-
-// take decodes the value at the front of a valid JSON text, and returns what follows it.
-func take(text json.RawMessage) (v value, rest json.RawMessage) {
-	v.kind = cmp.Or(kinds[text[0]], kindNumber)
-	switch v.kind {
-	case kindString:
-		end := 1
-		for ; text[end] != '"'; end++ {
-			if text[end] == '\\' {
-				end++
+// next decodes the next value of a valid JSON text.
+func next(dec *json.Decoder, text json.RawMessage) (v value) {
+	start := dec.InputOffset()
+	token, _ := dec.Token()
+	switch token := token.(type) {
+	case string:
+		v.text = token
+	case json.Delim:
+		for dec.More() {
+			inner := next(dec, text)
+			if token == '[' {
+				v.elements = append(v.elements, inner)
+				continue
 			}
+			key := inner.text
+			inner = next(dec, text)
+			inner.key = key
+			v.members = append(v.members, inner)
 		}
-		rest = text[end+1:]
-	case kindArray:
-		for rest = skip(text[1:]); rest[0] != ']'; rest = skip(rest) {
-			var element value
-			element, rest = take(rest)
-			v.elements = append(v.elements, element)
-		}
-		rest = rest[1:]
-	case kindObject:
-		for rest = skip(text[1:]); rest[0] != '}'; rest = skip(rest) {
-			var key, member value
-			key, rest = take(rest)
-			member, rest = take(skip(rest))
-			member.key = key.text()
-			v.members = append(v.members, member)
-		}
-		rest = rest[1:]
-	default:
-		rest = bytes.TrimLeft(text, "+-.0123456789Eaeflnrstu") // what numbers and words consist of
+		_, _ = dec.Token() // the end
 	}
-	v.raw = slices.Clip(text[:len(text)-len(rest)])
-	return v, rest
+	v.raw = slices.Clip(bytes.TrimLeft(text[start:dec.InputOffset()], " \t\r\n,:"))
+	v.kind = cmp.Or(kinds[v.raw[0]], kindNumber)
+	return v
 }
 
 // describe names the type of a value in the words of OpenAI's messages.
@@ -95,18 +84,6 @@ func (v value) isTrue() bool { return string(v.raw) == "true" }
 
 // given reports whether the value is present and not null.
 func (v value) given() bool { return v.kind > kindNull }
-
-// text decodes a string. It returns "" for any other value.
-func (v value) text() (s string) {
-	if v.kind != kindString {
-		return ""
-	}
-	if inside := v.raw[1 : len(v.raw)-1]; utf8.Valid(inside) && bytes.IndexByte(inside, '\\') < 0 {
-		return string(inside)
-	}
-	_ = json.Unmarshal(v.raw, &s) // a valid string
-	return s
-}
 
 // at returns the value at a path of keys, or an absent one. Keys are compared exactly, unlike those of a Go struct. The last of
 // several equal keys counts, as in Python.
@@ -144,11 +121,11 @@ func raws(all []value) []json.RawMessage {
 func contentText(message value) string {
 	content := message.at("content")
 	if content.kind != kindArray {
-		return content.text()
+		return content.text
 	}
 	var parts []string
 	for _, part := range content.elements {
-		if text := part.at("text").text(); text != "" {
+		if text := part.at("text").text; text != "" {
 			parts = append(parts, text)
 		}
 	}

@@ -31,7 +31,7 @@ func (x *exchange) messages() *APIError {
 		switch last := len(blocks) - 1; {
 		case a.FinishReason == "length":
 			stop = "max_tokens"
-		case last >= 0 && blocks[last].at("type").text() == "tool_use":
+		case last >= 0 && blocks[last].at("type").text == "tool_use":
 			stop = "tool_use"
 		}
 		if trigger := compactsAt(x.top.at("context_management")); trigger > 0 && x.req.PromptTokens > trigger {
@@ -73,7 +73,7 @@ func (x *exchange) compactionBlock() value {
 // compactsAt returns the number of tokens above which an edit compacts, or 0 if none does. 150,000 is the API's default.
 func compactsAt(management value) int {
 	for _, edit := range management.at("edits").elements {
-		if edit.at("type").text() == "compact_20260112" {
+		if edit.at("type").text == "compact_20260112" {
 			if trigger := edit.at("trigger", "value"); trigger.given() {
 				return asCount(trigger)
 			}
@@ -112,7 +112,7 @@ func contentBlocks(message value) []value {
 		blocks = append(blocks, textBlock(text))
 	}
 	for _, call := range message.at("tool_calls").elements {
-		input := json.RawMessage(call.at("function", "arguments").text())
+		input := json.RawMessage(call.at("function", "arguments").text)
 		if parse(input).kind != kindObject {
 			input = build("arguments", string(input))
 		}
@@ -123,57 +123,45 @@ func contentBlocks(message value) []value {
 
 func textBlock(text string) value { return object("text", text, "type", "text") }
 
-// anthropicMessage is the reply to a request of the Messages API.
-type anthropicMessage struct {
-	index       int
-	model, stop string
-	blocks      []value
-	usage       Usage
-}
-
-// message returns the reply. The settings count as the start of the prompt: changing one invalidates the cached messages.
+// message returns the reply to a request of the Messages API. The settings count as the start of the prompt: changing one invalidates
+// the cached messages. The events: https://docs.claude.com/en/docs/build-with-claude/streaming
 func (x *exchange) message(a Answer, stop string, blocks ...value) reply {
 	prompt := []json.RawMessage{unmarked(x.top.at("system")), x.top.at("tool_choice").raw, x.top.at("thinking").raw}
-	prompt = append(prompt, allUnmarked(x.history)...)
-	return &anthropicMessage{
-		index: x.req.Index, model: x.req.Model, blocks: blocks, stop: stop, usage: x.bill(a, x.top.at("output_config"), prompt, blocks...),
-	}
-}
-
-func (m *anthropicMessage) head(content []value, stop any, output int) json.RawMessage {
-	usage := map[string]int{
-		"input_tokens": m.usage.Prompt - m.usage.Cached, "cache_read_input_tokens": m.usage.Cached, "cache_creation_input_tokens": 0, "output_tokens": output,
-	}
-	return build("id", fmt.Sprintf("msg_%06d", m.index), "type", "message", "role", "assistant", "model", m.model,
-		"content", raws(content), "stop_reason", stop, "stop_sequence", nil, "usage", usage)
-}
-
-func (m *anthropicMessage) whole() []byte { return m.head(m.blocks, m.stop, m.usage.Completion) }
-
-// events: https://docs.claude.com/en/docs/build-with-claude/streaming
-func (m *anthropicMessage) events(runes int) [][]byte {
-	var all [][]byte
-	add := func(kind string, pairs ...any) {
-		all = append(all, fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, build(append([]any{"type", kind}, pairs...)...)))
-	}
-	add("message_start", "message", m.head(nil, nil, 1))
-	add("ping")
-	for i, block := range m.blocks {
-		opening, deltas := streamedBlock(block, runes)
-		add("content_block_start", "index", i, "content_block", opening)
-		for _, delta := range deltas {
-			add("content_block_delta", "index", i, "delta", delta)
+	used := x.bill(a, x.top.at("output_config"), append(prompt, allUnmarked(x.history)...), blocks...)
+	head := func(content []value, stop any, output int) json.RawMessage {
+		usage := map[string]int{
+			"input_tokens": used.Prompt - used.Cached, "cache_read_input_tokens": used.Cached, "cache_creation_input_tokens": 0, "output_tokens": output,
 		}
-		add("content_block_stop", "index", i)
+		return build("id", fmt.Sprintf("msg_%06d", x.req.Index), "type", "message", "role", "assistant", "model", x.req.Model,
+			"content", raws(content), "stop_reason", stop, "stop_sequence", nil, "usage", usage)
 	}
-	add("message_delta", "delta", build("stop_reason", m.stop, "stop_sequence", nil), "usage", build("output_tokens", m.usage.Completion))
-	add("message_stop")
-	return all
+	return reply{head(blocks, stop, used.Completion), func(runes int) [][]byte {
+		var all [][]byte
+		add := func(kind string, pairs ...any) { all = append(all, event(kind, pairs...)) }
+		add("message_start", "message", head(nil, nil, 1))
+		add("ping")
+		for i, block := range blocks {
+			opening, deltas := streamedBlock(block, runes)
+			add("content_block_start", "index", i, "content_block", opening)
+			for _, delta := range deltas {
+				add("content_block_delta", "index", i, "delta", delta)
+			}
+			add("content_block_stop", "index", i)
+		}
+		add("message_delta", "delta", build("stop_reason", stop, "stop_sequence", nil), "usage", build("output_tokens", used.Completion))
+		add("message_stop")
+		return all
+	}}
+}
+
+// event returns an event of a stream with its type and further members.
+func event(kind string, pairs ...any) []byte {
+	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, build(append([]any{"type", kind}, pairs...)...))
 }
 
 // streamedBlock returns the block that opens a content block in a stream, and the deltas that fill it.
 func streamedBlock(block value, runes int) (opening json.RawMessage, deltas []json.RawMessage) {
-	key := block.at("type").text()
+	key := block.at("type").text
 	kind, of, text, empty := key+"_delta", key, block.at(key).raw, `""`
 	switch key {
 	case "text", "thinking":

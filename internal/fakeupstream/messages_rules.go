@@ -69,11 +69,11 @@ func (v *verdict) element(n int, message value, last bool) {
 	if key := firstUnknown(message, []string{"role", "content"}); key != "" {
 		v.say("messages.%d.%s: Extra inputs are not permitted", n, key)
 	}
-	role, blocks := message.at("role").text(), blocksOf(message)
+	role, blocks := message.at("role").text, blocksOf(message)
 	if role != "user" && role != "assistant" && (role != "system" || n == 0) { // newer models accept later system messages
 		v.say("messages.%d.role: Input should be 'user' or 'assistant'", n)
 	}
-	compacts := len(blocks) > 0 && blocks[0].at("type").text() == "compaction"
+	compacts := len(blocks) > 0 && blocks[0].at("type").text == "compaction"
 	if n == 0 && role != "user" && !compacts {
 		v.say("messages: first message must use the \"user\" role")
 	}
@@ -89,7 +89,7 @@ func (v *verdict) element(n int, message value, last bool) {
 func blocksOf(message value) []value {
 	content := message.at("content")
 	if content.kind == kindString {
-		return []value{textBlock(content.text())}
+		return []value{textBlock(content.text)}
 	}
 	return content.elements
 }
@@ -101,7 +101,7 @@ var blockMembers = map[string][]string{
 }
 
 func (v *verdict) block(at, role string, o value) {
-	kind := o.at("type").text()
+	kind := o.at("type").text
 	needed, known := blockMembers[kind]
 	generated := kind == "tool_use" || kind == "compaction" || strings.HasSuffix(kind, "thinking")
 	switch {
@@ -111,7 +111,7 @@ func (v *verdict) block(at, role string, o value) {
 		v.say("%s: `%s` blocks can only be in `assistant` messages", at, kind)
 	case kind == "tool_result" && role == "assistant":
 		v.say("%s: `tool_result` blocks can only be in `user` messages", at)
-	case kind == "compaction" && !strings.HasPrefix(o.at("content").text(), compacted):
+	case kind == "compaction" && !strings.HasPrefix(o.at("content").text, compacted):
 		v.say("%s.compaction: the block was not made by this API", at)
 	case kind == "tool_use" && o.at("input").kind != kindObject:
 		v.say("%s.tool_use.input: Input should be a valid dictionary", at)
@@ -121,7 +121,7 @@ func (v *verdict) block(at, role string, o value) {
 			v.say("%s.%s.%s: Field required", at, kind, key)
 		}
 	}
-	if kind == "text" && strings.TrimSpace(o.at("text").text()) == "" {
+	if kind == "text" && strings.TrimSpace(o.at("text").text) == "" {
 		v.say("messages: text content blocks must be non-empty")
 	}
 }
@@ -130,11 +130,11 @@ func (v *verdict) block(at, role string, o value) {
 // first in the next turn.
 func (v *verdict) pairs(messages []value) {
 	var open, seen []string // IDs of calls without a result yet; IDs of all calls
-	messages = slices.DeleteFunc(slices.Clone(messages), func(m value) bool { return m.at("role").text() == "system" })
+	messages = slices.DeleteFunc(slices.Clone(messages), func(m value) bool { return m.at("role").text == "system" })
 	for n := 0; n < len(messages); {
-		role, first := messages[n].at("role").text(), n
+		role, first := messages[n].at("role").text, n
 		var blocks []value
-		for ; n < len(messages) && messages[n].at("role").text() == role; n++ {
+		for ; n < len(messages) && messages[n].at("role").text == role; n++ {
 			blocks = append(blocks, blocksOf(messages[n])...)
 		}
 		if role == "user" {
@@ -143,7 +143,7 @@ func (v *verdict) pairs(messages []value) {
 			continue
 		}
 		for _, b := range blocks {
-			if id := b.at("id").text(); b.at("type").text() == "tool_use" {
+			if id := b.at("id").text; b.at("type").text == "tool_use" {
 				if slices.Contains(seen, id) {
 					v.say("messages.%d: `tool_use` ids must be unique", first)
 				}
@@ -157,11 +157,11 @@ func (v *verdict) pairs(messages []value) {
 func (v *verdict) results(turn int, blocks []value, open []string) {
 	others := false // whether a block other than a result came before
 	for i, b := range blocks {
-		if b.at("type").text() != "tool_result" {
+		if b.at("type").text != "tool_result" {
 			others = true
 			continue
 		}
-		id := b.at("tool_use_id").text()
+		id := b.at("tool_use_id").text
 		place := slices.Index(open, id)
 		if place < 0 {
 			v.say("messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` "+

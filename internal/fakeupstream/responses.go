@@ -84,7 +84,7 @@ func (x *exchange) itemsOf(message value, before []value) []value {
 		name := call.at("function", "name")
 		members := []any{"type", "function_call", "id", fmt.Sprintf("fc_%06d_%d", x.req.Index, n), "status", "completed",
 			"call_id", call.at("id"), "name", name, "arguments", call.at("function", "arguments")}
-		if space := namespaceOf(x.top.at("tools").elements, name.text()); space.given() {
+		if space := namespaceOf(x.top.at("tools").elements, name.text); space.given() {
 			members = append(members, "namespace", space)
 		}
 		items = append(items, object(members...))
@@ -98,7 +98,7 @@ func (x *exchange) itemsOf(message value, before []value) []value {
 // namespaceOf returns the namespace whose tools include that name, or an absent value.
 func namespaceOf(tools []value, name string) value {
 	for _, space := range tools {
-		if slices.ContainsFunc(space.at("tools").elements, func(inner value) bool { return inner.at("name").text() == name }) {
+		if slices.ContainsFunc(space.at("tools").elements, func(inner value) bool { return inner.at("name").text == name }) {
 			return space.at("name")
 		}
 	}
@@ -110,89 +110,58 @@ func outputText(text string) json.RawMessage {
 }
 
 func typeOf(item value) string {
-	if kind := item.at("type").text(); kind != "" || !item.at("role").given() {
+	if kind := item.at("type").text; kind != "" || !item.at("role").given() {
 		return kind
 	}
 	return "message"
 }
 
-// responseReply is the reply to a request of the Responses API.
-type responseReply struct {
-	id     string
-	model  string
-	tools  json.RawMessage // of the request; nil if it had none
-	output []value
-	usage  Usage
-	cut    bool // incomplete: it reached max_output_tokens
-}
-
-// response returns the reply, and stores it unless the request sets store to false.
+// response returns the reply to a request of the Responses API, and stores it unless the request sets store to false. The events:
+// https://platform.openai.com/docs/api-reference/responses-streaming
 func (x *exchange) response(a Answer, input []value, output ...value) reply {
+	id, status := fmt.Sprintf("resp_%06d", x.req.Index), "completed"
+	tools, incomplete := x.top.at("tools"), json.RawMessage("null")
+	if tools.kind == kindAbsent {
+		tools.raw = json.RawMessage("[]")
+	}
+	if a.FinishReason == "length" {
+		status, incomplete = "incomplete", build("reason", "max_output_tokens")
+	}
+	object := func(status string, incomplete json.RawMessage, output []value, usage json.RawMessage) json.RawMessage {
+		return build("id", id, "object", "response", "created_at", created, "status", status, "error", nil, "incomplete_details", incomplete,
+			"instructions", nil, "metadata", struct{}{}, "model", x.req.Model, "output", raws(output),
+			"parallel_tool_calls", true, "temperature", 1, "tool_choice", "auto", "tools", tools, "top_p", 1, "usage", usage)
+	}
+	reasoning := 0
+	for _, item := range output {
+		if typeOf(item) == "reasoning" {
+			reasoning++
+		}
+	}
 	prompt := append([]json.RawMessage{x.top.at("instructions").raw}, raws(input)...)
-	r := responseReply{
-		id: fmt.Sprintf("resp_%06d", x.req.Index), model: x.req.Model, tools: x.req.Tools, output: output, cut: a.FinishReason == "length",
-		usage: x.bill(a, x.top.at("text", "format"), prompt, output...),
-	}
+	body := object(status, incomplete, output, responsesUsage(x.bill(a, x.top.at("text", "format"), prompt, output...), reasoning))
 	if string(x.top.at("store").raw) != "false" {
-		x.server.store(r.id, slices.Concat(input, output))
+		x.server.store(id, slices.Concat(input, output))
 	}
-	return &r
+	return reply{body, func(runes int) [][]byte {
+		var all [][]byte
+		add := func(kind string, pairs ...any) {
+			all = append(all, event(kind, append([]any{"sequence_number", len(all)}, pairs...)...))
+		}
+		begun := object("in_progress", nil, nil, nil)
+		add("response.created", "response", begun)
+		add("response.in_progress", "response", begun)
+		for i, item := range output {
+			stream(i, item, runes, add)
+		}
+		add("response."+status, "response", body)
+		return all
+	}}
 }
 
 func responsesUsage(u Usage, reasoning int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"input_tokens":%d,"input_tokens_details":{"cached_tokens":%d},"output_tokens":%d,`+
 		`"output_tokens_details":{"reasoning_tokens":%d},"total_tokens":%d}`, u.Prompt, u.Cached, u.Completion, reasoning, u.Prompt+u.Completion))
-}
-
-// object encodes the response in one of its states.
-func (r *responseReply) object(status string, output []value, usage json.RawMessage) json.RawMessage {
-	tools, incomplete := r.tools, json.RawMessage("null")
-	if tools == nil {
-		tools = json.RawMessage("[]")
-	}
-	if status == "incomplete" {
-		incomplete = build("reason", "max_output_tokens")
-	}
-	return build("id", r.id, "object", "response", "created_at", created, "status", status, "error", nil, "incomplete_details", incomplete,
-		"instructions", nil, "metadata", struct{}{}, "model", r.model, "output", raws(output),
-		"parallel_tool_calls", true, "temperature", 1, "tool_choice", "auto", "tools", tools, "top_p", 1, "usage", usage)
-}
-
-func (r *responseReply) final() (status string, body json.RawMessage) {
-	status = "completed"
-	if r.cut {
-		status = "incomplete"
-	}
-	reasoning := 0
-	for _, item := range r.output {
-		if typeOf(item) == "reasoning" {
-			reasoning++
-		}
-	}
-	return status, r.object(status, r.output, responsesUsage(r.usage, reasoning))
-}
-
-func (r *responseReply) whole() []byte {
-	_, body := r.final()
-	return body
-}
-
-// events: https://platform.openai.com/docs/api-reference/responses-streaming
-func (r *responseReply) events(runes int) [][]byte {
-	var all [][]byte
-	add := func(kind string, pairs ...any) {
-		data := build(append([]any{"type", kind, "sequence_number", len(all)}, pairs...)...)
-		all = append(all, fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data))
-	}
-	begun := r.object("in_progress", nil, json.RawMessage("null"))
-	add("response.created", "response", begun)
-	add("response.in_progress", "response", begun)
-	for i, item := range r.output {
-		stream(i, item, runes, add)
-	}
-	status, body := r.final()
-	add("response."+status, "response", body)
-	return all
 }
 
 // stream adds the events of one item: the item without its content, the content in pieces, and the whole item.

@@ -43,7 +43,7 @@ func (x *exchange) judgeResponses() ([]value, *APIError) {
 // resolved returns the items with stored ones filled in. The caller holds Server.mu.
 func (x *exchange) resolved(v *verdict) (items []value) {
 	kept := &x.server.kept
-	if id := x.top.at("previous_response_id").text(); id != "" {
+	if id := x.top.at("previous_response_id").text; id != "" {
 		known, ok := kept.responses[id]
 		if !ok {
 			v.refuse("previous_response_id", "previous_response_not_found", "Previous response with id '%s' not found.", id)
@@ -52,7 +52,7 @@ func (x *exchange) resolved(v *verdict) (items []value) {
 	}
 	for _, item := range x.history {
 		if typeOf(item) == "item_reference" {
-			id := item.at("id").text()
+			id := item.at("id").text
 			known, ok := kept.items[id]
 			if !ok {
 				v.fail(&APIError{http.StatusNotFound, fmt.Sprintf("Item with id '%s' not found. Items are not persisted when `store` is "+
@@ -78,7 +78,7 @@ func (s *Server) store(id string, items []value) {
 	defer s.mu.Unlock()
 	s.kept.responses[id] = items
 	for _, item := range items {
-		if id := item.at("id").text(); id != "" {
+		if id := item.at("id").text; id != "" {
 			s.kept.items[id] = item
 		}
 	}
@@ -99,7 +99,7 @@ func (v *verdict) item(at string, item value, last, unable bool) {
 	}
 	kind := typeOf(item)
 	needed, known := itemMembers[kind]
-	sealed := item.at("encrypted_content").text()
+	sealed := item.at("encrypted_content").text
 	switch {
 	case !known || unable && strings.HasPrefix(kind, "compaction"):
 		v.refuse(at+".type", "invalid_value", "Invalid value: '%s'. Supported values are: 'message', 'function_call', 'function_call_output' "+
@@ -129,13 +129,13 @@ var itemParts = map[string][]string{
 }
 
 func (v *verdict) messageItem(at string, item value) {
-	role := item.at("role").text()
+	role := item.at("role").text
 	parts, known := itemParts[role]
 	if !known {
 		v.refuse(at+".role", "invalid_value", "Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'.", role)
 	}
 	for i, p := range item.at("content").elements {
-		if kind := p.at("type").text(); !slices.Contains(parts, kind) {
+		if kind := p.at("type").text; !slices.Contains(parts, kind) {
 			v.refuse(fmt.Sprintf("%s.content[%d]", at, i), "invalid_value", "Invalid value: '%s'. Supported values are: '%s'.", kind,
 				strings.Join(parts, "', '"))
 		}
@@ -145,7 +145,7 @@ func (v *verdict) messageItem(at string, item value) {
 func (v *verdict) ids(items []value) {
 	seen := map[string]bool{}
 	for _, item := range items {
-		id := item.at("id").text()
+		id := item.at("id").text
 		if id != "" && seen[id] {
 			v.refuse("input", "", "Duplicate item found with id %s. Remove duplicate items from your input and try again.", id)
 		}
@@ -158,7 +158,7 @@ func (v *verdict) itemCalls(items []value) {
 	var open []string
 	called := map[string]bool{}
 	for _, item := range items {
-		id, kind := item.at("call_id").text(), typeOf(item)
+		id, kind := item.at("call_id").text, typeOf(item)
 		switch {
 		case id == "":
 		case !strings.HasSuffix(kind, "_output"):

@@ -70,7 +70,7 @@ func (x *exchange) bind(previous string, parts ...json.RawMessage) string {
 // drops reports whether a block with the wrong signature is dropped instead of refused. Blocks of another model always are, others
 // only if the request asks for it. https://docs.claude.com/en/docs/build-with-claude/extended-thinking
 func (x *exchange) drops(signature string) bool {
-	asked := x.top.at("thinking", "block_binding", "prefix_mismatch_behavior").text() == "drop_block" &&
+	asked := x.top.at("thinking", "block_binding", "prefix_mismatch_behavior").text == "drop_block" &&
 		strings.Contains(x.req.Header.Get("Anthropic-Beta"), "thinking-binding-controls")
 	return asked || !strings.Contains(signature, "."+maker(x.req)+".")
 }
@@ -86,7 +86,7 @@ func (x *exchange) seal(message value) value {
 	defer s.mu.Unlock()
 	for i, c := range calls {
 		if form != SealThoughtSignature || i == 0 { // the first call of a message carries it for all
-			s.sealed.calls[c.at("id").text()] = true
+			s.sealed.calls[c.at("id").text] = true
 		}
 	}
 	previous := ""
@@ -121,7 +121,7 @@ func lastPart(signature string) string {
 	return signature[strings.LastIndexByte(signature, '.')+1:]
 }
 
-func firstCall(message value) string { return message.at("tool_calls").first().at("id").text() }
+func firstCall(message value) string { return message.at("tool_calls").first().at("id").text }
 
 // attach adds a signature to a message.
 func (f Seal) attach(message value, signature string) json.RawMessage {
@@ -146,12 +146,12 @@ func (f Seal) attach(message value, signature string) json.RawMessage {
 func (f Seal) signature(message value) string {
 	switch f {
 	case SealThinkingBlocks:
-		return message.at("thinking_blocks").first().at("signature").text()
+		return message.at("thinking_blocks").first().at("signature").text
 	case SealThoughtSignature:
-		return message.at("tool_calls").first().at("extra_content", "google", "thought_signature").text()
+		return message.at("tool_calls").first().at("extra_content", "google", "thought_signature").text
 	}
 	details := message.at("reasoning_details").first()
-	return details.at("signature").text() + details.at("data").text()
+	return details.at("signature").text + details.at("data").text
 }
 
 // checkSeals checks the sealed reasoning in a Chat Completions request.
@@ -165,7 +165,7 @@ func (x *exchange) checkSeals() *APIError {
 	var before []json.RawMessage // unsealed
 	for n, m := range messages {
 		before = append(before, unsealed(m))
-		if m.at("role").text() != "assistant" {
+		if m.at("role").text != "assistant" {
 			continue
 		}
 		at, signature := place(n), form.signature(m)
@@ -198,7 +198,7 @@ func place(n int) string { return fmt.Sprintf("messages.%d", n) }
 // lastOf returns the index of the newest message of a role, or -1.
 func lastOf(messages []value, role string) int {
 	for n := len(messages) - 1; n >= 0; n-- {
-		if messages[n].at("role").text() == role {
+		if messages[n].at("role").text == role {
 			return n
 		}
 	}
@@ -211,7 +211,7 @@ const noThinking = "%s.content.0.type: Expected `thinking` or `redacted_thinking
 func (x *exchange) checkOpenLoop(v *verdict) {
 	form, messages := x.server.options.Seals, x.history
 	last := len(messages) - 1
-	if !form.bindsPrefix() || x.top.at("thinking", "type").text() != "enabled" || last < 0 || messages[last].at("role").text() != "tool" {
+	if !form.bindsPrefix() || x.top.at("thinking", "type").text != "enabled" || last < 0 || messages[last].at("role").text != "tool" {
 		return
 	}
 	n := lastOf(messages, "assistant")
@@ -240,7 +240,7 @@ func (x *exchange) bindBlocks(n int) string {
 }
 
 func isThinking(block value) bool {
-	kind := block.at("type").text()
+	kind := block.at("type").text
 	return kind == "thinking" || kind == "redacted_thinking"
 }
 
@@ -251,19 +251,19 @@ func (x *exchange) checkThinking() *APIError {
 	messages := x.history
 	for n, m := range messages {
 		for _, b := range blocksOf(m) {
-			if signature := b.at("signature").text(); isThinking(b) && signature != x.bindBlocks(n) && !x.drops(signature) {
+			if signature := b.at("signature").text; isThinking(b) && signature != x.bindBlocks(n) && !x.drops(signature) {
 				v.say("%s: the thinking block is bound to a different conversation.", place(n))
 			}
 		}
 	}
 	last := len(messages) - 1
-	if x.top.at("thinking", "type").text() != "enabled" || last < 1 || x.server.options.SealWhen != nil {
+	if x.top.at("thinking", "type").text != "enabled" || last < 1 || x.server.options.SealWhen != nil {
 		return v.err
 	}
 	called := blocksOf(messages[last-1])
-	answers := slices.ContainsFunc(blocksOf(messages[last]), func(b value) bool { return b.at("type").text() == "tool_result" })
+	answers := slices.ContainsFunc(blocksOf(messages[last]), func(b value) bool { return b.at("type").text == "tool_result" })
 	if answers && len(called) > 0 && !isThinking(called[0]) {
-		v.say(noThinking, place(last-1), called[0].at("type").text())
+		v.say(noThinking, place(last-1), called[0].at("type").text)
 	}
 	return v.err
 }
@@ -284,7 +284,7 @@ func (x *exchange) reason(items, before []value) []value {
 		members = append(members, "format", SealClaudeDetails, "signature", x.bindItems(before))
 	} else {
 		for _, item := range items {
-			s.kept.reasons[item.at("id").text()] = id
+			s.kept.reasons[item.at("id").text] = id
 		}
 		members = append(members, "encrypted_content", encrypted(id, items[0]))
 	}
@@ -312,17 +312,17 @@ func encrypted(id string, follower value) string {
 func (x *exchange) checkReasoning(v *verdict, items []value) {
 	seen := map[string]bool{}
 	for i, item := range items {
-		id, kind := item.at("id").text(), typeOf(item)
+		id, kind := item.at("id").text, typeOf(item)
 		if needed := x.server.kept.reasons[id]; needed != "" && !seen[needed] {
 			v.refuse("input", "", "Item '%s' of type '%s' was provided without its required 'reasoning' item: '%s'.", id, kind, needed)
 		}
 		if kind != "reasoning" {
 			continue
 		}
-		if signature := item.at("signature").text(); signature != "" && signature != x.bindItems(items[:i]) && !x.drops(signature) {
+		if signature := item.at("signature").text; signature != "" && signature != x.bindItems(items[:i]) && !x.drops(signature) {
 			v.refuse("input", "", "input[%d]: the reasoning is bound to a different conversation.", i)
 		}
-		sealed := item.at("encrypted_content").text()
+		sealed := item.at("encrypted_content").text
 		parts := strings.Split(sealed, ".")
 		switch {
 		case sealed == "":

@@ -179,7 +179,7 @@ func (x *exchange) decode(body []byte) {
 	}
 	x.req = &Request{
 		Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Body: body, Phase: PhaseUpload,
-		Model: top.at("model").text(), Stream: top.at("stream").isTrue(), Messages: raws(x.history), Tools: top.at("tools").raw,
+		Model: top.at("model").text, Stream: top.at("stream").isTrue(), Messages: raws(x.history), Tools: top.at("tools").raw,
 	}
 }
 

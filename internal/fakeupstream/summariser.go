@@ -41,13 +41,13 @@ var kept = regexp.MustCompile(`(?s)<dewpoint_kept.*?</dewpoint_kept>`)
 func forcedFunction(top value) (name string, parameters value) {
 	choice := top.at("tool_choice")
 	for _, tool := range top.at("tools").elements {
-		if name := tool.at("name").text(); name != "" && name == choice.at("name").text() {
+		if name := tool.at("name").text; name != "" && name == choice.at("name").text {
 			if parameters := tool.at("parameters"); parameters.kind == kindObject { // the Responses API
 				return name, parameters
 			}
 			return name, tool.at("input_schema")
 		}
-		if name := tool.at("function", "name").text(); name == choice.at("function", "name").text() || choice.text() == "required" {
+		if name := tool.at("function", "name").text; name == choice.at("function", "name").text || choice.text == "required" {
 			return name, tool.at("function", "parameters")
 		}
 	}
@@ -120,7 +120,7 @@ func fill(schema value, text string) json.RawMessage {
 // schemaType returns the type of a schema, the first of several.
 func schemaType(schema value) string {
 	kind := schema.at("type")
-	return cmp.Or(kind.text(), kind.first().text())
+	return cmp.Or(kind.text, kind.first().text)
 }
 
 // fillObject divides the lines about equally between the string properties, so that all of them together stay within the bound of

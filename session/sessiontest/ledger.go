@@ -64,3 +64,76 @@ func (s suite) BudgetOneMore(t *testing.T) {
 		return !got.Full, err
 	}, store, other)
 }
+
+func saved(t *testing.T, store session.Backend, id session.ThreadID) session.Savings {
+	t.Helper()
+	return must(store.Saved(ctx(t), id))(t)
+}
+
+func (s suite) SavingsSums(t *testing.T) {
+	store := s.begun(t, 2)
+	ok(t, store.Append(ctx(t), batch("other", 0, 2)))
+	equal(t, saved(t, store, "t"), session.Savings{})
+	var want session.Savings
+	for _, more := range []session.Savings{
+		{Tokens: 900, NotSent: 1 << 40, Rewritten: -(1 << 39)},
+		{Cost: session.Cost{Calls: 2, Took: 3 * time.Second, Used: session.Usage{Input: 1000, Cached: 10, Output: 20}, Nano: 7}},
+		{Tokens: -1000, NotSent: -5, Rewritten: 3, Cost: session.Cost{Unpriced: "strange model"}},
+		{Cost: session.Cost{Calls: 1, Took: time.Millisecond}},
+	} {
+		ok(t, store.Save(ctx(t), "t", more))
+		want.Add(more)
+	}
+	equal(t, saved(t, s.replica(t, store), "t"), want)
+	equal(t, saved(t, store, "other"), session.Savings{})
+	ok(t, store.Append(ctx(t), batch("t", 2, 2)))
+	condensed(t, store, "t", condensation(4))
+	equal(t, saved(t, store, "t"), want)
+}
+
+func (s suite) SavingsAtOnce(t *testing.T) {
+	store, other := s.pair(t)
+	ok(t, store.Append(ctx(t), batch("t", 0, 2)))
+	together(t, 80, func(_ int, store session.Backend) error {
+		return store.Save(ctx(t), "t", session.Savings{Tokens: 3, NotSent: -1})
+	}, store, other)
+	equal(t, saved(t, store, "t"), session.Savings{Tokens: 240, NotSent: -80})
+}
+
+func (s suite) ExperimentSums(t *testing.T) {
+	store := s.fresh(t)
+	began := time.UnixMilli(1_700_000_000_000)
+	equal(t, must(store.Experiment(ctx(t), "a"))(t), session.Experiment{})
+	want := session.Experiment{Since: began}
+	for i, seat := range []session.Seat{{}, {Arm: session.HeldOut, Group: session.Groups - 1}, {}, {Group: 7}} {
+		more := session.Sums{Sessions: 1, Steps: int64(i), Unpriced: 2, Nano: 1 << 40}
+		ok(t, store.Enter(ctx(t), session.Entry{Experiment: "a", Seat: seat, Begun: began, Sums: more}))
+		want.Arms[seat.Arm][seat.Group].Add(more)
+	}
+	ok(t, store.Enter(ctx(t), session.Entry{Experiment: "b", Begun: began, Sums: session.Sums{Sessions: 1, Nano: 5}}))
+	equal(t, must(s.replica(t, store).Experiment(ctx(t), "a"))(t), want)
+}
+
+// ExperimentSince: threads that began before the experiment do not count.
+func (s suite) ExperimentSince(t *testing.T) {
+	store := s.fresh(t)
+	old := time.Now().Add(-time.Hour)
+	charge := func(began time.Time, sessions int64) session.Experiment {
+		ok(t, store.Enter(ctx(t), session.Entry{Experiment: "a", Begun: began, Sums: session.Sums{Sessions: sessions, Steps: 1}}))
+		return must(store.Experiment(ctx(t), "a"))(t)
+	}
+	a := charge(old, 0)
+	if a.Arms != (session.Experiment{}).Arms || time.Since(a.Since) > time.Minute {
+		t.Errorf("a session from before the experiment counts: %+v", a)
+	}
+	equal(t, charge(old, 0), a)
+	equal(t, charge(a.Since.Add(time.Second), 1).Arms[0][0], session.Sums{Sessions: 1, Steps: 1})
+}
+
+func (s suite) ExperimentAtOnce(t *testing.T) {
+	store, other := s.pair(t)
+	together(t, 80, func(_ int, store session.Backend) error {
+		return store.Enter(ctx(t), session.Entry{Experiment: "a", Begun: time.UnixMilli(1), Sums: session.Sums{Sessions: 1, Nano: 3}})
+	}, store, other)
+	equal(t, must(store.Experiment(ctx(t), "a"))(t).Arms[0][0], session.Sums{Sessions: 80, Nano: 240})
+}

@@ -30,9 +30,14 @@ func (s *Server) answer(x *exchange) Answer {
 	if req.Summary {
 		return s.options.Summarise(&req)
 	}
-	if a, ok := s.next(); ok {
-		return a
+	s.mu.Lock()
+	if len(s.queue) > 0 {
+		defer s.mu.Unlock()
+		first := s.queue[0]
+		s.queue = s.queue[1:]
+		return first
 	}
+	s.mu.Unlock()
 	return s.options.Reply(&req)
 }
 

@@ -156,12 +156,9 @@ func quoted(values []string) []string {
 
 // enumerate joins values into an English enumeration.
 func enumerate(values []string) string {
-	switch last := len(values) - 1; last {
-	case 0:
-		return values[0]
-	case 1:
-		return values[0] + " and " + values[1]
-	default:
-		return strings.Join(values[:last], ", ") + ", and " + values[last]
+	last := len(values) - 1
+	if last < 2 {
+		return strings.Join(values, " and ")
 	}
+	return strings.Join(values[:last], ", ") + ", and " + values[last]
 }

@@ -66,10 +66,6 @@ type recorder struct {
 	changed   chan struct{} // closed and replaced at each change
 }
 
-func newRecorder(keep int) *recorder {
-	return &recorder{keep: keep, changed: make(chan struct{})}
-}
-
 // add keeps a request and sets its index.
 func (r *recorder) add(req *Request) {
 	r.change(func() {

@@ -1,6 +1,7 @@
 package fakeupstream
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -63,14 +64,10 @@ func (a Answer) message() value {
 }
 
 func (a Answer) finishReason(message value) string {
-	switch {
-	case a.FinishReason != "":
-		return a.FinishReason
-	case message.at("tool_calls").given():
-		return "tool_calls"
-	default:
-		return "stop"
+	if message.at("tool_calls").given() {
+		return cmp.Or(a.FinishReason, "tool_calls")
 	}
+	return cmp.Or(a.FinishReason, "stop")
 }
 
 // Script queues answers. Each accepted request that does not go to the summariser takes one. When the queue is empty, Options.Reply
@@ -86,18 +83,6 @@ func (s *Server) Unplayed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.queue)
-}
-
-// next takes the first scripted answer.
-func (s *Server) next() (Answer, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.queue) == 0 {
-		return Answer{}, false
-	}
-	first := s.queue[0]
-	s.queue = s.queue[1:]
-	return first, true
 }
 
 // RateLimited returns a 429 that asks the client to wait for that many seconds.

@@ -30,12 +30,6 @@ func Seals() []Seal {
 
 func (f Seal) bindsPrefix() bool { return f == SealThinkingBlocks || f == SealClaudeDetails }
 
-// seals records which calls were sealed. It is guarded by Server.mu.
-type seals struct {
-	answers int             // so far
-	calls   map[string]bool // IDs of calls that came with reasoning
-}
-
 // sealsNext reports whether the next answer carries reasoning.
 func (s *Server) sealsNext() bool {
 	if s.options.Seals == "" {
@@ -43,8 +37,8 @@ func (s *Server) sealsNext() bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.sealed.answers
-	s.sealed.answers++
+	n := s.kept.answers
+	s.kept.answers++
 	return s.options.SealWhen == nil || s.options.SealWhen(n)
 }
 
@@ -86,7 +80,7 @@ func (x *exchange) seal(message value) value {
 	defer s.mu.Unlock()
 	for i, c := range calls {
 		if form != SealThoughtSignature || i == 0 { // the first call of a message carries it for all
-			s.sealed.calls[c.at("id").text] = true
+			s.kept.sealed[c.at("id").text] = true
 		}
 	}
 	previous := ""
@@ -125,21 +119,20 @@ func firstCall(message value) string { return message.at("tool_calls").first().a
 
 // attach adds a signature to a message.
 func (f Seal) attach(message value, signature string) json.RawMessage {
-	add := func(key string, element json.RawMessage) json.RawMessage {
-		return withMember(message, key, mustJSON([]json.RawMessage{element}))
-	}
+	key, element := "reasoning_details", json.RawMessage(nil)
 	switch f {
 	case SealThinkingBlocks:
-		return add("thinking_blocks", build("signature", signature, "thinking", "A thought.", "type", "thinking"))
+		key, element = "thinking_blocks", build("signature", signature, "thinking", "A thought.", "type", "thinking")
 	case SealClaudeDetails:
-		return add("reasoning_details", build("format", f, "index", 0, "signature", signature, "text", "A thought.", "type", "reasoning.text"))
+		element = build("format", f, "index", 0, "signature", signature, "text", "A thought.", "type", "reasoning.text")
 	case SealResponsesDetails:
-		return add("reasoning_details", build("data", signature, "format", f, "id", "rs_"+lastPart(signature), "index", 0, "type", "reasoning.encrypted"))
+		element = build("data", signature, "format", f, "id", "rs_"+lastPart(signature), "index", 0, "type", "reasoning.encrypted")
+	case SealThoughtSignature:
+		calls := raws(message.at("tool_calls").elements)
+		calls[0] = withMember(message.at("tool_calls").first(), "extra_content", build("google", build("thought_signature", signature)))
+		return replaced(message, "tool_calls", mustJSON(calls))
 	}
-	calls := message.at("tool_calls").elements
-	written := raws(calls)
-	written[0] = withMember(calls[0], "extra_content", build("google", build("thought_signature", signature)))
-	return replaced(message, "tool_calls", mustJSON(written))
+	return withMember(message, key, mustJSON([]json.RawMessage{element}))
 }
 
 // signature returns the signature of a message, or "".
@@ -170,7 +163,7 @@ func (x *exchange) checkSeals() *APIError {
 		}
 		at, signature := place(n), form.signature(m)
 		switch id := firstCall(m); {
-		case signature == "" && (id == "" || !x.server.sealed.calls[id]):
+		case signature == "" && (id == "" || !x.server.kept.sealed[id]):
 		case signature == "" && form == SealResponsesDetails:
 			v.refuse(at, "", "Item 'fc_%s' of type 'function_call' was provided without its required 'reasoning' item.", id)
 		case signature == "" && form == SealThoughtSignature && n > turn:
@@ -215,7 +208,7 @@ func (x *exchange) checkOpenLoop(v *verdict) {
 		return
 	}
 	n := lastOf(messages, "assistant")
-	if n >= 0 && x.server.sealed.calls[firstCall(messages[n])] && form.signature(messages[n]) == "" {
+	if n >= 0 && x.server.kept.sealed[firstCall(messages[n])] && form.signature(messages[n]) == "" {
 		v.refuse(place(n), "", noThinking, place(n), "tool_use")
 	}
 }

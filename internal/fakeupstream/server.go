@@ -50,8 +50,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	queue    []Answer
-	sealed   seals
-	kept     stored
+	kept     memory
 	unable   bool // no support for compaction
 	listener net.Listener
 	closed   bool
@@ -61,9 +60,9 @@ type Server struct {
 // New returns a server that does not listen yet: call Start, or serve it as an http.Handler.
 func New(options Options) *Server {
 	s := &Server{
-		options: options.withDefaults(), record: newRecorder(options.Keep), cache: newCache(cacheCapacity), quit: make(chan struct{}),
-		sealed: seals{calls: map[string]bool{}},
-		kept:   stored{map[string][]value{}, map[string]value{}, map[string]string{}},
+		options: options.withDefaults(), cache: newCache(cacheCapacity), quit: make(chan struct{}),
+		record: &recorder{keep: options.Keep, changed: make(chan struct{})},
+		kept:   memory{0, map[string]bool{}, map[string][]value{}, map[string]value{}, map[string]string{}},
 	}
 	s.http = &http.Server{Handler: s, ConnState: s.trackConnection, ReadHeaderTimeout: time.Minute}
 	return s

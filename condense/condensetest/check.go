@@ -161,15 +161,10 @@ func together(bonds []bond, kept []bool) error {
 
 // summaries checks that a view has at most one summary, and that it splits no unit and separates no call from its result.
 func summaries(v *session.View, bonds []bond, kept []bool) error {
-	at := -1
-	for i, item := range v.Items {
-		if item.Index >= 0 {
-			continue
-		}
-		if at >= 0 {
-			return fmt.Errorf("two summaries, items %d and %d", at, i)
-		}
-		at = i
+	isSummary := func(item session.Item) bool { return item.Index < 0 }
+	at := slices.IndexFunc(v.Items, isSummary)
+	if another := slices.IndexFunc(v.Items[at+1:], isSummary); at >= 0 && another >= 0 {
+		return fmt.Errorf("two summaries, items %d and %d", at, at+1+another)
 	}
 	if at <= 0 || at == len(v.Items)-1 {
 		return nil

@@ -155,7 +155,6 @@ func (g *Generator) Edit() []session.Message {
 	}
 	content.Text += " edited"
 	sealed := g.messages[at].Sealed
-	g.messages = slices.Clone(g.messages)
 	g.messages[at] = Message(content)
 	g.messages[at].Sealed = sealed
 	return slices.Clone(g.messages)
@@ -164,7 +163,7 @@ func (g *Generator) Edit() []session.Message {
 // Fork goes back to an earlier message and continues from there.
 func (g *Generator) Fork() []session.Message {
 	at := rapid.IntRange(1, len(g.messages)).Draw(g.t, "fork")
-	g.messages = slices.Clone(g.messages[:at])
+	g.messages = g.messages[:at]
 	g.piece()
 	return slices.Clone(g.messages)
 }

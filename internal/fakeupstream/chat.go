@@ -59,10 +59,15 @@ func (x *exchange) chatLimits(s size, window int) *APIError {
 		return refuse(s.outputKey, "invalid_value", "%s is too large: %d. This model supports at most %d completion "+
 			"tokens, whereas you provided %d.", s.outputKey, s.output, most, s.output)
 	}
-	if window > 0 && s.prompt+s.output > window {
-		return overflow(s, window)
+	if window == 0 || s.prompt+s.output <= window {
+		return nil
 	}
-	return nil
+	requested := fmt.Sprintf("you requested %d tokens (%d in the messages, %d in the completion)", s.prompt+s.output, s.prompt, s.output)
+	if s.prompt > window { // even without the reserved output
+		requested = fmt.Sprintf("your messages resulted in %d tokens", s.prompt)
+	}
+	return refuse("messages", "context_length_exceeded", "This model's maximum context length is %d tokens. However, %s. "+
+		"Please reduce the length of the messages or completion.", window, requested)
 }
 
 // created is the time of every completion. The server has no clock.
@@ -133,22 +138,21 @@ func deltas(message value, runes int) []json.RawMessage {
 
 // callDeltas returns a call with an empty input, and then the pieces of the input.
 func callDeltas(index int, call value, runes int) []json.RawMessage {
-	opening := []value{{key: "index", raw: mustJSON(index)}}
-	all := []json.RawMessage{nil} // the opening
-	inCalls := func(call json.RawMessage) json.RawMessage {
-		return json.RawMessage(fmt.Sprintf(`{"tool_calls":[%s]}`, call))
+	delta := func(members ...any) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"tool_calls":[%s]}`, build(append([]any{"index", index}, members...)...)))
 	}
+	var opening []any
+	var pieces []json.RawMessage
 	for _, m := range call.members {
 		if input := m.at(inputKeys[m.key]); input.kind == kindString {
 			for _, piece := range splitString(input.raw, runes) {
-				all = append(all, inCalls(build("index", index, m.key, build(input.key, piece))))
+				pieces = append(pieces, delta(m.key, build(input.key, piece)))
 			}
 			m.raw = replaced(m, input.key, json.RawMessage(`""`))
 		}
 		if m.key != "index" {
-			opening = append(opening, m)
+			opening = append(opening, m.key, m)
 		}
 	}
-	all[0] = inCalls(joinObject(opening))
-	return all
+	return slices.Insert(pieces, 0, delta(opening...))
 }

@@ -57,16 +57,6 @@ func asCount(v value) int {
 	return int(min(n, most))
 }
 
-// overflow has two wordings: one for a prompt that is too long, one for a prompt that is too long only with the reserved output.
-func overflow(s size, window int) *APIError {
-	requested := fmt.Sprintf("your messages resulted in %d tokens", s.prompt)
-	if s.prompt <= window {
-		requested = fmt.Sprintf("you requested %d tokens (%d in the messages, %d in the completion)", s.prompt+s.output, s.prompt, s.output)
-	}
-	return refuse("messages", "context_length_exceeded", "This model's maximum context length is %d tokens. However, %s. "+
-		"Please reduce the length of the messages or completion.", window, requested)
-}
-
 const noKey = "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer " +
 	"auth (i.e. Authorization: Bearer YOUR_KEY), or as the password field (with blank username) if you're accessing the " +
 	"API from your browser and are prompted for a username and password. You can obtain an API key from " +

@@ -35,8 +35,8 @@ func (s suite) AppendStale(t *testing.T) {
 	equal(t, thread(t, store, "t"), before)
 	equal(t, events(t, store, "t"), log)
 	equal(t, lookup(t, store, []session.Hash{hash("t", 5)}, "").Places, make([]session.Place, 1))
-	equal(t, sessionAt(t, store, "s-t").Key, "key-t")
-	equal(t, lookupTraces(t, store, hash("trace")), make([]session.Place, 1))
+	equal(t, must(store.Session(ctx(t), "s-t"))(t).Key, "key-t")
+	equal(t, must(store.Trace(ctx(t), []session.Hash{hash("trace")}))(t), make([]session.Place, 1))
 }
 
 // AppendOrphan: a thread cannot begin in the middle, nor without the parent whose positions it shares.
@@ -100,7 +100,7 @@ func (s suite) AppendStrangeIDs(t *testing.T) {
 		equal(t, got.ID, id)
 		equal(t, got.Len, i+1)
 		equal(t, events(t, store, id), logged(batch(id, 0, i+1), 1))
-		equal(t, sessionAt(t, store, got.Session).Threads, []session.ThreadID{id})
+		equal(t, must(store.Session(ctx(t), got.Session))(t).Threads, []session.ThreadID{id})
 	}
 }
 
@@ -116,7 +116,7 @@ func (s suite) AppendSession(t *testing.T) {
 	again.Thread.Session, again.Thread.Tenant, again.Key = "ses", "", ""
 	ok(t, store.Append(ctx(t), again))
 	want := session.Session{ID: "ses", Tenant: "acme", Key: "key", Threads: all, Created: clock, Seen: again.Thread.Seen}
-	equal(t, sessionAt(t, store, "ses"), want)
+	equal(t, must(store.Session(ctx(t), "ses"))(t), want)
 }
 
 // AppendPayloads: payloads are any bytes.
@@ -137,7 +137,7 @@ func (s suite) AppendPayloads(t *testing.T) {
 func (s suite) AppendNoContent(t *testing.T) {
 	store, b := closing(t, s.hooks.WithoutContent(t)), batch("t", 0, 3)
 	ok(t, store.Append(ctx(t), b))
-	c := condensed(t, store, "t", condensation(3))
+	c := must(store.Condense(ctx(t), "t", condensation(3)))(t)
 	want := logged(b, 1)
 	for i := range want {
 		want[i].Payload = nil
@@ -150,12 +150,12 @@ func (s suite) AppendNoContent(t *testing.T) {
 func (s suite) AppendFork(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("p", 0, 8)))
-	c := condensed(t, store, "p", condensation(6))
+	c := must(store.Condense(ctx(t), "p", condensation(6)))(t)
 	b := fork("p", 7, "f", 2)
 	b.Thread.Seq = 99
 	b.Thread.Condensations = []session.Condensation{c} // with its summary, which the list does not keep
 	ok(t, store.Append(ctx(t), b))
-	own := condensed(t, store, "f", condensation(9))
+	own := must(store.Condense(ctx(t), "f", condensation(9)))(t)
 	equal(t, own.ID, session.CondensationID{Thread: "f", Seq: 3})
 
 	want := b.Thread

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -40,7 +39,7 @@ func (s suite) ArchiveList(t *testing.T) {
 	for i := range 57 {
 		id := session.ThreadID(fmt.Sprintf("t%d", i))
 		ok(t, store.Append(ctx(t), batch(id, 0, 1+i%3)))
-		ses := sessionAt(t, store, "s-"+session.SessionID(id))
+		ses := must(store.Session(ctx(t), "s-"+session.SessionID(id)))(t)
 		want[ses.ID] = ses
 	}
 	for _, limit := range []int{1, 5, 57, 1000} {
@@ -86,7 +85,7 @@ func whole(t *testing.T, store session.Backend, name string) session.SessionID {
 	ok(t, store.Append(ctx(t), b))
 	ok(t, store.Append(ctx(t), batch(main, 40, 2)))
 	ok(t, second(store.Condense(ctx(t), main, condensation(12))))
-	c := condensed(t, store, main, condensation(30))
+	c := must(store.Condense(ctx(t), main, condensation(30)))(t)
 	ok(t, store.Request(ctx(t), main, clock))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer"), hash(name, "line")}, place(main, 42)))
 	forked.Thread.Session = b.Thread.Session
@@ -139,7 +138,7 @@ func (s suite) ArchiveForgetMany(t *testing.T) {
 		add(all[i], 0)
 	}
 	add(all[session.MaxThreads], 1) // a listed thread continues
-	ses := sessionAt(t, store, "ses")
+	ses := must(store.Session(ctx(t), "ses"))(t)
 	equal(t, ses.Threads, all[excess:])
 	equal(t, ses.Key, "nightly")
 	add(all[0], 1)
@@ -176,7 +175,7 @@ func (s suite) ArchiveForgetOthers(t *testing.T) {
 	ok(t, store.Forget(ctx(t), id))
 	found := lookup(t, store, []session.Hash{hash("mine", 5), hash("mine", 6)}, "heir")
 	equal(t, found.Places, []session.Place{place("heir", 3), {}})
-	equal(t, lookupTraces(t, store, hash("mine", "answer"), hash("mine", "line")), []session.Place{place("heir", 2), {}})
+	equal(t, must(store.Trace(ctx(t), []session.Hash{hash("mine", "answer"), hash("mine", "line")}))(t), []session.Place{place("heir", 2), {}})
 	equal(t, *found.Hinted, thread(t, store, "heir"))
 }
 
@@ -206,7 +205,7 @@ func (s suite) ArchiveForgetThenWrite(t *testing.T) {
 	want.Seq = 3
 	equal(t, thread(t, store, "mine"), want)
 	equal(t, events(t, store, "mine"), logged(b, 1))
-	equal(t, sessionAt(t, store, "s-mine").Threads, []session.ThreadID{"mine"})
+	equal(t, must(store.Session(ctx(t), "s-mine"))(t).Threads, []session.ThreadID{"mine"})
 }
 
 // ArchiveForgetMeanwhile deletes a session during writes to it. The sessions that these begin are complete: once they are
@@ -216,12 +215,12 @@ func (s suite) ArchiveForgetMeanwhile(t *testing.T) {
 	before := s.hooks.Dump(t, store)
 	for round := range 6 {
 		whole(t, store, "mine")
-		var writers sync.WaitGroup
-		for i, other := range []session.Backend{store, s.replica(t, store), store} {
-			writers.Go(func() { keepWriting(t, other, session.ThreadID(fmt.Sprintf("mine-%d-%d", round, i))) })
-		}
-		ok(t, store.Forget(ctx(t), "s-mine"))
-		writers.Wait()
+		together(t, 4, func(i int, store session.Backend) error {
+			if i == 3 {
+				return store.Forget(ctx(t), "s-mine")
+			}
+			return keepWriting(t, store, session.ThreadID(fmt.Sprintf("mine-%d-%d", round, i)))
+		}, store, s.replica(t, store))
 		for id := range listing(t, store, session.SessionQuery{Limit: 100}) {
 			ok(t, store.Forget(ctx(t), id))
 		}
@@ -230,7 +229,7 @@ func (s suite) ArchiveForgetMeanwhile(t *testing.T) {
 }
 
 // keepWriting appends, marks, forks and condenses in one session, as running requests do.
-func keepWriting(t *testing.T, store session.Backend, id session.ThreadID) {
+func keepWriting(t *testing.T, store session.Backend, id session.ThreadID) error {
 	at := 0
 	for i := range 30 {
 		b := batch(id, at, 2)
@@ -240,7 +239,7 @@ func keepWriting(t *testing.T, store session.Backend, id session.ThreadID) {
 			at = 0 // the thread was deleted: begin it again
 			continue
 		case err != nil:
-			t.Error(err)
+			return err
 		}
 		at += 2
 		forked := fork(id, at, session.ThreadID(fmt.Sprintf("%s-fork-%d", id, i)), 1)
@@ -251,10 +250,11 @@ func keepWriting(t *testing.T, store session.Backend, id session.ThreadID) {
 			store.Append(ctx(t), forked),
 		} {
 			if err != nil && !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrStale) {
-				t.Error(err)
+				return err
 			}
 		}
 	}
+	return nil
 }
 
 func (s suite) ArchiveRequest(t *testing.T) {

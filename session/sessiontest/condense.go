@@ -14,7 +14,7 @@ func (s suite) CondenseLogged(t *testing.T) {
 	ok(t, store.Append(ctx(t), b))
 	c := condensation(8)
 	c.ID = session.CondensationID{Thread: "other", Seq: 77} // ignored: the store sets it
-	got := condensed(t, store, "t", c)
+	got := must(store.Condense(ctx(t), "t", c))(t)
 	c.ID = session.CondensationID{Thread: "t", Seq: 9}
 	equal(t, got, c)
 
@@ -31,7 +31,7 @@ func (s suite) CondenseSummaryText(t *testing.T) {
 	for _, want := range []string{"", "short", "\x00\xff", strings.Repeat("the same line again\n", 5000)} {
 		c := condensation(8)
 		c.Summary = want
-		c = condensed(t, store, "t", c)
+		c = must(store.Condense(ctx(t), "t", c))(t)
 		if got := must(store.Summary(ctx(t), c.ID))(t); got != want {
 			t.Errorf("got %.20q, want %.20q", got, want)
 		}
@@ -40,7 +40,7 @@ func (s suite) CondenseSummaryText(t *testing.T) {
 
 func (s suite) CondenseZero(t *testing.T) {
 	store := s.begun(t, 1)
-	c := condensed(t, store, "t", session.Condensation{})
+	c := must(store.Condense(ctx(t), "t", session.Condensation{}))(t)
 	equal(t, c, session.Condensation{ID: session.CondensationID{Thread: "t", Seq: 2}})
 	equal(t, thread(t, store, "t").Condensations, []session.Condensation{c})
 }
@@ -57,19 +57,19 @@ func (s suite) CondensePrepared(t *testing.T) {
 	}
 	equal(t, thread(t, store, "t"), before)
 	is(t, second(store.Summary(ctx(t), session.CondensationID{Thread: "t"})), session.ErrNotFound)
-	condensed(t, store, "t", condensation(7))
+	ok(t, second(store.Condense(ctx(t), "t", condensation(7))))
 	is(t, second(store.Prepared(ctx(t), "t")), session.ErrNotFound)
 }
 
 // CondenseAside: an aside is listed apart from condensations, answers no request for one, and does not delete a prepared one.
 func (s suite) CondenseAside(t *testing.T) {
 	store := s.begun(t, 8)
-	one := condensed(t, store, "t", condensation(6))
+	one := must(store.Condense(ctx(t), "t", condensation(6)))(t)
 	ok(t, store.Prepare(ctx(t), "t", condensation(8)))
 	ok(t, store.Request(ctx(t), "t", clock))
 	before := thread(t, store, "t")
 	c := session.Condensation{Prefix: 9, Hash: hash("t", "answer"), Summary: "[[{}]]", Reason: session.ReasonAside, Time: clock}
-	c = condensed(t, store, "t", c)
+	c = must(store.Condense(ctx(t), "t", c))(t)
 	want := before
 	want.Seq, want.Asides = c.ID.Seq, []session.Condensation{listed(c)}
 	equal(t, thread(t, s.replica(t, store), "t"), want)

@@ -133,22 +133,7 @@ func events(t tester, s session.Backend, id session.ThreadID) []session.Event {
 	return must(s.Events(ctx(t), id, 1, 100_000))(t)
 }
 
-func sessionAt(t tester, s session.Backend, id session.SessionID) session.Session {
-	t.Helper()
-	return must(s.Session(ctx(t), id))(t)
-}
-
-func condensed(t tester, s session.Backend, id session.ThreadID, c session.Condensation) session.Condensation {
-	t.Helper()
-	return must(s.Condense(ctx(t), id, c))(t)
-}
-
 func lookup(t tester, s session.Backend, hashes []session.Hash, hint session.ThreadID, traces ...session.Hash) session.Found {
 	t.Helper()
 	return must(s.Find(ctx(t), hashes, hint, traces...))(t)
-}
-
-func lookupTraces(t tester, s session.Backend, traces ...session.Hash) []session.Place {
-	t.Helper()
-	return must(s.Trace(ctx(t), traces))(t)
 }

@@ -65,15 +65,10 @@ func (s suite) BudgetOneMore(t *testing.T) {
 	}, store, other)
 }
 
-func saved(t *testing.T, store session.Backend, id session.ThreadID) session.Savings {
-	t.Helper()
-	return must(store.Saved(ctx(t), id))(t)
-}
-
 func (s suite) SavingsSums(t *testing.T) {
 	store := s.begun(t, 2)
 	ok(t, store.Append(ctx(t), batch("other", 0, 2)))
-	equal(t, saved(t, store, "t"), session.Savings{})
+	equal(t, must(store.Saved(ctx(t), "t"))(t), session.Savings{})
 	var want session.Savings
 	for _, more := range []session.Savings{
 		{Tokens: 900, NotSent: 1 << 40, Rewritten: -(1 << 39)},
@@ -84,11 +79,11 @@ func (s suite) SavingsSums(t *testing.T) {
 		ok(t, store.Save(ctx(t), "t", more))
 		want.Add(more)
 	}
-	equal(t, saved(t, s.replica(t, store), "t"), want)
-	equal(t, saved(t, store, "other"), session.Savings{})
+	equal(t, must(s.replica(t, store).Saved(ctx(t), "t"))(t), want)
+	equal(t, must(store.Saved(ctx(t), "other"))(t), session.Savings{})
 	ok(t, store.Append(ctx(t), batch("t", 2, 2)))
-	condensed(t, store, "t", condensation(4))
-	equal(t, saved(t, store, "t"), want)
+	ok(t, second(store.Condense(ctx(t), "t", condensation(4))))
+	equal(t, must(store.Saved(ctx(t), "t"))(t), want)
 }
 
 func (s suite) SavingsAtOnce(t *testing.T) {
@@ -97,7 +92,7 @@ func (s suite) SavingsAtOnce(t *testing.T) {
 	together(t, 80, func(_ int, store session.Backend) error {
 		return store.Save(ctx(t), "t", session.Savings{Tokens: 3, NotSent: -1})
 	}, store, other)
-	equal(t, saved(t, store, "t"), session.Savings{Tokens: 240, NotSent: -80})
+	equal(t, must(store.Saved(ctx(t), "t"))(t), session.Savings{Tokens: 240, NotSent: -80})
 }
 
 func (s suite) ExperimentSums(t *testing.T) {

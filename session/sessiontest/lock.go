@@ -38,7 +38,9 @@ func (s suite) LockExpires(t *testing.T) {
 	const short = 20 * time.Millisecond
 	store := s.fresh(t)
 	late := lock(t, store, "t", short)
-	s.pass(short)
+	if s.hooks.Pass != nil {
+		s.hooks.Pass(short)
+	}
 	var lease session.Lease
 	Eventually(t, "the lock expires", func() (err error) {
 		lease, err = store.Lock(ctx(t), "t", long)
@@ -78,7 +80,7 @@ func (s suite) LockRenewed(t *testing.T) {
 	for range 20 {
 		ok(t, lease.Renew(ctx(t)))
 		if s.hooks.Pass != nil {
-			s.pass(short * 3 / 4)
+			s.hooks.Pass(short * 3 / 4)
 			wantLocked(t, other, "t")
 		}
 	}

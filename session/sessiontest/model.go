@@ -155,7 +155,7 @@ func (w *world) mark(r *rapid.T) {
 		return
 	}
 	is(r, err, session.ErrNotFound)
-	if !lookupTraces(r, w.store, h)[0].Known() {
+	if !must(w.store.Trace(ctx(r), []session.Hash{h}))(r)[0].Known() {
 		delete(w.model.traces, h) // the store may overwrite a trace before it finds that the thread is gone
 	}
 }
@@ -190,7 +190,7 @@ func (w *world) check(r *rapid.T) {
 	}
 	for i := range 3 {
 		h := hash(w.ids[0], "trace", i)
-		equal(r, lookupTraces(r, w.store, h), []session.Place{w.model.traces[h]})
+		equal(r, must(w.store.Trace(ctx(r), []session.Hash{h}))(r), []session.Place{w.model.traces[h]})
 	}
 }
 

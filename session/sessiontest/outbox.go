@@ -65,7 +65,7 @@ func (s suite) OutboxNamed(t *testing.T) {
 	store, c := s.begun(t, 8), condensation(6)
 	c.Time = noted("t", 7).Made
 	enqueue(t, store, 9, noted("t", 7))
-	condensed(t, store, "t", c)
+	ok(t, second(store.Condense(ctx(t), "t", c)))
 	got := thread(t, s.replica(t, store), "t")
 	n, early := noted("t", 7), noted("t", 6)
 	equal(t, n.Named(&got), &got.Condensations[0])

@@ -40,22 +40,19 @@ func (s suite) RaceCondenseAndAppend(t *testing.T) {
 	other := s.replica(t, store)
 	var mu sync.Mutex
 	made := map[uint64]session.Condensation{}
-	var appending sync.WaitGroup
-	appending.Go(func() {
-		for at := 1; at <= appends; at++ {
-			if err := other.Append(ctx(t), batch("t", at, 1)); err != nil {
-				t.Error(err)
+	together(t, condensations+1, func(i int, store session.Backend) (err error) {
+		if i == condensations {
+			for at := 1; at <= appends && err == nil; at++ {
+				err = other.Append(ctx(t), batch("t", at, 1))
 			}
+			return err
 		}
-	})
-	together(t, condensations, func(i int, store session.Backend) error {
 		c, err := store.Condense(ctx(t), "t", condensation(i+10))
 		mu.Lock()
 		defer mu.Unlock()
 		made[c.ID.Seq] = listed(c)
 		return err
 	}, store, other)
-	appending.Wait()
 	got := thread(t, store, "t")
 	equal(t, got.Seq, 1+appends+condensations)
 	equal(t, len(got.Condensations), condensations)
@@ -93,7 +90,7 @@ func (s suite) RaceOneSession(t *testing.T) {
 		b.Thread.Session = "ses"
 		return store.Append(ctx(t), b)
 	}, store, other)
-	ses := sessionAt(t, store, "ses")
+	ses := must(store.Session(ctx(t), "ses"))(t)
 	slices.Sort(ses.Threads)
 	equal(t, len(slices.Compact(ses.Threads)), n)
 }

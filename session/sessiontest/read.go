@@ -12,7 +12,7 @@ import (
 
 func (s suite) EventsPaging(t *testing.T) {
 	store := s.begun(t, 7)
-	condensed(t, store, "t", condensation(6))
+	ok(t, second(store.Condense(ctx(t), "t", condensation(6))))
 	ok(t, store.Append(ctx(t), batch("t", 7, 2)))
 	all := events(t, store, "t")
 	equal(t, len(all), 10)
@@ -46,14 +46,14 @@ func (s suite) FindParts(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), batch("a", 0, 9)))
 	ok(t, store.Append(ctx(t), batch("b", 0, 2)))
-	c := condensed(t, store, "a", condensation(8))
+	c := must(store.Condense(ctx(t), "a", condensation(8)))(t)
 	hinted := thread(t, store, "a")
 	equal(t, hinted.Condensations, []session.Condensation{listed(c)})
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("x"), hash("y")}, place("a", 3)))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("a", 9)}, place("b", 2))) // equal to a chain hash
 	traces := []session.Hash{hash("y"), hash("unknown"), hash("a", 9), hash("b", 1)}
 	traced := []session.Place{place("a", 3), {}, place("b", 2), {}}
-	equal(t, lookupTraces(t, store, traces...), traced)
+	equal(t, must(store.Trace(ctx(t), traces))(t), traced)
 	hashes := []session.Hash{{}, hash("x"), hash("a", 9)} // a trace is not a chain hash
 	places := []session.Place{{}, {}, place("a", 9)}
 	for hint, thread := range map[session.ThreadID]*session.Thread{"": nil, "unknown": nil, "a": &hinted} {
@@ -91,8 +91,9 @@ func (s suite) TraceNewerWins(t *testing.T) {
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("x"), hash("y")}, place("a", 1)))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("y"), hash("z")}, place("b", 2)))
 	ok(t, store.Mark(ctx(t), nil, place("unknown", 1)))
-	equal(t, len(lookupTraces(t, store)), 0)
-	equal(t, lookupTraces(t, store, hash("z"), hash("x"), hash("y"), hash("unknown"), hash("batch"), hash("no places")), []session.Place{
+	equal(t, len(must(store.Trace(ctx(t), nil))(t)), 0)
+	traces := []session.Hash{hash("z"), hash("x"), hash("y"), hash("unknown"), hash("batch"), hash("no places")}
+	equal(t, must(store.Trace(ctx(t), traces))(t), []session.Place{
 		place("b", 2), place("a", 1), place("b", 2), {}, place("a", 3), {Thread: "b", Session: "s-b", Pos: 3},
 	})
 }
@@ -171,7 +172,7 @@ func (s suite) LifeReopen(t *testing.T) {
 	b := batch("t", 0, 30)
 	b.Traces = []session.Hash{hash("trace")}
 	ok(t, store.Append(ctx(t), b))
-	c := condensed(t, store, "t", condensation(12))
+	c := must(store.Condense(ctx(t), "t", condensation(12)))(t)
 	secret := must(store.Secret(ctx(t), session.Secret("secret")))(t)
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("mark")}, place("t", 7)))
 	ok(t, store.Save(ctx(t), "t", session.Savings{Tokens: 1}))
@@ -190,9 +191,9 @@ func (s suite) LifeReopen(t *testing.T) {
 	equal(t, events(t, store, "t"), log)
 	equal(t, must(store.Summary(ctx(t), c.ID))(t), c.Summary)
 	equal(t, must(store.Secret(ctx(t), session.Secret("another")))(t), secret)
-	equal(t, lookupTraces(t, store, hash("trace"), hash("mark")), []session.Place{place("t", 30), place("t", 7)})
-	equal(t, sessionAt(t, store, "s-t").Threads, []session.ThreadID{"t"})
-	equal(t, saved(t, store, "t"), session.Savings{Tokens: 1})
+	equal(t, must(store.Trace(ctx(t), []session.Hash{hash("trace"), hash("mark")}))(t), []session.Place{place("t", 30), place("t", 7)})
+	equal(t, must(store.Session(ctx(t), "s-t"))(t).Threads, []session.ThreadID{"t"})
+	equal(t, must(store.Saved(ctx(t), "t"))(t), session.Savings{Tokens: 1})
 	equal(t, must(store.Experiment(ctx(t), "a"))(t).Arms[0][0].Sessions, int64(1))
 	equal(t, reserve(t, store, "", charge("x", 0, 0)), balance(17, 0))
 	queued(t, store, 0, 9, 1, noted("b", 2))

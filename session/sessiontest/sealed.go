@@ -58,7 +58,7 @@ func writeMarks(t *testing.T, store session.Backend, id session.ThreadID) sessio
 	b, c := batch(id, 0, 1), condensation(1)
 	b.Events[0].Payload, c.Summary = []byte(mark("payload", id)), mark("summary", id)
 	ok(t, store.Append(ctx(t), b))
-	c = condensed(t, store, id, c)
+	c = must(store.Condense(ctx(t), id, c))(t)
 	ok(t, store.Close())
 	return c.ID
 }

@@ -79,13 +79,6 @@ func closing(t *testing.T, store session.Backend) session.Backend {
 	return store
 }
 
-// pass advances the store's clock, if that is possible.
-func (s suite) pass(d time.Duration) {
-	if s.hooks.Pass != nil {
-		s.hooks.Pass(d)
-	}
-}
-
 // together makes n concurrent calls, distributed over the stores.
 func together(t *testing.T, n int, call func(i int, store session.Backend) error, stores ...session.Backend) {
 	t.Helper()

@@ -11,8 +11,8 @@ import (
 
 // reply is an answer in the format of its protocol.
 type reply struct {
-	whole  []byte                   // the body if it is not streamed
-	events func(runes int) [][]byte // of a stream, with texts in pieces of that many characters
+	whole  []byte                                  // the body if it is not streamed
+	events func(runes int, add func(event []byte)) // adds those of a stream, with texts in pieces of that many characters
 }
 
 // respond picks the answer and plays it. form turns it into a reply unless it is an error.
@@ -89,10 +89,10 @@ func (x *exchange) perform(a Answer, form func(a Answer) reply) error {
 	if err := x.open(http.StatusOK); err != nil {
 		return err
 	}
-	events := r.events(runes)
-	for i := range events {
-		events[i] = slices.Concat([]byte(a.Inject[i]), events[i])
-	}
+	var events [][]byte
+	r.events(runes, func(event []byte) {
+		events = append(events, slices.Concat([]byte(a.Inject[len(events)]), event))
+	})
 	return x.send(events, a.Fault)
 }
 

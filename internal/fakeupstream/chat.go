@@ -84,25 +84,21 @@ func (x *exchange) completion(a Answer, message value) reply {
 	if !a.OmitUsage {
 		body += `,"usage":` + string(usage)
 	}
-	return reply{[]byte(body + "}\n"), func(runes int) [][]byte {
+	return reply{[]byte(body + "}\n"), func(runes int, add func(event []byte)) {
 		withUsage := x.top.at("stream_options", "include_usage").isTrue() && !a.OmitUsage
 		head, tail := head("chat.completion.chunk"), "}"
 		if withUsage {
 			tail = `,"usage":null}`
 		}
-		var all [][]byte
-		add := func(delta, finish json.RawMessage) {
-			all = append(all, fmt.Appendf(nil, "data: %s,\"choices\":[{\"index\":0,\"delta\":%s,\"logprobs\":null,\"finish_reason\":%s}]%s\n\n",
-				head, delta, finish, tail))
-		}
+		const chunk = "data: %s,\"choices\":[{\"index\":0,\"delta\":%s,\"logprobs\":null,\"finish_reason\":%s}]%s\n\n"
 		for _, delta := range deltas(message, runes) {
-			add(delta, json.RawMessage("null"))
+			add(fmt.Appendf(nil, chunk, head, delta, "null", tail))
 		}
-		add(json.RawMessage("{}"), finish)
+		add(fmt.Appendf(nil, chunk, head, "{}", finish, tail))
 		if withUsage {
-			all = append(all, fmt.Appendf(nil, "data: %s,\"choices\":[],\"usage\":%s}\n\n", head, usage))
+			add(fmt.Appendf(nil, "data: %s,\"choices\":[],\"usage\":%s}\n\n", head, usage))
 		}
-		return append(all, []byte("data: [DONE]\n\n"))
+		add([]byte("data: [DONE]\n\n"))
 	}}
 }
 

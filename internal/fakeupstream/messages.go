@@ -135,22 +135,19 @@ func (x *exchange) message(a Answer, stop string, blocks ...value) reply {
 		return build("id", fmt.Sprintf("msg_%06d", x.req.Index), "type", "message", "role", "assistant", "model", x.req.Model,
 			"content", raws(content), "stop_reason", stop, "stop_sequence", nil, "usage", usage)
 	}
-	return reply{head(blocks, stop, used.Completion), func(runes int) [][]byte {
-		var all [][]byte
-		add := func(kind string, pairs ...any) { all = append(all, event(kind, pairs...)) }
-		add("message_start", "message", head(nil, nil, 1))
-		add("ping")
+	return reply{head(blocks, stop, used.Completion), func(runes int, add func(event []byte)) {
+		add(event("message_start", "message", head(nil, nil, 1)))
+		add(event("ping"))
 		for i, block := range blocks {
 			opening, deltas := streamedBlock(block, runes)
-			add("content_block_start", "index", i, "content_block", opening)
+			add(event("content_block_start", "index", i, "content_block", opening))
 			for _, delta := range deltas {
-				add("content_block_delta", "index", i, "delta", delta)
+				add(event("content_block_delta", "index", i, "delta", delta))
 			}
-			add("content_block_stop", "index", i)
+			add(event("content_block_stop", "index", i))
 		}
-		add("message_delta", "delta", build("stop_reason", stop, "stop_sequence", nil), "usage", build("output_tokens", used.Completion))
-		add("message_stop")
-		return all
+		add(event("message_delta", "delta", build("stop_reason", stop, "stop_sequence", nil), "usage", build("output_tokens", used.Completion)))
+		add(event("message_stop"))
 	}}
 }
 

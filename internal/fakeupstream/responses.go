@@ -120,14 +120,14 @@ func typeOf(item value) string {
 // https://platform.openai.com/docs/api-reference/responses-streaming
 func (x *exchange) response(a Answer, input []value, output ...value) reply {
 	id, status := fmt.Sprintf("resp_%06d", x.req.Index), "completed"
-	tools, incomplete := x.top.at("tools"), json.RawMessage("null")
+	tools, incomplete := x.top.at("tools"), json.RawMessage(nil)
 	if tools.kind == kindAbsent {
 		tools.raw = json.RawMessage("[]")
 	}
 	if a.FinishReason == "length" {
 		status, incomplete = "incomplete", build("reason", "max_output_tokens")
 	}
-	object := func(status string, incomplete json.RawMessage, output []value, usage json.RawMessage) json.RawMessage {
+	state := func(status string, incomplete json.RawMessage, output []value, usage json.RawMessage) json.RawMessage {
 		return build("id", id, "object", "response", "created_at", created, "status", status, "error", nil, "incomplete_details", incomplete,
 			"instructions", nil, "metadata", struct{}{}, "model", x.req.Model, "output", raws(output),
 			"parallel_tool_calls", true, "temperature", 1, "tool_choice", "auto", "tools", tools, "top_p", 1, "usage", usage)
@@ -139,23 +139,23 @@ func (x *exchange) response(a Answer, input []value, output ...value) reply {
 		}
 	}
 	prompt := append([]json.RawMessage{x.top.at("instructions").raw}, raws(input)...)
-	body := object(status, incomplete, output, responsesUsage(x.bill(a, x.top.at("text", "format"), prompt, output...), reasoning))
+	body := state(status, incomplete, output, responsesUsage(x.bill(a, x.top.at("text", "format"), prompt, output...), reasoning))
 	if string(x.top.at("store").raw) != "false" {
 		x.server.store(id, slices.Concat(input, output))
 	}
-	return reply{body, func(runes int) [][]byte {
-		var all [][]byte
-		add := func(kind string, pairs ...any) {
-			all = append(all, event(kind, append([]any{"sequence_number", len(all)}, pairs...)...))
+	return reply{body, func(runes int, add func(event []byte)) {
+		n := 0
+		send := func(kind string, pairs ...any) {
+			add(event(kind, append([]any{"sequence_number", n}, pairs...)...))
+			n++
 		}
-		begun := object("in_progress", nil, nil, nil)
-		add("response.created", "response", begun)
-		add("response.in_progress", "response", begun)
+		begun := state("in_progress", nil, nil, nil)
+		send("response.created", "response", begun)
+		send("response.in_progress", "response", begun)
 		for i, item := range output {
-			stream(i, item, runes, add)
+			stream(i, item, runes, send)
 		}
-		add("response."+status, "response", body)
-		return all
+		send("response."+status, "response", body)
 	}}
 }
 

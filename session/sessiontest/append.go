@@ -8,20 +8,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func (s suite) AppendExtend(t *testing.T) {
-	store, first, second := s.fresh(t), batch("t", 0, 3), batch("t", 3, 2)
-	second.Thread.System = hash("another system")
-	var log []session.Event
-	for _, b := range []session.Batch{first, second} {
-		ok(t, store.Append(ctx(t), b))
-		log = append(log, logged(b, uint64(b.At+1))...)
-		want := b.Thread
-		want.Seq = uint64(want.Len)
-		equal(t, thread(t, store, "t"), want)
-		equal(t, events(t, store, "t"), log)
-	}
-}
-
 // AppendStale: a batch that does not fit leaves nothing behind, not even its index entries.
 func (s suite) AppendStale(t *testing.T) {
 	store := s.begun(t, 3)

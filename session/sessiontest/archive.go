@@ -116,7 +116,7 @@ func (s suite) ArchiveForget(t *testing.T) {
 		wantGone(t, store, "mine-fork")
 		equal(t, len(listing(t, other, session.SessionQuery{Limit: 5})), 1)
 		s.sameDump(t, store, before)
-		lock(t, store, "mine", time.Minute).Release()
+		must(store.Lock(ctx(t), "mine", time.Minute))(t).Release()
 		s.sameDump(t, store, before)
 	}
 }

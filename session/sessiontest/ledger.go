@@ -1,6 +1,7 @@
 package sessiontest
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -86,15 +87,6 @@ func (s suite) SavingsSums(t *testing.T) {
 	equal(t, must(store.Saved(ctx(t), "t"))(t), want)
 }
 
-func (s suite) SavingsAtOnce(t *testing.T) {
-	store, other := s.pair(t)
-	ok(t, store.Append(ctx(t), batch("t", 0, 2)))
-	together(t, 80, func(_ int, store session.Backend) error {
-		return store.Save(ctx(t), "t", session.Savings{Tokens: 3, NotSent: -1})
-	}, store, other)
-	equal(t, must(store.Saved(ctx(t), "t"))(t), session.Savings{Tokens: 240, NotSent: -80})
-}
-
 func (s suite) ExperimentSums(t *testing.T) {
 	store := s.fresh(t)
 	began := time.UnixMilli(1_700_000_000_000)
@@ -125,10 +117,14 @@ func (s suite) ExperimentSince(t *testing.T) {
 	equal(t, charge(a.Since.Add(time.Second), 1).Arms[0][0], session.Sums{Sessions: 1, Steps: 1})
 }
 
-func (s suite) ExperimentAtOnce(t *testing.T) {
+// SumsAtOnce: concurrent additions lose nothing.
+func (s suite) SumsAtOnce(t *testing.T) {
 	store, other := s.pair(t)
+	ok(t, store.Append(ctx(t), batch("t", 0, 2)))
 	together(t, 80, func(_ int, store session.Backend) error {
-		return store.Enter(ctx(t), session.Entry{Experiment: "a", Begun: time.UnixMilli(1), Sums: session.Sums{Sessions: 1, Nano: 3}})
+		entry := session.Entry{Experiment: "a", Begun: time.UnixMilli(1), Sums: session.Sums{Sessions: 1, Nano: 3}}
+		return errors.Join(store.Save(ctx(t), "t", session.Savings{Tokens: 3, NotSent: -1}), store.Enter(ctx(t), entry))
 	}, store, other)
+	equal(t, must(store.Saved(ctx(t), "t"))(t), session.Savings{Tokens: 240, NotSent: -80})
 	equal(t, must(store.Experiment(ctx(t), "a"))(t).Arms[0][0], session.Sums{Sessions: 80, Nano: 240})
 }

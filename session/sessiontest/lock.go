@@ -10,11 +10,6 @@ import (
 
 const long = time.Hour
 
-func lock(t *testing.T, store session.Backend, id session.ThreadID, ttl time.Duration) session.Lease {
-	t.Helper()
-	return must(store.Lock(ctx(t), id, ttl))(t)
-}
-
 func wantLocked(t *testing.T, store session.Backend, id session.ThreadID) {
 	t.Helper()
 	is(t, second(store.Lock(ctx(t), id, long)), session.ErrLocked)
@@ -22,12 +17,12 @@ func wantLocked(t *testing.T, store session.Backend, id session.ThreadID) {
 
 func (s suite) LockTaken(t *testing.T) {
 	store, other := s.pair(t)
-	former := lock(t, store, "t", long)
+	former := must(store.Lock(ctx(t), "t", long))(t)
 	wantLocked(t, store, "t")
 	wantLocked(t, other, "t")
-	lock(t, other, "another", long)
+	ok(t, second(other.Lock(ctx(t), "another", long)))
 	former.Release()
-	lease := lock(t, other, "t", long)
+	lease := must(other.Lock(ctx(t), "t", long))(t)
 	former.Release() // does not release the new lock
 	wantLocked(t, store, "t")
 	lease.Release()
@@ -37,7 +32,7 @@ func (s suite) LockTaken(t *testing.T) {
 func (s suite) LockExpires(t *testing.T) {
 	const short = 20 * time.Millisecond
 	store := s.fresh(t)
-	late := lock(t, store, "t", short)
+	late := must(store.Lock(ctx(t), "t", short))(t)
 	if s.hooks.Pass != nil {
 		s.hooks.Pass(short)
 	}
@@ -49,7 +44,7 @@ func (s suite) LockExpires(t *testing.T) {
 	late.Release() // does not release the new lock
 	wantLocked(t, store, "t")
 	lease.Release()
-	lock(t, store, "t", long).Release()
+	must(store.Lock(ctx(t), "t", long))(t).Release()
 }
 
 func (s suite) LockOne(t *testing.T) {
@@ -76,7 +71,7 @@ func (s suite) LockNoTime(t *testing.T) {
 func (s suite) LockRenewed(t *testing.T) {
 	const short = 200 * time.Millisecond
 	store, other := s.pair(t)
-	lease := lock(t, store, "t", short)
+	lease := must(store.Lock(ctx(t), "t", short))(t)
 	for range 20 {
 		ok(t, lease.Renew(ctx(t)))
 		if s.hooks.Pass != nil {
@@ -85,7 +80,7 @@ func (s suite) LockRenewed(t *testing.T) {
 		}
 	}
 	lease.Release()
-	lock(t, other, "t", long)
+	ok(t, second(other.Lock(ctx(t), "t", long)))
 	is(t, lease.Renew(ctx(t)), session.ErrLocked)
 	lease.Release()
 	wantLocked(t, store, "t")

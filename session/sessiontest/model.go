@@ -122,6 +122,7 @@ func (w *world) append(r *rapid.T) {
 	b.Thread.Session = w.ses[i]
 	b.Thread.Seq = 500 // ignored: the store counts
 	w.steps++
+	b.Thread.System = hash("system", w.steps)
 	b.Thread.Seen = clock.Add(time.Duration(w.steps) * time.Second)
 	for j := range b.Places {
 		b.Places[j].Place.Session = w.ses[i]

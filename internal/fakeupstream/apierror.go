@@ -104,7 +104,7 @@ func (v *verdict) oneOf(param string, got value, supported ...string) string {
 	word := got.text
 	v.require(param, got, kindString)
 	if !slices.Contains(supported, word) {
-		v.refuse(param, "invalid_value", "Invalid value: '%s'. Supported values are: %s.", word, enumerate(quoted(supported)))
+		v.refuse(param, "invalid_value", "Invalid value: '%s'. Supported values are: %s.", word, enumerate(supported))
 	}
 	return word
 }
@@ -145,20 +145,11 @@ func (v *verdict) matches(param, text string, pattern *regexp.Regexp) {
 	}
 }
 
-// quoted puts each value in single quotes.
-func quoted(values []string) []string {
-	all := make([]string, len(values))
-	for i, v := range values {
-		all[i] = "'" + v + "'"
-	}
-	return all
-}
-
-// enumerate joins values into an English enumeration.
+// enumerate joins values into an English enumeration, each in single quotes.
 func enumerate(values []string) string {
 	last := len(values) - 1
 	if last < 2 {
-		return strings.Join(values, " and ")
+		return "'" + strings.Join(values, "' and '") + "'"
 	}
-	return strings.Join(values[:last], ", ") + ", and " + values[last]
+	return "'" + strings.Join(values[:last], "', '") + "', and '" + values[last] + "'"
 }

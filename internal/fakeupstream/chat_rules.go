@@ -253,10 +253,10 @@ func (v *verdict) formatSchema(format value) {
 }
 
 // checkStrict walks a strict-mode schema, in which every object must set additionalProperties to false and require all its
-// properties. It reports faults in OpenAI's words, with the path in parentheses.
+// properties. It reports faults in OpenAI's words, with the path, a list of quoted names, in parentheses.
 func checkStrict(schema value, path []string, fault func(string)) {
 	place := slices.Clip(path)
-	context := "In context=(" + strings.Join(quoted(path), ", ") + "), "
+	context := "In context=(" + strings.Join(path, ", ") + "), "
 	if properties := schema.at("properties"); properties.kind != kindAbsent || schema.at("type").text == "object" {
 		if string(schema.at("additionalProperties").raw) != "false" {
 			fault(context + "'additionalProperties' is required to be supplied and to be false.")
@@ -266,15 +266,15 @@ func checkStrict(schema value, path []string, fault func(string)) {
 			if !slices.ContainsFunc(needed, func(key value) bool { return key.text == p.key }) {
 				fault(context + "'required' is required to be supplied and to be an array including every key in properties. Missing '" + p.key + "'.")
 			}
-			checkStrict(p, append(place, "properties", p.key), fault)
+			checkStrict(p, append(place, "'properties'", "'"+p.key+"'"), fault)
 		}
 	}
 	if items := schema.at("items"); items.given() {
-		checkStrict(items, append(place, "items"), fault)
+		checkStrict(items, append(place, "'items'"), fault)
 		return
 	}
 	for i, branch := range schema.at("anyOf").elements {
-		checkStrict(branch, append(place, "anyOf", strconv.Itoa(i)), fault)
+		checkStrict(branch, append(place, "'anyOf'", fmt.Sprintf("'%d'", i)), fault)
 	}
 }
 

@@ -105,17 +105,21 @@ func (s suite) AppendSession(t *testing.T) {
 	equal(t, must(store.Session(ctx(t), "ses"))(t), want)
 }
 
-// AppendPayloads: payloads are any bytes.
+// AppendPayloads: payloads and summaries are any bytes.
 func (s suite) AppendPayloads(t *testing.T) {
-	store := s.fresh(t)
-	b := batch("t", 0, 0)
-	for _, p := range []string{"", "\x00", "\xff\xfe\x00\xc3(", "{}", strings.Repeat("\x00", 5000), strings.Repeat(`{"role":"tool"}`, 20_000)} {
+	store, b := s.begun(t, 8), batch("t", 8, 0)
+	for _, p := range []string{
+		"", "short", "{}", "\x00", "\xff\xfe\x00\xc3(", strings.Repeat("\x00", 5000), strings.Repeat(`{"role":"tool"}`+"\n", 20_000),
+	} {
 		b.Events = append(b.Events, session.Event{Kind: session.Agent, Time: clock, Payload: []byte(p)})
 	}
 	ok(t, store.Append(ctx(t), b))
-	for i, e := range events(t, store, "t") {
-		if string(e.Payload) != string(b.Events[i].Payload) {
-			t.Errorf("payload %d: got %d bytes, want %d", i, len(e.Payload), len(b.Events[i].Payload))
+	for i, e := range events(t, store, "t")[8:] {
+		c, want := condensation(8), string(b.Events[i].Payload)
+		c.Summary = want
+		c = must(store.Condense(ctx(t), "t", c))(t)
+		if summary := must(store.Summary(ctx(t), c.ID))(t); string(e.Payload) != want || summary != want {
+			t.Errorf("%d: got a payload of %d bytes and a summary of %d, want %d", i, len(e.Payload), len(summary), len(want))
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package sessiontest
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -24,18 +23,6 @@ func (s suite) CondenseLogged(t *testing.T) {
 	last := session.Event{Seq: 9, Kind: session.Condensed, Tokens: c.SummaryTokens, Time: c.Time}
 	equal(t, events(t, other, "t"), append(logged(b, 1), last))
 	equal(t, must(other.Summary(ctx(t), got.ID))(t), c.Summary)
-}
-
-func (s suite) CondenseSummaryText(t *testing.T) {
-	store := s.begun(t, 8)
-	for _, want := range []string{"", "short", "\x00\xff", strings.Repeat("the same line again\n", 5000)} {
-		c := condensation(8)
-		c.Summary = want
-		c = must(store.Condense(ctx(t), "t", c))(t)
-		if got := must(store.Summary(ctx(t), c.ID))(t); got != want {
-			t.Errorf("got %.20q, want %.20q", got, want)
-		}
-	}
 }
 
 func (s suite) CondenseZero(t *testing.T) {

@@ -3,6 +3,7 @@ package fakeupstream
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"regexp"
 	"slices"
@@ -44,9 +45,9 @@ func (s *Server) answer(x *exchange) Answer {
 // bill returns the usage of an answer. From then on its prompt counts as cached.
 func (x *exchange) bill(a Answer, form value, messages []json.RawMessage, output ...value) Usage {
 	s := x.server
-	usage := Usage{Prompt: x.req.PromptTokens, Cached: s.cache.use(prompt{
-		owner: x.r.Header.Get("X-Api-Key") + x.r.Header.Get("Authorization"), model: x.req.Model, tools: x.top.at("tools"), form: form, messages: messages,
-	}, s.options.CountTokens)}
+	p := prompt{model: x.req.Model, tools: x.top.at("tools"), form: form, messages: messages}
+	p.owner = x.r.Header.Get("X-Api-Key") + x.r.Header.Get("Authorization")
+	usage := Usage{Prompt: x.req.PromptTokens, Cached: s.cache.use(p, s.options.CountTokens)}
 	for _, o := range output {
 		usage.Completion += s.options.CountTokens(o.raw)
 	}
@@ -136,6 +137,78 @@ func (x *exchange) open(status int) error {
 func (x *exchange) status(status int) {
 	x.w.WriteHeader(status)
 	x.server.record.change(func() { x.req.Status, x.req.Phase = status, PhaseBody })
+}
+
+// hold waits for the channel. A nil channel does not hold. The error means that the client or the server went away.
+func (x *exchange) hold(until <-chan struct{}) error {
+	if until == nil {
+		return nil
+	}
+	select {
+	case <-until:
+		return nil
+	case <-x.r.Context().Done():
+	case <-x.server.quit:
+	}
+	return http.ErrAbortHandler
+}
+
+// send writes and flushes the pieces, with the faults between them. The headers have been sent. A client may leave as soon as it
+// has the last piece, which does not count as cancelling, so the exchange is marked as done just before.
+func (x *exchange) send(pieces [][]byte, f Fault) error {
+	for i := 0; ; i++ {
+		if f.holdsAt(i) {
+			if err := x.hold(f.Hold); err != nil {
+				return err
+			}
+		}
+		if f.Break != BreakNone && i == f.BreakAfter {
+			return x.breakOff(f.Break)
+		}
+		if i == len(pieces) {
+			return nil
+		}
+		if err := x.hold(f.Drip); err != nil {
+			return err
+		}
+		if i == len(pieces)-1 && !f.holdsAt(len(pieces)) {
+			x.enter(PhaseDone)
+		}
+		if err := x.write(pieces[i]); err != nil {
+			x.left()
+			return err
+		}
+	}
+}
+
+func (x *exchange) write(piece []byte) error {
+	if _, err := x.w.Write(piece); err != nil {
+		return err
+	}
+	return http.NewResponseController(x.w).Flush()
+}
+
+// breakOff ends the answer early. The error makes net/http close the connection without ending the body.
+func (x *exchange) breakOff(how Break) error {
+	switch {
+	case how == BreakReset:
+		x.reset()
+	case how == BreakEnd && x.req.Stream:
+		return nil
+	}
+	return http.ErrAbortHandler
+}
+
+// reset hijacks the connection and makes the kernel send RST instead of FIN. HTTP/2 connections cannot be hijacked.
+func (x *exchange) reset() {
+	conn, _, err := http.NewResponseController(x.w).Hijack()
+	if err != nil {
+		return
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
 }
 
 // character matches one character inside a JSON string: a surrogate pair, an escape, or a plain character.

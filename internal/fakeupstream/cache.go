@@ -16,17 +16,14 @@ const (
 	cacheCapacity = 1 << 16
 )
 
-// prefixHash identifies a prefix: the owner, the model, the tools and the first messages, byte for byte.
-type prefixHash [sha256.Size]byte
-
 // prefixCache simulates the prompt cache with the newest prefixes. It is safe for concurrent use.
 type prefixCache struct {
 	mu    sync.Mutex
-	known *simplelru.LRU[prefixHash, struct{}]
+	known *simplelru.LRU[[sha256.Size]byte, struct{}] // hashes of the owner, the model, the tools and the first messages, byte for byte
 }
 
 func newCache(capacity int) *prefixCache {
-	known, _ := simplelru.NewLRU[prefixHash, struct{}](capacity, nil) // it fails only if capacity is not positive
+	known, _ := simplelru.NewLRU[[sha256.Size]byte, struct{}](capacity, nil) // it fails only if capacity is not positive
 	return &prefixCache{known: known}
 }
 

@@ -110,26 +110,28 @@ func (v value) first() value {
 
 // raws returns the values as they are written.
 func raws(all []value) []json.RawMessage {
-	written := make([]json.RawMessage, len(all))
+	return each(all, func(v value) json.RawMessage { return v.raw })
+}
+
+// each returns what encode makes of each value.
+func each(all []value, encode func(value) json.RawMessage) []json.RawMessage {
+	encoded := make([]json.RawMessage, len(all))
 	for i := range all {
-		written[i] = all[i].raw
+		encoded[i] = encode(all[i])
 	}
-	return written
+	return encoded
 }
 
 // contentText returns the text of a message's content: the string itself, or the text parts joined by newlines.
 func contentText(message value) string {
 	content := message.at("content")
-	if content.kind != kindArray {
-		return content.text
-	}
 	var parts []string
 	for _, part := range content.elements {
 		if text := part.at("text").text; text != "" {
 			parts = append(parts, text)
 		}
 	}
-	return strings.Join(parts, "\n")
+	return content.text + strings.Join(parts, "\n") // one of the two is empty
 }
 
 // edited returns an object after change has seen each member. Members for which change returns false are dropped.

@@ -54,11 +54,9 @@ func (x *exchange) countTokens() *APIError {
 
 func messagesLimits(s size, window int) *APIError {
 	switch {
-	case window == 0:
-		return nil
-	case s.prompt > window:
+	case window > 0 && s.prompt > window:
 		return refuse("", "context_length_exceeded", "prompt is too long: %d tokens > %d maximum", s.prompt, window)
-	case s.prompt+s.output > window:
+	case window > 0 && s.prompt+s.output > window:
 		return refuse("", "context_length_exceeded", "input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or "+
 			"`max_tokens` and try again", s.prompt, s.output, window)
 	}
@@ -87,7 +85,7 @@ func compactsAt(management value) int {
 func unmarked(v value) json.RawMessage {
 	switch v.kind {
 	case kindArray:
-		return mustJSON(allUnmarked(v.elements))
+		return mustJSON(each(v.elements, unmarked))
 	case kindObject:
 		return edited(v, func(m *value) bool {
 			m.raw = unmarked(*m)
@@ -95,14 +93,6 @@ func unmarked(v value) json.RawMessage {
 		})
 	}
 	return v.raw
-}
-
-func allUnmarked(all []value) []json.RawMessage {
-	unmarkeds := make([]json.RawMessage, len(all))
-	for i := range all {
-		unmarkeds[i] = unmarked(all[i])
-	}
-	return unmarkeds
 }
 
 // contentBlocks translates an OpenAI assistant message to Anthropic's blocks.
@@ -127,7 +117,7 @@ func textBlock(text string) value { return object("text", text, "type", "text") 
 // the cached messages. The events: https://docs.claude.com/en/docs/build-with-claude/streaming
 func (x *exchange) message(a Answer, stop string, blocks ...value) reply {
 	prompt := []json.RawMessage{unmarked(x.top.at("system")), x.top.at("tool_choice").raw, x.top.at("thinking").raw}
-	used := x.bill(a, x.top.at("output_config"), append(prompt, allUnmarked(x.history)...), blocks...)
+	used := x.bill(a, x.top.at("output_config"), append(prompt, each(x.history, unmarked)...), blocks...)
 	head := func(content []value, stop any, output int) json.RawMessage {
 		usage := map[string]int{
 			"input_tokens": used.Prompt - used.Cached, "cache_read_input_tokens": used.Cached, "cache_creation_input_tokens": 0, "output_tokens": output,

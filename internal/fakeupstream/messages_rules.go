@@ -103,7 +103,7 @@ var blockMembers = map[string][]string{
 func (v *verdict) block(at, role string, o value) {
 	kind := o.at("type").text
 	needed, known := blockMembers[kind]
-	generated := kind == "tool_use" || kind == "compaction" || strings.HasSuffix(kind, "thinking")
+	generated := kind == "tool_use" || kind == "compaction" || isThinking(o)
 	switch {
 	case !known:
 		v.say("%s: Input tag '%s' found using 'type' does not match any of the expected tags", at, kind)

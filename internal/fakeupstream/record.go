@@ -143,9 +143,8 @@ func (r *recorder) wait(ctx context.Context, holds func() bool) ([]Request, erro
 
 // Requests returns every request received, in order (the newest Options.Keep of them).
 func (s *Server) Requests() []Request {
-	s.record.mu.Lock()
-	defer s.record.mu.Unlock()
-	return s.record.all()
+	all, _ := s.record.wait(context.Background(), func() bool { return true })
+	return all
 }
 
 // Wait blocks until n requests have been received, and returns the kept ones. The error is the context's.

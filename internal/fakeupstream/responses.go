@@ -133,10 +133,8 @@ func (x *exchange) response(a Answer, input []value, output ...value) reply {
 			"parallel_tool_calls", true, "temperature", 1, "tool_choice", "auto", "tools", tools, "top_p", 1, "usage", usage)
 	}
 	reasoning := 0
-	for _, item := range output {
-		if typeOf(item) == "reasoning" {
-			reasoning++
-		}
+	if len(output) > 0 && typeOf(output[0]) == "reasoning" {
+		reasoning = 1
 	}
 	prompt := append([]json.RawMessage{x.top.at("instructions").raw}, raws(input)...)
 	body := state(status, incomplete, output, responsesUsage(x.bill(a, x.top.at("text", "format"), prompt, output...), reasoning))

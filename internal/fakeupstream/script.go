@@ -43,6 +43,35 @@ type Raw struct {
 	Body        []byte
 }
 
+// Break is a way in which a response ends early.
+type Break int
+
+const (
+	BreakNone  Break = iota
+	BreakClose       // the connection is closed: no last chunk, fewer bytes than Content-Length announced
+	BreakReset       // the connection is reset (TCP RST)
+	BreakEnd         // a stream ends early but cleanly; a whole body breaks as with BreakClose
+)
+
+// Fault describes what goes wrong with one answer, be it a success or an error. Positions count pieces: the events of a stream, or
+// the 64-byte blocks of a whole body. A channel releases what it holds by one value or by being closed. So do the client's leaving
+// and the server's Close.
+type Fault struct {
+	HoldHeaders <-chan struct{} // holds the whole answer
+	Hold        <-chan struct{} // holds the rest of the answer after HoldAfter pieces; the headers are sent even if that is 0
+	HoldAfter   int
+	Drip        <-chan struct{} // holds each piece
+	Break       Break
+	BreakAfter  int // pieces; -1 is before the headers
+}
+
+// blockSize is the size of a piece of a whole body, in bytes.
+const blockSize = 64
+
+func (f Fault) slow() bool { return f.Hold != nil || f.Drip != nil || f.Break != BreakNone }
+
+func (f Fault) holdsAt(sent int) bool { return f.Hold != nil && sent == f.HoldAfter }
+
 // message returns the assistant message, with its members in OpenAI's order.
 func (a Answer) message() value {
 	if a.Message != nil {

@@ -84,12 +84,10 @@ func (x *exchange) seal(message value) value {
 		}
 	}
 	previous := ""
-	var before []json.RawMessage
 	for _, m := range x.history {
 		previous = cmp.Or(form.signature(m), previous)
-		before = append(before, unsealed(m))
 	}
-	return parse(form.attach(message, x.sign(before, message, lastPart(previous))))
+	return parse(form.attach(message, x.sign(each(x.history, unsealed), message, lastPart(previous))))
 }
 
 // unsealed returns a message without the reasoning that is bound to the messages before it.
@@ -111,9 +109,7 @@ func (x *exchange) sign(before []json.RawMessage, message value, previous string
 	return string(form) + "." + digest(parts...)
 }
 
-func lastPart(signature string) string {
-	return signature[strings.LastIndexByte(signature, '.')+1:]
-}
+func lastPart(signature string) string { return signature[strings.LastIndexByte(signature, '.')+1:] }
 
 func firstCall(message value) string { return message.at("tool_calls").first().at("id").text }
 
@@ -155,9 +151,8 @@ func (x *exchange) checkSeals() *APIError {
 	var v verdict
 	x.checkOpenLoop(&v)
 	turn, previous := lastOf(messages, "user"), ""
-	var before []json.RawMessage // unsealed
+	before := each(messages, unsealed)
 	for n, m := range messages {
-		before = append(before, unsealed(m))
 		if m.at("role").text != "assistant" {
 			continue
 		}
@@ -227,15 +222,12 @@ func (x *exchange) bindBlocks(n int) string {
 	parts := []json.RawMessage{unmarked(x.top.at("system"))}
 	for _, m := range x.history[:n] {
 		blocks := slices.DeleteFunc(slices.Clone(blocksOf(m)), isThinking)
-		parts = append(parts, m.at("role").raw, mustJSON(allUnmarked(blocks)))
+		parts = append(parts, m.at("role").raw, mustJSON(each(blocks, unmarked)))
 	}
 	return x.bind("", parts...)
 }
 
-func isThinking(block value) bool {
-	kind := block.at("type").text
-	return kind == "thinking" || kind == "redacted_thinking"
-}
+func isThinking(block value) bool { return strings.HasSuffix(block.at("type").text, "thinking") }
 
 // checkThinking refuses thinking that was made after other messages. With thinking enabled it also refuses an open tool loop whose
 // newest message does not begin with thinking.

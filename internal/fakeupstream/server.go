@@ -148,7 +148,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	x := &exchange{server: s, w: w, r: r, top: parse(body)}
 	x.decode(body)
-	if r.UserAgent() != asker { // the record has only what clients sent; the proxy may ask at any time
+	if r.UserAgent() != "dewpoint" { // the record has only what clients sent; the proxy may ask about models at any time
 		x.req.Summary = err == nil && x.summarises() // set before others can see the request
 		s.record.add(x.req)
 		defer x.end()
@@ -162,9 +162,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer stop()
 	x.route()
 }
-
-// asker is the user agent of the proxy's own questions about models.
-const asker = "dewpoint"
 
 // decode takes from the body what can be decoded. The rules are checked later.
 func (x *exchange) decode(body []byte) {

@@ -56,7 +56,8 @@ func TestSentinelFailover(t *testing.T) {
 func TestReadOnlyIsRetried(t *testing.T) {
 	t.Parallel()
 	old := sessiontest.StartRedis(t)
-	successor := sessiontest.StartReplica(t, old)
+	successor := sessiontest.StartRedis(t)
+	successor.Follow(old)
 	relay := sessiontest.StartRelay(t, old.Addr)
 	s, ctx := start(t, Options{Addrs: []string{relay.Addr}, Timeout: 5 * time.Second}), t.Context()
 	must(t, s.Append(ctx, twoEvents("t", 0)))

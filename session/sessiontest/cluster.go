@@ -175,8 +175,8 @@ type Group struct {
 // StartGroup starts a group that detects a failed master quickly, and waits until each Sentinel knows all others.
 func StartGroup(t testing.TB, name string) *Group {
 	t.Helper()
-	g := &Group{Name: name, Master: StartRedis(t), t: t}
-	g.Replica = StartReplica(t, g.Master)
+	g := &Group{Name: name, Master: StartRedis(t), Replica: StartRedis(t), t: t}
+	g.Replica.Follow(g.Master)
 	for range 3 {
 		g.Sentinels = append(g.Sentinels, StartSentinel(t, name, g.Master, 2,
 			"sentinel down-after-milliseconds "+name+" 1000", "sentinel failover-timeout "+name+" 4000"))

@@ -161,14 +161,6 @@ func (s *Server) await(command []string, want ...string) {
 	})
 }
 
-// StartReplica starts a replica of a master, and waits until it has caught up.
-func StartReplica(t testing.TB, master *Server) *Server {
-	t.Helper()
-	s := StartRedis(t)
-	s.Follow(master)
-	return s
-}
-
 // Follow makes the server a replica of a master, and waits until it has caught up.
 func (s *Server) Follow(master *Server) {
 	s.t.Helper()

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// value is a JSON value, decoded down to its leaves, which stay as they are written. The zero value is an absent one.
+// value is a JSON value, decoded down to its leaves. The zero value is an absent one.
 type value struct {
 	kind     kind
-	raw      json.RawMessage
-	elements []value // of an array
-	members  []value // of an object, in the order of the source
-	key      string  // of a member
-	text     string  // of a string
+	raw      json.RawMessage // as it is written
+	elements []value         // of an array
+	members  []value         // of an object, in the order of the source
+	key      string          // of a member
+	text     string          // of a string
 }
 
 // kind is the type of a JSON value.

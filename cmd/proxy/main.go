@@ -26,7 +26,7 @@ Usage:
   dewpoint check-config [--probe] FILE                               validate a configuration and, with --probe, call its models
   dewpoint check-store [--renew] FILE                                check the file of an embedded store
   dewpoint demo [--protocol NAME]                                    show how it works, without network or key
-  dewpoint replay [flags] FILE|FOLDER ...                            replay recorded runs through the proxy, offline
+  dewpoint replay [flags] FILE|FOLDER ...                            replay recorded runs offline; docs/troubleshooting.md describes their format
   dewpoint health [--live|--ready|--startup] [--admin ADDR]          check the proxy that runs on this machine
   dewpoint version                                                   print the version
 

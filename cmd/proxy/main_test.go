@@ -38,6 +38,9 @@ func TestExitCodes(t *testing.T) {
 	f(exitUsage, "no such file", "check-store", "missing.db")
 	f(exitUsage, "recorded runs", "replay")
 	f(exitFailure, "load run", "replay", write(t, "broken.json", "{"))
+	f(exitFailure, "docs/troubleshooting.md", "replay", write(t, "broken.json", "{"))
+	f(exitFailure, "docs/troubleshooting.md", "replay", write(t, "empty.json", "{}"))
+	f(exitOK, "docs/troubleshooting.md", "help")
 }
 
 func write(t *testing.T, name, text string) string {

@@ -18,6 +18,9 @@ type Run struct {
 	Tools    json.RawMessage   `json:"tools"`
 }
 
+// format says where the format of a run's file is described.
+const format = "docs/troubleshooting.md describes the format"
+
 // Load reads a run from a file. A run without a final response ends with its last assistant message.
 func Load(path string) (Run, error) {
 	var run Run
@@ -26,10 +29,10 @@ func Load(path string) (Run, error) {
 		return run, fmt.Errorf("load run: %w", err)
 	}
 	if err := json.Unmarshal(data, &run); err != nil {
-		return run, fmt.Errorf("load run %s: %w", filepath.Base(path), err)
+		return run, fmt.Errorf("load run %s: %w; %s", filepath.Base(path), err, format)
 	}
 	if len(run.Messages) == 0 {
-		return run, fmt.Errorf(`load run %s: no "messages"`, filepath.Base(path))
+		return run, fmt.Errorf(`load run %s: no "messages"; %s`, filepath.Base(path), format)
 	}
 	if run.Name == "" {
 		run.Name = filepath.Base(path)

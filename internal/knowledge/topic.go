@@ -26,6 +26,7 @@ type Topic struct {
 const (
 	typeKnowledge = "knowledge"
 	typeRepo      = "repo"
+	typeTask      = "task"
 )
 
 // maxFileSize is the largest file that is read, in bytes.
@@ -108,8 +109,10 @@ func parse(name, text string) (Topic, error) {
 		}
 	}
 	switch {
-	case head.Type == typeKnowledge && len(t.Triggers) == 0:
-		return t, errors.New("triggers: are missing: a file of type knowledge needs at least one")
+	case !slices.Contains([]string{"", typeKnowledge, typeRepo, typeTask}, head.Type):
+		return t, fmt.Errorf("type: is %q: use knowledge, repo or task, or leave it out", head.Type)
+	case (head.Type == typeKnowledge || head.Type == typeTask) && len(t.Triggers) == 0:
+		return t, fmt.Errorf("triggers: are missing: a file of type %s needs at least one", head.Type)
 	case head.Type == typeRepo && len(t.Triggers) > 0:
 		return t, errors.New("triggers: are not allowed in a file of type repo, which always applies: remove them, or set type to knowledge")
 	case t.Text == "":

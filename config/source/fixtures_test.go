@@ -71,7 +71,7 @@ func TestUnreadableFile(t *testing.T) {
 	missing := filepath.Join(dir, "missing.yaml")
 	for file, want := range map[string]string{
 		missing: missing + ": cannot be read (no such file or directory): check its name and permissions",
-		dir:     dir + ": is not a regular file: name one, or remove it",
+		dir:     dir + ": is a folder: name a file, or move its files up",
 		large:   large + ": is larger than 1MiB: name the right file",
 	} {
 		_, err := Load(Input{File: file})

@@ -118,7 +118,10 @@ func readFile(name string, p *problems) *node {
 }
 
 func readText(name string) ([]byte, error) {
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+	switch info, err := os.Stat(name); {
+	case err == nil && info.IsDir():
+		return nil, errors.New("is a folder: name a file, or move its files up")
+	case err == nil && !info.Mode().IsRegular():
 		return nil, errors.New("is not a regular file: name one, or remove it") // a pipe might never end
 	}
 	file, err := os.Open(name) //nolint:gosec // the operator names the file

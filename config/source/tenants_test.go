@@ -96,7 +96,7 @@ func TestProblemsOfTenants(t *testing.T) {
 	wantProblems(t, err,
 		`tenants_dir["broken.yaml"]: is not YAML: check indentation, colons and quotes`+at("broken.yaml", "line 1"),
 		`tenants_dir["comma.json"]: is not JSON: check commas, brackets and quotes`+at("comma.json", "line 1"),
-		`tenants_dir["deep/e"]: is not a regular file: name one, or remove it`+at("deep/e", ""),
+		`tenants_dir["deep/e"]: is a folder: name a file, or move its files up`+at("deep/e", ""),
 		`tenants_dir["e.yaml"].notify: is given twice: keep one`+at("e.yaml", "line 4"),
 		`tenants_dir["notes.md"]: has no known extension: name it .yaml, .yml, .json or .toml`+at("notes.md", ""),
 		`tenants_dir["twice.yml"].upstream.api_key: names the environment variable UNSET, which is not set: set it, or write $${ for a literal ${`+at("twice.yml", "line 2"),

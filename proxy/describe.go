@@ -58,10 +58,13 @@ func (r *request) notice() string {
 	return fmt.Sprintf("Condensed %d events %s, %s to %s tokens", events, result, thousands(before), thousands(after))
 }
 
-// thousands formats a number of tokens, rounded to thousands.
+// thousands formats a number of tokens, in thousands from 1000 on.
 func thousands(n int) string {
-	if n < 1000 {
+	switch {
+	case n < 1000:
 		return fmt.Sprint(n)
+	case n < 9950:
+		return fmt.Sprintf("%.1fk", float64((n+50)/100)/10)
 	}
 	return fmt.Sprintf("%dk", (n+500)/1000)
 }

@@ -53,18 +53,22 @@ func (b *body) Release() {
 
 // bodyReader reads request bodies into pooled buffers that are charged to a budget.
 type bodyReader struct {
-	pool   *bufferPool
-	budget *budget
-	client client        // that is charged
-	limit  int64         // of one body, in bytes
-	idle   time.Duration // longest pause between two reads
+	pool    *bufferPool
+	budget  *budget
+	client  client        // that is charged
+	limit   int64         // of one body, in bytes
+	setting string        // that holds the limit
+	idle    time.Duration // longest pause between two reads
 }
 
 // bodyReader returns a reader for the request's client, with the tenant's limit if that is lower.
 func (r *request) bodyReader() *bodyReader {
 	br := r.server.reader
-	if limit := int64(r.tenant.Limits.Body); limit > 0 {
-		br.limit = min(br.limit, limit)
+	if limit := int64(r.tenant.Limits.Body); limit > 0 && limit < br.limit {
+		br.limit, br.setting = limit, "max_body in the tenant's limits, or in limits.tenant"
+		if r.tenant.Anonymous {
+			br.setting = "limits.tenant.max_body"
+		}
 	}
 	br.client = r.client()
 	return &br
@@ -76,7 +80,7 @@ func (r *request) readBody(ctx *fasthttp.RequestCtx) error {
 	stream := ctx.RequestBodyStream()
 	declared := ctx.Request.Header.ContentLength()
 	if int64(declared) > 3*reader.limit {
-		return errTooLarge(reader.limit) // too much to read and drop
+		return errTooLarge(reader.limit, reader.setting) // too much to read and drop
 	}
 	if stream == nil {
 		declared = 0
@@ -122,7 +126,7 @@ const minRate = 16 << 10
 // An apiError refuses the rest of the body; any other error says why it could not be read.
 func (br *bodyReader) fill(b *body, r io.Reader, conn net.Conn, declared int) error {
 	if int64(declared) > br.limit {
-		return errTooLarge(br.limit)
+		return errTooLarge(br.limit, br.setting)
 	}
 	wire, _ := conn.(interface{ Received() int64 })
 	var before int64
@@ -144,7 +148,7 @@ func (br *bodyReader) fill(b *body, r io.Reader, conn net.Conn, declared int) er
 		deadline = br.extend(deadline, n)
 		switch {
 		case int64(len(b.bytes)) > br.limit:
-			return errTooLarge(br.limit)
+			return errTooLarge(br.limit, br.setting)
 		case wire != nil && wire.Received()-before > maxFraming+16*int64(len(b.bytes)):
 			return errors.New("more framing than body")
 		case err == io.EOF && len(b.bytes) >= declared:

@@ -74,7 +74,7 @@ var (
 	}
 	errUnauthorized = apiError{
 		Status: 401, Type: typeInvalid, Code: "invalid_api_key",
-		Message: "The API key is missing, or does not belong to a tenant. Send a tenant's key as 'Authorization: Bearer KEY'.",
+		Message: "The API key is missing, or does not belong to a tenant. Send a tenant's key as 'Authorization: Bearer KEY' or 'x-api-key: KEY'.",
 	}
 	errUpgrade = apiError{
 		Status: 426, Type: typeInvalid, Code: "websocket_unsupported", Close: true,
@@ -98,10 +98,11 @@ func badUpstream(code, message string) apiError {
 	return apiError{Status: 502, Type: typeServer, Code: code, Message: message}
 }
 
-func errTooLarge(limit int64) apiError {
+// errTooLarge refuses a body above a limit, which is raised by a setting.
+func errTooLarge(limit int64, setting string) apiError {
 	return apiError{
 		Status: 413, Type: typeInvalid, Code: "request_too_large", Close: true,
-		Message: fmt.Sprintf("The request body is larger than %d bytes. Send less, or raise limits.max_body.", limit),
+		Message: fmt.Sprintf("The request body is larger than %d bytes. Send less, or raise %s.", limit, setting),
 	}
 }
 

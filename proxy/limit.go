@@ -80,10 +80,14 @@ func (r *request) outOfTokens(wait time.Duration) apiError {
 // limited returns the answer to a request that exceeds a limit of n.
 func (r *request) limited(limit string, wait time.Duration, code, what string, n int) apiError {
 	r.obs.record.Limit = limit
+	whose := "this key's tenant"
+	if r.tenant.Anonymous {
+		whose = "all clients together"
+	}
 	return apiError{
 		Status: http.StatusTooManyRequests, Type: typeLimit, Code: code,
 		Retry:   int((wait + time.Second - 1) / time.Second),
-		Message: fmt.Sprintf("This key's limit is %d %s. Try again after the time in Retry-After.", n, what),
+		Message: fmt.Sprintf("The limit of %s is %d %s. Try again after the time in Retry-After.", whose, n, what),
 	}
 }
 

@@ -198,6 +198,34 @@ func TestBodyOfATenant(t *testing.T) {
 	}
 }
 
+// TestLimitsSayWhose: the answer to a refused request names whose limit it is, and the setting that would raise it.
+func TestLimitsSayWhose(t *testing.T) {
+	for _, c := range []struct {
+		tenants func(limit.Tenant) func(*url.URL) []*proxy.Tenant
+		limits  limit.Tenant
+		body    string
+		want    string
+	}{
+		{bounded, limit.Tenant{Requests: 1}, hello, "The limit of this key's tenant is 1 requests a minute"},
+		{ofAll, limit.Tenant{Requests: 1}, hello, "The limit of all clients together is 1 requests a minute"},
+		{bounded, limit.Tenant{Body: 100}, hello + strings.Repeat(" ", 100), "raise max_body in the tenant's limits, or in limits.tenant."},
+		{ofAll, limit.Tenant{Body: 100}, hello + strings.Repeat(" ", 100), "raise limits.tenant.max_body."},
+		{bounded, limit.Tenant{Body: 1000}, strings.Repeat(" ", 1001), "raise limits.max_body."},
+		{ofAll, limit.Tenant{}, strings.Repeat(" ", 1001), "raise limits.max_body."},
+	} {
+		r := newRig(t, setup{tenants: c.tenants(c.limits), limits: func(l *proxy.Limits) { l.Body = 1000 }})
+		r.as(keyA, hello)
+		if _, answer := r.as(keyA, c.body); !strings.Contains(answer, c.want) {
+			t.Errorf("want %q: %s", c.want, answer)
+		}
+	}
+}
+
+// ofAll returns the tenant that takes all clients, with these limits.
+func ofAll(limits limit.Tenant) func(*url.URL) []*proxy.Tenant {
+	return one(func(t *proxy.Tenant) { t.Limits = limits })
+}
+
 // TestConcurrentRequests fills a tenant's places. However a request ends, it gives its place back once.
 func TestConcurrentRequests(t *testing.T) {
 	hold := make(chan struct{})

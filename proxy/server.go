@@ -101,7 +101,7 @@ func New(o Options) (*Server, error) {
 		accepted: accepted,
 		pending:  make(chan struct{}, o.Limits.PendingAppends),
 		reader: bodyReader{
-			pool: &bufferPool{}, budget: newBudget(o.Limits.InFlight), limit: o.Limits.Body, idle: o.Limits.BodyIdle,
+			pool: &bufferPool{}, budget: newBudget(o.Limits.InFlight), limit: o.Limits.Body, setting: "limits.max_body", idle: o.Limits.BodyIdle,
 		},
 	}
 	s.degraded.o = &s.o

@@ -54,6 +54,9 @@ func TestKeys(t *testing.T) {
 		resp, body := r.ask(hello, c.name, c.value)
 		if c.tenant == "" {
 			wantError(t, resp, body, 401, "invalid_api_key")
+			if !strings.Contains(body, "'Authorization: Bearer KEY' or 'x-api-key: KEY'") {
+				t.Errorf("%s: %s", c.name, body)
+			}
 			continue
 		}
 		if got := r.forwarded().Header.Get("Authorization"); resp.StatusCode != 200 || got != "Bearer "+keyMark+"upstream-"+c.tenant {

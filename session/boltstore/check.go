@@ -52,6 +52,9 @@ func Check(path string) (Condition, error) {
 		opened = true
 		return c.check(tx, file, info.Size())
 	})
+	if _, panicked := errors.AsType[*session.PanicError](err); panicked {
+		err = fmt.Errorf("%w: bbolt cannot read its pages", errDamaged)
+	}
 	_, system := errors.AsType[*os.PathError](err)
 	if errors.Is(err, errInUse) || system && !opened {
 		return c, fmt.Errorf("check store %s: %w", path, err)

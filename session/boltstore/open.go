@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -43,6 +44,9 @@ const (
 // error, and is not changed.
 func Open(o Options) (*Store, error) {
 	db, err := openFile(o.Path)
+	if errors.Is(err, errDamaged) || errors.Is(err, errNoStore) {
+		err = fmt.Errorf("%w; see 'dewpoint check-store %s'", err, o.Path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open session store %s: %w", o.Path, err)
 	}
@@ -72,7 +76,7 @@ func openFile(path string) (db *bolt.DB, err error) {
 	if err := inspect(path); err != nil {
 		return nil, err
 	}
-	err = survive(path, func() error {
+	err = survive(func() error {
 		db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: lockWait, FreelistType: bolt.FreelistMapType})
 		if err != nil {
 			return explain(err)
@@ -89,10 +93,10 @@ func openFile(path string) (db *bolt.DB, err error) {
 }
 
 // survive calls f and turns a panic over a damaged file into an error.
-func survive(path string, f func() error) error {
+func survive(f func() error) error {
 	err := session.Recover(f)
 	if _, panicked := errors.AsType[*session.PanicError](err); panicked {
-		return fmt.Errorf("the file is damaged (see 'dewpoint check-store %s'): %w", path, err)
+		return fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	return err
 }
@@ -118,6 +122,10 @@ func initialise(tx *bolt.Tx) error {
 // truncated file would be a bus error later, and a page that refers back to itself would end the process.
 func inspect(path string) error {
 	info, err := os.Stat(path)
+	folder := filepath.Dir(path)
+	if _, missing := os.Stat(folder); errors.Is(missing, os.ErrNotExist) {
+		return fmt.Errorf("the folder %s does not exist: create it, or set store.path to a file in another", folder)
+	}
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
 		return nil
 	}
@@ -134,7 +142,7 @@ func inspect(path string) error {
 		var damages []error
 		checkTrees(tx, file, false, func(err error) { damages = append(damages, err) })
 		if len(damages) > 0 {
-			return fmt.Errorf("the file is damaged (see 'dewpoint check-store %s'): %w", path, damages[0])
+			return fmt.Errorf("%w: %w", errDamaged, damages[0])
 		}
 		return nil
 	})
@@ -147,7 +155,7 @@ func readFile(path string, read func(*bolt.Tx, *os.File) error) error {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	return survive(path, func() (err error) {
+	return survive(func() (err error) {
 		db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: lockWait})
 		if err != nil {
 			return explain(err)
@@ -160,7 +168,7 @@ func readFile(path string, read func(*bolt.Tx, *os.File) error) error {
 // checkFormat checks that a file of the given size is a complete session store of this version.
 func checkFormat(tx *bolt.Tx, size int64) error {
 	if tx.Size() > size {
-		return fmt.Errorf("the file is damaged: %d bytes are missing at its end", tx.Size()-size)
+		return fmt.Errorf("%w: %d bytes are missing at its end", errDamaged, tx.Size()-size)
 	}
 	root := tx.Cursor()
 	if first, _ := root.First(); first == nil {
@@ -171,12 +179,12 @@ func checkFormat(tx *bolt.Tx, size int64) error {
 		return codec.ErrOld
 	}
 	if m == nil || string(m.Get([]byte("format"))) != format {
-		return errors.New("the file is not a session store of this version")
+		return errNoStore
 	}
 	for _, b := range buckets {
 		found := tx.Bucket(b.name())
 		if found == nil && !b.optional() {
-			return fmt.Errorf("the file is damaged: bucket %q is missing", b.name())
+			return fmt.Errorf("%w: bucket %q is missing", errDamaged, b.name())
 		}
 		if found != nil {
 			found.Cursor().Last()
@@ -185,7 +193,11 @@ func checkFormat(tx *bolt.Tx, size int64) error {
 	return nil
 }
 
-var errInUse = errors.New("another process uses the file")
+var (
+	errInUse   = errors.New("another process uses the file")
+	errDamaged = errors.New("the file is damaged")
+	errNoStore = errors.New("the file is not a session store of this version")
+)
 
 func explain(err error) error {
 	if errors.Is(err, bolterrors.ErrTimeout) {
@@ -194,5 +206,5 @@ func explain(err error) error {
 	if _, system := errors.AsType[*os.PathError](err); system {
 		return err
 	}
-	return fmt.Errorf("the file is damaged or not a session store: %w", err)
+	return fmt.Errorf("%w or not a session store: %w", errDamaged, err)
 }

@@ -20,7 +20,7 @@ func TestPathsWithoutAFile(t *testing.T) {
 		want string
 	}{
 		{"no path", Options{}, "no such file"},
-		{"no directory", Options{Path: filepath.Join(t.TempDir(), "missing", "x")}, "no such file"},
+		{"no directory", Options{Path: filepath.Join(t.TempDir(), "missing", "x")}, "missing does not exist: create it, or set store.path"},
 		{"a directory", Options{Path: t.TempDir()}, "directory"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -66,6 +66,13 @@ func TestUnusableFiles(t *testing.T) {
 			}
 			if !strings.Contains(err.Error(), "damaged") && !strings.Contains(err.Error(), "not a session store") {
 				t.Errorf("the error does not say what is wrong: %v", err)
+			}
+			if !strings.HasSuffix(err.Error(), "; see 'dewpoint check-store "+path+"'") || strings.Count(err.Error(), "check-store") != 1 {
+				t.Errorf("the error does not say once what to do: %v", err)
+			}
+			c, err := Check(path)
+			if text := strings.Join(c.Damages, "\n"); err != nil || text == "" || strings.Contains(text, "check-store") || strings.Contains(text, "panic") {
+				t.Errorf("check says %q, %v", text, err)
 			}
 			after, err := os.ReadFile(path)
 			must(t, err)

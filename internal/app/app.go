@@ -227,14 +227,14 @@ func limits(cfg *config.Config) proxy.Limits {
 func (a *App) listen() error {
 	var err error
 	if a.dataListener, err = listen.Open(a.config.Listen); err != nil {
-		return err
+		return fmt.Errorf("%w: choose another address with --listen or DEWPOINT_LISTEN", err)
 	}
 	a.onStop("data listener", func(context.Context) error { return ignoreClosed(a.dataListener.Close()) })
 	if a.config.Admin.Listen == "" {
 		return nil
 	}
 	if a.adminListener, err = net.Listen("tcp", a.config.Admin.Listen); err != nil {
-		return fmt.Errorf("listen (admin.listen): %w", err)
+		return fmt.Errorf("admin.listen: %w: choose another address with --admin or DEWPOINT_ADMIN_LISTEN", err)
 	}
 	a.onStop("admin listener", func(context.Context) error { return ignoreClosed(a.adminListener.Close()) })
 	return nil

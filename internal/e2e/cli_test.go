@@ -82,8 +82,8 @@ func TestPortInUse(t *testing.T) {
 	ok(t, err)
 	defer l.Close()
 	taken := l.Addr().String()
-	command(t, "--listen", taken, "--admin", "127.0.0.1:0").wants(t, 1, nil, []string{"dewpoint: ", taken, "address already in use"})
-	command(t, "--listen", "127.0.0.1:0", "--admin", taken).wants(t, 1, nil, []string{"dewpoint: ", "admin.listen", taken, "address already in use"})
+	command(t, "--listen", taken, "--admin", "127.0.0.1:0").wants(t, 1, nil, []string{"dewpoint: ", taken, "address already in use: choose another address with --listen or DEWPOINT_LISTEN\n"})
+	command(t, "--listen", "127.0.0.1:0", "--admin", taken).wants(t, 1, nil, []string{"dewpoint: ", "admin.listen: ", taken, "address already in use: choose another address with --admin or DEWPOINT_ADMIN_LISTEN\n"})
 }
 
 // TestSecondProcessOnOneFile: only one process may use the store's file. The second one reports that and exits, and the first

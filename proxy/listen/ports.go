@@ -27,7 +27,7 @@ func Open(address string) (net.Listener, error) {
 	c.SetMultipathTCP(false) // watching and parking connections is tested over plain TCP only
 	l, err := c.Listen(context.Background(), "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
+		return nil, err //nolint:wrapcheck // it names the address
 	}
 	return l, nil
 }

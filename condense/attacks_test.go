@@ -275,3 +275,41 @@ func (a attempt) check(t *testing.T, round int, v session.View) {
 		}
 	}
 }
+
+// TestSimilarRequestsStay: requests that begin alike are kept like any others, also next to a record that leaves no room.
+func TestSimilarRequestsStay(t *testing.T) {
+	record := strings.Repeat("COMPLETED: a part of the work is done. ", 220)
+	c := condense.NewLLM(condense.LLMSettings{
+		Settings: condense.Settings{MaxTokens: 6000, KeepFirst: 1},
+		Summariser: summariserFunc(func(context.Context, condense.Request) (condense.Reply, error) {
+			return condense.Reply{Text: record, Finish: "stop"}, nil
+		}),
+	})
+	for name, request := range map[string]string{"alike": "Can you please keep dir_%d as it is?", "different": "%d: keep this as it is, please."} {
+		t.Run(name, func(t *testing.T) {
+			texts := []string{"build it", "yes"}
+			for n := range 24 {
+				texts = append(texts, fmt.Sprintf(request, n), strings.Repeat("more of the work is done ", 60))
+			}
+			log, v := (attempt{}).converse(t, c, texts)
+			if len(log) == 0 {
+				t.Fatal("nothing was condensed")
+			}
+			said := viewText(v)
+			for n := range 24 {
+				if !strings.Contains(said, fmt.Sprintf(request, n)) {
+					t.Errorf("%q is lost", fmt.Sprintf(request, n))
+				}
+			}
+		})
+	}
+}
+
+// viewText returns all texts of a view.
+func viewText(v session.View) string {
+	var b strings.Builder
+	for _, item := range v.Items {
+		b.WriteString(item.Summary + string(item.Raw) + "\n")
+	}
+	return b.String()
+}

@@ -114,10 +114,10 @@ func (w *Words) fit(indexes []int, tokens int, count func(string) int) (lines ma
 	return lines, left
 }
 
-// Fits reports whether all messages except for templates fit a number of tokens, cut as far as Text cuts them.
+// Fits reports whether all messages except for templates taken for output fit a number of tokens, cut as far as Text cuts them.
 func (w *Words) Fits(tokens int, count func(string) int) bool {
-	typed, _, _ := w.classify()
-	_, _, all := w.newest(typed, sentenceBytes, tokens, count)
+	typed, templates, _ := w.classify()
+	_, _, all := w.newest(append(typed, templates...), sentenceBytes, tokens, count)
 	return all
 }
 

@@ -36,9 +36,16 @@ func (s *Server) CheckStore(ctx context.Context) {
 	}
 }
 
+// StoreAway makes the server Degraded because the store did not answer a probe. CheckStore ends that.
+func (s *Server) StoreAway(err error) { s.degraded.away(err) }
+
 // readFailed counts a request that the store could not resolve.
 func (d *degraded) readFailed(err error) {
 	d.o.Faults.Lost("resolve")
+	d.away(err)
+}
+
+func (d *degraded) away(err error) {
 	if d.reads.CompareAndSwap(false, true) {
 		d.o.Log.Error("store away: requests are forwarded as they come", zap.Error(err))
 	}

@@ -21,7 +21,7 @@ func (s *Server) Serve(l net.Listener) error { return s.ports.Serve(l) } //nolin
 // Drain sends "Connection: close" in every answer from now on. Requests are served as before.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// Degraded reports whether the store cannot be read or takes no writes, as the last requests found it.
+// Degraded reports whether the store cannot be read or takes no writes, as the last requests or a probe found it.
 func (s *Server) Degraded() bool { return s.degraded.reads.Load() || s.degraded.writes.Load() }
 
 // Shutdown stops accepting connections and waits for the requests under way and the log writes after them. Connections that the kernel has

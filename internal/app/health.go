@@ -98,6 +98,9 @@ func (a *App) lookStore(ctx context.Context) (health.State, string) {
 	case errors.Is(err, session.ErrDamaged):
 		return health.Degraded, "damaged: requests that need lost records are forwarded unchanged; run 'dewpoint check-store'"
 	case err != nil:
+		if !a.server.Degraded() && !errors.Is(ctx.Err(), context.Canceled) { // a prober that left says nothing of the store
+			a.server.StoreAway(err)
+		}
 		return health.Degraded, "unavailable: requests are forwarded unchanged"
 	}
 	if a.server.Degraded() {

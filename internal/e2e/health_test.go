@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,18 +114,27 @@ func TestHealthWhileDraining(t *testing.T) {
 	wantExit(t, p, 0)
 }
 
-// TestReadyWithoutRedis: a proxy stays ready while its Redis is away, since requests pass without it, and reports that.
+// TestReadyWithoutRedis: a proxy stays ready while its Redis is away, since requests pass without it, and reports that, also in metrics and
+// log before there is a request.
 func TestReadyWithoutRedis(t *testing.T) {
 	t.Parallel()
 	redis := sessiontest.StartRedis(t)
 	s := newSetting(t, fakeupstream.Options{})
-	p := serve(t, "--config", s.config(t, inRedis(redis.Addr)))
-	p.wantProbe("/readyz", http.StatusOK, `"store":{"status":"ok"}`)
 	redis.Kill()
-	p.wantProbe("/readyz", http.StatusOK, `"store":{"status":"degraded"`)
-	ok(t, send(t, p, body(demo.Sample().Messages[:2])).finish())
-	redis.Start()
-	sessiontest.Eventually(t, "the store is back, without a request", func() error {
-		return p.probe("/readyz", http.StatusOK, `"store":{"status":"ok"}`)
-	})
+	p := serve(t, "--config", s.config(t, inRedis(redis.Addr)))
+	for round := range 2 {
+		p.wantProbe("/readyz", http.StatusOK, `"store":{"status":"degraded"`)
+		if metrics := p.metrics(); !slices.Contains(metrics, "dewpoint_store_degraded 1") || round == 0 && !slices.Contains(metrics, `dewpoint_store_losses_total{op="resolve"} 0`) {
+			t.Errorf("the metrics: %s", strings.Join(metrics, "\n"))
+		}
+		if n := strings.Count(p.log.String(), `"msg":"store away`); n != round+1 {
+			t.Errorf("logged %d times in round %d", n, round)
+		}
+		ok(t, send(t, p, body(demo.Sample().Messages[:2])).finish())
+		redis.Start()
+		sessiontest.Eventually(t, "the store is back, without a request", func() error {
+			return p.probe("/readyz", http.StatusOK, `"store":{"status":"ok"}`)
+		})
+		redis.Kill()
+	}
 }

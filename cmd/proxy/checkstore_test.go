@@ -32,7 +32,7 @@ func TestCheckStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	f(exitOK, "threads: 1", path)
-	f(exitOK, "is whole", "--renew", path)
+	f(exitOK, "is intact", "--renew", path)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestRenewRefusesOtherFiles(t *testing.T) {
 	f(exitFailure, "is not a Dewpoint store; nothing was renamed", "dewpoint.yaml", "listen: 127.0.0.1:8080\n")
 	f(exitFailure, "nothing was renamed", "large.yaml", strings.Repeat("# nothing\n", 20_000))
 	f(exitOK, "creates a new one", "state.db", "overwritten")
-	f(exitOK, "is whole", "empty", "")
+	f(exitOK, "is intact", "empty", "")
 	f(exitOK, "creates a new one", "first", strings.Repeat("x", 16)+magic)
 	f(exitOK, "creates a new one", "second", strings.Repeat("x", 16<<10+16)+magic)
 }

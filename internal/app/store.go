@@ -66,7 +66,7 @@ func CheckStore(path string, renew bool, out io.Writer) (whole bool, err error) 
 		fmt.Fprintf(out, "%s: %d\n", kind, c.Records[kind])
 	}
 	if len(c.Damages) == 0 {
-		fmt.Fprintf(out, "%s is whole\n", path)
+		fmt.Fprintf(out, "%s is intact\n", path)
 		return true, nil
 	}
 	for _, damage := range c.Damages {

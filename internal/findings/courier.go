@@ -61,12 +61,11 @@ type Options struct {
 
 // Courier delivers findings. It is safe for concurrent use.
 type Courier struct {
-	o       Options
-	mu      sync.Mutex
-	rounds  map[string]*rounds // by tenant
-	running int                // goroutines, including those of removed routes
-	work    sync.WaitGroup
-	closed  bool
+	o      Options
+	mu     sync.Mutex
+	rounds map[string]*rounds // by tenant
+	work   sync.WaitGroup     // includes the rounds of removed routes
+	closed bool
 }
 
 // New returns a courier without routes. Call Close when done.
@@ -102,13 +101,7 @@ func (c *Courier) begin(tenant string, route *Route) {
 	r := &rounds{o: &c.o, tenant: tenant, stop: stop, wake: make(chan struct{}, 1), swapped: make(chan struct{}, 1)}
 	r.route.Store(route)
 	c.rounds[tenant] = r
-	c.running++
-	c.work.Go(func() {
-		r.run(ctx)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.running--
-	})
+	c.work.Go(func() { r.run(ctx) })
 }
 
 // Promise writes a notice for a condensation that is about to be logged. The caller must call logged once it is. Promise reports errors to
@@ -147,6 +140,9 @@ func (c *Courier) Pending() iter.Seq2[string, int] {
 	}
 }
 
+// closeGrace is how long Close waits for a cancelled delivery, even if ctx has ended.
+const closeGrace = time.Second
+
 // Close cancels deliveries and waits for their end until ctx ends. Undelivered findings stay in the store.
 func (c *Courier) Close(ctx context.Context) error {
 	c.mu.Lock()
@@ -154,11 +150,7 @@ func (c *Courier) Close(ctx context.Context) error {
 	for _, r := range c.rounds {
 		r.stop()
 	}
-	idle := c.running == 0
 	c.mu.Unlock()
-	if idle {
-		return nil
-	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -168,6 +160,11 @@ func (c *Courier) Close(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+		return nil
+	case <-time.After(closeGrace):
 		return fmt.Errorf("close findings: a sink is stuck: %w", ctx.Err())
 	}
 }

@@ -423,6 +423,26 @@ func (s stuck) Send(context.Context, *findings.Message) error {
 
 func (s stuck) Close() {}
 
+// TestCloseInNoTime: without time left, Close gives an error only if a delivery goes on although it was cancelled.
+func TestCloseInNoTime(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		inBubble(t, func(r *rig) {
+			s := stuck{make(chan struct{}), make(chan struct{})}
+			defer close(s.free)
+			r.Swap(map[string]findings.Route{"acme": {Sink: s, MaxPending: 3, MaxAge: time.Hour}})
+			if busy {
+				r.condensed("a")
+				<-s.begun
+			}
+			ctx, cancel := context.WithCancel(r.t.Context())
+			cancel()
+			if err := r.Close(ctx); errors.Is(err, context.Canceled) != busy {
+				r.t.Errorf("busy %t: got %v", busy, err)
+			}
+		})
+	}
+}
+
 // TestCloseAfterSwap: Close waits for a delivery in progress, even if its route was removed before.
 func TestCloseAfterSwap(t *testing.T) {
 	inBubble(t, func(r *rig) {

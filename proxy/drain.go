@@ -34,8 +34,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	select {
 	case <-drained:
 	case <-ctx.Done():
-		busy, _ := s.ports.Count()
-		err = fmt.Errorf("shut down: %w: %d connections", ErrCut, busy)
+		if busy, _ := s.ports.Count(); busy > 0 {
+			err = fmt.Errorf("shut down: %w: %d connections", ErrCut, busy)
+		}
 		s.cut()
 		waitFor(drained, cutTimeout)
 		s.ports.Abort()

@@ -78,6 +78,13 @@ func TestShutdownServesKeptConnections(t *testing.T) {
 	must(t, <-ended)
 }
 
+// TestShutdownCutsOffNothing: a server without requests has nothing to cut off, however little time it has.
+func TestShutdownCutsOffNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	must(t, newRig(t, setup{}).server.Shutdown(ctx))
+}
+
 // TestShutdownCutsOff: an answer that does not end is cut off, and Shutdown returns ErrCut.
 func TestShutdownCutsOff(t *testing.T) {
 	r := newRig(t, setup{})

@@ -16,8 +16,12 @@ func isTenants(t reflect.Type) bool { return t == reflect.TypeFor[[]config.Tenan
 
 // tenants reads a list, or a section whose keys are the tenants' names, followed by the tenants that have their own files.
 func (d decoder) tenants(v reflect.Value, n *node, key string) {
-	if n.kind != kindNull && n.kind != kindBroken && n.kind != kindTable {
+	switch n.kind {
+	case kindNull, kindBroken, kindTable:
+	case kindList:
 		d.list(v, n, key)
+	default:
+		d.problems.add(key, "must be a section of tenants by name, or a list, not %s", n.kind)
 	}
 	for _, f := range n.fields {
 		t, key := config.Tenant{}, cmp.Or(f.key, syntax.Join(key, f.name))

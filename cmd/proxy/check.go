@@ -72,7 +72,7 @@ func checkStore(args []string, out, errs io.Writer) error {
 	whole, err := app.CheckStore(fs.Arg(0), *renew, out)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return usageError{err}
+		return usageError{fmt.Errorf("dewpoint: %w", err)}
 	case err != nil || whole || *renew:
 		return err
 	}

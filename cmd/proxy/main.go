@@ -1,4 +1,4 @@
-// Command dewpoint is an OpenAI-compatible reverse proxy that condenses long agent histories.
+// Command dewpoint is a reverse proxy for OpenAI-compatible APIs and Anthropic's Messages API that condenses long agent histories.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -19,7 +20,7 @@ const (
 	exitUsage   = 2 // invalid command line or configuration
 )
 
-const usage = `Dewpoint condenses long agent histories on their way to an OpenAI-compatible API.
+const usage = `Dewpoint condenses long agent histories on their way to an OpenAI-compatible API or Anthropic's Messages API.
 
 Usage:
   dewpoint [serve] [--config FILE] [--listen ADDR] [--upstream URL]   run the proxy
@@ -94,15 +95,30 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 func flags(name string, errs io.Writer) *flag.FlagSet {
 	fs := flag.NewFlagSet("dewpoint "+name, flag.ContinueOnError)
 	fs.SetOutput(errs)
+	fs.Usage = func() {
+		var text strings.Builder
+		fs.SetOutput(&text)
+		fs.PrintDefaults()
+		fs.SetOutput(errs)
+		fmt.Fprintf(errs, "Usage of %s:%s", fs.Name(), strings.ReplaceAll("\n"+text.String(), "\n  -", "\n  --"))
+	}
 	if name == "serve" {
 		fs.Usage = func() { fmt.Fprint(errs, usage) }
 	}
 	return fs
 }
 
-// parse parses flags. The flag set reports errors, so the returned one only points to the help.
+// parse parses flags, which may follow other arguments. The flag set reports errors, so the returned one only points to the help.
 func parse(fs *flag.FlagSet, args []string) error {
-	if err := fs.Parse(args); err != nil {
+	var others []string
+	err := fs.Parse(args)
+	for ; err == nil && fs.NArg() > 0; err = fs.Parse(fs.Args()[1:]) {
+		others = append(others, fs.Arg(0))
+	}
+	if err == nil {
+		err = fs.Parse(append([]string{"--"}, others...))
+	}
+	if err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return err
 		}

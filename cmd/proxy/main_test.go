@@ -21,7 +21,7 @@ func TestExitCodes(t *testing.T) {
 	f := func(want int, says string, args ...string) {
 		t.Helper()
 		code, out, errs := command(t, args...)
-		if code != want || !strings.Contains(out+errs, says) {
+		if code != want || !strings.Contains("\n"+out+errs, says) {
 			t.Errorf("%v: exit code %d, want %d; wrote %q, want %q in it", args, code, want, out+errs, says)
 		}
 	}
@@ -37,6 +37,14 @@ func TestExitCodes(t *testing.T) {
 	f(exitUsage, "one file", "check-store")
 	f(exitUsage, "no such file", "check-store", "missing.db")
 	f(exitUsage, "recorded runs", "replay")
+	f(exitUsage, "\ndewpoint: find runs: stat /nope: no such file or directory\n", "replay", "/nope")
+	f(exitUsage, "\ndewpoint: check store: stat /nope: no such file or directory\n", "check-store", "/nope")
+	f(exitUsage, "\ninvalid value \"x\" for flag -protocol: want chat, messages or responses\n", "demo", "--protocol", "x")
+	f(exitUsage, "\ninvalid value \"x\" for flag -protocol: ", "replay", "--protocol", "x", "/nope")
+	f(exitOK, "# llms.", "check-config", write(t, "after.yaml", "llms: {a: {model: m}}"), "--probe")
+	f(exitUsage, "not defined", "check-config", "missing.yaml", "--prob")
+	f(exitOK, "\n  --probe\n", "check-config", "--help")
+	f(exitUsage, "configuration: 1 problem\n", "check-config", "missing.yaml")
 	f(exitFailure, "load run", "replay", write(t, "broken.json", "{"))
 	f(exitFailure, "docs/troubleshooting.md", "replay", write(t, "broken.json", "{"))
 	f(exitFailure, "docs/troubleshooting.md", "replay", write(t, "empty.json", "{}"))

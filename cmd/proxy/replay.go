@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"slices"
@@ -24,7 +25,7 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	model := fs.String("model", replay.Model, "requested model; an unknown model has no known window")
 	seal := fs.String("sealed", "", fmt.Sprintf("seal the reasoning in answers, and refuse it if separated from the messages it is bound to: one of %v", fakeupstream.Seals()))
 	sealSteps := fs.String("sealed-steps", "each", "which answers are sealed: each, some or first")
-	protocol := fs.String("protocol", "chat", "wire protocol: chat, messages or responses")
+	protocol := protocolFlag(fs)
 	again := fs.Int("again", 10, "repeat the request of every Nth step (0: never)")
 	if err := parse(fs, args); err != nil {
 		return err
@@ -34,8 +35,11 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 		return usageError{err}
 	}
 	paths, err := replay.Paths(fs.Args())
-	if err != nil || len(paths) == 0 {
-		return usageError{errors.Join(errors.New("dewpoint: replay takes files or folders of recorded runs"), err)}
+	if err == nil && len(paths) == 0 {
+		err = errors.New("replay takes files or folders of recorded runs")
+	}
+	if err != nil {
+		return usageError{fmt.Errorf("dewpoint: %w", err)}
 	}
 	expect := replay.Expectations{Summariser: replay.Summariser}
 	if *window > 0 { // the summariser's window may be too small, too
@@ -51,6 +55,18 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	return playAll(ctx, out, cfg, paths, up, replay.Options{
 		Model: *model, Window: *window, Stream: *stream, Again: *again, Expect: expect, Sealed: *seal != "", Protocol: *protocol,
 	})
+}
+
+// protocolFlag adds the flag --protocol.
+func protocolFlag(fs *flag.FlagSet) *string {
+	name := "chat"
+	fs.Func("protocol", "wire protocol: chat, messages or responses (default chat)", func(given string) error {
+		if name = given; !slices.Contains([]string{"chat", "messages", "responses"}, given) {
+			return errors.New("want chat, messages or responses")
+		}
+		return nil
+	})
+	return &name
 }
 
 func replayConfig(file string, maxSize int, maxTokens float64) (*config.Config, error) {
@@ -137,7 +153,7 @@ const keptRequests = 16
 // runDemo replays the built-in sample.
 func runDemo(ctx context.Context, args []string, out, errs io.Writer) error {
 	fs := flags("demo", errs)
-	protocol := fs.String("protocol", "chat", "wire protocol: chat, messages or responses")
+	protocol := protocolFlag(fs)
 	if err := parse(fs, args); err != nil {
 		return err
 	}

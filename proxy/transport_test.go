@@ -400,3 +400,21 @@ func TestTransportTrustsNoUnknownAuthority(t *testing.T) {
 	}
 	body.wait(t)
 }
+
+// TestUpstreamHangsUp: an upstream that takes the request and closes the connection was reached.
+func TestUpstreamHangsUp(t *testing.T) {
+	for name, part := range map[string]string{"at once": "", "in the header": "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\n"} {
+		for _, linger := range []int{-1, 0} { // 0: resets
+			r := newRig(t, setup{base: rawUpstream(t, func(conn *net.TCPConn, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				_, _ = io.WriteString(conn, part)
+				_ = conn.SetLinger(linger)
+			})})
+			resp, body := r.ask(hello)
+			wantError(t, resp, body, 502, "upstream_unreachable")
+			if !strings.Contains(body, "The upstream closed the connection before it answered.") {
+				t.Errorf("%s, linger %d: %s", name, linger, body)
+			}
+		}
+	}
+}

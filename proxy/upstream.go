@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // upstreamRequest returns the request to send. Its body is the parts, one after the other.
@@ -129,6 +130,8 @@ func upstreamError(ctx context.Context, err error) error {
 		return e
 	case errors.Is(context.Cause(ctx), context.Canceled):
 		return errStopping
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, errConnectionClosed):
+		return badUpstream(codeUnreachable, "The upstream closed the connection before it answered.")
 	}
 	return badUpstream(codeUnreachable, fmt.Sprintf("The upstream could not be reached: %s.", reason(err)))
 }

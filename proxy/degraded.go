@@ -32,7 +32,7 @@ func (s *Server) CheckStore(ctx context.Context) {
 	}
 	since := s.o.Now().UnixNano() - s.degraded.lastWriteError.Load()
 	if since > int64(writeErrorTTL) && s.degraded.writes.CompareAndSwap(true, false) {
-		s.o.Log.Info("no write of the store was tried of late")
+		s.o.Log.Info("no store write was attempted recently; writes no longer count as failing")
 	}
 }
 
@@ -47,7 +47,7 @@ func (d *degraded) readFailed(err error) {
 
 func (d *degraded) away(err error) {
 	if d.reads.CompareAndSwap(false, true) {
-		d.o.Log.Error("store away: requests are forwarded as they come", zap.Error(err))
+		d.o.Log.Error("store unavailable: requests are forwarded unchanged", zap.Error(err))
 	}
 }
 
@@ -64,7 +64,7 @@ func (d *degraded) writeFailed(op string, err error) {
 	if errors.Is(err, session.ErrUnavailable) {
 		d.lastWriteError.Store(d.o.Now().UnixNano())
 		if d.writes.CompareAndSwap(false, true) {
-			level, message = zap.ErrorLevel, "store takes no writes: what is new is written with a later request"
+			level, message = zap.ErrorLevel, "store rejects writes: new messages will be written with a later request"
 		}
 	}
 	d.o.Log.Log(level, message, zap.String("op", op), zap.Error(err))

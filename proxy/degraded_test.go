@@ -163,7 +163,7 @@ func TestStoreAway(t *testing.T) {
 			if away, lost := r.metric("dewpoint_store_degraded"), r.metric(`dewpoint_store_losses_total{op="resolve"}`); away != 1 || lost != 4 {
 				t.Errorf("degraded %v, losses %v", away, lost)
 			}
-			if n := r.countLogs("store away"); n != 1 {
+			if n := r.countLogs("store unavailable"); n != 1 {
 				t.Errorf("logged %d times", n)
 			}
 			store.fail(false)
@@ -195,10 +195,10 @@ func TestStoreTakesNoWrites(t *testing.T) {
 		}
 	}
 	r.wantUnchanged(messages(turns("ships", 3)...)) // has nothing to write
-	if away, n := r.metric("dewpoint_store_degraded"), r.countLogs("store takes no writes"); away != 1 || n != 1 {
+	if away, n := r.metric("dewpoint_store_degraded"), r.countLogs("store rejects writes"); away != 1 || n != 1 {
 		t.Errorf("degraded %v, logged %d times", away, n)
 	}
-	if n := r.countLogs("store away"); n != 0 {
+	if n := r.countLogs("store unavailable"); n != 0 {
 		t.Errorf("said to be away %d times", n)
 	}
 	store.fail(false)
@@ -246,7 +246,7 @@ func TestStoreAwayFromTheStart(t *testing.T) {
 	for range 3 {
 		r.wantUnchanged(hello)
 	}
-	if n := r.countLogs("store away"); n != 1 {
+	if n := r.countLogs("store unavailable"); n != 1 {
 		t.Errorf("logged %d times", n)
 	}
 }

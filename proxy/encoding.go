@@ -55,7 +55,7 @@ func (r *request) decodeBody() error {
 func (r *request) markUnread(why string) {
 	r.obs.record.Unread = why
 	if r.server.first("unread", why) {
-		r.server.o.Log.Warn("a body on a path that is condensed passes unread. Said once, counted in unread_total",
+		r.server.o.Log.Warn("a request body was forwarded unread. Logged once; counted in dewpoint_unread_total",
 			zap.String("tenant", r.tenant.Name), zap.String("why", why))
 	}
 }

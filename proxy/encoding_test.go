@@ -112,7 +112,7 @@ func TestUnreadBody(t *testing.T) {
 		t.Errorf("status %d, %s", resp.StatusCode, body)
 	}
 	r.atEnd(`dewpoint_unread_total{tenant="default",why="encoding"}`, 6)
-	if n := r.countLogs("a body on a path that is condensed passes unread. Said once, counted in unread_total"); n != 1 {
+	if n := r.countLogs("a request body was forwarded unread. Logged once; counted in dewpoint_unread_total"); n != 1 {
 		t.Errorf("it was said %d times", n)
 	}
 }

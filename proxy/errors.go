@@ -60,7 +60,7 @@ var (
 	}
 	errNoRecord = apiError{
 		Status: 502, Type: typeServer, Code: "compaction_failed",
-		Message: "The model was asked for a record of the history, and its answer is not one. Nothing was lost: try again.",
+		Message: "The model did not return a usable summary of the history. Nothing was lost: try again.",
 	}
 	errEncoding = badRequest("invalid_encoding",
 		"The body is not valid in its Content-Encoding, or has bytes after its end. Encode it once, as a whole.")

@@ -40,7 +40,7 @@ func (r *request) noteRecognised() {
 		s.o.Faults.Lost("summary_unreadable")
 	}
 	if place.Unreadable > 0 && s.first("summary", "") {
-		s.o.Log.Error("a summary cannot be read: is its key missing in store.encryption.keys? Said once, counted in store_losses_total",
+		s.o.Log.Error("a summary cannot be read: is its key missing in store.encryption.keys? Logged once; counted in dewpoint_store_losses_total",
 			r.reporter().fields(place.Thread)...)
 	}
 	r.obs.turn = r.turn

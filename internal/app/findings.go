@@ -31,7 +31,7 @@ func (w watchFindings) Sink(tenant string, err error) {
 		w.log.Info("findings are delivered again", zap.String("tenant", tenant))
 		return
 	}
-	w.log.Warn("findings are not delivered, and wait in the store; said once until they are", zap.String("tenant", tenant), zap.Error(err))
+	w.log.Warn("findings are not delivered, and wait in the store; logged once until delivery recovers", zap.String("tenant", tenant), zap.Error(err))
 }
 
 func (w watchFindings) Unread(tenant string, err error) {

@@ -95,8 +95,7 @@ func (a *App) configApplied(cfg *config.Config) {
 	for _, t := range cfg.EveryTenant() {
 		a.metrics.Tenant(t.Name)
 		if t.LogContent {
-			a.log.Warn("log_content is set: what this tenant's clients say, and what they are answered, goes into the log",
-				zap.String("tenant", t.Name))
+			a.log.Warn("log_content is set: this tenant's requests and answers are written to the log", zap.String("tenant", t.Name))
 		}
 	}
 }

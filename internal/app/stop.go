@@ -62,7 +62,7 @@ func (a *App) stopServer(ctx context.Context) error {
 	a.Drain()
 	err := a.server.Shutdown(ctx)
 	if errors.Is(err, proxy.ErrCut) {
-		a.log.Warn("stopping: not everything came to its end in time", zap.Error(err))
+		a.log.Warn("stopping: some requests did not finish in time", zap.Error(err))
 		return nil
 	}
 	return err

@@ -43,7 +43,7 @@ func (a *App) reportExports() func(error) {
 	return func(err error) {
 		if err == nil {
 			if failing.Swap(false) {
-				a.log.Info("traces are taken again")
+				a.log.Info("trace export works again")
 			}
 			return
 		}

@@ -181,7 +181,7 @@ func TestDrainEndsInTime(t *testing.T) {
 		t.Error("a stream that was cut off ended as if it were whole")
 	}
 	wantExit(t, p, 0)
-	p.await("stopping: not everything came to its end in time")
+	p.await("stopping: some requests did not finish in time")
 
 	store, err := boltstore.Open(boltstore.Options{Path: path, Content: true})
 	ok(t, err)

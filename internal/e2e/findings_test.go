@@ -210,7 +210,7 @@ func TestFindingsOutliveReloads(t *testing.T) {
 	p := serve(t, "--config", file)
 	condenseOnce(t, p, "one")
 	h.awaitCall()
-	p.await("findings are not delivered, and wait in the store; said once until they are")
+	p.await("findings are not delivered, and wait in the store; logged once until delivery recovers")
 	wantMetric(t, p, `dewpoint_findings_pending{tenant="default"} 1`)
 	lines := filepath.Join(t.TempDir(), "findings.jsonl")
 	ok(t, os.WriteFile(file, []byte(s.remembering(store, fmt.Sprintf("{file: %q}", lines))), 0o600))

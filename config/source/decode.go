@@ -56,7 +56,7 @@ func (d decoder) section(v reflect.Value, n *node, key string) {
 	}
 	switch special := v.Addr().Interface().(type) { // sections whose defaults depend on their content
 	case *config.Condenser:
-		d.condenser, n = prepareCondenser(special, n)
+		d.condenser = prepareCondenser(special, n)
 	case *model.Info:
 		n = prepareModel(special, n)
 	}
@@ -89,14 +89,15 @@ func (d decoder) foreign(section reflect.Type, f *node, key string) bool {
 	condenser, override := reflect.TypeFor[config.Condenser](), reflect.TypeFor[config.Override]()
 	own, advice := syntax.KeysOf(section), "use one of "
 	known := own // to any type of condenser
-	switch section {
-	case condenser:
+	switch {
+	case d.condenser == "": // not in a condenser, or in one of unknown type
+	case section == condenser:
 		own = config.CondenserKeys(d.condenser)
 		advice = fmt.Sprintf("type %q has ", d.condenser)
 		if len(own) == 0 {
 			advice += "no keys"
 		}
-	case override:
+	case section == override:
 		own = config.Thresholds(d.condenser)
 		known = syntax.KeysOf(condenser)
 	}
@@ -126,7 +127,7 @@ func (d decoder) names(v reflect.Value, n *node, key string) {
 		entry, path := reflect.New(v.Type().Elem()).Elem(), syntax.Join(key, f.name)
 		d.problems.givenAt(path, f.origin)
 		empty := f.kind == kindNull || f.kind == kindTable && len(f.fields) == 0
-		if empty && entry.Type() == reflect.TypeFor[config.Override]() {
+		if empty && d.condenser != "" && entry.Type() == reflect.TypeFor[config.Override]() {
 			d.problems.add(path, "overrides nothing: give it one of %s, or remove it", strings.Join(config.Thresholds(d.condenser), ", "))
 		}
 		if f.kind != kindNull {
@@ -250,26 +251,21 @@ func finite(text string) (float64, error) {
 	return f, err
 }
 
-// prepareCondenser sets the defaults of the type that the section names. If the type is unknown, it drops the other keys, about which nothing
-// can be said.
-func prepareCondenser(c *config.Condenser, n *node) (condenserType string, _ *node) {
+// prepareCondenser sets the defaults of the type that the section names. It returns no type if that is unknown: any type's keys may be meant.
+func prepareCondenser(c *config.Condenser, n *node) (condenserType string) {
 	given := n.get("type")
 	if given != nil && given.kind != kindNull {
 		c.Type = given.text
 	}
 	canonical, known := config.CanonicalType(c.Type)
-	switch {
-	case known:
-		*c = config.NewCondenser(canonical)
-		if given != nil {
-			given.text = canonical
-		}
-	case given != nil:
-		n = &node{kind: kindTable, fields: []*node{given}}
-	default:
-		n = &node{kind: kindTable}
+	if !known {
+		return ""
 	}
-	return canonical, n
+	*c = config.NewCondenser(canonical)
+	if given != nil {
+		given.text = canonical
+	}
+	return canonical
 }
 
 // prepareModel sets the built-in limits and prices of the model as defaults, so that an entry may set a single key. If it sets the input price

@@ -38,6 +38,11 @@ func badValues() []badFixture {
 		{"bad.condenser-type.yaml", []string{
 			`condenser.type: "summary" is not a condenser type: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, excerpts, llm, structured_summary, llm_attention, custom, pipeline, tool_output_trim, lossless_trim (line 1)`,
 		}},
+		{"bad.condenser-type-and-more.yaml", []string{
+			`condenser.max_size: must be a whole number, not a string: write it without quotes, decimal point or unit (line 1)`,
+			`condenser.foo: is not a known key: use one of type, trigger, max_size, max_tokens, min_tokens, keep_first, minimum_progress, max_event_length, llm_config, background_at, focus, timeout, wait, deadline, attention_window, url, api_key, command, stride, max_events, condensers, agent_request, condense_command, recall, per_model (line 1)`,
+			`condenser.type: "lmm" is not a condenser type: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, excerpts, llm, structured_summary, llm_attention, custom, pipeline, tool_output_trim, lossless_trim (line 1)`,
+		}},
 		{"bad.condenser-windows.yaml", []string{
 			`condenser.condensers[0].attention_window: is not positive: write a number of at least 1 (line 4)`,
 			`condenser.condensers[0].stride: is not positive: write a number of at least 1 (line 4)`,

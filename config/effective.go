@@ -17,7 +17,7 @@ import (
 )
 
 // Effective returns the whole configuration as YAML, with defaults, without secrets. Loading it gives the same configuration, except for the
-// secrets. Tenants of TenantsDir are listed under tenants, so TenantsDir is left out.
+// secrets and for zeros that stand for a default, which is shown. Tenants of TenantsDir are listed under tenants, so TenantsDir is left out.
 func (c *Config) Effective() ([]byte, error) {
 	root, err := yaml.ValueToNode(c.encode(writer{}))
 	if err != nil {
@@ -55,11 +55,16 @@ func (c *Config) EffectiveJSON() ([]byte, error) {
 func (c *Config) encode(w writer) any {
 	whole := *c
 	whole.TenantsDir = ""
+	w.zeros = map[string]any{"LLM.timeout": c.Limits.SummariserTimeout, "Memory.max_pending": DefaultPending,
+		"Memory.max_age": DefaultPendingAge, "Knowledge.max_tokens": DefaultKnowledge}
 	return w.value(reflect.ValueOf(whole))
 }
 
 // writer converts a part of the configuration into values for an encoder of YAML or JSON. Durations, sizes and secrets become text.
-type writer struct{ json bool }
+type writer struct {
+	json  bool
+	zeros map[string]any // by type and key: the default that 0 stands for, in a section that is set
+}
 
 // section returns ordered items for YAML, and a map for JSON, which sorts its keys.
 func (w writer) section(items yaml.MapSlice) any {
@@ -99,6 +104,9 @@ func (w writer) fields(v reflect.Value) (section yaml.MapSlice) {
 	}
 	for f, value := range v.Fields() {
 		name, optional := syntax.KeyOf(f), strings.HasSuffix(f.Tag.Get("yaml"), ",omitempty")
+		if meant, ok := w.zeros[v.Type().Name()+"."+name]; ok && value.IsZero() && !v.IsZero() {
+			value = reflect.ValueOf(meant)
+		}
 		if slices.Contains(keys, name) && !(optional && value.IsZero()) {
 			section = append(section, yaml.MapItem{Key: name, Value: w.value(value)})
 		}

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -42,11 +43,52 @@ func wantRoundTrip(t testing.TB, cfg *config.Config) {
 	if err != nil {
 		t.Fatalf("%v of\n%s", err, text)
 	}
+	setZeros(cfg)
 	hideSecrets(reflect.ValueOf(cfg))
 	hideSecrets(reflect.ValueOf(again))
 	if !sameConfig(cfg, again) {
 		t.Errorf("round trip gave\n%s\nof\n%s", effective(t, again), text)
 	}
+}
+
+// setZeros sets the values that 0 stands for, as Effective shows them.
+func setZeros(cfg *config.Config) {
+	for name, llm := range cfg.LLMs {
+		if llm != (config.LLM{}) {
+			llm.Timeout = cmp.Or(llm.Timeout, cfg.Limits.SummariserTimeout)
+			cfg.LLMs[name] = llm
+		}
+	}
+	set := func(m *config.Memory, k *config.Knowledge) {
+		if m.Set() {
+			m.MaxPending, m.MaxAge = cmp.Or(m.MaxPending, config.DefaultPending), cmp.Or(m.MaxAge, config.DefaultPendingAge)
+		}
+		if k.Folder != "" {
+			k.MaxTokens = cmp.Or(k.MaxTokens, config.DefaultKnowledge)
+		}
+	}
+	set(&cfg.Memory, &cfg.Knowledge)
+	for i := range cfg.Tenants {
+		set(&cfg.Tenants[i].Memory, &cfg.Tenants[i].Knowledge)
+	}
+}
+
+// TestEffectiveZeros: where 0 stands for a default, the default is shown.
+func TestEffectiveZeros(t *testing.T) {
+	cfg, err := buildText(".yaml", "llms: {a: {model: m}}\nknowledge: {folder: topics}\nmemory: {file: notes}\nlimits: {summariser_timeout: 40s}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(effective(t, cfg))
+	for _, line := range []string{"timeout: 40s\n", "max_tokens: 4000\n", "max_pending: 10000\n", "max_age: 72h0m0s\n"} {
+		if !strings.Contains(text, "    "+line) && !strings.Contains(text, "\n  "+line) {
+			t.Errorf("%s is missing in\n%s", line, text)
+		}
+	}
+	if text = string(effective(t, config.Default())); !strings.Contains(text, "max_pending: 0\n") {
+		t.Errorf("without a destination, memory has no defaults:\n%s", text)
+	}
+	wantRoundTrip(t, cfg)
 }
 
 func effective(t testing.TB, cfg *config.Config) []byte {

@@ -16,6 +16,7 @@ type memory struct {
 	windows    *lru.Cache[source, learntWindow] // shown by upstream's errors, or by cut prompts
 	alternates *lru.Cache[source, time.Time]    // when upstream last refused roles that do not alternate
 	toolless   *lru.Cache[source, time.Time]    // when upstream last refused hidden tools
+	failing    *lru.Cache[source, time.Time]    // when upstream last failed an unchanged request after a changed one
 	refused    *lru.Cache[source, refusal]      // of changed requests, by thread and model
 
 	verbatim *lru.Cache[session.ThreadID, int] // position of the last answer to a request forwarded unchanged
@@ -43,6 +44,7 @@ func newMemory() *memory {
 		windows:    newCache[source, learntWindow](learntKept),
 		alternates: newCache[source, time.Time](learntKept),
 		toolless:   newCache[source, time.Time](learntKept),
+		failing:    newCache[source, time.Time](learntKept),
 		refused:    newCache[source, refusal](learntKept),
 		verbatim:   newCache[session.ThreadID, int](learntKept),
 		stripTo:    newCache[session.ThreadID, int](learntKept),
@@ -71,6 +73,7 @@ func (m *memory) purge() {
 	m.alternates.Purge()
 	m.refused.Purge()
 	m.toolless.Purge()
+	m.failing.Purge()
 }
 
 // source identifies requests with comparable counts and windows: those of one tenant, or of one of its clients, to one model of one

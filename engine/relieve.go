@@ -29,6 +29,7 @@ type relief struct {
 	verbatim    bool        // upstream refused the changed request, so the client's body is forwarded unchanged
 	strippedTo  int         // upstream refused that, too: sealed reasoning is stripped up to this position; 0: not stripped
 	refused     bool        // upstream refused a change made to this request
+	doubted     bool        // upstream failed on the changed request, perhaps because of the change
 	withheld    *projection // the view that upstream would refuse again, as it did earlier; nil: none
 	onTrial     bool        // condensations are made on trial
 	minReserve  bool        // reserve little for the answer: the client set no limit, and the request does not fit otherwise
@@ -56,7 +57,7 @@ func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (r Relief) {
 	}
 	if t.relief.withheld != nil { // the request is too long without it
 		t.show(*t.relief.withheld)
-		t.relief.withheld, t.relief.verbatim = nil, false
+		t.relief.withheld, t.relief.verbatim, t.relief.refused = nil, false, false
 	}
 	if t.relief.tries == 0 {
 		t.relief.beforeTrial = t.shown
@@ -177,6 +178,32 @@ func (t *Turn) ForwardVerbatim() (report Report, again bool) {
 	}
 	t.attempted(&report, Attempt{Reason: reason, Err: ErrRefused})
 	return report, true
+}
+
+// FailureKept is how long a client's requests are not tried unchanged after upstream has failed on one in both forms.
+const FailureKept = time.Minute
+
+// DoubtChange is ForwardVerbatim after a failure that may have nothing to do with the change. The unchanged body is tried once, if it should
+// fit, and not while upstream fails on unchanged requests as well.
+func (t *Turn) DoubtChange() (report Report, again bool) {
+	at, failing := t.engine.memory.failing.Get(t.counter.source)
+	whole := t.inputFor(condense.Need{}, t.counted().fixed, t.Before().Tokens)
+	if t.relief.doubted || failing && t.engine.o.Now().Sub(at) < FailureKept || overWindow(whole) {
+		return report, false
+	}
+	withheld := t.shown
+	if report, again = t.ForwardVerbatim(); again {
+		t.show(t.project(nil))
+		t.hidden.tail, t.relief.doubted, t.relief.withheld = nil, true, &withheld // Relieve shows it again if the unchanged body is too long
+	}
+	return report, again
+}
+
+// NoteFailure is called before Settle with the status of upstream's failure. If it failed by itself, unchanged bodies are not tried for a while.
+func (t *Turn) NoteFailure(status int) {
+	if t.relief.doubted && status/100 == 5 {
+		t.engine.memory.failing.Add(t.counter.source, t.engine.o.Now())
+	}
 }
 
 // Settle must be called once upstream has accepted the request or refused it for the last time. It logs the condensations on trial, and

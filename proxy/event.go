@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -15,6 +16,7 @@ const eventTimeout = time.Second
 // firstEvent is a stream whose first event is read in advance, along with any opening events before it, which only announce an answer.
 type firstEvent struct {
 	body      io.ReadCloser
+	piece     bool                    // the body is not a stream: one piece of it is read, since more may come late
 	isOpening func(event []byte) bool // reports whether an event only opens the stream; nil: none does
 	done      chan struct{}           // closed when the fields below are set
 	head      []byte
@@ -23,8 +25,8 @@ type firstEvent struct {
 	rest      io.Reader // set by the first Read
 }
 
-func (o *Options) openEvent(body io.ReadCloser, in dialect.Dialect) *firstEvent {
-	e := &firstEvent{body: body, done: make(chan struct{})}
+func (o *Options) openEvent(resp *http.Response, in dialect.Dialect) *firstEvent {
+	e := &firstEvent{body: resp.Body, piece: !isEventStream(resp.Header), done: make(chan struct{})}
 	if opener, ok := in.(dialect.Opener); ok {
 		e.isOpening = func(event []byte) (opening bool) {
 			o.guard(func() { opening = opener.Opening(event) })
@@ -43,7 +45,7 @@ func (e *firstEvent) fetch() {
 		var n int
 		n, e.err = e.body.Read(buffer)
 		e.head = append(e.head, buffer[:n]...)
-		if e.skipOpening() {
+		if e.piece || e.skipOpening() {
 			return
 		}
 	}

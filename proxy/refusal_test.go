@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bytes"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,25 +11,52 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// choosy refuses every body with a record in it while strict is set.
+// choosy answers with refusal while strict is set if the body has a record in it, and with failure otherwise. That is no failure by default.
 type choosy struct {
-	strict atomic.Bool
+	strict           atomic.Bool
+	refusal, failure fakeupstream.Answer
 	*rig
 }
 
 func newChoosy(t *testing.T, s setup) *choosy {
-	c := &choosy{}
+	c := &choosy{refusal: failed(http.StatusBadRequest, "This is not allowed here."), failure: fakeupstream.Answer{Content: "Fine."}}
 	c.strict.Store(true)
 	s.upstream.Reply = func(r *fakeupstream.Request) fakeupstream.Answer {
-		if c.strict.Load() && bytes.Contains(r.Body, []byte("dewpoint_record")) {
-			return fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusBadRequest, Message: "This is not allowed here."}}
+		switch {
+		case !c.strict.Load():
+			return fakeupstream.Answer{Content: "Fine."}
+		case bytes.Contains(r.Body, []byte("dewpoint_record")):
+			return c.refusal
 		}
-		return fakeupstream.Answer{Content: "Fine."}
+		return c.failure
 	}
 	c.rig = condensing(t, s)
 	return c
+}
+
+// failed returns an error as an answer.
+func failed(status int, message string) fakeupstream.Answer {
+	return fakeupstream.Answer{Error: &fakeupstream.APIError{Status: status, Message: message}}
+}
+
+// stated returns an error with status 200 as an answer, as some gateways send it.
+func stated(contentType, body string) fakeupstream.Answer {
+	return fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: http.StatusOK, ContentType: contentType, Body: []byte(body)}}
+}
+
+// unsized is a transport to an upstream that does not announce the length of its answers.
+type unsized struct{ http.RoundTripper }
+
+func (u unsized) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := u.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.ContentLength = -1
+		resp.Header.Del("Content-Length")
+	}
+	return resp, err
 }
 
 // used returns how many requests a step took, and how many calls of the summariser.
@@ -121,5 +149,102 @@ func TestWhatIsShapedAndRefused(t *testing.T) {
 	}
 	if got := len(r.up.Requests()); got != 6 {
 		t.Errorf("%d requests for 5 steps", got)
+	}
+}
+
+// TestAnErrorInPlaceOfAnAnswer counts as a refusal, unless it is about the rate, the load or the key, or the status it states says so.
+func TestAnErrorInPlaceOfAnAnswer(t *testing.T) {
+	transport := proxy.NewTransport(0)
+	t.Cleanup(transport.CloseIdleConnections)
+	f := func(body string, again bool) {
+		t.Helper()
+		for name, answer := range map[string]fakeupstream.Answer{
+			"json": stated("application/json", body), "unsized": stated("application/json", body),
+			"stream": stated("text/event-stream", "data: "+body+"\n\ndata: [DONE]\n\n"),
+		} {
+			s := setup{}
+			if name == "unsized" {
+				s.transport = unsized{transport}
+			}
+			c := newChoosy(t, s)
+			c.refusal = answer
+			requests, _ := c.used(func() {
+				if _, got := c.ask(messages(turns("ships", 11)...)); again == strings.Contains(got, "error") {
+					t.Errorf("%s: %s: %s", name, body, got)
+				}
+			})
+			if want := map[bool]int{true: 2, false: 1}[again]; requests != want {
+				t.Errorf("%s: %s: %d requests", name, body, requests)
+			}
+		}
+	}
+	f(`{"error":{"message":"text content blocks must not contain <dewpoint>","type":"invalid_request_error"}}`, true)
+	f(`{"object":"error","message":"Bad messages order","type":"BadRequestError","code":400}`, true)
+	f(`{"error":{"message":"Provider returned error","code":500}}`, true)
+	f(`{"error":{"message":"Provider returned error","code":502}}`, false)
+	f(`{"error":{"message":"No.","code":401}}`, false)
+	f(`{"error":{"message":"Slow down.","type":"rate_limit_error"}}`, false)
+	f(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, false)
+	f(`{"error":{"message":"No credit is left.","code":"insufficient_quota"}}`, false)
+}
+
+// TestAnAnswerWithAnEmptyError is an answer.
+func TestAnAnswerWithAnEmptyError(t *testing.T) {
+	c := newChoosy(t, setup{})
+	c.refusal = stated("application/json", `{"choices":[{"message":{"role":"assistant","content":"Fine."}}],"error":"","errors":[]}`)
+	c.wantCondensed(messages(turns("ships", 11)...))
+}
+
+// TestAnOutageIsNotDoubled: an upstream that fails whatever it is sent gets an unchanged body a minute, and is not remembered to refuse
+// condensed histories.
+func TestAnOutageIsNotDoubled(t *testing.T) {
+	for name, answer := range map[string]fakeupstream.Answer{
+		"500": failed(http.StatusInternalServerError, "It broke."), "200": stated("application/json", `{"error":{"message":"It broke."}}`),
+	} {
+		clock := &clock{now: time.Now()}
+		c := newChoosy(t, setup{now: clock.Now})
+		c.refusal, c.failure = answer, answer
+		step := func(thread string, n, want int) {
+			t.Helper()
+			requests, _ := c.used(func() {
+				if _, got := c.ask(messages(turns(thread, n)...)); !strings.Contains(got, "It broke.") {
+					t.Errorf("%s: %s", name, got)
+				}
+			})
+			if requests != want {
+				t.Errorf("%s: %s, %d messages: %d requests, want %d", name, thread, n, requests, want)
+			}
+		}
+		step("ships", 11, 2)
+		step("ships", 13, 1)
+		step("trains", 11, 1)
+		clock.pass(engine.FailureKept)
+		step("trains", 13, 2)
+		step("ships", 15, 1)
+		c.strict.Store(false)
+		c.wantCondensed(messages(turns("ships", 17)...))
+	}
+}
+
+// TestAFailureOfALongHistory: if upstream fails once, and the unchanged body would be too long for it, the condensed one is sent again, and
+// not remembered as refused.
+func TestAFailureOfALongHistory(t *testing.T) {
+	c := newChoosy(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 4000}}})
+	c.strict.Store(false)
+	c.wantCondensed(messages(turns("ships", 31)...))
+	c.up.Script(failed(http.StatusInternalServerError, "It broke."))
+	if requests, _ := c.used(func() { c.wantCondensed(messages(turns("ships", 45)...)) }); requests != 3 {
+		t.Errorf("%d requests", requests)
+	}
+	c.up.Script(failed(http.StatusInternalServerError, "It broke."))
+	if requests, _ := c.used(func() {
+		if resp, _ := c.ask(messages(turns("ships", 47)...)); resp.StatusCode != http.StatusInternalServerError {
+			t.Errorf("%s", resp.Status)
+		}
+	}); requests != 1 { // the window is known now
+		t.Errorf("%d requests", requests)
+	}
+	if requests, _ := c.used(func() { c.wantCondensed(messages(turns("ships", 49)...)) }); requests != 1 {
+		t.Errorf("%d requests", requests)
 	}
 }

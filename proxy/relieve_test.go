@@ -352,12 +352,15 @@ func TestRolesAlternateAsConfigured(t *testing.T) {
 }
 
 // TestRefusedAsChanged: a changed request that upstream refuses is sent again unchanged, and that is reported. If upstream refuses it for
-// its key or rate, or fails itself, it is not.
+// its key or rate, or is overloaded or away, it is not.
 func TestRefusedAsChanged(t *testing.T) {
 	refused := func(status int) fakeupstream.Answer {
 		return fakeupstream.Answer{Error: &fakeupstream.APIError{Status: status, Message: "Something in it is wrong.", Type: "invalid_request_error"}}
 	}
-	for status, again := range map[int]bool{400: true, 422: true, 401: false, 403: false, 404: false, 413: false, 429: false, 500: false} {
+	for status, again := range map[int]bool{
+		400: true, 403: true, 413: true, 422: true, 500: true, 501: true,
+		401: false, 402: false, 404: false, 408: false, 429: false, 502: false, 503: false, 504: false, 529: false,
+	} {
 		r := condensing(t, setup{condenser: headed()})
 		r.up.Script(refused(status))
 		sent := messages(turns("tea", 21)...)

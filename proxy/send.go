@@ -92,7 +92,10 @@ func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 		if !retry {
 			if r.turn != nil {
 				accepted := resp.StatusCode == http.StatusOK && why == (refusal{})
-				r.orPassThrough(func() { r.noteReport(r.turn.Settle(r.ctx, accepted)) })
+				r.orPassThrough(func() {
+					r.turn.NoteFailure(why.status)
+					r.noteReport(r.turn.Settle(r.ctx, accepted))
+				})
 			}
 			return resp, nil
 		}
@@ -124,13 +127,16 @@ func (r *request) remedy(why refusal) bool {
 	if why.alternates && r.turn.AlternateRoles() {
 		return true
 	}
-	if !why.refused {
-		return false
-	}
-	if r.turn.Withdraw() || r.turn.StripReasoning() {
+	if why.refused && (r.turn.Withdraw() || r.turn.StripReasoning()) {
 		return true
 	}
-	report, retry := r.turn.ForwardVerbatim()
+	unchange := r.turn.DoubtChange
+	if why.refused {
+		unchange = r.turn.ForwardVerbatim
+	} else if !slices.Contains(doubtful, why.status) {
+		return false
+	}
+	report, retry := unchange()
 	r.noteReport(report)
 	return retry
 }
@@ -162,8 +168,9 @@ func (r *request) stripSealed() bool {
 	return r.parsed.stripped != nil
 }
 
-// refusal is why upstream refused a request. The zero value is no refusal, or none that can be cured.
+// refusal is why upstream refused a request. The zero value is an answer.
 type refusal struct {
+	status     int                // of the failure, which the body may state in place of an answer
 	overflow   *overflow.Overflow // it is too long
 	alternates bool               // its roles do not alternate
 	refused    bool               // upstream objects to its content, for one of these reasons or another
@@ -174,23 +181,23 @@ type refusal struct {
 const maxRefusal = 64 << 10
 
 // readRefusal looks for a refusal in an answer and leaves the response readable from its beginning. Of a stream it reads the first event,
-// if that comes soon: some upstreams report errors there.
+// and of a body of unknown length the first piece, if that comes soon: some upstreams report errors there.
 func (o *Options) readRefusal(resp *http.Response, in dialect.Dialect) refusal {
-	why := refusal{refused: refuses(resp.StatusCode)}
+	var why refusal
 	var head []byte
 	switch {
 	case mayBeError(resp):
 		var err error
 		head, err = io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 		putBack(resp, head, err)
-	case resp.StatusCode == http.StatusOK && isEventStream(resp.Header) && len(codings(resp.Header)) == 0:
-		first := o.openEvent(resp.Body, in)
+	case resp.StatusCode == http.StatusOK && (isEventStream(resp.Header) || resp.ContentLength < 0) && len(codings(resp.Header)) == 0:
+		first := o.openEvent(resp, in)
 		resp.Body = first
 		head = first.peek()
-	default:
-		return why
 	}
 	contentType := resp.Header.Get("Content-Type")
+	why.status = overflow.Failure(resp.StatusCode, contentType, head)
+	why.refused = refuses(why.status)
 	if over, ok := overflow.Recognise(resp.StatusCode, contentType, head); ok {
 		why.overflow = &over
 	}
@@ -207,6 +214,12 @@ func refuses(status int) bool {
 		return false
 	}
 	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
+}
+
+// doubtful are the statuses with which some servers refuse a request's content: filters with 403 and 413, templates with 500 and 501. Those
+// of overload and of gateways say nothing about the content.
+var doubtful = []int{
+	http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusInternalServerError, http.StatusNotImplemented,
 }
 
 // mayBeError reports whether an answer may be an error and can be read to find out: it has an error status, or it is short and complete,

@@ -71,6 +71,24 @@ func AlternatesRoles(status int, contentType string, body []byte) bool {
 	return ok
 }
 
+// Failure returns the status of a response that is a failure, 0 for any other. The arguments are those of Recognise. If the status is a
+// success and the body an error in place of a completion, it is the status that the body states, 500 if it states none. If the error is about
+// a rate, a quota or the load, it is 429, unless the status is a client error.
+func Failure(status int, contentType string, body []byte) int {
+	r, ok := parseError(status, contentType, body)
+	switch {
+	case !ok && status < 400:
+		return 0
+	case !ok, status/100 == 4:
+		return status
+	case slices.ContainsFunc(r.texts, func(text string) bool { return containsAny(text, limitErrors) || containsAny(text, loadErrors) }):
+		return 429
+	case status < 400 && r.code >= 400 && r.code < 600:
+		return r.code
+	}
+	return max(status, 500)
+}
+
 // parseError reads the error in a response. It reports false if the response cannot be an overflow.
 func parseError(status int, contentType string, body []byte) (report, bool) {
 	if !mayReport(status) {

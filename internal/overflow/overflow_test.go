@@ -262,3 +262,27 @@ func TestAlternatesRoles(t *testing.T) {
 	f(429, `{"error":{"message":"Conversation roles must alternate user/assistant/user/assistant/..."}}`, false)
 	f(200, `{"choices":[{"message":{"content":"Conversation roles must alternate user/assistant"}}]}`, false)
 }
+
+func TestFailure(t *testing.T) {
+	f := func(status int, body string, want int) {
+		t.Helper()
+		if got := Failure(status, "application/json", []byte(body)); got != want {
+			t.Errorf("%d %s: %d, want %d", status, body, got, want)
+		}
+	}
+	f(200, `{"choices":[{"message":{"content":"rate limit"}}]}`, 0)
+	f(200, `{"choices":[],"error":"","errors":[]}`, 0)
+	f(200, `{"error":{"message":"Bad messages order"}}`, 500)
+	f(200, `{"error":{"message":"Bad messages order","code":400}}`, 400)
+	f(200, `{"error":{"message":"Bad messages order","code":20015}}`, 500)
+	f(200, `{"error":{"message":"Bad messages order","code":1}}`, 500)
+	f(200, `{"error":{"message":"It is rate-limited upstream","code":400}}`, 429)
+	f(500, `{"error":{"message":"Overloaded"}}`, 429)
+	f(500, `{"error":{"message":"It broke.","code":400}}`, 500)
+	f(500, "<html>", 500)
+	f(503, "", 503)
+	f(302, "", 0)
+	for _, status := range []int{400, 401, 403, 404, 413, 422, 429} {
+		f(status, `{"error":{"message":"rate limit"}}`, status)
+	}
+}

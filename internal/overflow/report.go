@@ -2,6 +2,7 @@ package overflow
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -22,6 +23,7 @@ type report struct {
 	texts         []string // folded: messages, codes and types
 	limit, prompt int
 	failed        bool // the body itself states that it is an error
+	code          int  // the status that the body states; 0: none
 }
 
 // read extracts the texts of a body: the members that describe an error in JSON, everything in plain text.
@@ -58,7 +60,7 @@ func isJSON(text []byte) bool {
 	return (text[0] == '{' || text[0] == '[' || text[0] == '"') && rawjson.Valid(text, 0) == nil
 }
 
-// statesError reports whether a body states that it is an error. A completion has no error, or a null one.
+// statesError reports whether a body states that it is an error. A completion has no error, or a null or an empty one.
 func statesError(v rawjson.Value) bool {
 	if v.Kind == rawjson.Array { // Gemini's
 		for e := range rawjson.Elements(v.Raw) {
@@ -70,7 +72,7 @@ func statesError(v rawjson.Value) bool {
 	for k, m := range rawjson.Members(v.Raw) {
 		switch string(k.Raw) {
 		case "error", "errors":
-			if m.Kind == rawjson.Object || m.Kind == rawjson.String || m.Kind == rawjson.Array {
+			if len(m.Raw) > len(`""`) && (m.Kind == rawjson.Object || m.Kind == rawjson.String || m.Kind == rawjson.Array) {
 				return true
 			}
 		case "object", "type":
@@ -110,6 +112,7 @@ func (r *report) walkMember(name string, v rawjson.Value, depth int) {
 	switch name {
 	case "error", "errors", "message", "msg", "error_msg", "error_message", "detail", "details",
 		"metadata", "raw", "response", "code", "type", "status":
+		r.code = cmp.Or(r.code, countOf(v))
 		r.walk(v, depth)
 	case "n_prompt_tokens":
 		r.prompt = max(r.prompt, countOf(v))

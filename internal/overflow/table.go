@@ -15,6 +15,9 @@ var limitErrors = []string{
 	"quota",
 }
 
+// loadErrors are the words of errors that are about the load of a server, apart from those about a rate.
+var loadErrors = []string{"overloaded", "rate-limited", "unavailable", "at capacity"}
+
 // echoes are what validators write before a quoted part of the request. Words after them are the agent's own.
 var echoes = []string{"input_value=", "'input':", `"input":`}
 

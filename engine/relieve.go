@@ -183,9 +183,9 @@ func (t *Turn) ForwardVerbatim() (report Report, again bool) {
 // FailureKept is how long a client's requests are not tried unchanged after upstream has failed on one in both forms.
 const FailureKept = time.Minute
 
-// DoubtChange is ForwardVerbatim after a failure that may have nothing to do with the change. The unchanged body is tried once, if it should
-// fit, and not while upstream fails on unchanged requests as well.
-func (t *Turn) DoubtChange() (report Report, again bool) {
+// DoubtChange is ForwardVerbatim after a failure, with this status, that may have nothing to do with the change. The unchanged body is tried
+// once, if it should fit, and not while upstream fails on unchanged requests as well. A 5xx, which may have passed, is not remembered.
+func (t *Turn) DoubtChange(status int) (report Report, again bool) {
 	at, failing := t.engine.memory.failing.Get(t.counter.source)
 	whole := t.inputFor(condense.Need{}, t.counted().fixed, t.Before().Tokens)
 	if t.relief.doubted || failing && t.engine.o.Now().Sub(at) < FailureKept || overWindow(whole) {
@@ -194,6 +194,7 @@ func (t *Turn) DoubtChange() (report Report, again bool) {
 	withheld := t.shown
 	if report, again = t.ForwardVerbatim(); again {
 		t.show(t.project(nil))
+		t.relief.refused = status < 500
 		t.hidden.tail, t.relief.doubted, t.relief.withheld = nil, true, &withheld // Relieve shows it again if the unchanged body is too long
 	}
 	return report, again

@@ -226,6 +226,23 @@ func TestAnOutageIsNotDoubled(t *testing.T) {
 	}
 }
 
+// TestAPassingFailure: a request that failed once in its condensed form is served unchanged, and the next one condensed. A refusal lasts.
+func TestAPassingFailure(t *testing.T) {
+	for status, lasts := range map[int]bool{http.StatusInternalServerError: false, http.StatusForbidden: true} {
+		c := newChoosy(t, setup{})
+		c.strict.Store(false)
+		c.wantCondensed(messages(turns("ships", 31)...))
+		c.up.Script(failed(status, "It broke."))
+		if resp, got := c.ask(messages(turns("ships", 33)...)); resp.StatusCode != http.StatusOK {
+			t.Fatalf("%d: %s", status, got)
+		}
+		sent := messages(turns("ships", 35)...)
+		if resp, got := c.ask(sent); resp.StatusCode != http.StatusOK || (string(c.forwarded().Body) == sent) != lasts {
+			t.Errorf("%d: %s, %d of %d bytes: %s", status, resp.Status, len(c.forwarded().Body), len(sent), got)
+		}
+	}
+}
+
 // TestAFailureOfALongHistory: if upstream fails once, and the unchanged body would be too long for it, the condensed one is sent again, and
 // not remembered as refused.
 func TestAFailureOfALongHistory(t *testing.T) {

@@ -130,13 +130,14 @@ func (r *request) remedy(why refusal) bool {
 	if why.refused && (r.turn.Withdraw() || r.turn.StripReasoning()) {
 		return true
 	}
-	unchange := r.turn.DoubtChange
-	if why.refused {
-		unchange = r.turn.ForwardVerbatim
-	} else if !slices.Contains(doubtful, why.status) {
-		return false
+	var report engine.Report
+	retry := false
+	switch {
+	case why.refused:
+		report, retry = r.turn.ForwardVerbatim()
+	case slices.Contains(doubtful, why.status):
+		report, retry = r.turn.DoubtChange(why.status)
 	}
-	report, retry := unchange()
 	r.noteReport(report)
 	return retry
 }

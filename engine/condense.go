@@ -45,7 +45,7 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 		if !again {
 			t.prepare(ctx)
 		}
-	case again: // a retry is forwarded as it was before
+	case again && !(decision.Job.Need().Hard && (t.neverWaits() || !decision.Job.Asks())): // a retry is forwarded as it was before
 		report.Kept = Again
 	default:
 		report.Kept = Done // even if another request made the condensation
@@ -76,30 +76,31 @@ func (t *Turn) dueReason() session.Reason {
 // maxCondensations is how many condensations one request may cause.
 const maxCondensations = 2
 
-// condenseDue makes condensations until nothing is due or maxCondensations are made. It reports whether it finished in time.
+// condenseDue makes condensations until nothing is due, maxCondensations are made, or other requests were first that many times. It reports
+// whether it finished in time.
 func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, bool) {
 	ctx, done := t.announce(ctx, need)
 	defer done()
 	return t.runFlight(ctx, need.Reason, func(ctx context.Context, c *Turn, report *Report) {
-		for made := 0; ; {
+		for made, lost := 0, 0; ; {
 			in, decision := c.decide()
 			c.shape(in, decision)
-			if decision.Job == nil || made == maxCondensations {
+			if decision.Job == nil || made == maxCondensations || lost == maxCondensations {
 				report.Kept = Outcome(decision.Kept)
 				return
 			}
-			need := decision.Job.Need()
+			need, before, seen := decision.Job.Need(), len(c.made), c.shown.seen
 			if need.Hard && condense.Essential(in) > condense.Room(in) && c.shorten(ctx, false, report) {
 				return // only the newest results were too long
 			}
-			if decision.Job.Asks() && c.usePrepared(ctx, need, report) {
-				made++
-				continue
-			}
-			if !c.applyJob(ctx, decision.Job, true, report) {
+			changed := c.shown.seen != seen || decision.Job.Asks() && c.usePrepared(ctx, need, report)
+			if !changed && !c.applyJob(ctx, decision.Job, true, report) {
 				return
 			}
-			if need.Reason != session.ReasonArrival { // results are cut once on arrival, so those need no bound
+			switch {
+			case len(c.made) == before:
+				lost++ // another request has condensed the thread
+			case need.Reason != session.ReasonArrival: // results are cut once on arrival, so those need no bound
 				made++
 			}
 		}
@@ -261,7 +262,8 @@ func (t *Turn) overtaken(ctx context.Context) (bool, error) {
 const writeFactor = 5
 
 // commit logs a condensation and projects the view with it. On trial, it is only shown until upstream accepts it, unless the request has
-// gone on without it.
+// gone on without it. If another request has condensed the thread first, commit shows the view that results from that. It reports
+// whether the view has changed.
 func (t *Turn) commit(ctx context.Context, made Attempt, later condense.Job, report *Report) bool {
 	f := t.wait.flight
 	f.mu.Lock()
@@ -269,8 +271,18 @@ func (t *Turn) commit(ctx context.Context, made Attempt, later condense.Job, rep
 	made.Session, made.Thread = t.place.Thread.Session, t.place.Thread.ID
 	if t.relief.onTrial && !f.abandoned {
 		t.showOnTrial(made)
-	} else if !t.logAndShow(ctx, made, f.abandoned, report) {
-		return false
+	} else if err := t.logAndShow(ctx, made, f.abandoned, report); err != nil {
+		shown := false
+		if errors.Is(err, ErrSuperseded) && !f.abandoned {
+			shown, _ = t.overtaken(ctx) // if the thread cannot be read, the view stays as it is
+		}
+		if !shown || made.Cost.Calls > 0 {
+			t.attempted(report, made.failed(err))
+		}
+		if !shown {
+			return false
+		}
+		later = t.wait.later
 	}
 	t.wait.later = later
 	f.saveCheckpoint()
@@ -278,7 +290,7 @@ func (t *Turn) commit(ctx context.Context, made Attempt, later condense.Job, rep
 }
 
 // logAndShow logs a condensation and shows it. A request waits for the write no longer than one read beyond its deadline.
-func (t *Turn) logAndShow(ctx context.Context, a Attempt, abandoned bool, report *Report) bool {
+func (t *Turn) logAndShow(ctx context.Context, a Attempt, abandoned bool, report *Report) error {
 	limit := writeFactor * t.engine.o.Limits.Store
 	if f := t.wait.flight; f != nil && !abandoned {
 		left := max(t.deadline()-t.engine.o.Now().Sub(f.begun), 0)
@@ -287,19 +299,28 @@ func (t *Turn) logAndShow(ctx context.Context, a Attempt, abandoned bool, report
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	a.Made.Cause = condense.Cause(a.Fallback)
+	mu := make(chanMutex, 1)
+	if known, ok, _ := t.engine.memory.logging.PeekOrAdd(t.place.Thread.ID, mu); ok {
+		mu = known
+	}
+	select {
+	case mu <- struct{}{}:
+		defer mu.Unlock()
+	case <-ctx.Done():
+		return fmt.Errorf("another request is still logging a condensation: %w", session.ErrUnavailable)
+	}
 	c, err := t.revalidate(ctx, *a.Made, abandoned)
 	if err == nil {
 		c, err = t.logCondensation(ctx, t.withSizes(c))
 	}
 	if err != nil {
-		t.attempted(report, Attempt{Reason: a.Reason, Fallback: a.Fallback, Err: err, Cost: a.Cost})
-		return false
+		return err
 	}
 	a.Made, a.Redeems = &c, redeemed(t.shown.applied, &c)
 	t.show(t.project(append(slices.Clip(t.shown.applied), c)))
 	t.made = append(t.made, c)
 	report.Attempts = append(report.Attempts, a)
-	return true
+	return nil
 }
 
 // logCondensation logs a condensation, after calling the tenant's Promise.
@@ -333,8 +354,10 @@ func (t *Turn) revalidate(ctx context.Context, c session.Condensation, abandoned
 	switch {
 	case err != nil:
 		return c, fmt.Errorf("read thread: %w", err)
-	case !now.Created.Equal(t.place.Thread.Created), len(now.Condensations) != t.shown.seen, abandoned && len(t.relief.trial) > 0:
-		return c, errSuperseded
+	case !now.Created.Equal(t.place.Thread.Created):
+		return c, fmt.Errorf("the thread has meanwhile been deleted: %w", session.ErrNotFound)
+	case len(now.Condensations) != t.shown.seen, abandoned && len(t.relief.trial) > 0:
+		return c, ErrSuperseded
 	}
 	if abandoned || now.Len > t.history.Len() {
 		c.Stripped = max(c.Stripped, now.Len+1)
@@ -342,5 +365,5 @@ func (t *Turn) revalidate(ctx context.Context, c session.Condensation, abandoned
 	return c, nil
 }
 
-// errSuperseded is why a finished condensation is not logged.
-var errSuperseded = errors.New("the thread has meanwhile been deleted, or condensed by another request")
+// ErrSuperseded is reported when a finished condensation is not logged because another request was first.
+var ErrSuperseded = errors.New("another request has meanwhile condensed the thread")

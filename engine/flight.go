@@ -35,6 +35,7 @@ type flight struct {
 	owner  string           // tenant, or anonymous client, for maxFlightsPerOwner
 	begun  time.Time
 	ahead  bool // prepares a summary that is not due yet: no request waits for it
+	quick  bool // does not wait for a model
 
 	turn   *Turn // the copy it works on. The request takes turn and report over once the flight has finished
 	report Report
@@ -175,7 +176,7 @@ func (t *Turn) startFlight(ctx context.Context, reason session.Reason, ahead boo
 	in, all := t.in, t.engine.flights
 	f := &flight{
 		thread: t.place.Thread.ID, head: t.history.Head(), owner: in.Tenant.Name, begun: t.engine.o.Now(), ahead: ahead, abandoned: ahead,
-		done: make(chan struct{}), mu: make(chanMutex, 1),
+		quick: !ahead && t.neverWaits(), done: make(chan struct{}), mu: make(chanMutex, 1),
 	}
 	if in.Tenant.Anonymous {
 		f.owner += "\x00" + in.Credential
@@ -260,7 +261,7 @@ func (f *flight) finish(late func(Report)) {
 // there was one.
 func (t *Turn) joinFlight(ctx context.Context) bool {
 	f := t.engine.flights.find(t.place.Thread.ID)
-	if f == nil || f.head != t.history.Head() || f.ahead || t.neverWaits() {
+	if f == nil || f.head != t.history.Head() || f.ahead || t.neverWaits() && !f.quick {
 		return false
 	}
 	ctx, done := t.announce(ctx, condense.Need{})

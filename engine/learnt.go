@@ -26,6 +26,7 @@ type memory struct {
 	answers *lru.Cache[session.Hash, []byte]                     // that upstream keeps and the log does not have
 	calls   *lru.Cache[session.ThreadID, recentCalls]
 
+	logging  *lru.Cache[session.ThreadID, chanMutex] // held while a condensation of the thread is logged, so that none is logged twice
 	usages   *lru.Cache[session.ThreadID, usage]
 	doubted  *lru.Cache[source, struct{}]                         // sources for which a Misreport was returned
 	begun    *lru.Cache[session.SessionID, struct{}]              // sessions already counted by a holdout
@@ -51,6 +52,7 @@ func newMemory() *memory {
 		ready:      newCache[session.ThreadID, session.CondensationID](learntKept),
 		answers:    newCache[session.Hash, []byte](answersKept),
 		calls:      newCache[session.ThreadID, recentCalls](learntKept),
+		logging:    newCache[session.ThreadID, chanMutex](learntKept),
 		usages:     newCache[session.ThreadID, usage](usagesKept),
 		doubted:    newCache[source, struct{}](doubtedKept),
 		begun:      newCache[session.SessionID, struct{}](usagesKept),

@@ -280,7 +280,8 @@ func (t *Turn) logTrial(ctx context.Context, trial []Attempt, report *Report) {
 	defer release()
 	t.show(t.relief.beforeTrial)
 	for _, a := range trial {
-		if !t.logAndShow(ctx, a, false, report) {
+		if err := t.logAndShow(ctx, a, false, report); err != nil {
+			t.attempted(report, a.failed(err))
 			break
 		}
 	}

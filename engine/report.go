@@ -34,6 +34,11 @@ type Attempt struct {
 	Ahead    bool                  // its summary was to be prepared: nothing is due yet, or excerpts stand in
 }
 
+// failed returns the attempt as one whose condensation was not logged.
+func (a *Attempt) failed(err error) Attempt {
+	return Attempt{Reason: a.Reason, Fallback: a.Fallback, Err: err, Cost: a.Cost}
+}
+
 // attempted adds an attempt to a report.
 func (t *Turn) attempted(r *Report, a Attempt) {
 	a.Session, a.Thread = t.place.Thread.Session, t.place.Thread.ID

@@ -97,6 +97,8 @@ func cause(err error) string {
 		return "busy"
 	case errors.Is(err, engine.ErrRefused):
 		return "refused"
+	case errors.Is(err, engine.ErrSuperseded):
+		return string(engine.Locked)
 	case errors.Is(err, session.ErrUnavailable):
 		return "store"
 	}

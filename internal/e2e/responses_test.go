@@ -107,7 +107,8 @@ func TestResponsesOverflowInAStream(t *testing.T) {
 		w.work(n, 100)
 	}
 	const opening = "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"status\":\"in_progress\"}}\n\n"
-	for code, relieved := range map[string]bool{"context_length_exceeded": true, "server_error": false} {
+	for _, code := range []string{"server_error", "context_length_exceeded"} { // in this order: after a condensation, a failure is answered by a retry
+		relieved := code == "context_length_exceeded"
 		for _, event := range []string{
 			`{"type":"error","sequence_number":1,"code":%q,"message":"Your input exceeds the context window of this model."}`,
 			`{"type":"response.failed","sequence_number":1,"response":{"status":"failed","error":{"code":%q,"message":"Your input exceeds the context window of this model."}}}`,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -296,5 +297,23 @@ func (p *pairRun) accounted(before, after *session.View, c session.Condensation)
 	}
 	if got := sum(measure(after.Items)); got != want {
 		p.t.Fatalf("%s: %d tokens after, the log says %d", c.Condenser, got, want)
+	}
+}
+
+// TestPipelineWithoutItsCondensation: while a stage's condensation is not made, or if it fails, the later stages still shape the view.
+func TestPipelineWithoutItsCondensation(t *testing.T) {
+	messages := []session.Message{condensetest.Message(session.Content{Role: "user", Text: "look"})}
+	for n := range 12 {
+		id := fmt.Sprint("call_", n)
+		messages = append(messages,
+			condensetest.Message(session.Content{Role: "assistant", Calls: []session.Call{{ID: id, Name: "look", Arguments: "{}"}}}),
+			condensetest.Message(session.Content{Role: "tool", Result: id, Text: strings.Repeat("the parcel is not here ", 20)}))
+	}
+	v := session.Project(session.NewHistory(session.Hash{}, messages), nil)
+	masking := condense.ObservationMasking{AttentionWindow: 4}
+	d := condense.Pipeline{Stages: []condense.Condenser{condense.NewLLM(condense.LLMSettings{Settings: condense.Settings{MaxSize: 10}}), masking}}.Condense(input(&v))
+	want := masking.Condense(input(&v)).View
+	if d.Job == nil || d.View == nil || !reflect.DeepEqual(d.View.Items, want.Items) {
+		t.Errorf("job %v, view %v", d.Job != nil, d.View != nil)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Pipeline runs condensers one after another, each on the view that the one before it left, and stops at the first
-// condensation. A request by the caller (Input.Need) reaches every stage until one of them answers it with a condensation.
-// Pipelines may be nested.
+// Pipeline runs condensers one after another, each on the view that the one before it left. The first condensation is made. The
+// view is that of all stages without it, since it may fail or come late. A request by the caller (Input.Need) reaches every stage
+// until one of them answers it with a condensation. Pipelines may be nested.
 //
 // A stage that condenses hides messages of the history by position, even if earlier stages rewrote them: messages that those
 // left out are hidden as well, and its summariser reads the messages as the client sent them, not as masked.
@@ -27,16 +27,15 @@ func (p Pipeline) Condense(in Input) Decision {
 	for _, stage := range p.Stages {
 		d := stage.Condense(staged)
 		out.Kept = cmp.Or(out.Kept, d.Kept)
+		if d.Job != nil && out.Job == nil {
+			out.Job = d.Job
+			if out.View != nil || d.View != nil {
+				out.Job = &stagedJob{Job: d.Job, in: in}
+			}
+		}
 		if d.View != nil {
 			out.View = d.View
 			staged = reshaped(staged, d.View)
-		}
-		if d.Job != nil {
-			out.Job = d.Job
-			if out.View != nil {
-				out.Job = &stagedJob{Job: d.Job, in: in}
-			}
-			break
 		}
 	}
 	return out

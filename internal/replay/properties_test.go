@@ -91,11 +91,11 @@ func summarising() []string {
 	return []string{config.TypeLLM, config.TypeStructuredSummary, config.TypeLLMAttention}
 }
 
-// everyCondenser returns each condenser alone, and each pair of them as a pipeline; with -short only every seventh pair, so that each
-// condenser is first and second with another.
-func everyCondenser() []config.Condenser {
+// everyCondenser returns each condenser alone, and each pair of them as a pipeline; or only every seventh pair, so that each condenser is
+// first and second with another.
+func everyCondenser(few bool) []config.Condenser {
 	all, every := stages(), 1
-	if testing.Short() {
+	if few {
 		every = 7
 	}
 	for n := range len(all) * len(all) {
@@ -145,7 +145,7 @@ func newCrew(t *testing.T, up fakeupstream.Options, window int) *crew {
 	up.IsSummary = func(r *fakeupstream.Request) bool { return string(r.Tools) != generatedTools }
 	up.SealWhen = func(int) bool { return patterns()[w.pattern](w.answers.Add(1) - 1) }
 	cfg := config.Default()
-	for _, c := range everyCondenser() {
+	for _, c := range everyCondenser(false) {
 		key := sha256.Sum256([]byte(nameOf(c)))
 		cfg.Tenants = append(cfg.Tenants, config.Tenant{
 			Name: nameOf(c), APIKeys: []config.APIKey{{SHA256: hex.EncodeToString(key[:])}}, Condenser: &c,
@@ -211,7 +211,7 @@ func (w *crew) condensations(t *testing.T, threads []string) [][]session.Condens
 func TestSealedRunsCondenseLikePlainOnes(t *testing.T) {
 	var plain []int
 	unsealed, total := newCrew(t, fakeupstream.Options{}, 0), 0
-	for n, c := range everyCondenser() {
+	for n, c := range everyCondenser(testing.Short()) {
 		plain = append(plain, unsealed.play(t, c, n, 0, nil).Condensations)
 		total += plain[n]
 	}
@@ -222,7 +222,7 @@ func TestSealedRunsCondenseLikePlainOnes(t *testing.T) {
 		t.Run(string(form), func(t *testing.T) {
 			t.Parallel()
 			w := newCrew(t, fakeupstream.Options{Seals: form}, 0)
-			for n, c := range everyCondenser() {
+			for n, c := range everyCondenser(testing.Short()) {
 				if len(c.Condensers) > 0 && (i+n)%3 != 0 {
 					continue // each pair with one binding or two
 				}
@@ -243,7 +243,7 @@ func TestManualThinking(t *testing.T) {
 			t.Parallel()
 			w := newCrew(t, fakeupstream.Options{Seals: fakeupstream.SealThinkingBlocks}, 0)
 			w.options = Options{Habits: Habits{Manual: true}, Protocol: protocol}
-			for n, c := range everyCondenser() {
+			for n, c := range everyCondenser(testing.Short()) {
 				w.play(t, c, n, 0, nil)
 			}
 		})
@@ -264,7 +264,7 @@ func rolesOf(t *testing.T, run func(t *testing.T, up fakeupstream.Options)) {
 func TestAClockCostsNothing(t *testing.T) {
 	rolesOf(t, func(t *testing.T, up fakeupstream.Options) {
 		w, asked := newCrew(t, up, 0), 0
-		for n, c := range everyCondenser() {
+		for n, c := range everyCondenser(testing.Short()) {
 			if !asks(c) {
 				continue
 			}
@@ -297,7 +297,7 @@ func TestTokensAreThoseOfUpstream(t *testing.T) {
 				t.Errorf("%s: %d, upstream counts %d", what, got, want)
 			}
 		}
-		for n, c := range everyCondenser() {
+		for n, c := range everyCondenser(testing.Short()) {
 			w.play(t, c, n, 0, func(s Step) {
 				var before, after int
 				if _, err := fmt.Sscanf(s.Tokens, "%d;%d", &before, &after); err != nil {
@@ -347,7 +347,7 @@ func TestNothingIsForgottenWithoutASummary(t *testing.T) {
 			var played []config.Condenser
 			var threads []string
 			forced := 0
-			for n, c := range everyCondenser() {
+			for n, c := range everyCondenser(testing.Short()) {
 				if !asks(c) {
 					continue
 				}

@@ -72,9 +72,9 @@ func (j *excerptsJob) quote(ctx context.Context, cut Cut) (session.Condensation,
 		if j.provisional {
 			text = s.recordWithNote()
 		}
-		c, smaller := j.complete(s, text)
-		if !smaller {
-			return session.Condensation{}, fmt.Errorf("condense %s without a model: the view does not shrink: %d tokens, before %d",
+		c, enough := j.complete(s, text)
+		if !enough {
+			return session.Condensation{}, fmt.Errorf("condense %s without a model: the view does not shrink enough: %d tokens, before %d",
 				j.name, c.After.Tokens, c.Before.Tokens)
 		}
 		c.Provisional = j.provisional
@@ -104,13 +104,13 @@ func (j *job) readCut(ctx context.Context, cut Cut, recordTokens int) (*span, er
 	return readSpan(ctx, j.in, wider)
 }
 
-// complete adds a record and its quotes to the cut. It reports whether the view becomes smaller.
-func (j *job) complete(s *span, text string) (c session.Condensation, smaller bool) {
+// complete adds a record and its quotes to the cut. It reports whether the view becomes small enough.
+func (j *job) complete(s *span, text string) (c session.Condensation, enough bool) {
 	c = j.plain(j.cut)
 	c.Summary = s.summary(j.in.Count, text, j.summaryRoom())
 	c.SummaryTokens = j.in.Count(c.Summary)
 	c.After = plus(j.cut.After, session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
-	return c, c.After.Tokens < c.Before.Tokens
+	return c, j.suffices(c.After)
 }
 
 // targetRoom returns the number of tokens that the target leaves for the summary, or unlimited.

@@ -80,21 +80,27 @@ func (j *job) picker(summary session.Size) *picker {
 	return p
 }
 
-// worthwhile returns the cut that hides the items not picked. It reports false unless that, net of the summary, is enough in
-// one of the dimensions that the condensation is about.
+// worthwhile returns the cut that hides the items not picked. It reports false unless that, net of the summary, is enough.
 func (j *job) worthwhile(p *picker, summary session.Size) (Cut, bool) {
 	c, ok := p.cut()
-	after := plus(c.After, summary)
-	if !ok || after.Tokens >= c.Before.Tokens {
-		return Cut{}, false
-	}
-	if j.due.Need.Reason == session.ReasonOverflow { // upstream refused the view: any progress is better
-		return c, true
+	anything := j.due.Need.Reason == session.ReasonOverflow // upstream refused the view: any progress is better
+	return c, ok && j.progresses(c.Before, plus(c.After, summary), anything)
+}
+
+// progresses reports whether a view shrinks in tokens, and in one of the dimensions that the condensation is about by the
+// minimum progress or, if anything is enough, at all.
+func (j *job) progresses(before, after session.Size, anything bool) bool {
+	if after.Tokens >= before.Tokens || anything {
+		return after.Tokens < before.Tokens
 	}
 	progress := func(before, after int) bool {
 		return after < before && float64(before-after) >= j.MinimumProgress*float64(before)
 	}
-	enough := j.due.Events && progress(c.Before.Events, after.Events) ||
-		j.due.Tokens && progress(c.Before.Tokens, after.Tokens)
-	return c, enough
+	return j.due.Events && progress(before.Events, after.Events) || j.due.Tokens && progress(before.Tokens, after.Tokens)
+}
+
+// suffices reports whether the view after a condensation, its summary included, is small enough. If the need is hard, any
+// progress is better than none.
+func (j *job) suffices(after session.Size) bool {
+	return j.progresses(j.cut.Before, after, j.due.Need.Hard || j.due.Need.Reason == session.ReasonOverflow)
 }

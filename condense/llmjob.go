@@ -219,11 +219,11 @@ func (j *llmJob) checkRoom() error {
 	shortest := record.Summary{Record: ".", Events: j.span.hidden}
 	shortest.Words = j.span.userWords(j.in.Count, shortest, j.summaryRoom())
 	size := session.Size{Events: 1, Tokens: j.in.Count(shortest.String()) + messageOverhead}
-	after := plus(j.cut.After, size).Tokens
-	if after < j.cut.Before.Tokens {
+	after := plus(j.cut.After, size)
+	if j.suffices(after) {
 		return nil
 	}
-	return &SummaryError{Kind: FaultCrowded, Detail: fmt.Sprintf("%d tokens, before %d", after, j.cut.Before.Tokens)}
+	return &SummaryError{Kind: FaultCrowded, Detail: fmt.Sprintf("%d tokens, before %d", after.Tokens, j.cut.Before.Tokens)}
 }
 
 func (j *llmJob) prompt(ctx context.Context) prompt {
@@ -336,13 +336,13 @@ func (j *llmJob) accept(ctx context.Context, r Reply, asked Request) (c session.
 }
 
 // withRecord returns the condensation with a record of fewer than limit tokens. Quotes next to the record are left out as far
-// as necessary for the view to shrink. It fails if the view does not.
+// as necessary for the view to shrink enough. It fails if the view does not.
 func (j *llmJob) withRecord(text string, limit int) (session.Condensation, error) {
 	if n := j.in.Count(text); n >= limit {
 		return session.Condensation{}, inflated(n, limit)
 	}
-	c, smaller := j.complete(j.span, text)
-	if !smaller {
+	c, enough := j.complete(j.span, text)
+	if !enough {
 		return session.Condensation{}, inflated(c.After.Tokens, c.Before.Tokens)
 	}
 	c.Calls, c.Rode = j.callCount(), j.rideUsage

@@ -120,7 +120,7 @@ const (
 	FaultEmpty     Fault = "empty"
 	FaultRefused   Fault = "refused"
 	FaultTruncated Fault = "truncated"
-	FaultInflated  Fault = "inflated"  // not smaller than what it replaces, or over its limit
+	FaultInflated  Fault = "inflated"  // not enough smaller than what it replaces, or over its limit
 	FaultMalformed Fault = "malformed" // not in the requested format
 	FaultTooLarge  Fault = "too_large" // not even the shortest prompt fits the summariser's window
 	FaultCrowded   Fault = "crowded"   // not asked for: what must stand next to it leaves no room

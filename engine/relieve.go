@@ -92,16 +92,15 @@ func (t *Turn) learnOverflow(over overflow.Overflow, sent session.Size) bool {
 		return false
 	}
 	window := over.Limit
+	t.relief.window = window
 	switch {
-	case window == 0:
+	case window == 0, ours+t.reserved() <= window: // or upstream counts more than we do, and does not say how many
 		window = ours * 9 / 10 // smaller than what was sent
-		if !t.model.Configured {
+		if over.Limit == 0 || !t.shown.attached {
 			t.relief.window = ours
 		}
 	case t.model.Configured && window < t.model.Window: // trust the configuration rather than the error
 		window = ours / 2
-	default:
-		t.relief.window = window
 	}
 	if t.model.Window == 0 || window < t.model.Window {
 		t.model.Window = window

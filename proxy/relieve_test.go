@@ -151,6 +151,45 @@ func TestOverflowThatStays(t *testing.T) {
 	}
 }
 
+// TestOverflowThatWeDoNotCount: an upstream that counts more than we do, and gives its limit but not its count, refuses a request that
+// fits by ours. It is relieved under every condenser, and those that have limits keep the next conversation below that size.
+func TestOverflowThatWeDoNotCount(t *testing.T) {
+	const limit = 4000
+	for what, text := range map[string]string{
+		"limit alone": "This model's maximum context length is 4000 tokens.",
+		"lower bound": "This model's maximum context length is 4000 tokens. However, you requested 0 output tokens and your prompt contains at least 4001 input tokens",
+		"with output": "Your request exceeded model token limit: 4000 (requested: 4400)",
+	} {
+		for name, c := range map[string]condense.Condenser{
+			"llm": onRequest(), "masking": condense.ObservationMasking{AttentionWindow: 100}, "trim": condense.ToolOutputTrim{},
+		} {
+			t.Run(what+" "+name, func(t *testing.T) {
+				t.Parallel()
+				var refused atomic.Int32
+				reply := func(req *fakeupstream.Request) fakeupstream.Answer {
+					if len(req.Body)/3 <= limit {
+						return fakeupstream.Answer{Content: "Fine."}
+					}
+					refused.Add(1)
+					return fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: text}}
+				}
+				r := condensing(t, setup{condenser: c, window: 2 * limit, upstream: fakeupstream.Options{Reply: reply}})
+				for i, body := range []string{messages(turns("tea", 31)...), messages(turns("ships", 33)...)} {
+					if n := len(body) / 4; n <= limit*3/4 || n >= limit*49/50 {
+						t.Fatalf("we count about %d", n)
+					}
+					if resp, answer := r.ask(body); resp.StatusCode != http.StatusOK || refused.Load() > 1 && name == "llm" {
+						t.Errorf("request %d: %s after %d refusals: %s", i, resp.Status, refused.Load(), answer)
+					}
+				}
+				if refused.Load() == 0 {
+					t.Error("nothing overflowed")
+				}
+			})
+		}
+	}
+}
+
 // TestOverflowByMaxTokens: if the answer may be too long for the window, condensing the history does not help.
 func TestOverflowByMaxTokens(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 8000}}, condenser: onRequest()})

@@ -56,6 +56,7 @@ func start(t *testing.T, change func(*config.Config)) *rig {
 	cfg.Listen, cfg.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Store.Path = filepath.Join(t.TempDir(), "store.db")
 	cfg.Upstream.BaseURL = r.up.URL() + "/v1"
+	cfg.Store.Timeout = patience
 	cfg.LLMs = map[string]config.LLM{"cheap": {Model: summariser, BaseURL: cfg.Upstream.BaseURL, Timeout: patience}}
 	price, low := model.Price{Input: 2, CachedInput: 0.5, CacheWrite: 2.5, Output: 8}, model.Price{Input: 0.1, CachedInput: 0.1, CacheWrite: 0.1, Output: 0.4}
 	cfg.Models = map[string]model.Info{
@@ -81,7 +82,7 @@ func (r *rig) restart() {
 	var err error
 	var core zapcore.Core
 	core, r.logs = observer.New(zap.InfoLevel)
-	r.app, err = app.New(r.cfg, zap.New(core), app.Options{StoreWait: patience, Encoders: encoders})
+	r.app, err = app.New(r.cfg, zap.New(core), app.Options{Encoders: encoders})
 	must(r.t, err)
 	r.app.Start()
 }

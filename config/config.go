@@ -78,6 +78,7 @@ type Store struct {
 	Type    string        `yaml:"type"`     // StoreEmbedded or StoreRedis
 	Path    string        `yaml:"path"`     // the embedded store's file
 	TTL     time.Duration `yaml:"ttl"`      // an idle session is deleted after this time
+	Timeout time.Duration `yaml:"timeout"`  // how long a request waits before it goes on without the store
 	MaxSize limit.Bytes   `yaml:"max_size"` // 0: no cap
 	Secret  Secret        `yaml:"secret"`   // keys every hash; empty: the store generates and keeps one
 	Content bool          `yaml:"content"`  // keep payloads; false: digests and counts only
@@ -255,6 +256,7 @@ func Default() *Config {
 			Type:    StoreEmbedded,
 			Path:    "dewpoint.db",
 			TTL:     30 * 24 * time.Hour,
+			Timeout: time.Second,
 			Content: true,
 			MaxSize: DefaultStoreSize,
 			Redis:   Redis{Addrs: []string{"127.0.0.1:6379"}},

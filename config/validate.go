@@ -153,6 +153,7 @@ func (v *validator) store() {
 	v.oneOf("store.type", s.Type, StoreEmbedded, StoreRedis)
 	v.when(s.Type == StoreEmbedded && s.Path == "", "store.path", "is missing: name the file of the embedded store")
 	v.when(s.TTL < minTTL || s.TTL > maxTTL, "store.ttl", "is not between %v and %v: write a duration such as 720h", minTTL, maxTTL)
+	v.when(s.Timeout <= 0, "store.timeout", "is not positive: write a duration such as 1s")
 	v.when(s.Type == StoreRedis && s.MaxSize != DefaultStoreSize,
 		"store.max_size", "is set together with type redis, which does not use it: remove it, and set maxmemory in the Redis server")
 	v.when(s.Type != StoreRedis && s.MaxSize < 0, "store.max_size", "is negative: write a size such as 4GiB, or 0 for no cap")

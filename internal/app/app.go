@@ -60,7 +60,6 @@ type ports struct {
 type Options struct {
 	Traced            bool               // export traces if OpenTelemetry's environment variables configure a collector
 	Version, Revision string             // version of the program, and revision of the source it was built from
-	StoreWait         time.Duration      // how long a request waits for the store; 0: the default. Tests set it to be independent of load
 	Encoders          *tokenize.Registry // vocabularies shared with other services of the process; nil: its own
 }
 
@@ -126,8 +125,7 @@ func (a *App) buildEngine(store session.Store) error {
 	a.tokens = &tokenCounters{Calibration: &tokenize.Calibration{}, encoders: a.options.Encoders}
 	a.tokens.config.Store(a.config)
 	limits := engine.DefaultLimits()
-	limits.Store = cmp.Or(a.options.StoreWait, limits.Store)
-	limits.Condense = max(limits.Condense, 3*longestCall(a.config))
+	limits.Store, limits.Condense = a.config.Store.Timeout, max(limits.Condense, 3*longestCall(a.config))
 	a.engine, err = engine.New(engine.Options{
 		Sessions: &lazyRegistry{store: store, secret: session.Secret(a.config.Store.Secret.Reveal())},
 		Tokens:   a.tokens, Windows: windows, Limits: limits,

@@ -47,16 +47,14 @@ func run(t *testing.T, log *zap.Logger, change func(*config.Config), options ...
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Upstream.BaseURL = up.URL() + "/v1"
-	cfg.Store.Path = filepath.Join(t.TempDir(), "dewpoint.db")
+	cfg.Store.Path, cfg.Store.Timeout = filepath.Join(t.TempDir(), "dewpoint.db"), time.Minute
 	cfg.LLMs["cheap"] = config.LLM{Model: "gpt-4o-mini"}
 	cfg.Condenser.LLMConfig, cfg.Condenser.MaxSize, cfg.Condenser.MinTokens, cfg.Condenser.KeepFirst = "cheap", 10, 0, 1
 	cfg.Condenser.Wait, cfg.Condenser.BackgroundAt = config.WaitDeadline, 0
 	if change != nil {
 		change(cfg)
 	}
-	o := append(options, Options{})[0]
-	o.StoreWait = time.Minute
-	a, err := New(cfg, log, o)
+	a, err := New(cfg, log, append(options, Options{})[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func redisOptions(c config.Store) (redisstore.Options, error) {
 	o := redisstore.Options{
 		Addrs: r.Addrs, Username: r.Username, Password: r.Password.Reveal(), DB: r.DB,
 		MasterName: r.MasterName, SentinelUsername: r.SentinelUsername, SentinelPassword: r.SentinelPassword.Reveal(),
-		Cluster: r.Cluster, TTL: c.TTL, Content: c.Content,
+		Cluster: r.Cluster, TTL: c.TTL, Content: c.Content, Timeout: c.Timeout / 2,
 	}
 	if r.TLS {
 		o.TLS, err = redisTLS(r)

@@ -33,7 +33,7 @@ const drillConfig = `
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: %q}
-store: {type: embedded, path: %q}
+store: {type: embedded, path: %q, timeout: 1m}
 llms: {cheap: {model: %s}}
 models: {%s: {context_window: 12000, max_output: 400, price: {input: 2, cached_input: 1, cache_write: 2, output: 8}}}
 condenser: {type: llm, llm_config: cheap, wait: deadline, background_at: 0, max_size: 20, max_tokens: 1000000, min_tokens: 0}

@@ -37,7 +37,7 @@ const edgeConfig = `
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: %q}
-store: {type: embedded, path: %q}
+store: {type: embedded, path: %q, timeout: 1m}
 limits: {max_body: 4MiB, bytes_in_flight: 16MiB}
 `
 

@@ -25,6 +25,9 @@ type ailing struct {
 	comes   func()
 }
 
+// silence is how long requests wait for a Redis that does not answer: longer than a busy machine takes, and short enough to wait for.
+const silence = 4 * time.Second
+
 // fault is a fault and its visible effects while it lasts. Every request is served during any of them.
 type fault struct {
 	name       string
@@ -160,7 +163,7 @@ func checkStore(t testing.TB, o redisstore.Options, thread string, run replay.Ru
 func frozen(t *testing.T) ailing {
 	redis := sessiontest.StartRedis(t)
 	return ailing{
-		store: inRedis(redis.Addr), options: redisstore.Options{Addrs: []string{redis.Addr}},
+		store: inRedisWithin(redis.Addr, silence), options: redisstore.Options{Addrs: []string{redis.Addr}},
 		goes: func(string) { redis.Freeze() }, comes: redis.Thaw,
 	}
 }
@@ -169,7 +172,7 @@ func blackHole(t *testing.T) ailing {
 	redis := sessiontest.StartRedis(t)
 	relay := sessiontest.StartRelay(t, redis.Addr)
 	return ailing{
-		store: inRedis(relay.Addr), options: redisstore.Options{Addrs: []string{redis.Addr}},
+		store: inRedisWithin(relay.Addr, silence), options: redisstore.Options{Addrs: []string{redis.Addr}},
 		goes: func(string) { relay.Swallow(true) }, comes: func() { relay.Swallow(false) },
 	}
 }
@@ -218,7 +221,7 @@ func loading(t *testing.T) ailing {
 func noPermission(t *testing.T) ailing {
 	redis := sessiontest.StartRedis(t, "--user", "app", "on", ">correct-horse", "~*", "&*", "+@all")
 	return ailing{
-		store:   fmt.Sprintf("{type: redis, redis: {url: %q}}", "redis://app:correct-horse@"+redis.Addr+"/0"),
+		store:   fmt.Sprintf("{type: redis, timeout: 1m, redis: {url: %q}}", "redis://app:correct-horse@"+redis.Addr+"/0"),
 		options: redisstore.Options{Addrs: []string{redis.Addr}},
 		goes:    func(string) { redis.Do("ACL", "SETUSER", "app", "-@all") },
 		comes:   func() { redis.Do("ACL", "SETUSER", "app", "+@all") },
@@ -238,7 +241,7 @@ func outOfMemory(t *testing.T) ailing {
 func readOnly(t *testing.T) ailing {
 	redis := sessiontest.StartRedis(t)
 	return ailing{
-		store: inRedis(redis.Addr), options: redisstore.Options{Addrs: []string{redis.Addr}},
+		store: inRedisWithin(redis.Addr, silence), options: redisstore.Options{Addrs: []string{redis.Addr}},
 		goes:  func(string) { redis.Do("REPLICAOF", "127.0.0.1", "1") },
 		comes: func() { redis.Do("REPLICAOF", "NO", "ONE") },
 	}
@@ -251,7 +254,7 @@ func sentinelFailover(t *testing.T) ailing {
 		s.Do("SENTINEL", "SET", "main", "down-after-milliseconds", "600000")
 	}
 	return ailing{
-		store:   fmt.Sprintf("{type: redis, redis: {addrs: %s, master_name: main}}", encode(group.Addrs())),
+		store:   fmt.Sprintf("{type: redis, timeout: %s, redis: {addrs: %s, master_name: main}}", silence, encode(group.Addrs())),
 		options: redisstore.Options{Addrs: group.Addrs(), MasterName: "main"},
 		goes:    func(string) { group.Master.Kill() },
 		comes: func() {
@@ -270,7 +273,7 @@ func clusterFailover(t *testing.T) ailing {
 	replica := cluster.AddReplica(cluster.Nodes[1])
 	replica.Do("CONFIG", "SET", "cluster-replica-no-failover", "yes")
 	return ailing{
-		store:   fmt.Sprintf("{type: redis, redis: {addrs: %s, cluster: true}}", encode(cluster.Addrs())),
+		store:   fmt.Sprintf("{type: redis, timeout: %s, redis: {addrs: %s, cluster: true}}", silence, encode(cluster.Addrs())),
 		options: redisstore.Options{Addrs: cluster.Addrs(), Cluster: true},
 		goes:    func(string) { cluster.Nodes[1].Kill() },
 		comes: func() {
@@ -285,7 +288,7 @@ func resharding(t *testing.T) ailing {
 	cluster := sessiontest.StartCluster(t)
 	var move *sessiontest.Move
 	return ailing{
-		store:   fmt.Sprintf("{type: redis, redis: {addrs: %s, cluster: true}}", encode(cluster.Addrs())),
+		store:   fmt.Sprintf("{type: redis, timeout: %s, redis: {addrs: %s, cluster: true}}", silence, encode(cluster.Addrs())),
 		options: redisstore.Options{Addrs: cluster.Addrs(), Cluster: true},
 		goes: func(thread string) {
 			record := "dp:{" + thread + "}:t"
@@ -303,7 +306,7 @@ func TestManyRequestsWithoutRedis(t *testing.T) {
 	redis := sessiontest.StartRedis(t)
 	redis.Freeze()
 	s := newSetting(t, fakeupstream.Options{Keep: 16})
-	p := serve(t, "--config", s.config(t, inRedis(redis.Addr)))
+	p := serve(t, "--config", s.config(t, inRedisWithin(redis.Addr, silence)))
 	var all []<-chan struct{}
 	for range 100 {
 		all = append(all, sendAside(t, p, body(demo.Sample().Messages[:4])))
@@ -329,7 +332,7 @@ func TestRedisTLS(t *testing.T) {
 	own := authority.Issue("dewpoint")
 	s := newSetting(t, fakeupstream.Options{Keep: 16})
 	p := serve(t, "--config", s.config(t, fmt.Sprintf(
-		"{type: redis, redis: {url: %q, tls_ca: %q, tls_cert: %q, tls_key: %q, tls_server_name: redis.internal}}", "rediss://"+secure,
+		"{type: redis, timeout: 1m, redis: {url: %q, tls_ca: %q, tls_cert: %q, tls_key: %q, tls_server_name: redis.internal}}", "rediss://"+secure,
 		server.File("authority.pem", authority.PEM), server.File("own.pem", own.PEM), server.File("own.key", own.Key))))
 	l := &line{to: func(exchange) *process { return p }}
 	run := beginning(12)

@@ -28,7 +28,7 @@ func (s *setting) tenants(store string, max int, more string) string {
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: %q, api_key: upstream-key}
-store: {type: embedded, path: %q}
+store: {type: embedded, path: %q, timeout: 1m}
 llms: {cheap: {model: %s}}
 condenser: {type: noop}
 tenants:

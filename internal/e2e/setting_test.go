@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
@@ -89,13 +90,21 @@ shutdown: %s
 `, s.url, store, replay.Summariser, condenser, shutdown))
 }
 
-// embedded returns the store section for a file.
-func embedded(path string) string { return fmt.Sprintf("{type: embedded, path: %q}", path) }
+// embedded returns the store section for a file. Requests wait for it however busy the machine is.
+func embedded(path string) string {
+	return fmt.Sprintf("{type: embedded, path: %q, timeout: %s}", path, patience)
+}
 
 // newStore returns a path for the store of a test.
 func newStore(t testing.TB) string { return filepath.Join(t.TempDir(), "dewpoint.db") }
 
-func inRedis(addr string) string { return fmt.Sprintf("{type: redis, redis: {addrs: [%q]}}", addr) }
+// inRedis returns the store section for a Redis. Requests wait for it however busy the machine is.
+func inRedis(addr string) string { return inRedisWithin(addr, patience) }
+
+// inRedisWithin is inRedis for a Redis that will fall silent: requests wait for it no longer than timeout.
+func inRedisWithin(addr string, timeout time.Duration) string {
+	return fmt.Sprintf("{type: redis, timeout: %s, redis: {addrs: [%q]}}", timeout, addr)
+}
 
 func writeFile(t testing.TB, dir, name, content string) string {
 	t.Helper()

@@ -34,7 +34,7 @@ func TestRolesAlternate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSetting(t, fakeupstream.Options{Alternates: true})
-			p := serve(t, "--config", s.config(t, "{type: embedded, path: "+t.TempDir()+"/s.db}"+c.section))
+			p := serve(t, "--config", s.config(t, embedded(newStore(t))+c.section))
 			run := demo.Sample()
 			for n := range run.Messages {
 				if n > 0 && strings.Contains(string(run.Messages[n]), `"role":"assistant"`) {
@@ -69,7 +69,7 @@ func TestAzureDeployment(t *testing.T) {
 	}))
 	defer front.Close()
 	s.url = front.URL + "/openai/deployments/main?api-version=2024-10-21"
-	p := serve(t, "--config", s.config(t, "{type: embedded, path: "+t.TempDir()+"/s.db}"))
+	p := serve(t, "--config", s.config(t, embedded(newStore(t))))
 	answer := send(t, p, body(demo.Sample().Messages[:maxSize+2]))
 	ok(t, answer.finish())
 	if answer.StatusCode != http.StatusOK || !strings.HasSuffix(answer.Header.Get("X-Dewpoint-Condensed"), "; summary") || len(calls) != 2 {

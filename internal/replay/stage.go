@@ -53,7 +53,7 @@ func NewStage(cfg config.Config, up fakeupstream.Options, encoders *tokenize.Reg
 	cfg.Listen, cfg.Admin.Listen = "127.0.0.1:0", ""
 	cfg.Upstream.BaseURL = s.Upstream.URL() + "/v1"
 	s.path = filepath.Join(s.dir, "stage.db")
-	cfg.Store.Type, cfg.Store.Path = config.StoreEmbedded, s.path
+	cfg.Store.Type, cfg.Store.Path, cfg.Store.Timeout = config.StoreEmbedded, s.path, time.Minute
 	cfg.LLMs = map[string]config.LLM{"cheap": {Model: Summariser}}
 	cfg.Limits.StreamKeepAlive = 0 // a stream kept alive begins before its headers can report condensations
 	cfg.Condenser, cfg.Tenants = waiting(cfg.Condenser), slices.Clone(cfg.Tenants)
@@ -63,7 +63,7 @@ func NewStage(cfg config.Config, up fakeupstream.Options, encoders *tokenize.Reg
 			cfg.Tenants[i].Condenser = &condenser
 		}
 	}
-	if s.App, err = app.New(&cfg, zap.NewNop(), app.Options{StoreWait: time.Minute, Encoders: encoders}); err != nil {
+	if s.App, err = app.New(&cfg, zap.NewNop(), app.Options{Encoders: encoders}); err != nil {
 		return nil, fmt.Errorf("new stage: %w", err)
 	}
 	s.App.Start()

@@ -9,55 +9,67 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 )
 
-// eventTimeout is how long to wait for the first event of a stream. An upstream that checks a request's length does so at once; some send
+// eventTimeout is how long what opens a stream may be held back. An upstream that checks a request's length does so at once; some send
 // their header long before their model has read the prompt, and clients want to see it.
 const eventTimeout = time.Second
 
-// firstEvent is a stream whose first event is read in advance, along with any opening events before it, which only announce an answer.
+// maxOpening bounds what is held back of a stream, in bytes. The Responses API repeats instructions and tools in its opening events.
+const maxOpening = 4 * maxRefusal
+
+// firstEvent is a stream whose first event is read in advance, along with the comments and opening events before it, which only announce an
+// answer. Even a comment that keeps a client waiting can be held back for a second, and gateways send one before they ask the model.
 type firstEvent struct {
 	body      io.ReadCloser
 	piece     bool                    // the body is not a stream: one piece of it is read, since more may come late
 	isOpening func(event []byte) bool // reports whether an event only opens the stream; nil: none does
-	done      chan struct{}           // closed when the fields below are set
-	head      []byte
-	opening   int // bytes of head that opening events take
-	err       error
-	rest      io.Reader // set by the first Read
+	buffer    []byte                  // what is being read
+	read      chan int                // bytes in buffer, once err is set
+	late      bool                    // they did not come in time, so nothing is held back any more
+	head      []byte                  // what was read and not passed on
+	opening   int                     // bytes of head that opening events take
+	err       error                   // comes after head
 }
 
 func (o *Options) openEvent(resp *http.Response, in dialect.Dialect) *firstEvent {
-	e := &firstEvent{body: resp.Body, piece: !isEventStream(resp.Header), done: make(chan struct{})}
+	e := &firstEvent{body: resp.Body, piece: !isEventStream(resp.Header), buffer: make([]byte, 4<<10), read: make(chan int, 1)}
 	if opener, ok := in.(dialect.Opener); ok {
 		e.isOpening = func(event []byte) (opening bool) {
 			o.guard(func() { opening = opener.Opening(event) })
 			return opening
 		}
 	}
-	go e.fetch()
 	return e
 }
 
-// fetch reads to the end of the first event, or to a comment: comments keep a client waiting and are passed on at once.
-func (e *firstEvent) fetch() {
-	defer close(e.done)
-	buffer := make([]byte, 4<<10)
-	for e.err == nil && len(e.head) < maxRefusal {
-		var n int
-		n, e.err = e.body.Read(buffer)
-		e.head = append(e.head, buffer[:n]...)
+// peek reads to the end of the first event, and returns what was read after the opening events, nil if it does not come in time. It must
+// be called once, before Read.
+func (e *firstEvent) peek() []byte {
+	timer := time.NewTimer(eventTimeout)
+	defer timer.Stop()
+	for e.err == nil && len(e.head) < maxOpening {
+		go func() {
+			var n int
+			n, e.err = e.body.Read(e.buffer)
+			e.read <- n
+		}()
+		select {
+		case <-timer.C:
+			e.late = true
+			return nil
+		case n := <-e.read:
+			e.head = append(e.head, e.buffer[:n]...)
+		}
 		if e.piece || e.skipOpening() {
-			return
+			break
 		}
 	}
+	return e.head[e.opening:]
 }
 
-// skipOpening skips opening events in head, and reports whether another event or a comment comes after them.
+// skipOpening skips opening events in head, and reports whether another event comes after them.
 func (e *firstEvent) skipOpening() bool {
 	for {
 		rest := e.head[e.opening:]
-		if bytes.HasPrefix(rest, []byte{':'}) {
-			return true
-		}
 		end := endOfEvent(rest)
 		if end == 0 {
 			return false
@@ -80,29 +92,26 @@ func endOfEvent(stream []byte) int {
 	return end
 }
 
-// peek returns what was read after the opening events, nil if the first event does not arrive in time.
-func (e *firstEvent) peek() []byte {
-	timer := time.NewTimer(eventTimeout)
-	defer timer.Stop()
-	select {
-	case <-e.done:
-		return e.head[e.opening:]
-	case <-timer.C:
-		return nil
-	}
-}
-
 func (e *firstEvent) Read(p []byte) (int, error) {
-	if e.rest == nil {
-		<-e.done
-		e.rest = prepend(e.head, e.body, e.err)
+	if len(e.head) == 0 && e.late {
+		e.head, e.late = e.buffer[:<-e.read], false
 	}
-	return e.rest.Read(p)
+	switch {
+	case len(e.head) > 0:
+		n := copy(p, e.head)
+		e.head = e.head[n:]
+		return n, nil
+	case e.err != nil:
+		return 0, e.err
+	}
+	return e.body.Read(p) //nolint:wrapcheck // the body's own
 }
 
-// Close implements io.Closer. It ends fetch.
+// Close implements io.Closer. It ends the Read of peek.
 func (e *firstEvent) Close() error {
 	err := e.body.Close()
-	<-e.done
+	if e.late {
+		<-e.read
+	}
 	return err //nolint:wrapcheck // the body's own
 }

@@ -13,6 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	messagesapi "github.com/dewpoint-proxy/dewpoint/dialect/messages"
+	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
@@ -47,6 +52,46 @@ func TestEachChunkAtOnce(t *testing.T) {
 	drip <- struct{}{}
 	if rest, err := io.ReadAll(stream); string(rest) != "data: [DONE]\n\n" || err != nil {
 		t.Errorf("at the end %q, %v", rest, err)
+	}
+}
+
+// TestOpeningsAreNotHeldBackForLong: the events that open a stream arrive although nothing follows until the client has them.
+func TestOpeningsAreNotHeldBackForLong(t *testing.T) {
+	const end = "data: {\"type\":\"message_stop\"}\n\ndata: [DONE]\n\n" // of any of the three protocols
+	for name, c := range map[string]struct {
+		dialect dialect.Dialect
+		opening string
+	}{
+		"chat":      {chat.New(chat.Options{}), `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}`},
+		"messages":  {messagesapi.New(split.Options{}), `data: {"type":"message_start","message":{"content":[]}}`},
+		"responses": {responses.New(split.Options{}), `data: {"type":"response.created"}`},
+		"comment":   {chat.New(chat.Options{}), ": waiting"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := make(chan struct{})
+			r := newRig(t, setup{dialect: c.dialect, base: rawUpstream(t, func(conn *net.TCPConn, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				first := c.opening + "\n\n"
+				_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(first), first)
+				select {
+				case <-got:
+				case <-guard(t).Done():
+				}
+				_, _ = io.WriteString(conn, chunked(end, 50))
+			})})
+			body := `{"stream":true,"max_tokens":100,"model":"gpt-4.1","input":"Hello","messages":[` + say("user", "Hello") + `]}`
+			resp := r.post(body)
+			defer resp.Body.Close()
+			stream := bufio.NewReader(resp.Body)
+			if event := readEvent(t, stream); event != c.opening+"\n\n" {
+				t.Errorf("got %q", event)
+			}
+			close(got)
+			if rest := drainAll(t, stream); rest != end {
+				t.Errorf("then %q", rest)
+			}
+		})
 	}
 }
 

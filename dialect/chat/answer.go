@@ -15,6 +15,14 @@ func (d *Dialect) Tee(streamed bool) dialect.Tee {
 	return split.NewTee(streamed, split.Done, &answer{})
 }
 
+// Opening reports whether an event is a chunk of which only the role is filled in.
+func (d *Dialect) Opening(event []byte) bool {
+	return split.Opening(event, func(chunk rawjson.Value) bool {
+		choices := split.Member(chunk, "choices")
+		return choices.Kind == rawjson.Array && split.Blank(choices, "index", "role") && split.Blank(split.Member(chunk, "error"))
+	})
+}
+
 // answer implements split.AnswerReader.
 type answer struct{ split.Collector }
 

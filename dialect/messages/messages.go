@@ -32,7 +32,10 @@ const list = "messages"
 // Dialect implements dialect.Dialect. Create one with New.
 type Dialect struct{ bodies *split.Splitter }
 
-var _ dialect.Dialect = (*Dialect)(nil)
+var (
+	_ dialect.Dialect = (*Dialect)(nil)
+	_ dialect.Opener  = (*Dialect)(nil)
+)
 
 // New returns the dialect.
 func New(o split.Options) *Dialect {

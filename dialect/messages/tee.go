@@ -12,6 +12,19 @@ func (d *Dialect) Tee(streamed bool) dialect.Tee {
 	return split.NewTee(streamed, "", &answer{Collector: split.Collector{NoArguments: "{}"}})
 }
 
+// Opening reports whether an event begins a message or a block that is still empty, or keeps a client waiting.
+func (d *Dialect) Opening(event []byte) bool {
+	return split.Opening(event, func(e rawjson.Value) bool {
+		switch split.Member(e, "type").Text() {
+		case "message_start", "ping":
+			return true
+		case "content_block_start":
+			return split.Blank(split.Member(e, "content_block"), "type")
+		}
+		return false
+	})
+}
+
 // answer implements split.AnswerReader.
 type answer struct {
 	split.Collector

@@ -99,17 +99,12 @@ func (a *answer) Answer() dialect.Answer {
 }
 
 // Opening reports whether an event only says that an answer is in progress.
-func (d *Dialect) Opening(event []byte) (is bool) {
-	events := split.Events{MaxBytes: split.MaxAnswer, Take: func(data []byte) bool {
-		if !split.IsObject(data) {
-			return false
-		}
-		switch split.Member(rawjson.ValueOf(data), "type").Text() {
+func (d *Dialect) Opening(event []byte) bool {
+	return split.Opening(event, func(e rawjson.Value) bool {
+		switch split.Member(e, "type").Text() {
 		case "response.created", "response.queued", "response.in_progress":
-			is = true
+			return true
 		}
-		return true
-	}}
-	events.Write(event)
-	return is
+		return false
+	})
 }

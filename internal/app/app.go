@@ -96,7 +96,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	}
 	a.calls.metrics = a.metrics
 	a.calls.spans = spans
-	a.calls.draw = drawFrom(backend, a.metrics)
+	a.calls.draw = drawFrom(backend, cfg.Store.Timeout, a.metrics)
 	a.calls.knowledge.log = log
 	a.onStop("knowledge", func(context.Context) error { return a.calls.knowledge.closeUnused(nil) })
 	a.openMemory(store)

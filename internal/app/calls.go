@@ -162,18 +162,15 @@ func openKeys(cfg *config.Config) (names []string) {
 	return names
 }
 
-// drawTimeout bounds how long a request waits for the store to draw from a shared limit.
-const drawTimeout = time.Second
-
-// drawFrom returns a Draw from limits that replicas keep in a shared store, or nil if the store is not shared. Failures are
-// counted.
-func drawFrom(store session.Backend, faults proxy.Faults) limit.Draw {
+// drawFrom returns a Draw from limits that replicas keep in a shared store, or nil if the store is not shared. A request waits
+// for it no longer than timeout. Failures are counted.
+func drawFrom(store session.Backend, timeout time.Duration, faults proxy.Faults) limit.Draw {
 	shared, ok := store.(session.Buckets)
 	if !ok {
 		return nil
 	}
 	return func(bucket string, n, perMinute int, owed bool) (wait time.Duration, ok bool) {
-		ctx, cancel := context.WithTimeout(context.Background(), drawTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		err := session.Recover(func() (err error) {
 			wait, err = shared.Draw(ctx, bucket, n, perMinute, owed)

@@ -365,17 +365,18 @@ func TestHiddenCallsInARow(t *testing.T) {
 
 // TestSlowBehindHiddenCalls: an upstream that is slow to answer after a hidden call does not time out as idle.
 func TestSlowBehindHiddenCalls(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	r := newRig(t, setup{
 		tenants: one(func(t *proxy.Tenant) { t.Hidden = engine.Hidden{Request: true} }),
-		limits:  func(l *proxy.Limits) { l.StreamIdle = time.Second },
+		limits:  func(l *proxy.Limits) { l.StreamIdle = 4 * time.Second },
 	})
 	a := &agent{rig: r, streams: true}
 	a.up.Script(
 		fakeupstream.Answer{Content: "One. ", ToolCalls: []fakeupstream.ToolCall{call(asksFor, "x")}},
 		fakeupstream.Answer{Content: "Two.", Fault: fakeupstream.Fault{HoldHeaders: release}},
 	)
-	defer time.AfterFunc(1500*time.Millisecond, func() { close(release) }).Stop()
+	defer time.AfterFunc(6*time.Second, func() { close(release) }).Stop()
 	if got := a.step(say("user", "Mend the roof.")); got.Text != "One. Two." || got.Finish != "stop" {
 		t.Errorf("the client got %+v", got)
 	}
@@ -383,12 +384,13 @@ func TestSlowBehindHiddenCalls(t *testing.T) {
 
 // TestSlowWholeAnswer sends white space at intervals, as some servers do to keep a client waiting.
 func TestSlowWholeAnswer(t *testing.T) {
+	t.Parallel()
 	const body = `{"id":"x","object":"chat.completion","created":1,"model":"gpt-4o","choices":[{"index":0,"message":{"role":"assistant","content":"Hi."},"finish_reason":"stop"}]}`
 	base := rawUpstream(t, func(conn *net.TCPConn, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
 		for range 8 {
-			time.Sleep(200 * time.Millisecond)
+			time.Sleep(600 * time.Millisecond)
 			_, _ = io.WriteString(conn, "1\r\n\n\r\n")
 		}
 		_, _ = fmt.Fprintf(conn, "%x\r\n%s\r\n0\r\n\r\n", len(body), body)
@@ -396,7 +398,7 @@ func TestSlowWholeAnswer(t *testing.T) {
 	r := newRig(t, setup{
 		base:    base,
 		tenants: one(func(t *proxy.Tenant) { t.Hidden = engine.Hidden{Request: true} }),
-		limits:  func(l *proxy.Limits) { l.StreamIdle = time.Second },
+		limits:  func(l *proxy.Limits) { l.StreamIdle = 4 * time.Second },
 	})
 	resp, got := r.ask(strings.Replace(hello, "{", `{"tools":[`+runTool+`],`, 1))
 	if resp.StatusCode != http.StatusOK || strings.TrimSpace(got) != body {

@@ -181,7 +181,11 @@ func TestUpstreamErrors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			base := c.base(t)
-			transport := proxy.NewTransport(time.Second)
+			timeout := patience
+			if c.code == "upstream_timeout" {
+				timeout = time.Second
+			}
+			transport := proxy.NewTransport(timeout)
 			t.Cleanup(transport.CloseIdleConnections)
 			r := newRig(t, setup{base: base, transport: transport})
 			resp, body := r.ask(hello)

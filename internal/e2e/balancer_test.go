@@ -69,7 +69,7 @@ func TestBalancerLosesNothing(t *testing.T) {
 	s := newSetting(t, fakeupstream.Options{Keep: 16, Reply: func(*fakeupstream.Request) fakeupstream.Answer {
 		return fakeupstream.Answer{Content: loadAnswer}
 	}})
-	config := s.configEnding(t, inRedis(redis.Addr), manySteps, "{delay: 3s, timeout: 1m}")
+	config := s.configEnding(t, inRedis(redis.Addr), manySteps, "{delay: 8s, timeout: 1m}")
 	first, second := serve(t, "--config", config), serve(t, "--config", config)
 	b, front := newBalancer(t, first, second)
 

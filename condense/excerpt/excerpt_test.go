@@ -62,7 +62,8 @@ func TestValues(t *testing.T) {
 	for json, want := range map[string][]string{
 		`{"path":"a/b.go","n": 12,"deep":{"list":["x\ny",true,-7,"q\"\\z"]}}`: {"a/b.go", "12", "x\ny", "7", "q\"\\z"},
 		`["a\u0026b \u4e2d \ud83d\ude00 \ud83d \ud83dx \uZZ"]`:                {"a&b \u4e2d \U0001f600 \ufffd \ufffdx \ufffdZZ"},
-		`not json`: {"not json"}, `{"a":"cut of`: {"cut of"}, `["\`: {"\\"}, "": {""},
+		`["\d+ \é \r\n \\d"]`: {"\\d+ \\é \n\n \\d"},
+		`not json`:            {"not json"}, `{"a":"cut of`: {"cut of"}, `["\`: {"\\"}, "": {""},
 	} {
 		var got []string
 		for v := range Values(json) {

@@ -4,9 +4,8 @@ import (
 	"iter"
 	"strconv"
 	"strings"
-	"unicode/utf16"
-	"unicode/utf8"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -105,60 +104,11 @@ func closingQuote(json string, i int) int {
 	return i
 }
 
-// unescape resolves the escapes of a JSON string. Invalid escapes stay as they are.
+// unescape resolves the escapes of a JSON string. Each line end, CR or LF, becomes LF.
 func unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
 	}
-	var b strings.Builder
-	b.Grow(len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			continue
-		}
-		i++
-		switch s[i] {
-		case 'n', 'r':
-			b.WriteByte('\n')
-		case 't':
-			b.WriteByte('\t')
-		case '"', '/', '\\':
-			b.WriteByte(s[i])
-		case 'u':
-			r, size := decodeUnicode(s[i-1:])
-			b.WriteRune(r)
-			i += size - 2
-		default:
-			b.WriteString(s[i-1 : i+1])
-		}
-	}
-	return b.String()
-}
-
-// decodeUnicode decodes the escape sequence, such as \u0026, that s begins with, and returns its length. A surrogate pair is
-// read as one. An invalid escape and half a pair decode to utf8.RuneError.
-func decodeUnicode(s string) (r rune, size int) {
-	const length = len(`\u0026`)
-	codeUnit := func(s string) rune { // -1 if there is none
-		if len(s) < length || s[:2] != `\u` {
-			return -1
-		}
-		n, err := strconv.ParseUint(s[2:length], 16, 16)
-		if err != nil {
-			return -1
-		}
-		return rune(n)
-	}
-	r = codeUnit(s)
-	if r < 0 {
-		return utf8.RuneError, len(`\u`)
-	}
-	if !utf16.IsSurrogate(r) {
-		return r, length
-	}
-	if pair := utf16.DecodeRune(r, codeUnit(s[length:])); pair != utf8.RuneError {
-		return pair, 2 * length
-	}
-	return utf8.RuneError, length
+	text, _ := rawjson.AppendUnquote(make([]byte, 0, len(s)), []byte(s))
+	return strings.ReplaceAll(string(text), "\r", "\n")
 }

@@ -31,7 +31,7 @@ var allowedImports = map[string][]string{
 	"tokenize":               {"session"},
 	"condense":               {"internal/agents", "session", "condense/excerpt", "condense/record", "condense/tidy"},
 	"condense/recall":        {"session", "condense/excerpt"},
-	"condense/excerpt":       {"session"},
+	"condense/excerpt":       {"session", "internal/rawjson"},
 	"condense/record":        {"internal/agents", "session"},
 	"condense/tidy":          {"internal/rawjson"},
 	"condense/summariser":    {"internal/agents", "internal/overflow", "session", "condense"},

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// AppendUnquote decodes the inside of a string that has been validated. A lone surrogate becomes U+FFFD; then exact is
-// false, since other strings decode to the same text.
+// AppendUnquote decodes the inside of a string. A lone surrogate becomes U+FFFD; then exact is false, since other strings decode
+// to the same text. In a string that has not been validated, an unknown escape stays as it is.
 func AppendUnquote(dst, inner []byte) (text []byte, exact bool) {
 	exact = true
 	for len(inner) > 0 {
@@ -51,10 +51,11 @@ func backslash(inner []byte) int {
 	return len(inner)
 }
 
-// unescape decodes the escape at the start of b, and returns its length. A lone surrogate gives U+FFFD and false.
+// unescape decodes the escape at the start of b, and returns its length. A lone surrogate gives U+FFFD and false. Of an unknown
+// escape, only the backslash is taken.
 func unescape(b []byte) (r rune, n int, ok bool) {
-	if len(b) < 2 {
-		return utf8.RuneError, len(b), false
+	if len(b) < 2 || strings.IndexByte(`"/\bfnrtu`, b[1]) < 0 {
+		return '\\', 1, false
 	}
 	if b[1] == 'u' {
 		return unescapeUnit(b)

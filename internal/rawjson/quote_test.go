@@ -33,6 +33,7 @@ func TestUnquote(t *testing.T) {
 	f(`\uDE00\uD83D`, "\uFFFD\uFFFD", `\ude00\ud83d`, false)
 	f(`\uD83D\uD83D\uDE00`, "\uFFFD😀", `\ud83d😀`, false)
 	f(`\ufffd`, "\uFFFD", "\uFFFD", true)
+	f(`\d\é\`, `\d\é\`, `\d\é\`, false)
 }
 
 func TestQuote(t *testing.T) {

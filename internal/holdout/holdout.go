@@ -47,9 +47,6 @@ type Interval struct {
 	High float64 `json:"high"`
 }
 
-// Excludes0 reports whether the difference is significant. A nil interval is not.
-func (i *Interval) Excludes0() bool { return i != nil && (i.Low > 0 || i.High < 0) }
-
 // Comparison is the result of a holdout so far.
 type Comparison struct {
 	Since     time.Time `json:"since"` // zero: no sessions yet

@@ -155,4 +155,21 @@ func ReadReply(r Reply) (string, error) {
 	return text, nil
 }
 
+// FinishReason translates the reason why an answer ended, in any protocol, to the finish_reason of Chat Completions.
+func FinishReason(reason string) string {
+	switch reason {
+	case "completed", "end_turn", "stop_sequence":
+		return "stop"
+	case "tool_use":
+		return "tool_calls"
+	case "max_output_tokens", "max_tokens", "model_context_window_exceeded":
+		return "length"
+	case "refusal":
+		return "content_filter"
+	case "failed":
+		return "error"
+	}
+	return reason
+}
+
 func truncated(r Reply) bool { return r.Finish == "length" || r.Finish == "max_tokens" }

@@ -251,7 +251,7 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 		return false
 	}
 	_, tooLong := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head)
-	if tooLong || !whole || ok && chatFinish(r.readAnswer(resp, head).Finish) != finishStop {
+	if tooLong || !whole || ok && condense.FinishReason(r.readAnswer(resp, head).Finish) != "stop" {
 		return false // it failed for another reason
 	}
 	if ok || bytes.Contains(head, []byte("compact")) {
@@ -272,7 +272,7 @@ func (r *request) sealRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 	head, whole := readWhole(resp)
 	_ = resp.Body.Close()
 	answer := r.readAnswer(resp, head)
-	text, err := condense.ReadHandoff(condense.Reply{Text: answer.Text, Finish: chatFinish(answer.Finish)})
+	text, err := condense.ReadHandoff(condense.Reply{Text: answer.Text, Finish: condense.FinishReason(answer.Finish)})
 	if err != nil || !whole {
 		return nil, errNoRecord
 	}
@@ -301,18 +301,4 @@ func (r *request) readAnswer(resp *http.Response, body []byte) dialect.Answer {
 	tee := r.params.dialect.Tee(isEventStream(resp.Header))
 	tee.Write(body)
 	return tee.Answer()
-}
-
-// finishStop is the finish reason of a complete answer in Chat Completions.
-const finishStop = "stop"
-
-// chatFinish translates a finish reason of any protocol into that of Chat Completions.
-func chatFinish(reason string) string {
-	switch reason {
-	case "completed", "end_turn", "stop_sequence":
-		return finishStop
-	case "max_output_tokens", "max_tokens":
-		return "length"
-	}
-	return reason
 }

@@ -79,7 +79,7 @@ type messagesError struct {
 func (m *message) reply(r condense.Request) condense.Reply {
 	u := m.Usage
 	out := condense.Reply{
-		Finish: finish(m.StopReason),
+		Finish: condense.FinishReason(m.StopReason),
 		Usage:  session.Usage{Input: u.Input + u.Read + u.Written, Cached: u.Read, Output: u.Output, Written: u.Written},
 	}
 	var texts []string
@@ -109,21 +109,6 @@ type block struct {
 }
 
 func (m *message) complete() bool { return m.StopReason != "" }
-
-// finish translates a stop_reason to the finish_reason of Chat Completions.
-func finish(reason string) string {
-	switch reason {
-	case "end_turn", "stop_sequence":
-		return "stop"
-	case "tool_use":
-		return "tool_calls"
-	case "max_tokens", "model_context_window_exceeded":
-		return "length"
-	case "refusal":
-		return "content_filter"
-	}
-	return reason
-}
 
 // messageEvent is an event of a stream.
 type messageEvent struct {

@@ -152,12 +152,8 @@ func (a *response) reply(r condense.Request) condense.Reply {
 			out.Finish = "tool_calls"
 		}
 	}
-	switch reason := a.Incomplete.Reason; reason {
-	case "":
-	case "max_output_tokens":
-		out.Finish = "length"
-	default:
-		out.Finish = reason
+	if reason := a.Incomplete.Reason; reason != "" {
+		out.Finish = condense.FinishReason(reason)
 	}
 	out.Text = strings.Join(texts, "\n")
 	return out

@@ -207,7 +207,7 @@ admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: %q}
 store: %s
 llms: {cheap: {model: %s}}
-condenser: {type: llm, llm_config: cheap, max_size: 12, min_tokens: 0, wait: deadline, background_at: 0}
+condenser: {type: llm, llm_config: cheap, max_size: 12, min_tokens: 0, wait: deadline, deadline: 1m, background_at: 0}
 limits: {tenant: {budget: {tokens: 100000, period: 8784h}}}
 shutdown: {delay: 0s, timeout: 1m}
 `, s.url, embedded(newStore(t)), replay.Summariser)))

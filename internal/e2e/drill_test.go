@@ -36,7 +36,7 @@ upstream: {base_url: %q}
 store: {type: embedded, path: %q, timeout: 1m}
 llms: {cheap: {model: %s}}
 models: {%s: {context_window: 12000, max_output: 400, price: {input: 2, cached_input: 1, cache_write: 2, output: 8}}}
-condenser: {type: llm, llm_config: cheap, wait: deadline, background_at: 0, max_size: 20, max_tokens: 1000000, min_tokens: 0}
+condenser: {type: llm, llm_config: cheap, wait: deadline, deadline: 1m, background_at: 0, max_size: 20, max_tokens: 1000000, min_tokens: 0}
 `
 
 // play plays the run. Each request is named by its id.

@@ -55,7 +55,7 @@ upstream: {base_url: %q}
 store: %s
 llms: {cheap: {model: %s}}
 models: {%s: {%s}, %s: {%s}}
-condenser: {type: llm, llm_config: cheap, max_size: %d, min_tokens: 0, wait: deadline, background_at: 0}
+condenser: {type: llm, llm_config: cheap, max_size: %d, min_tokens: 0, wait: deadline, deadline: 1m, background_at: 0}
 holdout: 0.5
 shutdown: {delay: 0s, timeout: 1m}
 `, s.url, inRedis(sessiontest.StartRedis(t).Addr), replay.Summariser, replay.Model, price, replay.Summariser, price, maxSize))

@@ -33,7 +33,7 @@ type kind struct {
 func kinds(size int) []kind {
 	plain := func(of string) string { return fmt.Sprintf("{type: %s, max_size: %d, min_tokens: 0}", of, size) }
 	asking := func(of string) string {
-		return fmt.Sprintf("{type: %s, llm_config: cheap, max_size: %d, min_tokens: 0, wait: deadline, background_at: 0}", of, size)
+		return fmt.Sprintf("{type: %s, llm_config: cheap, max_size: %d, min_tokens: 0, wait: deadline, deadline: 1m, background_at: 0}", of, size)
 	}
 	return []kind{
 		{name: "llm", config: asking("llm")},

@@ -78,7 +78,7 @@ listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: %q}
 store: %s
-condenser: {type: %s, max_size: 12, min_tokens: 0, wait: deadline, background_at: 0}
+condenser: {type: %s, max_size: 12, min_tokens: 0, wait: deadline, deadline: 1m, background_at: 0}
 shutdown: {delay: 0s, timeout: 1m}
 `, s.url, embedded(newStore(t)), kind))))
 			condensed := 0

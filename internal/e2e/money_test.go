@@ -96,7 +96,7 @@ admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: %q}
 store: {type: embedded, path: %q, timeout: 1m}
 llms: {cheap: {model: cheap, base_url: %q, api_key: sk-operator}}
-condenser: {type: llm, llm_config: cheap, wait: deadline, background_at: 0, max_size: 10, min_tokens: 0}
+condenser: {type: llm, llm_config: cheap, wait: deadline, deadline: 1m, background_at: 0, max_size: 10, min_tokens: 0}
 limits: {tenant: {%s}}
 `
 

@@ -132,7 +132,7 @@ models:
   agent-model: {context_window: 200000, max_output: 8000, price: {input: 3, cached_input: 0.3, cache_write: 3.75, output: 15}}
   dear-model: {context_window: 200000, max_output: 8000, price: {input: 3, cached_input: 0.3, cache_write: 3.75, output: 15}}
   %s: {price: {input: 0.1, cached_input: 0.1, output: 0.4}}
-condenser: {type: llm%s, max_size: 24, min_tokens: 0, wait: deadline, background_at: 0}
+condenser: {type: llm%s, max_size: 24, min_tokens: 0, wait: deadline, deadline: 1m, background_at: 0}
 shutdown: {delay: 0s, timeout: 1m}
 `, s.url, embedded(newStore(t)), replay.Summariser, map[bool]string{true: ", llm_config: other"}[c.summariser != ""])
 				if c.summariser != "" {
@@ -165,7 +165,7 @@ upstream: {base_url: %q}
 store: %s
 models:
   agent-model: {context_window: 200000, max_output: 8000, price: {input: 3, cached_input: 0.3, output: 15}}
-condenser: {type: llm, max_size: 24, min_tokens: 0, wait: deadline, background_at: 0}
+condenser: {type: llm, max_size: 24, min_tokens: 0, wait: deadline, deadline: 1m, background_at: 0}
 `, s.url, embedded(newStore(t)))))
 	for _, r.task = range []string{"One", "Another one", "A third one"} {
 		r.run(t, s, p, false)

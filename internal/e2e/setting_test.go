@@ -85,7 +85,7 @@ admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: %q}
 store: %s
 llms: {cheap: {model: %s}}
-condenser: {type: llm, %s, wait: deadline, background_at: 0, min_tokens: 0}
+condenser: {type: llm, %s, wait: deadline, deadline: 1m, background_at: 0, min_tokens: 0}
 shutdown: %s
 `, s.url, store, replay.Summariser, condenser, shutdown))
 }

@@ -302,7 +302,7 @@ listen: 127.0.0.1:0
 upstream: {base_url: %q}
 store: %s
 llms: {cheap: {model: %s}}
-condenser: {type: llm, llm_config: cheap, max_size: 16, min_tokens: 0, wait: deadline, background_at: 0}
+condenser: {type: llm, llm_config: cheap, max_size: 16, min_tokens: 0, wait: deadline, deadline: 1m, background_at: 0}
 shutdown: {delay: 0s, timeout: 1m}
 `, s.url, embedded(newStore(t)), replay.Summariser)))
 	messages := []json.RawMessage{encode(map[string]string{"role": "user", "content": "Begin."})}

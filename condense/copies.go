@@ -43,7 +43,7 @@ const maxMoved = 8
 
 // render renders one item. An item that cannot be read or written stays as it is.
 func (s *resultSet) render(item *session.Item) {
-	fresh := isVerbatim(s.view, *item)
+	fresh := s.view.Verbatim(item)
 	if !fresh && len(item.Trim.Copies) == 0 {
 		return
 	}
@@ -117,7 +117,7 @@ func (s *resultSet) read(pos int) result {
 		return result{}
 	}
 	item := &s.view.Items[i]
-	if item.Kind != session.Observation || item.Trim == nil && !isVerbatim(s.view, *item) {
+	if item.Kind != session.Observation || item.Trim == nil && !s.view.Verbatim(item) {
 		return result{}
 	}
 	text, err := s.text(item)

@@ -39,7 +39,7 @@ func (p *picker) cut() (Cut, bool) {
 	c.sweep(p.in, gone[:last+1])
 	c.cover(p.view, last)
 	c.Offset = min(c.Forgotten[0].From, firstForgotten(p.view.Applied))
-	c.Stripped = LastSealed(p.view.History)
+	c.Stripped = p.view.History.LastSealed()
 	restored := restoredTokens(p.in, func(i int) bool { return p.keep[i] })
 	c.ForgottenTokens -= restored
 	c.After.Tokens += restored

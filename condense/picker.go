@@ -95,9 +95,10 @@ func (p *picker) pick(from, to int) {
 	}
 }
 
-// protect picks what is never hidden: system messages, the newest user message and the last, perhaps open block.
+// protect picks what is never hidden: system messages, the newest user message, the last, perhaps open block, and the beginning of an
+// open tool loop that upstream accepts only with its reasoning.
 func (p *picker) protect() {
-	last, user := -1, -1
+	last, user, loop, begin := -1, -1, -1, p.in.Loop()
 	for i, item := range p.view.Items {
 		switch {
 		case item.Index < 0:
@@ -109,8 +110,12 @@ func (p *picker) protect() {
 			user = i
 		}
 		last = i
+		answer := item.Kind == session.Agent || item.Kind == session.Action
+		if answer && loop < 0 && begin > 0 && p.view.History.Pos(item.Index) >= begin {
+			loop = i
+		}
 	}
-	for _, i := range [...]int{user, last} {
+	for _, i := range [...]int{user, last, loop} {
 		if i >= 0 {
 			p.pick(p.block(i))
 		}

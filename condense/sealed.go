@@ -2,18 +2,6 @@ package condense
 
 import "github.com/dewpoint-proxy/dewpoint/session"
 
-// LastSealed returns the last position whose message carries sealed reasoning, or 0 if there is none. A condensation changes
-// the context that such reasoning is bound to, so it is removed from every message up to that position. Later answers of the
-// model are bound to the condensed prefix and keep theirs.
-func LastSealed(h *session.History) int {
-	for p := h.Len(); p > 0; p-- {
-		if h.Message(p).Sealed {
-			return p
-		}
-	}
-	return 0
-}
-
 // Loop returns the position at which the open tool loop begins that upstream accepts only with its reasoning, or 0 if there
 // is none. User texts next to tool results do not end a loop.
 func (in Input) Loop() int {
@@ -53,7 +41,7 @@ func (in Input) LoopStart() (start Input, since []session.Item, open bool) {
 		return in, nil, false
 	}
 	for i, item := range in.View.Items {
-		if item.Index < 0 || item.Strip || h.Pos(item.Index) < from || !h.Messages[item.Index].Sealed {
+		if item.Index < 0 || item.Strip || item.Loose || h.Pos(item.Index) < from || !h.Messages[item.Index].Sealed {
 			continue
 		}
 		start = in

@@ -95,7 +95,7 @@ func firstNew(v *session.View) int {
 // shortenItem trims an item to limit characters. It reports false unless the item is a result as the client sent it or as
 // trimmed before, is too long, and has fewer tokens when cut.
 func shortenItem(in Input, item session.Item, limit int) (session.Trim, bool) {
-	replaced := item.Trim == nil && !isVerbatim(in.View, item) // by another condenser
+	replaced := item.Trim == nil && !in.View.Verbatim(&item) // by another condenser
 	if item.Kind != session.Observation || len(item.Raw) <= limit || replaced {
 		return session.Trim{}, false
 	}
@@ -132,15 +132,6 @@ func rewriteMessage(in *Input, item session.Item, own []byte, text string) (raw 
 	return raw, sizes[1] < sizes[0]
 }
 
-// isVerbatim reports whether an item is still as the client sent it.
-func isVerbatim(v *session.View, item session.Item) bool {
-	if item.Index < 0 {
-		return false
-	}
-	own := v.History.Messages[item.Index].Raw
-	return len(own) > 0 && len(item.Raw) == len(own) && &item.Raw[0] == &own[0]
-}
-
 // trimCut returns the cut that hides no messages but records the trims.
 func trimCut(in Input, trims []session.Trim) (c Cut) {
 	after := reshaped(in, withTrims(in, trims))
@@ -149,7 +140,7 @@ func trimCut(in Input, trims []session.Trim) (c Cut) {
 	c.Before = session.Size{Events: len(in.View.Items), Tokens: in.Total}
 	c.After = session.Size{Events: len(in.View.Items), Tokens: after.Total}
 	c.cover(in.View, trims[len(trims)-1].Pos)
-	if last := LastSealed(in.View.History); last > trims[0].Pos {
+	if last := in.View.History.LastSealed(); last > trims[0].Pos {
 		c.Stripped = last
 	}
 	return c

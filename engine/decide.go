@@ -158,8 +158,7 @@ func (t *Turn) showUnabridged(
 		if err != nil {
 			return fmt.Errorf("read condensations: %w", err)
 		}
-		t.show(t.project(fewer))
-		t.show(t.reshaped(t.shown.view, math.MaxInt))
+		t.show(t.rebound(t.project(fewer), 0, math.MaxInt))
 		if !overWindow(t.input(condense.Need{})) {
 			return nil
 		}

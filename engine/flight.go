@@ -414,7 +414,7 @@ func (t *Turn) usePrepared(ctx context.Context, need condense.Need, report *Repo
 	if changed, err := t.overtaken(ctx); err != nil || changed {
 		return changed
 	}
-	c.Reason, c.Stripped, c.Time = need.Reason, condense.LastSealed(t.history), time.Time{}
+	c.Reason, c.Stripped, c.Time = need.Reason, t.history.LastSealed(), time.Time{}
 	return t.commit(ctx, Attempt{Reason: c.Reason, Made: &c}, nil, report)
 }
 

@@ -16,7 +16,6 @@ type projection struct {
 	seen    int // number of the thread's condensations at the time
 
 	attached bool // it shows images or files, whose tokens are estimates
-	unbound  bool // it shows reasoning that is bound to another history, which upstream is asked to drop
 }
 
 // show makes p the projection that is forwarded. Only show may set it.
@@ -31,63 +30,80 @@ func (t *Turn) show(p projection) {
 func (t *Turn) project(applied []session.Condensation) projection {
 	p := projection{view: session.Project(t.history, applied), applied: applied, seen: len(t.place.Thread.Condensations)}
 	condense.Render(t.in.Dialect, &p.view)
-	stripped := 0
-	for i := range p.view.Applied {
-		stripped = max(stripped, p.view.Applied[i].Stripped)
-	}
+	unchanged := p.view.Unchanged()
 	for i := range p.view.Items {
 		item := &p.view.Items[i]
 		t.substitute(item)
 		t.appendAdded(item)
-		item.Strip = item.Strip || item.Parts != nil && t.history.Pos(item.Index) <= stripped
+		item.Strip = item.Strip || item.Parts != nil && p.view.Unbinds(t.history.Pos(item.Index))
 		if item.Strip {
 			t.strip(item)
 		}
 	}
 	if pos, known := t.engine.memory.verbatim.Get(t.place.Thread.ID); known && len(p.view.Applied) > 0 {
-		t.stripBefore(p.view.Items, pos+1)
+		t.stripBefore(p.view.Items[unchanged:], pos+1)
 	}
 	if pos, known := t.engine.memory.stripTo.Get(t.place.Thread.ID); known {
 		t.stripBefore(p.view.Items, pos+1)
 	}
-	t.keepNewestReasoning(&p)
-	t.hideReplaced(p.view.Items)
-	return p
+	return t.rebound(p, 0, 0)
 }
 
 // reshaped returns the projection of a view that a condenser made. Answers before position end were bound to another view, so they are
-// shown without their sealed reasoning.
+// shown without their sealed reasoning, unless everything before them is unchanged.
 func (t *Turn) reshaped(v session.View, end int) projection {
-	t.stripBefore(v.Items, end)
-	p := projection{view: v, applied: t.shown.applied, seen: t.shown.seen}
-	t.keepNewestReasoning(&p)
+	return t.rebound(projection{view: v, applied: t.shown.applied, seen: t.shown.seen}, v.Unchanged(), end)
+}
+
+// rebound strips the sealed reasoning of those items after the first unchanged ones that are before position end. If roles must alternate, a
+// summary may become part of any user message in front of it, so then all answers given before a condensation are stripped.
+func (t *Turn) rebound(p projection, unchanged, end int) projection {
+	t.stripBefore(p.view.Items[unchanged:], end)
+	if t.alternates() {
+		for _, c := range p.view.Applied {
+			t.stripBefore(p.view.Items, c.Stripped+1)
+		}
+	}
+	t.keepLoopReasoning(&p)
 	t.hideReplaced(p.view.Items)
 	return p
 }
 
-// keepNewestReasoning shows the newest answer of an open tool loop with its sealed reasoning, which upstream demands there. It applies
-// only where upstream can be asked to drop reasoning that is bound to another history.
-func (t *Turn) keepNewestReasoning(p *projection) {
+// keepLoopReasoning shows the first and the newest answer of an open tool loop with the sealed reasoning that upstream demands there. It
+// applies only where upstream can be asked to drop reasoning that is bound to another history.
+func (t *Turn) keepLoopReasoning(p *projection) {
 	in := condense.Input{View: &p.view, NeedsReasoning: t.in.Split.NeedsReasoning}
-	if _, can := t.in.Dialect.(dialect.Unbinder); !can || in.Loop() == 0 {
+	loop := in.Loop()
+	if _, can := t.in.Dialect.(dialect.Unbinder); !can || loop == 0 {
 		return
 	}
-	for i := len(p.view.Items) - 1; i >= 0; i-- {
-		item := &p.view.Items[i]
-		if item.Kind != session.Action && item.Kind != session.Agent {
-			continue
-		}
-		if item.Index >= 0 && item.Strip {
-			item.Raw, item.Strip, p.unbound = t.in.Split.Messages[item.Index].Raw, false, true
+	answers := func(i session.Item) bool {
+		return (i.Kind == session.Action || i.Kind == session.Agent) && i.Index >= 0 && t.history.Pos(i.Index) >= loop
+	}
+	first := slices.IndexFunc(p.view.Items, answers)
+	if first < 0 {
+		return
+	}
+	newest := len(p.view.Items) - 1
+	for !answers(p.view.Items[newest]) {
+		newest--
+	}
+	for _, i := range [...]int{first, newest} {
+		if item := &p.view.Items[i]; item.Strip {
+			item.Raw, item.Strip, item.Loose = t.in.Split.Messages[item.Index].Raw, false, true
 			t.substitute(item)
 		}
-		return
 	}
+}
+
+// isLoose reports whether the view shows reasoning that upstream must be asked to drop.
+func (t *Turn) isLoose() bool {
+	return slices.ContainsFunc(t.shown.view.Items, func(i session.Item) bool { return i.Loose })
 }
 
 // Unbinding returns the header that asks upstream to drop reasoning bound to another history; empty if none is needed.
 func (t *Turn) Unbinding() (name, value string) {
-	if d, can := t.in.Dialect.(dialect.Unbinder); can && t.shown.unbound && t.changed() {
+	if d, can := t.in.Dialect.(dialect.Unbinder); can && t.isLoose() && t.changed() {
 		return d.UnbindHeader()
 	}
 	return "", ""
@@ -101,7 +117,7 @@ func (t *Turn) stripBefore(items []session.Item, end int) {
 			continue
 		}
 		if item.Parts != nil || t.in.Split.Messages[item.Index].Sealed {
-			item.Strip = true
+			item.Strip, item.Loose = true, false
 			t.strip(item)
 		}
 	}
@@ -161,7 +177,7 @@ func (t *Turn) joinBody(messages [][]byte) [][]byte {
 	if t.Offers() {
 		split = t.in.Dialect.Offer(split, t.hidden.tools)
 	}
-	if d, can := t.in.Dialect.(dialect.Unbinder); can && t.shown.unbound {
+	if d, can := t.in.Dialect.(dialect.Unbinder); can && t.isLoose() {
 		split = d.Unbind(split)
 	}
 	return t.in.Dialect.Join(split, messages)
@@ -291,5 +307,8 @@ func (t *Turn) AlternateRoles() bool {
 		return false
 	}
 	t.relief.alternates = true
+	p := t.shown
+	p.view.Items = slices.Clone(p.view.Items)
+	t.show(t.rebound(p, 0, 0))
 	return true
 }

@@ -34,7 +34,10 @@ func carryOver(h *History, all []Condensation, shared int) []Condensation {
 	if moved && !slices.ContainsFunc(out, func(c Condensation) bool { return c.Hides(shared + 1) }) {
 		// The message that changed is shown, and the sealed reasoning after it was bound to what it was before.
 		newest := &out[len(out)-1]
-		newest.Stripped = max(newest.Stripped, lastSealed(h))
+		newest.Stripped = max(newest.Stripped, h.LastSealed())
+		if newest.Changed == 0 || newest.Changed > shared {
+			newest.Changed = shared + 1
+		}
 	}
 	return out
 }
@@ -153,14 +156,4 @@ func fingerprint(h *History, kind byte) []byte { return append(slices.Clone(h.Ch
 func appendIdentity(b []byte, distance int, identity []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(distance)) //nolint:gosec // never negative
 	return append(binary.AppendUvarint(b, uint64(len(identity))), identity...)
-}
-
-// lastSealed returns the last position with sealed reasoning, 0 if there is none.
-func lastSealed(h *History) int {
-	for p := h.Len(); p > 0; p-- {
-		if h.Message(p).Sealed {
-			return p
-		}
-	}
-	return 0
 }

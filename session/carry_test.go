@@ -54,7 +54,7 @@ func (d *desk) condensed(q session.Query, summary string, gone session.Range) se
 	must(d.t, err)
 	view := session.Project(q.History, applied)
 	_, err = d.registry.Condense(d.t.Context(), &res, &view, session.Condensation{
-		Prefix: gone.To - 1, Hash: q.History.Chain[gone.To-1], Forgotten: []session.Range{gone}, Offset: 2,
+		Prefix: gone.To - 1, Hash: q.History.Chain[gone.To-1], Forgotten: []session.Range{gone}, Offset: gone.From,
 		Summary: summary, SummaryTokens: 3,
 	})
 	must(d.t, err)
@@ -141,6 +141,14 @@ func TestReasoningBeforeAChangedHeadIsStripped(t *testing.T) {
 	}
 	if got, want := d.shown(sealed("u9 a1 o1 a2 o2 a3 o3 a4 o4 a5 o5")), "u9 sum a2- o2 a3- o3 a4- o4 a5 o5"; got != want {
 		t.Errorf("as it goes on: got %s, want %s", got, want)
+	}
+	d.condensed(sealed("u11 a11 o11 a12 o12 a13 o13 a14 o14"), "sum", session.Range{From: 6, To: 8})
+	changed := sealed("u19 a11 o11 a12 o12 a13 o13 a14 o14 a15 o15")
+	if got, want := d.shown(changed), "u19 a11- o11 a12- o12 sum a14- o14 a15- o15"; got != want {
+		t.Errorf("answers between the change and what is hidden: got %s, want %s", got, want)
+	}
+	if got, want := d.shown(cut(changed, scope, "o12")), "u19 a11- o11 a12- cut sum a14- o14 a15- o15"; got != want {
+		t.Errorf("and another change: got %s, want %s", got, want)
 	}
 	if got, want := d.shown(cut(sealed("u1 a1 o1 a2 o2 a3 o3 a4 o4"), scope, "o1")), "u1 sum a2 o2 a3 o3 a4 o4"; got != want {
 		t.Errorf("a hidden result cut: got %s, want %s", got, want)

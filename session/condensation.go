@@ -49,7 +49,8 @@ type Condensation struct {
 	Summary         string  // text of the message that replaces all that is forgotten so far, empty if none
 	SummaryTokens   int
 	Offset          int // position before which the summary is shown
-	Stripped        int // last position shown without its sealed reasoning, which was made under another prefix; 0 if none
+	Stripped        int // position of the last answer before it with sealed reasoning, which is left out from its first change on; 0 if none
+	Changed         int // first position in front of what it hides that the client has changed since; 0 if none
 
 	// Provisional: made without the summary that was due, because the summariser failed. The next condensation also
 	// summarises the messages hidden by this one, which the client still sends.

@@ -105,6 +105,16 @@ func (h *History) At(p int) int { return h.at[p-1] }
 // Message returns the message at position p.
 func (h *History) Message(p int) *Message { return &h.Messages[h.at[p-1]] }
 
+// LastSealed returns the last position whose message carries sealed reasoning, 0 if there is none.
+func (h *History) LastSealed() int {
+	for p := h.Len(); p > 0; p-- {
+		if h.Message(p).Sealed {
+			return p
+		}
+	}
+	return 0
+}
+
 // Covers reports whether hash is the chain hash of the history's first p messages.
 func (h *History) Covers(p int, hash Hash) bool {
 	return p >= 0 && p < len(h.Chain) && h.Chain[p] == hash

@@ -1,6 +1,9 @@
 package session
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Item is one message of a view.
 type Item struct {
@@ -12,6 +15,7 @@ type Item struct {
 	// The dialect applies these changes to Raw.
 	Trim  *Trim  // how much of the text to show, nil for all of it
 	Strip bool   // leave out sealed reasoning
+	Loose bool   // show sealed reasoning although it is bound to another view: upstream is asked to drop it
 	Added string // text to add at the end
 
 	Parts [][]byte // messages that go upstream instead of Raw, nil for Raw
@@ -26,19 +30,62 @@ type View struct {
 
 // Identity reports whether the view is the history exactly as the client sent it.
 func (v *View) Identity() bool {
-	if len(v.Items) != len(v.History.Messages) {
+	n := len(v.History.Messages)
+	return len(v.Items) == n && v.Unchanged() == n && !slices.ContainsFunc(v.Items, func(i Item) bool { return i.Parts != nil })
+}
+
+// Unchanged returns the number of items at the beginning that are the history's own messages, or what was always sent in place of them.
+func (v *View) Unchanged() int {
+	for i := range v.Items {
+		item := &v.Items[i]
+		if item.Index != i || item.Trim != nil || item.Strip || item.Added != "" || item.Parts == nil && !v.Verbatim(item) {
+			return i
+		}
+	}
+	return len(v.Items)
+}
+
+// Verbatim reports whether an item has the bytes that the client sent.
+func (v *View) Verbatim(item *Item) bool {
+	if item.Index < 0 {
 		return false
 	}
-	for i := range v.Items {
-		item, raw := &v.Items[i], v.History.Messages[i].Raw
-		if item.Index != i || item.Trim != nil || item.Strip || item.Added != "" || item.Parts != nil {
-			return false
-		}
-		if len(item.Raw) != len(raw) || &item.Raw[0] != &raw[0] {
-			return false
+	own := v.History.Messages[item.Index].Raw
+	return len(item.Raw) == len(own) && (len(own) == 0 || &item.Raw[0] == &own[0])
+}
+
+// Unbinds reports whether a condensation made after the answer at position p changes something before it. Sealed reasoning of that answer
+// is then bound to another view.
+func (v *View) Unbinds(p int) bool {
+	for i := range v.Applied {
+		if c := &v.Applied[i]; p <= c.Stripped && p >= v.firstUnbound(c) {
+			return true
 		}
 	}
-	return true
+	return false
+}
+
+// firstUnbound returns the first position before which c changes something.
+func (v *View) firstUnbound(c *Condensation) int {
+	first := math.MaxInt
+	if len(c.Forgotten) > 0 {
+		first = c.Forgotten[0].From
+	}
+	if len(c.Trims) > 0 {
+		first = min(first, c.Trims[0].Pos+1)
+	}
+	if c.Changed > 0 {
+		first = min(first, c.Changed+1)
+	}
+	if c.Summary != "" || c.SummaryTokens > 0 {
+		return min(first, c.Offset)
+	}
+	for i := range v.Applied {
+		if a := &v.Applied[i]; a.Added > 0 && c.Hides(a.Added) {
+			return 1 // the text added there moves, to the summary or to any user message
+		}
+	}
+	return first
 }
 
 // Summary returns the condensation whose summary the view shows: the newest that has one, nil if none does.
@@ -76,7 +123,7 @@ func Project(h *History, condensations []Condensation) View {
 	v := View{History: h, Applied: applied, Items: make([]Item, 0, len(h.Messages)+1)}
 	gone := forgotten(h.Len(), applied)
 	summary := v.Summary()
-	trims, stripped := trimsByPosition(applied), lastStripped(applied)
+	trims := trimsByPosition(applied)
 	for i := range h.Messages {
 		p := h.Pos(i)
 		if summary != nil && p == summary.Offset {
@@ -86,7 +133,7 @@ func Project(h *History, condensations []Condensation) View {
 			continue
 		}
 		m := &h.Messages[i]
-		v.Items = append(v.Items, Item{Index: i, Raw: m.Raw, Kind: m.Kind, Trim: trims[p], Strip: m.Sealed && p <= stripped})
+		v.Items = append(v.Items, Item{Index: i, Raw: m.Raw, Kind: m.Kind, Trim: trims[p], Strip: m.Sealed && v.Unbinds(p)})
 	}
 	for i := range applied {
 		if applied[i].Added > 0 {
@@ -120,15 +167,6 @@ func (v *View) add(c *Condensation) {
 
 // Text returns the text of the message that shows a summary.
 func (i *Item) Text() string { return i.Summary + i.Added }
-
-// lastStripped returns the last position whose sealed reasoning is left out, 0 if there is none.
-func lastStripped(applied []Condensation) int {
-	last := 0
-	for i := range applied {
-		last = max(last, applied[i].Stripped)
-	}
-	return last
-}
 
 // trimsByPosition returns nil if there are no trims.
 func trimsByPosition(applied []Condensation) map[int]*Trim {

@@ -73,6 +73,41 @@ func insert(messages []Message, at int, m Message) []Message {
 	return append(append(out, m), messages[at:]...)
 }
 
+func TestReasoningStaysBeforeTheFirstChange(t *testing.T) {
+	messages := parseMessages("s u aX oX aY oY aZ oZ aW oW")
+	for i := range messages {
+		messages[i].Sealed = messages[i].Kind == Action
+	}
+	h := NewHistory(Hash{}, messages)
+	f := func(name, want string, change func(c *Condensation), earlier ...Condensation) {
+		t.Helper()
+		c := condensed(h, 10, 0, 4, 6, "sum")
+		c.Offset, c.Stripped = 4, 6
+		change(&c)
+		var stripped []string
+		v := Project(h, append(earlier, c))
+		for _, item := range v.Items {
+			if item.Strip {
+				stripped = append(stripped, strings.Trim(string(item.Raw), `"`))
+			}
+		}
+		if got := strings.Join(stripped, " "); got != want {
+			t.Errorf("%s: %s is stripped, want %s", name, got, want)
+		}
+	}
+	f("behind the summary", "aZ", func(*Condensation) {})
+	f("the summary stands at the beginning", "aX aZ", func(c *Condensation) { c.Offset = 1 })
+	f("a trimmed result", "aZ", func(c *Condensation) { c.Trims = []Trim{{Pos: 3, Head: 1}} })
+	added := Condensation{ID: CondensationID{Thread: "t", Seq: 5}, Prefix: 1, Hash: h.Chain[1], Summary: "text"}
+	added.Added = 1
+	f("a text was added to the first message before", "aZ", func(c *Condensation) { c.Base = added.ID }, added)
+	added.Added = 4
+	f("a hidden text moves to the summary", "aZ", func(c *Condensation) { c.Base = added.ID }, added)
+	f("a hidden text moves to a user message", "aX aZ", func(c *Condensation) { c.Base, c.Summary = added.ID, "" }, added)
+	f("the client has changed the first message since", "aX aZ", func(c *Condensation) { c.Changed = 1 })
+	f("it has changed the second result since", "aZ", func(c *Condensation) { c.Changed = 3 })
+}
+
 // TestUnitsThatGoOnAreNotTorn: another continuation of the prefix answers a call that was unanswered when it was forgotten.
 func TestUnitsThatGoOnAreNotTorn(t *testing.T) {
 	made := NewHistory(Hash{}, parseMessages("u aXY oX u g u"))

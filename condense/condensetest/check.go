@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -36,16 +38,13 @@ func Shaped(v *session.View) error {
 }
 
 // messages checks that messages come in the client's order, each once, that only tool results are changed, and that sealed
-// reasoning is stripped up to the last condensation and nowhere after it.
+// reasoning is stripped where it is bound to another view.
 func messages(v *session.View) error {
-	answered, stripped := 0, 0
+	answered := 0
 	for i, m := range v.History.Messages {
 		if m.Kind == session.Agent || m.Kind == session.Action {
 			answered = i
 		}
-	}
-	for _, c := range v.Applied {
-		stripped = max(stripped, c.Stripped)
 	}
 	last := -1
 	for i, item := range v.Items {
@@ -53,7 +52,7 @@ func messages(v *session.View) error {
 			continue
 		}
 		m := v.History.Messages[item.Index]
-		strip := m.Sealed && v.History.Pos(item.Index) <= stripped
+		strip := m.Sealed && !reflect.DeepEqual(before(v, item.Index, math.MaxInt), before(v, item.Index, v.History.Pos(item.Index)))
 		switch {
 		case item.Index <= last:
 			return fmt.Errorf("item %d: message %d after message %d", i, item.Index, last)
@@ -68,6 +67,13 @@ func messages(v *session.View) error {
 		last = item.Index
 	}
 	return nil
+}
+
+// before returns the items in front of a message, under the condensations that were made before position p.
+func before(v *session.View, index, p int) []session.Item {
+	applied := slices.DeleteFunc(slices.Clone(v.Applied), func(c session.Condensation) bool { return c.Stripped >= p })
+	items := session.Project(v.History, applied).Items
+	return items[:max(slices.IndexFunc(items, func(i session.Item) bool { return i.Index == index }), 0)]
 }
 
 func changed(v *session.View, item session.Item) bool {

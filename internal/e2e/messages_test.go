@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
@@ -210,9 +211,7 @@ func TestMessagesThinkingInALoop(t *testing.T) {
 	const window = 6000
 	s := newSetting(t, fakeupstream.Options{
 		Seals: fakeupstream.SealThinkingBlocks, ContextWindow: window, IsSummary: isSummary,
-		Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
-			return fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: fmt.Sprintf("toolu_%d", r.Index), Name: "Bash", Arguments: `{"command":"make"}`}}}
-		},
+		Reply: callMake,
 	})
 	c := newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0
@@ -249,6 +248,61 @@ shutdown: {delay: 0s, timeout: 1m}
 	}
 }
 
+// TestMessagesThinkingBeginsALoop: with thinking enabled in the request, upstream refuses a tool loop that does not begin with the
+// thinking it was begun with, even if no later answer has any. Such a loop is condensed when it fills the window, with one more loop
+// after it, and the beginning of a history that nothing changes keeps its thinking for good.
+func TestMessagesThinkingBeginsALoop(t *testing.T) {
+	t.Parallel()
+	const window = 6000
+	for name, thinks := range map[string]func(step int) bool{
+		"once":        func(step int) bool { return step == 0 },
+		"each loop":   func(step int) bool { return step == 0 || step == 30 },
+		"every fifth": func(step int) bool { return step%5 == 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var step atomic.Int64
+			s := newSetting(t, fakeupstream.Options{
+				Seals: fakeupstream.SealThinkingBlocks, SealWhen: func(int) bool { return thinks(int(step.Load())) },
+				ContextWindow: window, IsSummary: isSummary,
+				Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+					if step.Load() == 29 && name != "once" {
+						return fakeupstream.Answer{Content: "Done so far."}
+					}
+					return callMake(r)
+				},
+			})
+			c := newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+models: {claude-x: {context_window: %d, max_output: 400}}
+condenser: {type: llm, keep_first: 1}
+shutdown: {delay: 0s, timeout: 1m}
+`, s.url, embedded(newStore(t)), window))))
+			condensed := 0
+			for n := range 60 {
+				step.Store(int64(n))
+				if c.step(n) && n > 30 {
+					condensed++
+				}
+			}
+			if condensed == 0 {
+				t.Error("the second half was not condensed")
+			}
+			for _, r := range s.Upstream.Requests() {
+				if r.Refused != nil {
+					t.Errorf("request %d was refused: %v", r.Index, r.Refused)
+				}
+				if !r.Summary && r.Index > 1 && !bytes.Contains(r.Body, []byte(`"thinking":"A thought."`)) {
+					t.Errorf("request %d has no thinking", r.Index)
+				}
+			}
+		})
+	}
+}
+
 // TestMessagesUnbindingIsRefused: if upstream does not support the header, the request is sent again unchanged, with the client's
 // own.
 func TestMessagesUnbindingIsRefused(t *testing.T) {
@@ -259,7 +313,7 @@ func TestMessagesUnbindingIsRefused(t *testing.T) {
 			if bytes.Contains(r.Body, []byte("drop_block")) {
 				return fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusBadRequest, Message: "Unexpected value for the anthropic-beta header"}}
 			}
-			return fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: fmt.Sprintf("toolu_%d", r.Index), Name: "Bash", Arguments: `{"command":"make"}`}}}
+			return callMake(r)
 		},
 	})
 	c := newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
@@ -313,7 +367,12 @@ func (c *coder) step(n int) bool {
 	if err := json.Unmarshal(said.Content[len(said.Content)-1], &call); err != nil {
 		c.t.Fatal(err)
 	}
-	c.elements = append(c.elements, fmt.Sprintf(`{"role":"assistant","content":%s}`, encode(said.Content)),
+	c.elements = append(c.elements, fmt.Sprintf(`{"role":"assistant","content":%s}`, encode(said.Content)))
+	if call.ID == "" {
+		c.elements = append(c.elements, `{"role":"user","content":[{"type":"text","text":"Go on."}]}`)
+		return resp.Header.Get("X-Dewpoint-Condensed") != ""
+	}
+	c.elements = append(c.elements,
 		fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":%q,"content":"%s"}]}`, call.ID, strings.Repeat(fmt.Sprintf("line %d of a log ", n), 40)))
 	return resp.Header.Get("X-Dewpoint-Condensed") != ""
 }

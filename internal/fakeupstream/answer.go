@@ -27,7 +27,8 @@ func (x *exchange) respond(form func(a Answer) reply) {
 
 // answer returns the summariser's answer, the next one of the script, or that of Options.Reply.
 func (s *Server) answer(x *exchange) Answer {
-	req := s.record.copy(x.req)
+	var req Request
+	s.record.change(func() { req = *x.req })
 	if req.Summary {
 		return s.options.Summarise(&req)
 	}

@@ -17,8 +17,11 @@ func (x *exchange) messages() *APIError {
 		return err
 	}
 	if x.server.options.Seals != "" {
-		if err := x.checkThinking(); err != nil {
-			return err
+		var v verdict
+		x.checkThinking(&v)
+		x.checkLoop(&v)
+		if v.err != nil {
+			return v.err
 		}
 	}
 	if x.top.at("compaction").given() {

@@ -1,8 +1,10 @@
 package fakeupstream_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,6 +106,58 @@ func TestMessagesThinking(t *testing.T) {
 	} {
 		if status, answer := postAnthropic(t, s, "/messages", body, "thinking-binding-controls-2026-08-01"); status != http.StatusOK {
 			t.Errorf("torn, but %s: %d %s", why, status, answer)
+		}
+	}
+}
+
+// TestMessagesThinkingInALoop: with thinking enabled, a tool loop that began with thinking is refused without it, at its beginning and in its
+// newest answer.
+func TestMessagesThinkingInALoop(t *testing.T) {
+	answers := 0
+	s := fakeupstream.New(fakeupstream.Options{
+		Seals: fakeupstream.SealThinkingBlocks, SealWhen: func(int) bool { return answers != 2 },
+		Reply: func(*fakeupstream.Request) fakeupstream.Answer {
+			answers++
+			return fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: fmt.Sprint("c", answers), Name: "n", Arguments: "{}"}}}
+		},
+	})
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	said := []string{`{"role":"user","content":"go"}`}
+	send := func(elements ...string) (int, string) {
+		return postAnthropic(t, s, "/messages", `{"model":"m","max_tokens":10,"thinking":{"type":"enabled","budget_tokens":5},"messages":[`+strings.Join(elements, ",")+`]}`)
+	}
+	for n := range 3 { // the second answer does not think
+		status, answer := send(said...)
+		_, content, _ := strings.Cut(answer, `"content":`)
+		content, _, _ = strings.Cut(content, `,"stop_reason"`)
+		if status != http.StatusOK {
+			t.Fatalf("step %d: %s", n, answer)
+		}
+		said = append(said, `{"role":"assistant","content":`+content+`}`,
+			fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%d"}]}`, n+1))
+	}
+	bare := func(n int) string {
+		before, after, _ := strings.Cut(said[n], `{"type":"thinking"`)
+		_, after, _ = strings.Cut(after, "},")
+		return before + after
+	}
+	for name, c := range map[string]struct {
+		elements []string
+		status   int
+	}{
+		"whole":                    {said, http.StatusOK},
+		"without the middle":       {slices.Concat(said[:3], said[5:]), http.StatusBadRequest}, // what is before the newest thinking has changed
+		"up to the second":         {said[:5], http.StatusOK},
+		"without the beginning":    {slices.Concat(said[:1], said[3:5]), http.StatusBadRequest},
+		"the first does not think": {slices.Concat(said[:1], []string{bare(1)}, said[2:5]), http.StatusBadRequest},
+		"nor does the newest":      {slices.Concat(said[:5], []string{bare(5)}, said[6:]), http.StatusBadRequest},
+		"the loop is over":         {slices.Concat(said[:1], said[3:5], []string{`{"role":"assistant","content":"Done."},{"role":"user","content":"on"}`}), http.StatusOK},
+	} {
+		if status, answer := send(c.elements...); status != c.status {
+			t.Errorf("%s: %d %s", name, status, answer)
 		}
 	}
 }

@@ -38,10 +38,16 @@ type Request struct {
 	PromptTokens int
 	CachedTokens int
 
-	Status    int       // sent; 0 is none
-	Refused   *APIError // why the server refused it, or nil; scripted errors are not refusals
-	Phase     Phase     // where it is, or was when the client left
-	Cancelled bool      // the client left before it was done
+	Status    int   // sent; 0 is none
+	Phase     Phase // where it is, or was when the client left
+	Cancelled bool  // the client left before it was done
+	Judgement
+}
+
+// Judgement is what the server found wrong with a request.
+type Judgement struct {
+	Refused *APIError // why the server refused it, or nil; scripted errors are not refusals
+	Dropped []string  // signatures of the reasoning that it dropped, because that belongs to another history
 }
 
 // Text returns the text of all messages, separated by empty lines.
@@ -105,12 +111,6 @@ func (r *recorder) cancel(req *Request) {
 			r.cancelled++
 		}
 	})
-}
-
-func (r *recorder) copy(req *Request) Request {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return *req
 }
 
 // all returns copies of the kept requests. The caller holds the lock.

@@ -68,7 +68,7 @@ func (x *exchange) resolved(v *verdict) (items []value) {
 // memory is what the server remembers of its answers, to judge later requests. It is guarded by Server.mu.
 type memory struct {
 	answers   int                // that could be sealed, so far
-	sealed    map[string]bool    // IDs of calls that came with reasoning
+	sealed    map[string]bool    // whether answers with calls came with reasoning, by the IDs of the calls
 	responses map[string][]value // whole histories, by response ID
 	items     map[string]value   // by item ID
 	reasons   map[string]string  // ID of the reasoning that an item must follow, by item ID

@@ -30,17 +30,25 @@ func Seals() []Seal {
 
 func (f Seal) bindsPrefix() bool { return f == SealThinkingBlocks || f == SealClaudeDetails }
 
-// sealsNext reports whether the next answer carries reasoning.
-func (s *Server) sealsNext() bool {
+// seals reports whether the answer carries reasoning. With thinking enabled, the first answer of a tool loop always does.
+func (x *exchange) seals(calls []value) bool {
+	s, when := x.server, x.server.options.SealWhen
 	if s.options.Seals == "" {
 		return false
 	}
+	first, _ := x.openLoop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.kept.answers
 	s.kept.answers++
-	return s.options.SealWhen == nil || s.options.SealWhen(n)
+	seals := when == nil || when(s.kept.answers-1) || x.thinks() && first < 0
+	for _, c := range calls {
+		s.kept.sealed[c.at("id").text] = seals
+	}
+	return seals
 }
+
+// thinks reports whether the request enables thinking by hand.
+func (x *exchange) thinks() bool { return x.top.at("thinking", "type").text == "enabled" }
 
 // digest returns a short hash of all parts.
 func digest(parts ...json.RawMessage) string {
@@ -71,17 +79,9 @@ func (x *exchange) drops(signature string) bool {
 
 // seal adds sealed reasoning to an answer.
 func (x *exchange) seal(message value) value {
-	s, form := x.server, x.server.options.Seals
-	calls := message.at("tool_calls").elements
-	if !s.sealsNext() || form == SealThoughtSignature && len(calls) == 0 {
+	form, calls := x.server.options.Seals, message.at("tool_calls").elements
+	if !x.seals(calls) || form == SealThoughtSignature && len(calls) == 0 {
 		return message
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, c := range calls {
-		if form != SealThoughtSignature || i == 0 { // the first call of a message carries it for all
-			s.kept.sealed[c.at("id").text] = true
-		}
 	}
 	previous := ""
 	for _, m := range x.history {
@@ -111,7 +111,15 @@ func (x *exchange) sign(before []json.RawMessage, message value, previous string
 
 func lastPart(signature string) string { return signature[strings.LastIndexByte(signature, '.')+1:] }
 
-func firstCall(message value) string { return message.at("tool_calls").first().at("id").text }
+// firstCall returns the id of a message's first call, empty if there is none.
+func firstCall(message value) string {
+	for _, c := range slices.Concat(blocksOf(message), message.at("tool_calls").elements) {
+		if id := c.at("id").text; id != "" {
+			return id
+		}
+	}
+	return ""
+}
 
 // attach adds a signature to a message.
 func (f Seal) attach(message value, signature string) json.RawMessage {
@@ -146,12 +154,12 @@ func (f Seal) signature(message value) string {
 // checkSeals checks the sealed reasoning in a Chat Completions request.
 func (x *exchange) checkSeals() *APIError {
 	form, messages := x.server.options.Seals, x.history
+	var v verdict
+	x.checkLoop(&v)
 	x.server.mu.Lock()
 	defer x.server.mu.Unlock()
-	var v verdict
-	x.checkOpenLoop(&v)
-	turn, previous := lastOf(messages, "user"), ""
-	before := each(messages, unsealed)
+	turn, _ := x.openLoop()
+	before, previous := each(messages, unsealed), ""
 	for n, m := range messages {
 		if m.at("role").text != "assistant" {
 			continue
@@ -161,19 +169,11 @@ func (x *exchange) checkSeals() *APIError {
 		case signature == "" && (id == "" || !x.server.kept.sealed[id]):
 		case signature == "" && form == SealResponsesDetails:
 			v.refuse(at, "", "Item 'fc_%s' of type 'function_call' was provided without its required 'reasoning' item.", id)
-		case signature == "" && form == SealThoughtSignature && n > turn:
+		case signature == "" && form == SealThoughtSignature && turn >= 0 && n >= turn:
 			v.refuse(at, "", "Function call is missing a thought_signature in functionCall parts.")
 		case signature == "":
 		case form.bindsPrefix():
-			after, _, _ := strings.Cut(strings.TrimPrefix(signature, "prefix."), ".")
-			torn := previous != "" && lastPart(previous) != after
-			if torn || signature != x.sign(before[:n], m, after) {
-				if x.drops(signature) {
-					continue
-				}
-				v.refuse(at, "", "%s: the thinking block is bound to a different conversation.", at)
-			}
-			previous = signature
+			previous = x.follow(&v, n, previous, signature, func(after string) string { return x.sign(before[:n], m, after) })
 		case signature != x.sign(nil, m, ""):
 			v.refuse(at, "", "%s: the reasoning belongs to another item.", at)
 		}
@@ -183,74 +183,92 @@ func (x *exchange) checkSeals() *APIError {
 
 func place(n int) string { return fmt.Sprintf("messages.%d", n) }
 
-// lastOf returns the index of the newest message of a role, or -1.
-func lastOf(messages []value, role string) int {
-	for n := len(messages) - 1; n >= 0; n-- {
-		if messages[n].at("role").text == role {
-			return n
+// openLoop returns the index of the first and of the newest assistant message of the tool loop that a request goes on with; -1: none.
+func (x *exchange) openLoop() (first, newest int) {
+	first, newest = -1, -1
+	results := false // the messages behind n that are not answers include a tool result
+	for n := len(x.history) - 1; n >= 0; n-- {
+		m := x.history[n]
+		switch role := m.at("role").text; {
+		case role == "system":
+		case role != "assistant":
+			inBlock := slices.ContainsFunc(blocksOf(m), func(b value) bool { return b.at("type").text == "tool_result" })
+			results = role == "tool" || inBlock || results && n+1 != first
+		case !results:
+			return first, newest
+		default:
+			first, newest = n, max(newest, n)
 		}
 	}
-	return -1
+	return first, newest
 }
 
-const noThinking = "%s.content.0.type: Expected `thinking` or `redacted_thinking`, but found `%s`."
-
-// checkOpenLoop checks that with thinking enabled, the newest assistant message of an open tool loop begins with its thinking.
-func (x *exchange) checkOpenLoop(v *verdict) {
-	form, messages := x.server.options.Seals, x.history
-	last := len(messages) - 1
-	if !form.bindsPrefix() || x.top.at("thinking", "type").text != "enabled" || last < 0 || messages[last].at("role").text != "tool" {
+// checkLoop checks that with thinking enabled, a tool loop begins with thinking, and that its newest answer has the thinking that it was made
+// with. It knows only the server's own answers.
+func (x *exchange) checkLoop(v *verdict) {
+	form := x.server.options.Seals
+	if !x.thinks() || !form.bindsPrefix() {
 		return
 	}
-	n := lastOf(messages, "assistant")
-	if n >= 0 && x.server.kept.sealed[firstCall(messages[n])] && form.signature(messages[n]) == "" {
-		v.refuse(place(n), "", noThinking, place(n), "tool_use")
+	x.server.mu.Lock()
+	defer x.server.mu.Unlock()
+	first, newest := x.openLoop()
+	for n, m := range x.history {
+		sealed, known := x.server.kept.sealed[firstCall(m)]
+		needed := n == newest && sealed || n == first && known
+		if needed && form.signature(m) == "" && !isThinking(m.at("content").first()) {
+			v.refuse("", "", "%s.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.", place(n))
+		}
 	}
 }
 
 // think puts a signed block at the front of a Messages API answer, bound to everything before it.
 // https://docs.claude.com/en/docs/build-with-claude/extended-thinking
 func (x *exchange) think(blocks []value) []value {
-	if !x.server.sealsNext() {
+	if !x.seals(blocks) {
 		return blocks
 	}
-	return slices.Insert(blocks, 0, object("type", "thinking", "thinking", "A thought.", "signature", x.bindBlocks(len(x.history))))
+	signature := x.bindBlocks(len(x.history), lastPart(x.checkThinking(&verdict{})))
+	return slices.Insert(blocks, 0, object("type", "thinking", "thinking", "A thought.", "signature", signature))
 }
 
-// bindBlocks returns the signature of thinking in the message at index n.
-func (x *exchange) bindBlocks(n int) string {
+// bindBlocks returns the signature of thinking in the message at index n. previous is the last part of the signature before it.
+func (x *exchange) bindBlocks(n int, previous string) string {
 	parts := []json.RawMessage{unmarked(x.top.at("system"))}
 	for _, m := range x.history[:n] {
 		blocks := slices.DeleteFunc(slices.Clone(blocksOf(m)), isThinking)
 		parts = append(parts, m.at("role").raw, mustJSON(each(blocks, unmarked)))
 	}
-	return x.bind("", parts...)
+	return x.bind(previous, parts...)
 }
 
 func isThinking(block value) bool { return strings.HasSuffix(block.at("type").text, "thinking") }
 
-// checkThinking refuses thinking that was made after other messages. With thinking enabled it also refuses an open tool loop whose
-// newest message does not begin with thinking.
-func (x *exchange) checkThinking() *APIError {
-	var v verdict
-	messages := x.history
-	for n, m := range messages {
+// checkThinking refuses thinking that was made after other messages. It returns the last signature.
+func (x *exchange) checkThinking(v *verdict) (last string) {
+	for n, m := range x.history {
 		for _, b := range blocksOf(m) {
-			if signature := b.at("signature").text; isThinking(b) && signature != x.bindBlocks(n) && !x.drops(signature) {
-				v.say("%s: the thinking block is bound to a different conversation.", place(n))
+			if isThinking(b) {
+				last = x.follow(v, n, last, b.at("signature").text, func(after string) string { return x.bindBlocks(n, after) })
 			}
 		}
 	}
-	last := len(messages) - 1
-	if x.top.at("thinking", "type").text != "enabled" || last < 1 || x.server.options.SealWhen != nil {
-		return v.err
+	return last
+}
+
+// follow checks a signature that follows another one, or "", and returns the one that the next must follow. sign makes the right signature.
+func (x *exchange) follow(v *verdict, n int, previous, signature string, sign func(after string) string) string {
+	after, _, _ := strings.Cut(strings.TrimPrefix(signature, "prefix."), ".")
+	torn := previous != "" && lastPart(previous) != after
+	if !torn && signature == sign(after) {
+		return signature
 	}
-	called := blocksOf(messages[last-1])
-	answers := slices.ContainsFunc(blocksOf(messages[last]), func(b value) bool { return b.at("type").text == "tool_result" })
-	if answers && len(called) > 0 && !isThinking(called[0]) {
-		v.say(noThinking, place(last-1), called[0].at("type").text)
+	if x.drops(signature) {
+		x.server.record.change(func() { x.req.Dropped = append(x.req.Dropped, signature) })
+		return previous
 	}
-	return v.err
+	v.refuse("", "", "%s: the thinking block is bound to a different conversation.", place(n))
+	return signature
 }
 
 // reason puts reasoning at the front of items. It is bound to everything before it if the server's seal is, else to the first item:
@@ -258,7 +276,7 @@ func (x *exchange) checkThinking() *APIError {
 // https://platform.openai.com/docs/guides/reasoning
 func (x *exchange) reason(items, before []value) []value {
 	s := x.server
-	if !s.sealsNext() {
+	if !x.seals(nil) {
 		return items
 	}
 	s.mu.Lock()

@@ -1,6 +1,7 @@
 package fakeupstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -72,9 +73,7 @@ func (o Options) withDefaults() Options {
 	if o.CountTokens == nil {
 		o.CountTokens = func(raw []byte) int { return len(raw) / 4 }
 	}
-	if o.ChunkRunes <= 0 {
-		o.ChunkRunes = 12
-	}
+	o.ChunkRunes = cmp.Or(o.ChunkRunes, 12)
 	if o.Reply == nil {
 		o.Reply = func(*Request) Answer { return Answer{Content: "Understood."} }
 	}
@@ -129,8 +128,7 @@ func (s *Server) Close() {
 // DropCache empties the simulated prompt cache.
 func (s *Server) DropCache() { s.cache.drop() }
 
-// RefuseCompaction removes compaction from the Responses API and the Messages API, and context_management from the latter, as on
-// most compatible servers. Call it before Start.
+// RefuseCompaction removes compaction and context management, which most compatible servers do not have. Call it before Start.
 func (s *Server) RefuseCompaction() { s.unable = true }
 
 // trackConnection makes Close wait for the goroutine of each connection.
@@ -319,24 +317,8 @@ func (o *Options) modelJSON(name string) json.RawMessage {
 	return build(pairs...)
 }
 
-// embeddings answers with a fixed vector for each input, and echoes the input under "echo".
+// embeddings answers with a fixed vector, and echoes the input under "echo".
 func (x *exchange) embeddings() *APIError {
-	var v verdict
-	v.object(x.top)
-	v.model(x.top.at("model"))
-	input := x.top.at("input")
-	if !input.given() {
-		v.missing("input")
-	}
-	if v.err != nil {
-		return v.err
-	}
-	var all []json.RawMessage
-	for i := range max(1, len(input.elements)) {
-		all = append(all, build("object", "embedding", "index", i, "embedding", []float64{0.25, -0.5, 0.125}))
-	}
-	tokens := x.server.options.CountTokens(input.raw)
-	x.sendJSON(`{"object":"list","data":%s,"model":%s,"usage":{"prompt_tokens":%d,"total_tokens":%d},"echo":%s}`,
-		mustJSON(all), mustJSON(x.req.Model), tokens, tokens, input.raw)
+	x.sendJSON(`{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.25,-0.5,0.125]}],"echo":%s}`, x.top.at("input").raw)
 	return nil
 }

@@ -223,7 +223,7 @@ func (p *player) translate(o *observed) (err error) {
 	if o.messages, err = toChat(d, o.sent); err != nil {
 		return err
 	}
-	if o.forwarded, err = toChat(d, o.main.Body); err != nil {
+	if o.forwarded, err = toChat(d, o.main.Body, o.main.Dropped...); err != nil {
 		return err
 	}
 	o.Events, o.Forwarded, o.main.Messages = len(o.messages), len(o.forwarded), o.forwarded

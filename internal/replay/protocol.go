@@ -10,7 +10,6 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // protocol is the wire protocol in which a run is played. Runs are stored and judged as Chat Completions: toChat translates the bodies
@@ -25,22 +24,17 @@ type protocol interface {
 	Answer(body []byte, streamed bool) (json.RawMessage, error)
 }
 
-// toChat translates the messages of a body to Chat Completions. It represents sealed reasoning by a hash of the message.
-func toChat(d dialect.Dialect, body []byte) ([]json.RawMessage, error) {
+// toChat translates the messages of a body to Chat Completions. It represents sealed reasoning by a hash of the message. Reasoning that
+// upstream dropped, by its signatures, does not count.
+func toChat(d dialect.Dialect, body []byte, dropped ...string) ([]json.RawMessage, error) {
 	r, err := d.Split(body)
 	if err != nil {
 		return nil, fmt.Errorf("split a body: %w", err)
 	}
-	dropped := -1 // index of the newest answer, if upstream is to drop its reasoning where that is bound to another history
-	if bytes.Contains(r.Outside(), []byte(`"block_binding":`)) {
-		dropped = len(r.Messages) - 1
-		for dropped >= 0 && r.Messages[dropped].Kind != session.Agent && r.Messages[dropped].Kind != session.Action {
-			dropped--
-		}
-	}
 	all := make([]json.RawMessage, len(r.Messages))
 	for i := range r.Messages {
-		c, err := d.Read(r.Messages[i].Raw)
+		raw := r.Messages[i].Raw
+		c, err := d.Read(raw)
 		if err != nil {
 			return nil, fmt.Errorf("read message %d: %w", i, err)
 		}
@@ -48,8 +42,9 @@ func toChat(d dialect.Dialect, body []byte) ([]json.RawMessage, error) {
 		for _, call := range c.Calls {
 			m.ToolCalls = append(m.ToolCalls, callOf(call.ID, call.Name, call.Arguments))
 		}
-		if r.Messages[i].Sealed && i != dropped {
-			m.Blocks = []block{{Type: "thinking", Signature: fmt.Sprintf("%x", sha256.Sum256(r.Messages[i].Raw))}}
+		drop := slices.ContainsFunc(dropped, func(signature string) bool { return bytes.Contains(raw, []byte(signature)) })
+		if r.Messages[i].Sealed && !drop {
+			m.Blocks = []block{{Type: "thinking", Signature: fmt.Sprintf("%x", sha256.Sum256(raw))}}
 		}
 		all[i] = marshal(m)
 	}

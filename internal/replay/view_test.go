@@ -99,14 +99,15 @@ func TestAnswersInARow(t *testing.T) {
 	}
 }
 
-// TestThinkingThatUpstreamDrops: to the judge, reasoning that upstream is asked to drop was not forwarded, and reasoning bound to the
-// view was.
+// TestThinkingThatUpstreamDrops: to the judge, reasoning that upstream dropped was not forwarded, and other reasoning was.
 func TestThinkingThatUpstreamDrops(t *testing.T) {
-	const said = `{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"s"},{"type":"text","text":"Yes."}]}`
-	for asked, want := range map[string]int{``: 2, `,"thinking":{"type":"enabled","block_binding":{"prefix_mismatch_behavior":"drop_block"}}`: 1} {
-		body := `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"Go."},` + said + `,{"role":"user","content":"On."},` + said + `,{"role":"user","content":"On."}]` + asked + `}`
+	said := func(signature string) string {
+		return `{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"` + signature + `"},{"type":"text","text":"Yes."}]}`
+	}
+	body := `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"Go."},` + said("s1") + `,{"role":"user","content":"On."},` + said("s2") + `,{"role":"user","content":"On."}]}`
+	for want, dropped := range [][]string{2: {}, 1: {"s2"}, 0: {"s1", "s2"}} {
 		got := 0
-		all, err := toChat(anthropic{}.Dialect(), []byte(body))
+		all, err := toChat(anthropic{}.Dialect(), []byte(body), dropped...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +115,7 @@ func TestThinkingThatUpstreamDrops(t *testing.T) {
 			got += len(readMessage(m).Blocks)
 		}
 		if got != want {
-			t.Errorf("%s: %d messages think, want %d", asked, got, want)
+			t.Errorf("%v dropped: %d messages think, want %d", dropped, got, want)
 		}
 	}
 }

@@ -29,7 +29,10 @@ func batch(id session.ThreadID, at, n int) session.Batch {
 		Key: "key-" + string(id), At: at,
 	}
 	for pos := at + 1; pos <= at+n; pos++ {
-		b.Events = append(b.Events, event(id, pos))
+		b.Events = append(b.Events, session.Event{
+			Pos: pos, Kind: session.User, Digest: hash("message", pos), Chain: hash(id, pos), Tokens: 10 + pos,
+			Time: clock.Add(time.Duration(pos) * time.Second), Payload: fmt.Appendf(nil, `{"role":"user","content":"%s %d"}`, id, pos),
+		})
 		b.Places = append(b.Places, session.IndexEntry{Hash: hash(id, pos), Place: place(id, pos)})
 	}
 	return b
@@ -40,13 +43,6 @@ func fork(parent session.ThreadID, at int, id session.ThreadID, n int) session.B
 	b := batch(id, at, n)
 	b.Thread.Parent, b.Thread.ForkAt = parent, at
 	return b
-}
-
-func event(id session.ThreadID, pos int) session.Event {
-	return session.Event{
-		Pos: pos, Kind: session.User, Digest: hash("message", pos), Chain: hash(id, pos), Tokens: 10 + pos,
-		Time: clock.Add(time.Duration(pos) * time.Second), Payload: fmt.Appendf(nil, `{"role":"user","content":"%s %d"}`, id, pos),
-	}
 }
 
 func place(id session.ThreadID, pos int) session.Place {

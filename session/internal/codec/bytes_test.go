@@ -39,7 +39,7 @@ func TestBytes(t *testing.T) {
 		Trims: []session.Trim{{
 			Pos: 10, Head: 11, Tail: 12, Tidy: true, Copies: []session.Copy{{From: 13, To: 14, Source: 15, At: 16}}, Named: true,
 		}},
-		SummaryTokens: 17, Offset: 18, Stripped: 19, Provisional: true, Reason: "c", Condenser: "d", Model: "e",
+		SummaryTokens: 17, Offset: 18, Stripped: 19, Changed: 35, Provisional: true, Reason: "c", Condenser: "d", Model: "e",
 		Before: session.Size{Events: 20, Tokens: 21}, After: session.Size{Events: 22, Tokens: 23}, Time: at(24),
 		Addition: session.Addition{Added: 25, Topics: []string{"f", "g"}},
 		Making: session.Making{
@@ -49,5 +49,5 @@ func TestBytes(t *testing.T) {
 	}), "0a0161120162180220032a2004000000000000000000000000000000000000000000000000000000000000003204080710083a14080a100b180c2001"+
 		"2a08080d100e180f20103001400948115012581360016a01637201647a0168820101658a010408141015920104081610179a0106081f10201821a101"+
 		"1800000000000000aa01200500000000000000000000000000000000000000000000000000000000000000b201200600000000000000000000000000"+
-		"000000000000000000000000000000000000ba010169c00119ca010166ca010167d201016ad8011de0011eea0106081a101b181cf00122fa01016b")
+		"000000000000000000000000000000000000ba010169c00119ca010166ca010167d201016ad8011de0011eea0106081a101b181cf00122fa01016b800223")
 }

@@ -47,7 +47,7 @@ func drawCondensation(t *rapid.T) session.Condensation {
 		ID:     session.CondensationID{Thread: session.ThreadID(draw(t, s)), Seq: draw(t, rapid.Uint64())},
 		Base:   session.CondensationID{Thread: session.ThreadID(draw(t, s)), Seq: draw(t, rapid.Uint64())},
 		Prefix: draw(t, n), Hash: draw(t, hashes), Hidden: session.Hidden{Span: draw(t, hashes), Run: draw(t, hashes)},
-		ForgottenTokens: draw(t, n), SummaryTokens: draw(t, n), Offset: draw(t, n), Stripped: draw(t, n),
+		ForgottenTokens: draw(t, n), SummaryTokens: draw(t, n), Offset: draw(t, n), Stripped: draw(t, n), Changed: draw(t, n),
 		Reason: session.Reason(draw(t, s)), Condenser: draw(t, s), Model: draw(t, s),
 		Before: session.Size{Events: draw(t, n), Tokens: draw(t, n)}, After: session.Size{Events: draw(t, n), Tokens: draw(t, n)},
 		Time:        draw(t, times),

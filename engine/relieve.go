@@ -91,13 +91,16 @@ func (t *Turn) learnOverflow(over overflow.Overflow, sent session.Size) bool {
 	if over.Limit > 0 && !t.shown.attached && maxCountRatio*float64(ours+t.reserved()) < float64(over.Limit) {
 		return false
 	}
-	window := over.Limit
+	window, whole := over.Limit, ours+t.reserved()
 	t.relief.window = window
 	switch {
-	case window == 0, ours+t.reserved() <= window: // or upstream counts more than we do, and does not say how many
+	case window == 0:
 		window = ours * 9 / 10 // smaller than what was sent
-		if over.Limit == 0 || !t.shown.attached {
-			t.relief.window = ours
+		t.relief.window = ours
+	case whole <= window: // upstream counts more than we do, and does not say how many
+		window = whole * 9 / 10
+		if !t.shown.attached {
+			t.relief.window = whole
 		}
 	case t.model.Configured && window < t.model.Window: // trust the configuration rather than the error
 		window = ours / 2

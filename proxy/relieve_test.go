@@ -190,6 +190,31 @@ func TestOverflowThatWeDoNotCount(t *testing.T) {
 	}
 }
 
+// TestWindowIsLearntWithTheReserve: the window learnt from such an error includes what the client reserves for the answer, so a
+// conversation that upstream accepts is not condensed for it.
+func TestWindowIsLearntWithTheReserve(t *testing.T) {
+	const limit, reserve = 8000, 3000
+	reply := func(req *fakeupstream.Request) fakeupstream.Answer {
+		if len(req.Body)/3+reserve <= limit {
+			return fakeupstream.Answer{Content: "Fine."}
+		}
+		return fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: fmt.Sprintf("This model's maximum context length is %d tokens.", limit)}}
+	}
+	r := condensing(t, setup{condenser: onRequest(), upstream: fakeupstream.Options{Reply: reply}})
+	for _, c := range []struct {
+		body      string
+		condensed bool
+	}{
+		{messages(turns("tea", 45)...), true},
+		{messages(turns("ships", 32)...), false},
+	} {
+		resp, answer := r.ask(fmt.Sprintf(`{"max_tokens":%d,`, reserve) + c.body[1:])
+		if did := resp.Header.Get("X-Dewpoint-Condensed"); resp.StatusCode != http.StatusOK || (did != "") != c.condensed {
+			t.Errorf("%d bytes: condensed %q: %s %s", len(c.body), did, resp.Status, answer)
+		}
+	}
+}
+
 // TestOverflowByMaxTokens: if the answer may be too long for the window, condensing the history does not help.
 func TestOverflowByMaxTokens(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 8000}}, condenser: onRequest()})

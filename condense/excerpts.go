@@ -104,7 +104,7 @@ func (j *job) readCut(ctx context.Context, cut Cut, recordTokens int) (*span, er
 	return readSpan(ctx, j.in, wider)
 }
 
-// complete adds a record and its quotes to the cut. It reports whether the view becomes small enough.
+// complete adds a record and its quotes to the cut. It reports whether the view shrinks enough.
 func (j *job) complete(s *span, text string) (c session.Condensation, enough bool) {
 	c = j.plain(j.cut)
 	c.Summary = s.summary(j.in.Count, text, j.summaryRoom())

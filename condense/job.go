@@ -99,8 +99,8 @@ func (j *job) progresses(before, after session.Size, anything bool) bool {
 	return j.due.Events && progress(before.Events, after.Events) || j.due.Tokens && progress(before.Tokens, after.Tokens)
 }
 
-// suffices reports whether the view after a condensation, its summary included, is small enough. If the need is hard, any
-// progress is better than none.
+// suffices reports whether the view shrinks enough by a condensation, its summary included. If the need is hard, or the summary
+// replaces excerpts that are shown already, any progress is better than none.
 func (j *job) suffices(after session.Size) bool {
-	return j.progresses(j.cut.Before, after, j.due.Need.Hard || j.due.Need.Reason == session.ReasonOverflow)
+	return j.progresses(j.cut.Before, after, j.settled || j.due.Need.Hard || j.due.Need.Reason == session.ReasonOverflow)
 }

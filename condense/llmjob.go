@@ -343,7 +343,8 @@ func (j *llmJob) withRecord(text string, limit int) (session.Condensation, error
 	}
 	c, enough := j.complete(j.span, text)
 	if !enough {
-		return session.Condensation{}, inflated(c.After.Tokens, c.Before.Tokens)
+		detail := fmt.Sprintf("the request would have %d tokens instead of %d", c.After.Tokens, c.Before.Tokens)
+		return session.Condensation{}, &SummaryError{Kind: FaultInflated, Detail: detail}
 	}
 	c.Calls, c.Rode = j.callCount(), j.rideUsage
 	return c, nil

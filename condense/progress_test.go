@@ -34,7 +34,7 @@ func TestMinimumProgress(t *testing.T) {
 		})})
 	for _, c := range []condense.Condenser{condense.Excerpts{Settings: settings}, wordy} {
 		t.Run(c.Name(), func(t *testing.T) {
-			refused, urgent := 0, 0
+			refused, urgent, replaced := 0, 0, 0
 			for typed := 4; typed < 24; typed++ {
 				v := session.Project(crowded(typed), nil)
 				in := input(&v)
@@ -55,9 +55,18 @@ func TestMinimumProgress(t *testing.T) {
 				if r, err := c.Condense(in).Job.Run(t.Context()); err == nil && r.Condensation.After.Tokens < r.Condensation.Before.Tokens {
 					urgent++
 				}
+				in.Need.AtOnce = true
+				if r, err := c.Condense(in).Job.Run(t.Context()); err == nil && r.Later != nil {
+					if _, err := r.Later.Run(t.Context()); err == nil {
+						replaced++
+					}
+				}
 			}
 			if refused == 0 || urgent == 0 {
 				t.Errorf("%d condensations are refused, %d of them made if urgent", refused, urgent)
+			}
+			if c.Name() == wordy.Name() && replaced == 0 {
+				t.Error("no summary replaces the excerpts that were made at once")
 			}
 		})
 	}

@@ -13,11 +13,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
-// Bounds of Store.TTL, and the minimum length of Store.Secret in bytes.
+// Bounds of Store.TTL and Store.Timeout, and the minimum length of Store.Secret in bytes.
 const (
-	minTTL    = time.Minute
-	maxTTL    = 10 * 365 * 24 * time.Hour
-	minSecret = 16
+	minTTL     = time.Minute
+	maxTTL     = 10 * 365 * 24 * time.Hour
+	minTimeout = 50 * time.Millisecond
+	maxTimeout = time.Minute
+	minSecret  = 16
 )
 
 // Validate returns all problems of the configuration as a Problems, nil if there are none. It does not look up files, host names or servers.
@@ -153,7 +155,8 @@ func (v *validator) store() {
 	v.oneOf("store.type", s.Type, StoreEmbedded, StoreRedis)
 	v.when(s.Type == StoreEmbedded && s.Path == "", "store.path", "is missing: name the file of the embedded store")
 	v.when(s.TTL < minTTL || s.TTL > maxTTL, "store.ttl", "is not between %v and %v: write a duration such as 720h", minTTL, maxTTL)
-	v.when(s.Timeout <= 0, "store.timeout", "is not positive: write a duration such as 1s")
+	v.when(s.Timeout < minTimeout || s.Timeout > maxTimeout,
+		"store.timeout", "is not between %v and %v: write a duration such as 1s", minTimeout, maxTimeout)
 	v.when(s.Type == StoreRedis && s.MaxSize != DefaultStoreSize,
 		"store.max_size", "is set together with type redis, which does not use it: remove it, and set maxmemory in the Redis server")
 	v.when(s.Type != StoreRedis && s.MaxSize < 0, "store.max_size", "is negative: write a size such as 4GiB, or 0 for no cap")

@@ -259,7 +259,7 @@ func badValues() []badFixture {
 			`store.secret: is shorter than 16 characters: use a longer random one, or remove it (line 1)`,
 		}},
 		{"bad.store-timeout.yaml", []string{
-			`store.timeout: is not positive: write a duration such as 1s (line 1)`,
+			`store.timeout: is not between 50ms and 1m0s: write a duration such as 1s (line 1)`,
 		}},
 		{"bad.store-ttl.yaml", []string{
 			`store.ttl: is not between 1m0s and 87600h0m0s: write a duration such as 720h (line 1)`,

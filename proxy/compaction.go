@@ -272,8 +272,10 @@ func (r *request) sealRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 	head, whole := readWhole(resp)
 	_ = resp.Body.Close()
 	answer := r.readAnswer(resp, head)
-	text, err := condense.ReadHandoff(condense.Reply{Text: answer.Text, Finish: condense.FinishReason(answer.Finish)})
-	if err != nil || !whole {
+	finish := condense.FinishReason(answer.Finish)
+	text, err := condense.ReadHandoff(condense.Reply{Text: answer.Text, Finish: finish})
+	complete := finish == "stop" || finish == "" && !isEventStream(resp.Header) // a stream without a reason was cut off
+	if err != nil || !whole || !complete {
 		return nil, errNoRecord
 	}
 	record := r.turn.Record(text)

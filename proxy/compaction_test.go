@@ -17,7 +17,7 @@ func TestOnlyWholeRecordsAreSealed(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]int{
 		"end_turn": http.StatusOK, "max_tokens": http.StatusBadGateway,
-		"model_context_window_exceeded": http.StatusBadGateway, "refusal": http.StatusBadGateway,
+		"model_context_window_exceeded": http.StatusBadGateway, "refusal": http.StatusBadGateway, "pause_turn": http.StatusBadGateway,
 	} {
 		up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)

@@ -70,8 +70,8 @@ var (
 	}
 	errShare = apiError{
 		Status: 503, Type: typeLimit, Code: codeShare, Retry: 1, Close: true,
-		Message: "This client's requests (its tenant's, if there are tenants) hold their share of the memory for request bodies. " +
-			"Try again when some of them have ended.",
+		Message: "The requests of this tenant (of this client, if no tenants are configured) hold their share of the memory for request " +
+			"bodies. Try again when some of them have ended.",
 	}
 	errUnauthorized = apiError{
 		Status: 401, Type: typeInvalid, Code: "invalid_api_key",

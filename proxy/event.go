@@ -99,7 +99,9 @@ func (e *firstEvent) Read(p []byte) (int, error) {
 	switch {
 	case len(e.head) > 0:
 		n := copy(p, e.head)
-		e.head = e.head[n:]
+		if e.head = e.head[n:]; len(e.head) == 0 && !e.late {
+			e.head, e.buffer = nil, nil
+		}
 		return n, nil
 	case e.err != nil:
 		return 0, e.err
@@ -112,6 +114,7 @@ func (e *firstEvent) Close() error {
 	err := e.body.Close()
 	if e.late {
 		<-e.read
+		e.late = false
 	}
 	return err //nolint:wrapcheck // the body's own
 }

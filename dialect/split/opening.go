@@ -6,7 +6,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Opening reports whether is holds for all objects in an event of a stream. It does if the event has no data, as a comment.
+// Opening reports whether is holds for all objects in an event of a stream. It is true of an event without data, such as a comment.
 func Opening(event []byte, is func(rawjson.Value) bool) bool {
 	opening := true
 	events := Events{MaxBytes: MaxAnswer, Take: func(data []byte) bool {

@@ -242,6 +242,23 @@ func TestReportOfAnObservingTenant(t *testing.T) {
 	}
 }
 
+// TestMayRetry: a request that is never changed is sent once.
+func TestMayRetry(t *testing.T) {
+	for _, c := range []struct {
+		condenser condense.Condenser
+		wish      engine.Wish
+		want      bool
+	}{
+		{rolling(), engine.WishNone, true},
+		{rolling(), engine.WishOff, false},
+		{condense.Noop{}, engine.WishNone, false},
+	} {
+		if got := newRig(t, c.condenser).begin(says(9), c.wish).MayRetry(); got != c.want {
+			t.Errorf("%s, wish %v: %t", c.condenser.Name(), c.wish, got)
+		}
+	}
+}
+
 // TestRelieve: an overflow makes the request smaller, and the window is learnt once it is certain that the request was too long.
 func TestRelieve(t *testing.T) {
 	r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})

@@ -46,8 +46,7 @@ type Relief struct {
 
 // Relieve shrinks a request that overflowed upstream's context window. Its condensations are on trial until Settle.
 func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (r Relief) {
-	fixed := t.in.Wish == WishOff || t.in.Tenant.Observe || t.relief.verbatim && t.relief.withheld == nil
-	if over.ByOutput || fixed || t.relief.tries == maxReliefs || t.in.Tenant.Condenser.Name() == (condense.Noop{}).Name() {
+	if over.ByOutput || !t.mayShrink() {
 		return r
 	}
 	t.awaitLog()
@@ -74,6 +73,15 @@ func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (r Relief) {
 	r.Smaller = t.size().Tokens < before.Tokens
 	return r
 }
+
+// mayShrink reports whether the request may be made smaller after an overflow.
+func (t *Turn) mayShrink() bool {
+	fixed := t.in.Wish == WishOff || t.in.Tenant.Observe || t.relief.verbatim && t.relief.withheld == nil
+	return !fixed && t.relief.tries < maxReliefs && t.in.Tenant.Condenser.Name() != (condense.Noop{}).Name()
+}
+
+// MayRetry reports whether the request could be sent again in another form if upstream refused it.
+func (t *Turn) MayRetry() bool { return t.mayShrink() || t.changed() || t.mayBeBound() }
 
 // learnOverflow learns the model's window from an overflow, for this turn. It reports whether the request can be too long at all: a
 // smaller history does not cure an error about something else.

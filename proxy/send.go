@@ -83,7 +83,11 @@ func withoutKeys(query string) string {
 // remedy is left. It returns the last answer, which may be upstream's refusal.
 func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 	for {
-		why := r.server.o.readRefusal(resp, r.params.dialect)
+		opener := r.params.dialect
+		if r.turn != nil && !r.turn.MayRetry() {
+			opener = nil // nothing is held back for an error that would be passed on anyway
+		}
+		why := r.server.o.readRefusal(resp, opener)
 		if r.refusesToManage(why) {
 			return resp, nil
 		}

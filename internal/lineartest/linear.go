@@ -2,6 +2,7 @@
 package lineartest
 
 import (
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -15,14 +16,14 @@ const (
 	again   = 4       // factor by which the texts of a second measurement are longer
 	atLeast = 3       // runs of each size
 	atMost  = 100     // runs of each size before a parser more than twice too slow fails
-	longest = 1000    // runs of each size before any slow parser fails: on a busy machine the fastest run comes late
+	longest = 1000    // runs of each size before any slow parser fails: on a busy machine the fastest run comes late, as caches are cold
 
 	resolution = 5 * time.Microsecond // shorter times count as this
 )
 
 // Check fails if reading a text of 16 KB takes more than 12 times as long as reading one of 2 KB, for any of Shapes. Runs
-// of both sizes alternate and the fastest of each counts, so a busy machine makes the test slower, not wrong. For a parser
-// slightly above the bound, a second measurement with longer texts decides.
+// of both sizes alternate, and the least processor time of each counts, so a busy machine makes the test slower, not wrong. The
+// parser must not start goroutines. For one slightly above the bound, a second measurement with longer texts decides.
 func Check(t *testing.T, read func(text string)) {
 	t.Helper()
 	large := Shapes(growth * small)
@@ -49,12 +50,14 @@ func ratio(read func(string), short, long string, most float64) float64 {
 	// The collector starts after a fixed amount of allocation: in every run of a long text, but in few runs of a short one.
 	// A larger heap keeps it out of some runs of both.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	least := [2]time.Duration{time.Hour, time.Hour}
 	for run := 1; ; run++ {
 		for i, text := range [...]string{short, long} {
-			begun := time.Now()
+			begun := cpuTime()
 			read(text)
-			least[i] = min(least[i], max(time.Since(begun), resolution))
+			least[i] = min(least[i], max(cpuTime()-begun, resolution))
 		}
 		if r := float64(least[1]) / float64(least[0]); run >= longest || run >= atMost && r > 2*most || run >= atLeast && r <= most {
 			return r

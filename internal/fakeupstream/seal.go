@@ -228,28 +228,29 @@ func (x *exchange) think(blocks []value) []value {
 	if !x.seals(blocks) {
 		return blocks
 	}
-	signature := x.bindBlocks(len(x.history), lastPart(x.checkThinking(&verdict{})))
+	signature := x.bind(lastPart(x.checkThinking(&verdict{})), x.boundParts()...)
 	return slices.Insert(blocks, 0, object("type", "thinking", "thinking", "A thought.", "signature", signature))
 }
 
-// bindBlocks returns the signature of thinking in the message at index n. previous is the last part of the signature before it.
-func (x *exchange) bindBlocks(n int, previous string) string {
+// boundParts returns what thinking is bound to: the system prompt, then the role and the other blocks of each message.
+func (x *exchange) boundParts() []json.RawMessage {
 	parts := []json.RawMessage{unmarked(x.top.at("system"))}
-	for _, m := range x.history[:n] {
+	for _, m := range x.history {
 		blocks := slices.DeleteFunc(slices.Clone(blocksOf(m)), isThinking)
 		parts = append(parts, m.at("role").raw, mustJSON(each(blocks, unmarked)))
 	}
-	return x.bind(previous, parts...)
+	return parts
 }
 
 func isThinking(block value) bool { return strings.HasSuffix(block.at("type").text, "thinking") }
 
 // checkThinking refuses thinking that was made after other messages. It returns the last signature.
 func (x *exchange) checkThinking(v *verdict) (last string) {
+	parts := x.boundParts()
 	for n, m := range x.history {
 		for _, b := range blocksOf(m) {
 			if isThinking(b) {
-				last = x.follow(v, n, last, b.at("signature").text, func(after string) string { return x.bindBlocks(n, after) })
+				last = x.follow(v, n, last, b.at("signature").text, func(after string) string { return x.bind(after, parts[:1+2*n]...) })
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func (z zipping) WriteHeader(status int) {
 
 func (z zipping) Write(p []byte) (int, error) { return z.to.Write(p) }
 
-// TestUpstreamThatCompresses: agents accept compressed answers. An upstream that compresses for whoever accepts it is still read: its refusal
+// TestUpstreamThatCompresses: agents accept compressed answers. An upstream that compresses for clients that accept it is still read: its refusal
 // is relieved and its usage counted, in every protocol.
 func TestUpstreamThatCompresses(t *testing.T) {
 	t.Parallel()

@@ -208,20 +208,11 @@ func TestMessagesOverflowInAStream(t *testing.T) {
 // upstream refuses the newest answer without its thinking, and with thinking bound to messages that are gone.
 func TestMessagesThinkingInALoop(t *testing.T) {
 	t.Parallel()
-	const window = 6000
 	s := newSetting(t, fakeupstream.Options{
-		Seals: fakeupstream.SealThinkingBlocks, ContextWindow: window, IsSummary: isSummary,
+		Seals: fakeupstream.SealThinkingBlocks, ContextWindow: thinkerWindow, IsSummary: isSummary,
 		Reply: callMake,
 	})
-	c := newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
-listen: 127.0.0.1:0
-admin: {listen: "127.0.0.1:0"}
-upstream: {base_url: %q}
-store: %s
-models: {claude-x: {context_window: %d, max_output: 400}}
-condenser: {type: llm}
-shutdown: {delay: 0s, timeout: 1m}
-`, s.url, embedded(newStore(t)), window))))
+	c := newThinker(t, s, "{type: llm}")
 	condensed := 0
 	for n := range 60 {
 		if c.step(n) {
@@ -253,7 +244,6 @@ shutdown: {delay: 0s, timeout: 1m}
 // after it, and the beginning of a history that nothing changes keeps its thinking for good.
 func TestMessagesThinkingBeginsALoop(t *testing.T) {
 	t.Parallel()
-	const window = 6000
 	for name, thinks := range map[string]func(step int) bool{
 		"once":        func(step int) bool { return step == 0 },
 		"each loop":   func(step int) bool { return step == 0 || step == 30 },
@@ -264,7 +254,7 @@ func TestMessagesThinkingBeginsALoop(t *testing.T) {
 			var step atomic.Int64
 			s := newSetting(t, fakeupstream.Options{
 				Seals: fakeupstream.SealThinkingBlocks, SealWhen: func(int) bool { return thinks(int(step.Load())) },
-				ContextWindow: window, IsSummary: isSummary,
+				ContextWindow: thinkerWindow, IsSummary: isSummary,
 				Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
 					if step.Load() == 29 && name != "once" {
 						return fakeupstream.Answer{Content: "Done so far."}
@@ -272,15 +262,7 @@ func TestMessagesThinkingBeginsALoop(t *testing.T) {
 					return callMake(r)
 				},
 			})
-			c := newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
-listen: 127.0.0.1:0
-admin: {listen: "127.0.0.1:0"}
-upstream: {base_url: %q}
-store: %s
-models: {claude-x: {context_window: %d, max_output: 400}}
-condenser: {type: llm, keep_first: 1}
-shutdown: {delay: 0s, timeout: 1m}
-`, s.url, embedded(newStore(t)), window))))
+			c := newThinker(t, s, "{type: llm, keep_first: 1}")
 			condensed := 0
 			for n := range 60 {
 				step.Store(int64(n))
@@ -316,15 +298,7 @@ func TestMessagesUnbindingIsRefused(t *testing.T) {
 			return callMake(r)
 		},
 	})
-	c := newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
-listen: 127.0.0.1:0
-admin: {listen: "127.0.0.1:0"}
-upstream: {base_url: %q}
-store: %s
-models: {claude-x: {context_window: 6000, max_output: 400}}
-condenser: {type: llm}
-shutdown: {delay: 0s, timeout: 1m}
-`, s.url, embedded(newStore(t))))))
+	c := newThinker(t, s, "{type: llm}")
 	for n := range 30 {
 		c.step(n)
 	}
@@ -341,6 +315,23 @@ shutdown: {delay: 0s, timeout: 1m}
 	if dropping == 0 {
 		t.Error("nothing was condensed")
 	}
+}
+
+// thinkerWindow is the window of a thinker's model.
+const thinkerWindow = 6000
+
+// newThinker returns a coder behind a proxy with a condenser and, perhaps, further settings.
+func newThinker(t *testing.T, s *setting, condenser string, more ...string) *coder {
+	t.Helper()
+	return newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+models: {claude-x: {context_window: %d, max_output: 400}}
+condenser: %s
+shutdown: {delay: 0s, timeout: 1m}
+%s`, s.url, embedded(newStore(t)), thinkerWindow, condenser, strings.Join(more, "\n")))))
 }
 
 // step sends a request, and the result of the call in the answer. It reports whether the history was condensed.

@@ -32,6 +32,9 @@ func TestThinkingBehindAMergedSummary(t *testing.T) {
 			ToolCalls []struct{ ID string } `json:"tool_calls"`
 		}
 		ok(t, json.Unmarshal([]byte(text), &got))
+		if len(got.Choices) != 1 {
+			t.Fatalf("step %d: %s: %s", n, a.Status, text)
+		}
 		ok(t, json.Unmarshal(got.Choices[0].Message, &call))
 		result := map[string]string{"role": "tool", "tool_call_id": call.ToolCalls[0].ID, "content": strings.Repeat(fmt.Sprint("line ", n, " "), 40)}
 		history = append(history, got.Choices[0].Message, encode(result))
@@ -56,12 +59,11 @@ func callMake(r *fakeupstream.Request) fakeupstream.Answer {
 // it. A condensation behind the answer leaves its thinking as it is, within the tool loop and after it.
 func TestThinkingBehindAddedKnowledge(t *testing.T) {
 	t.Parallel()
-	const window = 6000
 	folder := t.TempDir()
 	writeFile(t, folder, "parcels.md", "---\nname: parcels\ntype: knowledge\ntriggers:\n- go on\n---\nParcels weigh 20 kg at most.\n")
 	var step atomic.Int64
 	s := newSetting(t, fakeupstream.Options{
-		Seals: fakeupstream.SealThinkingBlocks, ContextWindow: window, IsSummary: isSummary,
+		Seals: fakeupstream.SealThinkingBlocks, ContextWindow: thinkerWindow, IsSummary: isSummary,
 		Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
 			if n := step.Load(); n == 0 || n == 29 {
 				return fakeupstream.Answer{Content: "Done so far."}
@@ -69,16 +71,7 @@ func TestThinkingBehindAddedKnowledge(t *testing.T) {
 			return callMake(r)
 		},
 	})
-	c := newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
-listen: 127.0.0.1:0
-admin: {listen: "127.0.0.1:0"}
-upstream: {base_url: %q}
-store: %s
-models: {claude-x: {context_window: %d, max_output: 400}}
-condenser: {type: llm, keep_first: 3}
-knowledge: {folder: %q, max_tokens: 2000}
-shutdown: {delay: 0s, timeout: 1m}
-`, s.url, embedded(newStore(t)), window, folder))))
+	c := newThinker(t, s, "{type: llm, keep_first: 3}", fmt.Sprintf("knowledge: {folder: %q, max_tokens: 2000}", folder))
 	condensed := 0
 	for n := range 36 {
 		step.Store(int64(n))

@@ -39,7 +39,12 @@ func newPicker(in *Input, tokens []int) *picker {
 // that the client sent. Calls that are hidden already (not alive) bind nothing.
 func blocks(messages []session.Message, alive []bool) []int {
 	numbers := make([]int, len(messages))
-	last := lastAnswers(messages, alive)
+	last := make([]int, len(messages)) // by message: index of the last message that answers one of its calls
+	for call, result := range session.Answers(messages) {
+		if alive[call] {
+			last[call] = result
+		}
+	}
 	number := -1
 	end := 0 // of the current block
 	for _, u := range session.Units(messages) {
@@ -48,32 +53,10 @@ func blocks(messages []session.Message, alive []bool) []int {
 		}
 		for i := u.From; i < u.To; i++ {
 			numbers[i] = number
-			end = max(end, last[i]+1)
+			end = max(end, i+1, last[i]+1)
 		}
 	}
 	return numbers
-}
-
-// lastAnswers returns for each message the index of the last message that answers one of its calls, or its own index if
-// there is none. Only the first answer counts, and a call that reuses an id ends the wait of the older one.
-func lastAnswers(messages []session.Message, alive []bool) []int {
-	last := make([]int, len(messages))
-	asked := map[string]int{}
-	for i := range messages {
-		m := &messages[i]
-		last[i] = i
-		if by, ok := asked[m.Result]; ok && m.Kind == session.Observation {
-			last[by] = i
-			delete(asked, m.Result)
-		}
-		for _, id := range m.Calls {
-			delete(asked, id)
-			if alive[i] {
-				asked[id] = i
-			}
-		}
-	}
-	return last
 }
 
 // size returns the size of items [from, to) that are not picked yet, without summaries.

@@ -152,9 +152,14 @@ func Applicable(h *History, condensations []Condensation) []Condensation {
 	var out []Condensation
 	var base CondensationID
 	units := Units(h.Messages)
-	live, numbers, late := liveParts(h), unitNumbers(h, units), lateAnswers(h, units)
+	numbers := unitNumbers(h, units)
+	late := lateAnswers(h, units, numbers)
+	user := h.Len() // position of the newest user message
+	for user > 0 && h.Message(user).Kind != User {
+		user--
+	}
 	for _, c := range condensations {
-		if c.Base == base && h.Covers(c.Prefix, c.Hash) && !c.overlaps(live) && !c.splitsUnit(numbers) && !c.splitsCall(late) {
+		if c.Base == base && h.Covers(c.Prefix, c.Hash) && !c.Hides(user) && !c.Hides(h.Len()) && !c.splitsUnit(numbers) && !c.splitsCall(late) {
 			out = append(out, c)
 			base = c.ID
 		}
@@ -195,31 +200,6 @@ func (c *Condensation) splitsCall(answers []answer) bool {
 // Hides reports whether c newly forgets a position.
 func (c *Condensation) Hides(position int) bool {
 	return slices.ContainsFunc(c.Forgotten, func(r Range) bool { return r.From <= position && position < r.To })
-}
-
-// liveParts returns the positions that every view must show: the newest user message and the last unit.
-func liveParts(h *History) [2]Range {
-	var parts [2]Range
-	for p := h.Len(); p > 0; p-- {
-		if h.Message(p).Kind == User {
-			parts[0] = Range{From: p, To: p + 1}
-			break
-		}
-	}
-	for i := lastUnit(h.Messages).From; i < len(h.Messages); i++ {
-		if p := h.Pos(i); p > 0 {
-			parts[1] = Range{From: p, To: h.Len() + 1}
-			break
-		}
-	}
-	return parts
-}
-
-// overlaps reports whether c forgets a position in any of the parts.
-func (c *Condensation) overlaps(parts [2]Range) bool {
-	return slices.ContainsFunc(c.Forgotten, func(f Range) bool {
-		return slices.ContainsFunc(parts[:], func(p Range) bool { return f.From < p.To && p.From < f.To })
-	})
 }
 
 // Made is the kind of replacement that a condensation made for the hidden messages.

@@ -1,6 +1,9 @@
 package session
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // Unit is what a cut must not split: the messages at indexes From to To-1 of a history. It is a single message, or an
 // assistant message with tool calls and all their results. Sealed reasoning does not join messages into a unit: a
@@ -52,46 +55,39 @@ func pastSystem(messages []Message, i int) int {
 	return i
 }
 
-// answer holds the positions of a call and its result.
-type answer struct{ call, result int }
-
-// lateAnswers returns the calls that are answered in a later unit. Only the first result counts, and a call that reuses an
-// id ends the wait for the older call. Messages before the first open unit are skipped; most histories have no open unit.
-func lateAnswers(h *History, units []Unit) []answer {
-	type call struct{ position, unit int }
-	var late []answer
-	waiting := map[string]call{}
-	for n, u := range units {
-		if !u.Open && len(waiting) == 0 {
-			continue
-		}
-		for i := u.From; i < u.To; i++ {
-			m := &h.Messages[i]
-			if c, ok := waiting[m.Result]; ok && m.Kind == Observation {
+// Answers iterates over the calls that are answered: the index of the call's message, and that of the first message that
+// answers it. A call that reuses an id ends the wait for the older call.
+func Answers(messages []Message) iter.Seq2[int, int] {
+	return func(yield func(call, result int) bool) {
+		waiting := map[string]int{}
+		for i := range messages {
+			m := &messages[i]
+			if call, ok := waiting[m.Result]; ok && m.Kind == Observation {
 				delete(waiting, m.Result)
-				if c.unit != n {
-					late = append(late, answer{call: c.position, result: h.Pos(i)})
+				if !yield(call, i) {
+					return
 				}
 			}
 			for _, id := range m.Calls {
-				delete(waiting, id)
-				if u.Open {
-					waiting[id] = call{position: h.Pos(i), unit: n}
-				}
+				waiting[id] = i
 			}
 		}
 	}
-	return late
 }
 
-// lastUnit returns the unit of a history's last chained message, as Units does, but without computing the other units.
-func lastUnit(messages []Message) Unit {
-	u := Unit{From: pastSystem(messages, 0), To: len(messages)}
-	for i := len(messages) - 1; i >= 0; i-- {
-		if kind := messages[i].Kind; kind != System && kind != Observation {
-			u.From = i
-			break
+// answer holds the positions of a call and its result.
+type answer struct{ call, result int }
+
+// lateAnswers returns the calls that are answered in a later unit. Most histories have no open unit, and thus none.
+func lateAnswers(h *History, units []Unit, numbers []int) (late []answer) {
+	if !slices.ContainsFunc(units, func(u Unit) bool { return u.Open }) {
+		return nil
+	}
+	for call, result := range Answers(h.Messages) {
+		a := answer{call: h.Pos(call), result: h.Pos(result)}
+		if numbers[a.call] != numbers[a.result] {
+			late = append(late, a)
 		}
 	}
-	return u
+	return late
 }

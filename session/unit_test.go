@@ -81,19 +81,3 @@ func TestUnitsCoverEverything(t *testing.T) {
 		}
 	})
 }
-
-func TestLastUnitIsUnitsLast(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		messages := drawMessages(t)
-		end := len(messages) - 1
-		for end >= 0 && messages[end].Kind == System {
-			end--
-		}
-		got := lastUnit(messages)
-		for _, u := range Units(messages) {
-			if u.From <= end && end < u.To && u.From != got.From {
-				t.Fatalf("last message %d is in %+v, not in %+v", end, u, got)
-			}
-		}
-	})
-}

@@ -168,15 +168,11 @@ func (v *View) add(c *Condensation) {
 // Text returns the text of the message that shows a summary.
 func (i *Item) Text() string { return i.Summary + i.Added }
 
-// trimsByPosition returns nil if there are no trims.
 func trimsByPosition(applied []Condensation) map[int]*Trim {
-	var trims map[int]*Trim
+	trims := map[int]*Trim{}
 	for i := range applied {
 		for j := range applied[i].Trims {
 			t := &applied[i].Trims[j]
-			if trims == nil {
-				trims = map[int]*Trim{}
-			}
 			trims[t.Pos] = t // a later trim of the same message shows less
 		}
 	}

@@ -86,14 +86,7 @@ func (s *Store) values(ctx context.Context, pipe redis.Pipeliner, keys []string)
 		return func() []any { return nil }
 	}
 	if !s.options.Cluster {
-		args := make([]any, 1, 1+len(keys))
-		args[0] = "mget"
-		for i := range keys {
-			args = append(args, &keys[i]) // a pointer saves an allocation
-		}
-		all := redis.NewSliceCmd(ctx, args...)
-		_ = pipe.Process(ctx, all) // adds it to the pipeline
-		return all.Val
+		return pipe.MGet(ctx, keys...).Val
 	}
 	each := make([]*redis.StringCmd, len(keys))
 	for i, key := range keys {

@@ -103,7 +103,7 @@ type addScript func(script) *redis.Cmd
 func (s *Store) pipe(ctx context.Context, fill func(redis.Pipeliner, addScript)) error {
 	send := func(eval func(*redis.Script, context.Context, redis.Scripter, []string, ...any) *redis.Cmd) error {
 		return s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) {
-			fill(pipe, func(c script) *redis.Cmd { return eval(s.script(c.text), ctx, pipe, c.keys, c.args...) })
+			fill(pipe, func(c script) *redis.Cmd { return eval(redis.NewScript(c.text), ctx, pipe, c.keys, c.args...) })
 		})
 	}
 	err := send((*redis.Script).EvalSha)

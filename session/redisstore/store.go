@@ -41,7 +41,6 @@ type Store struct {
 	content    codec.Content
 	keys       keys
 	breaker    *breaker
-	scripts    sync.Map // script text -> *redis.Script
 	secret     secret
 	closing    sync.Once
 	starved    func() bool
@@ -134,16 +133,7 @@ type script struct {
 
 // run runs the script by its hash, or by its text if the server does not know it.
 func (c script) run(ctx context.Context, s *Store) *redis.Cmd {
-	return s.script(c.text).Run(ctx, s.client, c.keys, c.args...)
-}
-
-// script returns the script with the given text. Its hash is computed once.
-func (s *Store) script(text string) *redis.Script {
-	known, ok := s.scripts.Load(text)
-	if !ok {
-		known, _ = s.scripts.LoadOrStore(text, redis.NewScript(text))
-	}
-	return known.(*redis.Script) //nolint:forcetypeassert // nothing else is stored
+	return redis.NewScript(c.text).Run(ctx, s.client, c.keys, c.args...)
 }
 
 // runScript runs a writing script and parses its reply. A nil reply is ErrNotFound.

@@ -98,7 +98,8 @@ func (t *Turn) fixed() int {
 	if len(t.in.Split.Tools) == 0 {
 		return n
 	}
-	n += t.textTokens(t.in.Split.Tools, func() int { return t.counter.Tools(t.in.Split.Tools) })
+	// Upstream rewrites the tools more compactly, so their JSON counts slightly too much; calibration learns by how much.
+	n += t.textTokens(t.in.Split.Tools, func() int { return t.counter.Text(string(t.in.Split.Tools)) })
 	for _, tool := range t.hidden.tools {
 		text := tool.Name + "\n" + tool.Description + "\n" + tool.Parameters
 		n += t.textTokens([]byte(text), func() int { return t.counter.Text(text) })

@@ -49,7 +49,6 @@ type Counter interface {
 	Encoding() string
 	Text(s string) int
 	Message(c session.Content) int
-	Tools(raw []byte) int
 }
 
 // Model holds the limits of a model, in tokens.

@@ -124,7 +124,6 @@ func (quarters) Observe(string, int, int, bool)  {}
 func (quarters) Adjust(_ string, n int) int      { return n }
 func (quarters) Encoding() string                { return "quarters" }
 func (quarters) Text(s string) int               { return (len(s) + 3) / 4 }
-func (q quarters) Tools(raw []byte) int          { return q.Text(string(raw)) }
 func (q quarters) Message(c session.Content) int { return 4 + q.Text(c.Text) }
 
 // body counts its holders.

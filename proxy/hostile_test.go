@@ -29,7 +29,6 @@ func (e exact) Counter(string) engine.Counter    { return e }
 func (e exact) Encoding() string                 { return e.Encoder.Name() }
 func (e exact) Text(s string) int                { return e.Encoder.Count(s) }
 func (e exact) Message(c session.Content) int    { return e.Encoder.Message(c) }
-func (e exact) Tools(raw []byte) int             { return e.Encoder.Tools(raw) }
 func (e exact) Observe(string, int, int, bool)   {}
 func (e exact) Adjust(_ string, counted int) int { return counted }
 

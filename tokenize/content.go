@@ -6,12 +6,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Tokens of a request's framing. The first three are from OpenAI's cookbook ("How to count tokens with tiktoken"). The framing
+// Tokens of a message's framing. The first two are from OpenAI's cookbook ("How to count tokens with tiktoken"). The framing
 // of a tool call is not published; 8 is the most that was observed.
 const (
-	// ReplyPriming is the cost of the reply's opening, once per request.
-	ReplyPriming = 3
-
 	messageOverhead = 3
 	nameOverhead    = 1
 	callOverhead    = 8
@@ -35,10 +32,6 @@ func (e *Encoder) Message(c session.Content) int {
 	}
 	return n
 }
-
-// Tools returns the number of tokens of a request's raw tools array, counted as JSON text. Upstream rewrites it more
-// compactly, so this is slightly too high; Calibration learns by how much.
-func (e *Encoder) Tools(raw []byte) int { return e.CountBytes(raw) }
 
 // estimate returns a deliberately high estimate of the tokens in a number of bytes: one per three bytes, rounded up. Prose has
 // about 4 bytes per token and code 3.5.

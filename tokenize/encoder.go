@@ -20,7 +20,6 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
-	"unsafe"
 )
 
 // The embedded encodings.
@@ -98,12 +97,6 @@ func (e *Encoder) Count(text string) int {
 	var out tokens
 	e.encode(text, &out)
 	return out.n
-}
-
-// CountBytes is Count for a byte slice, which must not be modified during the call.
-func (e *Encoder) CountBytes(text []byte) int {
-	// The string is not retained. Copying would produce garbage of the size of the body for each request.
-	return e.Count(unsafe.String(unsafe.SliceData(text), len(text))) //nolint:gosec // the bytes are only read
 }
 
 // tokens is the result of encoding: the number of tokens, and the tokens themselves if keep is set.

@@ -15,10 +15,10 @@ func ExampleRegistry() {
 		return
 	}
 	fmt.Println(encoder.Count("Dew forms where warm air meets a cold surface."))
-	fmt.Println(encoder.Message(session.Content{Role: "user", Text: "Hello!"}) + tokenize.ReplyPriming)
+	fmt.Println(encoder.Message(session.Content{Role: "user", Text: "Hello!"}))
 	// Output:
 	// 11
-	// 9
+	// 6
 }
 
 func ExampleCalibration() {

@@ -73,9 +73,6 @@ func (s subject) check(t interface {
 	if n := s.Count(text); n != len(want) {
 		t.Fatalf("%s counts %d in %q, want %d", s.Name(), n, text, len(want))
 	}
-	if n := s.CountBytes([]byte(text)); n != len(want) {
-		t.Fatalf("%s counts %d in the bytes of %q, want %d", s.Name(), n, text, len(want))
-	}
 }
 
 func (s subject) spell(ids []uint32) []string {

@@ -17,7 +17,7 @@ func TestNoVocabulary(t *testing.T) {
 	if n := c.Text("hello"); c.Encoding() != "estimate" || n < 1 || n > 5 {
 		t.Errorf("%s: %d tokens", c.Encoding(), n)
 	}
-	if n := c.Message(session.Content{Role: "user"}) + c.Tools([]byte("[]")); n < 2 {
+	if n := c.Message(session.Content{Role: "user"}) + c.Text("[]"); n < 2 {
 		t.Errorf("%d tokens", n)
 	}
 }

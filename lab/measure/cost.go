@@ -296,7 +296,7 @@ func newCounter() (func([]byte) int, error) {
 		if n, ok := known.Load(key); ok {
 			return n.(int)
 		}
-		n := encoder.CountBytes(text)
+		n := encoder.Count(string(text))
 		known.Store(key, n)
 		return n
 	}, nil

@@ -53,7 +53,7 @@ func Recognise(status int, contentType string, body []byte) (Overflow, bool) {
 	if slices.ContainsFunc(r.texts, func(text string) bool { return containsAny(text, limitErrors) }) {
 		return Overflow{}, false
 	}
-	c, _, ok := r.find(rows)
+	c, ok := r.find(rows())
 	if !ok {
 		return Overflow{}, false
 	}
@@ -66,7 +66,7 @@ func Recognise(status int, contentType string, body []byte) (Overflow, bool) {
 func AlternatesRoles(status int, contentType string, body []byte) bool {
 	r, ok := parseError(status, contentType, body)
 	if ok {
-		_, _, ok = r.find(alternation)
+		_, ok = r.find(alternation())
 	}
 	return ok
 }

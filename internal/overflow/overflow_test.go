@@ -140,11 +140,12 @@ func TestNumber(t *testing.T) {
 		"1073741825":                {0, "", true},
 		"99999999999999999999999 x": {0, " x", true},
 	} {
-		c, _, ok := row{words: "at {limit}" + want.after}.find("at " + text)
+		rows := compile([]row{{words: "at {limit}" + want.after}, {words: "at {limit}"}})()
+		c, _, ok := rows[0].find("at " + text)
 		if c.limit != want.n || ok != want.ok {
 			t.Errorf("%q: %d, %v", text, c.limit, ok)
 		}
-		if c, _, ok := (row{words: "at {limit}"}).find("at " + text); c.limit != want.n || ok != want.ok {
+		if c, _, ok := rows[1].find("at " + text); c.limit != want.n || ok != want.ok {
 			t.Errorf("%q at the end: %d, %v", text, c.limit, ok)
 		}
 	}

@@ -42,17 +42,17 @@ func read(body []byte) report {
 	return r
 }
 
-// find returns the counts and the index of the first row that matches any of the texts.
-func (r report) find(rows []row) (c counts, index int, ok bool) {
-	for i, row := range rows {
+// find returns the counts of the first row that matches any of the texts.
+func (r report) find(rows []row) (c counts, ok bool) {
+	for _, row := range rows {
 		for _, text := range r.texts {
 			c, start, ok := row.find(text)
 			if ok && !containsAny(text[:start], echoes) {
-				return c, i, true
+				return c, true
 			}
 		}
 	}
-	return counts{}, 0, false
+	return counts{}, false
 }
 
 // isJSON reports whether text is a JSON object, array or string.

@@ -1,105 +1,63 @@
 package overflow
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+	"sync"
 )
 
 // row is one wording of an error. Its words are searched for in a folded text (see fold). In them
 //
 //	{limit} {prompt} {output} {total} {_}  match a number, with or without commas; {prompt+} is a lower bound,
-//	*                                      matches anything, up to maxGap characters.
+//	*                                      matches anything, as little as possible.
 //
 // The words start with plain text, and the text after a number or a star does not start with a digit, or a comma and a digit.
 // A text that contains but, if it is set, does not match.
 type row struct {
 	words string
 	but   string
+
+	pattern *regexp.Regexp // of the words
+	names   []string       // of its numbers
 }
 
-// maxGap bounds what a star matches, in characters.
-const maxGap = 200
+var placeholder = regexp.MustCompile(`\{([a-z_]+\+?)\}`)
+
+// compile returns a function that returns rows with their patterns, which are compiled in the first call.
+func compile(rows []row) func() []row {
+	patterns := strings.NewReplacer("\x00", `(\d+(?:,\d{3})*)`, `\*`, ".*?")
+	return sync.OnceValue(func() []row {
+		for i := range rows {
+			r := &rows[i]
+			for _, found := range placeholder.FindAllStringSubmatch(r.words, -1) {
+				r.names = append(r.names, found[1])
+			}
+			pattern := patterns.Replace(regexp.QuoteMeta(placeholder.ReplaceAllString(r.words, "\x00")))
+			if strings.HasSuffix(r.words, "}") {
+				pattern += `(?:\D|$)` // all of the number
+			}
+			r.pattern = regexp.MustCompile(pattern)
+		}
+		return rows
+	})
+}
 
 // find returns the numbers of the first match in text, and where the match starts.
 func (r row) find(text string) (c counts, start int, ok bool) {
-	if r.but != "" && strings.Contains(text, r.but) {
+	prefix, _ := r.pattern.LiteralPrefix()
+	if !strings.Contains(text, prefix) || r.but != "" && strings.Contains(text, r.but) {
 		return counts{}, 0, false
 	}
-	prefix := plainPrefix(r.words)
-	rest := r.words[len(prefix):]
-	for {
-		i := strings.Index(text[start:], prefix)
-		if i < 0 {
-			return counts{}, 0, false
-		}
-		start += i
-		if c, ok := match(rest, text[start+len(prefix):], counts{}); ok {
-			return c, start, true
-		}
-		start++
+	at := r.pattern.FindStringSubmatchIndex(text)
+	if at == nil {
+		return counts{}, 0, false
 	}
+	for i, name := range r.names {
+		c.add(name, parseCount(strings.ReplaceAll(text[at[2*i+2]:at[2*i+3]], ",", "")))
+	}
+	return c, at[0], true
 }
-
-// plainPrefix returns the words up to the first number or star.
-func plainPrefix(words string) string {
-	if i := strings.IndexAny(words, "{*"); i >= 0 {
-		return words[:i]
-	}
-	return words
-}
-
-// match reports whether text starts with the words, and returns c with the numbers in them added.
-func match(words, text string, c counts) (counts, bool) {
-	for words != "" {
-		var ok bool
-		switch words[0] {
-		case '*':
-			return matchAfterGap(words[1:], text, c)
-		case '{':
-			var name string
-			var n int
-			name, words, _ = strings.Cut(words[1:], "}")
-			n, text, ok = cutNumber(text)
-			c.add(name, n)
-		default:
-			plain := plainPrefix(words)
-			words = words[len(plain):]
-			text, ok = strings.CutPrefix(text, plain)
-		}
-		if !ok {
-			return counts{}, false
-		}
-	}
-	return c, true
-}
-
-// matchAfterGap is match with up to maxGap characters of text skipped, as few as possible.
-func matchAfterGap(words, text string, c counts) (counts, bool) {
-	for range maxGap + 1 {
-		if found, ok := match(words, text, c); ok {
-			return found, true
-		}
-		_, size := utf8.DecodeRuneInString(text)
-		text = text[size:]
-	}
-	return counts{}, false
-}
-
-// cutNumber splits text after the number it starts with, which may have commas between groups of three digits.
-func cutNumber(text string) (n int, after string, ok bool) {
-	end := leadingDigits(text)
-	if end == 0 {
-		return 0, text, false
-	}
-	for strings.HasPrefix(text[end:], ",") && leadingDigits(text[end+1:]) == 3 {
-		end += len(",000")
-	}
-	return parseCount(strings.ReplaceAll(text[:end], ",", "")), text[end:], true
-}
-
-// leadingDigits returns the number of digits that text starts with.
-func leadingDigits(text string) int { return len(text) - len(strings.TrimLeft(text, "0123456789")) }
 
 // maxCount is the largest plausible token count. A larger number is not a count.
 const maxCount = 1 << 30

@@ -24,7 +24,7 @@ var echoes = []string{"input_value=", "'input':", `"input":`}
 // rows lists the wordings of overflows. The first row that matches any text of an error decides, so the most specific rows come
 // first, and words without numbers last. Each row has a source: "owner/repository#n" is an issue or a pull request on
 // GitHub, "owner/repository path" a file there.
-var rows = []row{
+var rows = compile([]row{
 	// ---- OpenAI's original wording, and variants of it. ----
 
 	// OpenAI with functions and max_tokens: nanbingxyz/5ire#268.
@@ -190,10 +190,10 @@ var rows = []row{
 	{words: "model_context_window_exceeded"},
 	// LiteLLM, for any error it wraps: OpenHands/OpenHands#4894, #5350.
 	{words: "contextwindowexceedederror"},
-}
+})
 
 // alternation lists the wordings of errors that ask for alternating user and assistant messages, with sources as in rows.
-var alternation = []row{
+var alternation = compile([]row{
 	// Raised by the chat templates of Mistral, Gemma and Llama, in vLLM, llama.cpp and others, mostly with "conversation" before it:
 	// simular-ai/Agent-S#70, OpenSecretCloud/opensecret#120, charmbracelet/crush#279. Anthropic, and Bedrock before it merged
 	// messages itself: FlowiseAI/Flowise#2006, etkecc/baibot#13.
@@ -203,4 +203,4 @@ var alternation = []row{
 	{words: "unexpected role 'assistant' after role"},
 	// Bedrock's Converse: microsoft/semantic-kernel#10281, CopilotKit/CopilotKit#736.
 	{words: "conversation must alternate between user and assistant roles"},
-}
+})

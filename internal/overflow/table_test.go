@@ -180,13 +180,17 @@ func TestTableIsSeen(t *testing.T) {
 			t.Errorf("%s is not in the table of the test", path)
 		}
 	}
-	used := make([]bool, len(rows))
+	used := make([]bool, len(rows()))
 	for _, c := range told {
-		if _, which, ok := read(payload(load(t, c.file))).find(rows); ok {
-			used[which] = true
+		r := read(payload(load(t, c.file)))
+		for i := range rows() {
+			if _, ok := r.find(rows()[i : i+1]); ok {
+				used[i] = true
+				break
+			}
 		}
 	}
-	for i, row := range rows {
+	for i, row := range rows() {
 		if !used[i] {
 			t.Errorf("no body is recognised by %q", row.words)
 		}
@@ -197,8 +201,8 @@ func TestTableIsSeen(t *testing.T) {
 func TestTableIsFolded(t *testing.T) {
 	afterNumber := regexp.MustCompile(`[}*],?[0-9]`)
 	words := slices.Concat(limitErrors, echoes)
-	for _, row := range slices.Concat(rows, alternation) {
-		if len(plainPrefix(row.words)) < len("_tokens=") || strings.Count(row.words, "*") > 1 {
+	for _, row := range slices.Concat(rows(), alternation()) {
+		if strings.IndexAny(row.words+"*", "{*") < len("_tokens=") || strings.Count(row.words, "*") > 1 {
 			t.Errorf("%q is too vague", row.words)
 		}
 		if afterNumber.MatchString(row.words) {

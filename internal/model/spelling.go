@@ -2,6 +2,7 @@ package model
 
 import (
 	"iter"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -31,7 +32,7 @@ func spellings(name string) iter.Seq[string] {
 // gpt-oss-20b.
 func fold(name string) string {
 	name, tuned := strings.CutPrefix(strings.ToLower(name), "ft:")
-	name = unhosted(name[strings.LastIndexByte(name, '/')+1:])
+	name = host.ReplaceAllString(name[strings.LastIndexByte(name, '/')+1:], "")
 	if base, edition, ok := strings.Cut(name, ":"); ok {
 		switch {
 		case tuned || slices.Contains(editions(), edition):
@@ -41,39 +42,21 @@ func fold(name string) string {
 		}
 	}
 	name = strings.TrimSuffix(name, "[1m]") // Claude Code's mark of a long window
-	return llama(decimals(strings.Map(toDash, name)))
+	return llama(decimals(dashes.Replace(name)))
 }
 
-// toDash maps punctuation to a dash.
-func toDash(r rune) rune {
-	if strings.ContainsRune("._:@", r) {
-		return '-'
-	}
-	return r
-}
+var dashes = strings.NewReplacer(".", "-", "_", "-", ":", "-", "@", "-")
 
 // editions are suffixes after a colon that do not name another model.
 func editions() []string {
 	return []string{"free", "thinking", "latest", "nitro", "floor", "online", "exacto", "extended", "beta", "cloud"}
 }
 
-// unhosted removes region and vendor as Bedrock writes them, and the hosts that some gateways prepend.
-func unhosted(name string) string {
-	for _, prefixes := range [...][]string{
-		{"us.", "eu.", "apac.", "ap.", "au.", "jp.", "ca.", "us-gov.", "global."},
-		// Not deepseek, since Bedrock's names of its models are deepseek.r1 and deepseek.v3.
-		{"anthropic.", "meta.", "mistral.", "openai.", "qwen.", "moonshot.", "moonshotai.", "zai.", "google.", "xai."},
-		{"azure-", "databricks-", "bedrock-", "vertex-", "openrouter-"},
-	} {
-		for _, prefix := range prefixes {
-			if rest, ok := strings.CutPrefix(name, prefix); ok {
-				name = rest
-				break
-			}
-		}
-	}
-	return name
-}
+// host is the region and the vendor, as Bedrock writes them, or the host that some gateways prepend. The vendors are without deepseek,
+// since Bedrock's names of its models are deepseek.r1 and deepseek.v3.
+var host = regexp.MustCompile(`^(?:(?:us|eu|apac|ap|au|jp|ca|us-gov|global)\.)?` +
+	`(?:(?:anthropic|meta|mistral|openai|qwen|moonshot|moonshotai|zai|google|xai)\.)?` +
+	`(?:(?:azure|databricks|bedrock|vertex|openrouter)-)?`)
 
 // decimals rewrites version numbers as in Fireworks' llama-v3p3 to llama-v3-3.
 func decimals(name string) string {
@@ -101,7 +84,7 @@ func trim(name string) string {
 			return base
 		}
 	}
-	return undated(name)
+	return date.ReplaceAllString(name, "")
 }
 
 // endings change neither a model's sizes nor its price. An ending that changes the price, or names another model, needs its own
@@ -118,25 +101,8 @@ func endings() []string {
 // tariffs are endings that change a model's price, but not its sizes.
 func tariffs() []string { return []string{"-fast", "-batch", "-flex", "-priority", "-highspeed"} }
 
-// undated removes the date of a version at the end of a name: -2024-08-06, -20250514, -0613, -001, or -06-05.
-func undated(name string) string {
-	for _, layout := range [...]string{"-0000-00-00", "-00-00", "-00000000", "-0000", "-000"} {
-		if base := len(name) - len(layout); base > 0 && hasLayout(name[base:], layout) {
-			return name[:base]
-		}
-	}
-	return name
-}
-
-// hasLayout reports whether s is layout with any digits in place of zeros. Both must have the same length.
-func hasLayout(s, layout string) bool {
-	for i := range len(s) {
-		if layout[i] == '0' && !isDigits(s[i:i+1]) || layout[i] != '0' && layout[i] != s[i] {
-			return false
-		}
-	}
-	return true
-}
+// date is the date of a version at the end of a name: -2024-08-06, -20250514, -0613, -001, or -06-05.
+var date = regexp.MustCompile(`-(?:\d{4}-\d\d-\d\d|\d\d-\d\d|\d{8}|\d{3,4})$`)
 
 func isDigits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""

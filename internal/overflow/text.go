@@ -25,38 +25,26 @@ func fold(text string) string {
 // See https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream.
 func payload(body []byte) []byte {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+	fields := []string{"", "data", "event", "id", "retry"} // a comment's name is empty
 	var data []byte
 	stream := false
-	for rest := body; len(rest) > 0; {
-		var line []byte
-		line, rest, _ = bytes.Cut(rest, []byte("\n"))
-		line = bytes.TrimSuffix(line, []byte("\r"))
-		if len(line) == 0 {
-			if data != nil {
-				return data
-			}
-			continue
-		}
+	for line := range bytes.Lines(body) {
+		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 		name, value, isField := bytes.Cut(line, []byte(":"))
-		if !isField || !isEventField(name) {
-			if !stream {
-				return body
+		switch {
+		case len(line) == 0 && data != nil:
+			return data
+		case isField && slices.Contains(fields, string(name)):
+			stream = true
+			if string(name) == "data" {
+				data = append(append(data, bytes.TrimPrefix(value, []byte(" "))...), '\n')
 			}
-			continue
-		}
-		stream = true
-		if string(name) == "data" {
-			data = append(data, bytes.TrimPrefix(value, []byte(" "))...)
-			data = append(data, '\n')
+		case len(line) > 0 && !stream:
+			return body
 		}
 	}
 	if !stream {
 		return body
 	}
 	return data
-}
-
-// isEventField reports whether a field of this name belongs to an event stream. A comment's name is empty.
-func isEventField(name []byte) bool {
-	return slices.Contains([]string{"", "data", "event", "id", "retry"}, string(name))
 }

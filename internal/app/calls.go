@@ -51,10 +51,7 @@ func (c *calls) caller(timeout time.Duration, temperature *float64) summariser.C
 }
 
 func (c *calls) client() *http.Client {
-	if c.spans == nil {
-		return &http.Client{Transport: c.transport}
-	}
-	return &http.Client{Transport: observe.Propagate(c.transport)}
+	return &http.Client{Transport: observe.Propagator{RoundTripper: c.transport}}
 }
 
 // drawFor returns how a tenant draws from limits that it shares with other replicas, or nil if its limits are not shared.

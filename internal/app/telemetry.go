@@ -21,19 +21,19 @@ func (a *App) openTraces() (*observe.Spans, error) {
 	if !a.options.Traced {
 		return nil, nil
 	}
-	traces, err := observe.OpenTraces(os.Getenv, a.options.Version, a.reportExports())
-	if err != nil || traces == nil {
+	spans, stop, err := observe.OpenTraces(os.Getenv, a.options.Version, a.reportExports())
+	if err != nil || spans == nil {
 		return nil, err
 	}
 	a.onStop("traces", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 		defer cancel()
-		if err := traces.Shutdown(ctx); err != nil {
+		if err := stop(ctx); err != nil {
 			a.log.Warn("the last spans were lost", zap.Error(err))
 		}
 		return nil // an unreachable collector does not make stopping fail
 	})
-	return traces.Spans, nil
+	return spans, nil
 }
 
 // reportExports returns a function that counts batches that the collector did not accept. It logs when failures start and

@@ -3,29 +3,18 @@ package observe
 import "github.com/prometheus/client_golang/prometheus"
 
 // Histogram buckets for the proxy's overhead, for answers and for store calls, in seconds.
-func overheadBuckets() []float64 {
-	return []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1}
-}
-
-func answerBuckets() []float64 {
-	return []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320}
-}
-
-func storeBuckets() []float64 {
-	return []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, .5, 1}
-}
+var (
+	overheadBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1}
+	answerBuckets   = []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320}
+	storeBuckets    = []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, .5, 1}
+)
 
 // traffic holds metrics of requests.
 type traffic struct {
-	inFlight  prometheus.Gauge
-	requests  *prometheus.CounterVec
-	gone      prometheus.Counter
-	seconds   *prometheus.HistogramVec
-	firstByte *prometheus.HistogramVec
-	overhead  *prometheus.HistogramVec
-	tokens    *prometheus.CounterVec
-	limited   *prometheus.CounterVec
-	unread    *prometheus.CounterVec
+	inFlight                          prometheus.Gauge
+	gone                              prometheus.Counter
+	requests, tokens, limited, unread *prometheus.CounterVec
+	seconds, firstByte, overhead      *prometheus.HistogramVec
 }
 
 func newTraffic(f *families) traffic {
@@ -36,12 +25,12 @@ func newTraffic(f *families) traffic {
 			"tenant", "dialect", "model", "status", "code"),
 		gone: f.counter("client_gone_total", "Clients that disconnected before they were answered.").WithLabelValues(),
 		seconds: f.seconds("request_seconds", "Time from a request's header to the end of its answer.",
-			answerBuckets(), "tenant"),
+			answerBuckets, "tenant"),
 		firstByte: f.seconds("upstream_first_byte_seconds", "Time from the call upstream to the first byte of the answer's body.",
-			answerBuckets(), "tenant"),
+			answerBuckets, "tenant"),
 		overhead: f.seconds("overhead_seconds",
 			"Time added by the proxy, without condensing: from a request's last byte to the call upstream (request), and how long the end of the answer was held back for the log (answer).",
-			overheadBuckets(), "tenant", "part"),
+			overheadBuckets, "tenant", "part"),
 		tokens: f.counter("tokens_total",
 			"Prompt tokens that clients sent (in) and that were forwarded after condensing (forwarded), as counted by the proxy, and what upstream reported (prompt; cached, which is part of prompt; completion).",
 			"tenant", "model", "stage"),
@@ -56,13 +45,8 @@ func newTraffic(f *families) traffic {
 
 // savings holds metrics of what condensing saved and cost. The net saving is the difference.
 type savings struct {
-	tokens      *prometheus.CounterVec
-	spentTokens *prometheus.CounterVec
-	usd         *prometheus.CounterVec
-	spentUSD    *prometheus.CounterVec
-	upstreamUSD *prometheus.CounterVec
-
-	observedTokens, observedUSD *prometheus.CounterVec
+	tokens, spentTokens, observedTokens     *prometheus.CounterVec
+	usd, spentUSD, observedUSD, upstreamUSD *prometheus.CounterVec
 }
 
 func newSavings(f *families) savings {
@@ -89,19 +73,9 @@ func newSavings(f *families) savings {
 
 // history holds metrics of how requests were recognised and condensed.
 type history struct {
-	recognised *prometheus.CounterVec
-	sessions   *prometheus.CounterVec
-	threads    *prometheus.CounterVec
-	condensed  *prometheus.CounterVec
-	redeemed   *prometheus.CounterVec
-	asked      *prometheus.CounterVec
-	whole      *prometheus.CounterVec
-	seconds    *prometheus.HistogramVec
-	relieved   *prometheus.CounterVec
-	compacted  *prometheus.CounterVec
-	hidden     *prometheus.CounterVec
-	repeated   *prometheus.CounterVec
-	findings   *prometheus.CounterVec
+	recognised, sessions, threads, condensed, redeemed, asked, whole *prometheus.CounterVec
+	relieved, compacted, hidden, repeated, findings                  *prometheus.CounterVec
+	seconds                                                          *prometheus.HistogramVec
 }
 
 func newHistory(f *families) history {
@@ -122,7 +96,7 @@ func newHistory(f *families) history {
 		whole: f.counter("over_limit_whole_total",
 			"Requests that were not condensed although they exceeded a limit of their condenser, and why: failed, cooling, uncut, loop, locked, refused, again, held_out, observed or off.",
 			"tenant", "why"),
-		seconds:  f.seconds("condense_seconds", "How long a request waited for a condensation.", answerBuckets(), "tenant"),
+		seconds:  f.seconds("condense_seconds", "How long a request waited for a condensation.", answerBuckets, "tenant"),
 		relieved: f.counter("overflows_relieved_total", "Requests that exceeded upstream's window and were condensed and sent again.", "tenant"),
 		compacted: f.counter("compactions_total",
 			"Compactions made for clients: made, failed (no record was written), refused (a client sent back a compaction that was not made here).",
@@ -138,10 +112,8 @@ func newHistory(f *families) history {
 
 // own holds metrics of the proxy's own model calls.
 type own struct {
-	seconds  *prometheus.HistogramVec
-	failures *prometheus.CounterVec
-	tokens   *prometheus.CounterVec
-	warmed   *prometheus.CounterVec
+	failures, tokens, warmed *prometheus.CounterVec
+	seconds                  *prometheus.HistogramVec
 }
 
 func newOwn(f *families) own {
@@ -150,7 +122,7 @@ func newOwn(f *families) own {
 			"Calls that keep a prompt in its provider's cache while its client pauses: kept, cold (the cache had lost it), failed, spent (not made because the daily budget is spent).",
 			"tenant", "outcome"),
 		seconds: f.seconds("summariser_seconds", "Duration of calls to a summariser, by outcome: replied or failed.",
-			answerBuckets(), "tenant", "outcome"),
+			answerBuckets, "tenant", "outcome"),
 		failures: f.counter("summariser_failures_total",
 			"Calls to a summariser without a reply, unusable replies, and prompts that could not be built, by kind.",
 			"tenant", "kind"),
@@ -161,14 +133,13 @@ func newOwn(f *families) own {
 
 // storeFamilies holds metrics of the store.
 type storeFamilies struct {
-	seconds *prometheus.HistogramVec
-	errors  *prometheus.CounterVec
-	losses  *prometheus.CounterVec
+	errors, losses *prometheus.CounterVec
+	seconds        *prometheus.HistogramVec
 }
 
 func newStoreFamilies(f *families) storeFamilies {
 	return storeFamilies{
-		seconds: f.seconds("store_seconds", "Duration of store calls.", storeBuckets(), "op"),
+		seconds: f.seconds("store_seconds", "Duration of store calls.", storeBuckets, "op"),
 		errors: f.counter("store_errors_total",
 			"Store calls that failed. Regular results (not found, stale, locked) do not count.", "op"),
 		losses: f.counter("store_losses_total", "Requests not recognised and writes lost because the store was unavailable.", "op"),

@@ -9,15 +9,10 @@ import (
 
 // process holds metrics of the process and its configuration.
 type process struct {
-	build    *prometheus.GaugeVec
-	panics   prometheus.Counter
-	reloaded prometheus.Gauge
-	since    prometheus.Gauge
-	config   prometheus.Gauge
-	pending  prometheus.Gauge
-	switched *prometheus.GaugeVec
-	lines    *prometheus.CounterVec
-	exports  prometheus.Counter
+	build, switched                  *prometheus.GaugeVec
+	reloaded, since, config, pending prometheus.Gauge
+	panics, exports                  prometheus.Counter
+	lines                            *prometheus.CounterVec
 }
 
 func newProcess(f *families) process {

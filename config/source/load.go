@@ -81,9 +81,9 @@ func build(root *node, src Input, env map[string]string, p *problems) *config.Co
 
 // expand replaces ${NAME} in every string value of a file.
 func expand(root *node, path string, env map[string]string, p *problems) {
-	for path, n := range root.all(path) {
+	root.each(path, func(path string, n *node) {
 		if n.kind != kindString {
-			continue
+			return
 		}
 		text, used, err := syntax.Expand(n.text, env)
 		n.text = text
@@ -94,7 +94,7 @@ func expand(root *node, path string, env map[string]string, p *problems) {
 		case used:
 			n.kind = kindText
 		}
-	}
+	})
 }
 
 // readFile returns the tree of a file: an empty one if name is empty, nil if the file cannot be parsed.

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
@@ -99,26 +98,15 @@ func clones(nodes []*node) []*node {
 	return twins
 }
 
-// all iterates over n, whose path is given, and the nodes below it, with their paths. A node comes before those below it.
-func (n *node) all(path string) iter.Seq2[string, *node] {
-	return func(yield func(string, *node) bool) { n.each(path, yield) }
-}
-
-func (n *node) each(path string, yield func(string, *node) bool) bool {
-	if !yield(path, n) {
-		return false
-	}
+// each calls visit with n, whose path is given, and then with the nodes below it and their paths.
+func (n *node) each(path string, visit func(path string, n *node)) {
+	visit(path, n)
 	for i, item := range n.items {
-		if !item.each(syntax.Index(path, i), yield) {
-			return false
-		}
+		item.each(syntax.Index(path, i), visit)
 	}
 	for _, f := range n.fields {
-		if !f.each(syntax.Join(path, f.name), yield) {
-			return false
-		}
+		f.each(syntax.Join(path, f.name), visit)
 	}
-	return true
 }
 
 // size counts the nodes below and including n.

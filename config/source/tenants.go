@@ -87,7 +87,7 @@ func tenantFiles(dir, within, key string, p *problems) (files []string) {
 // confine refuses settings in a tenant's file that would give its author the rights of the process: programs, other files, and environment
 // variables, which hold the operator's keys.
 func confine(tenant *node, p *problems) {
-	for path, n := range tenant.all(tenant.key) {
+	tenant.each(tenant.key, func(path string, n *node) {
 		var what string
 		switch {
 		case n.kind == kindString && strings.Contains(strings.ReplaceAll(n.text, "$${", ""), "${"):
@@ -97,10 +97,10 @@ func confine(tenant *node, p *problems) {
 		case n.text != "" && (strings.HasSuffix(path, ".memory.file") || strings.HasSuffix(path, ".knowledge.folder")):
 			what = "a file or folder of this machine"
 		default:
-			continue
+			return
 		}
 		p.addAt(n.origin, path, "names %s: remove it, or set tenants_trusted to true in the configuration if you trust every file in tenants_dir", what)
-	}
+	})
 }
 
 // readTenant reads one file. The keys of its nodes and problems are paths in the whole configuration, and their origins name the file.
@@ -123,12 +123,12 @@ func readTenant(path, key string, p *problems) *node {
 		p.list = append(p.list, problem)
 	}
 	n.key = key
-	for _, below := range n.all("") {
+	n.each("", func(_ string, below *node) {
 		// A merge key can put the same node in two places.
 		if !strings.HasPrefix(below.origin, path) {
 			below.origin = inFile(path, below.origin)
 		}
-	}
+	})
 	return n
 }
 

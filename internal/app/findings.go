@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"net/http"
 
 	"go.uber.org/zap"
@@ -70,7 +71,8 @@ func sink(m *config.Memory, transport http.RoundTripper) findings.Sink {
 	case m.Webhook.URL != "":
 		return findings.Webhook{Transport: transport, URL: m.Webhook.URL.Reveal(), Secret: m.Webhook.Secret.Reveal()}
 	}
-	arguments, _ := findings.ParseArguments(cmp.Or(m.MCP.Arguments, findings.DefaultArguments)) // validation has checked them
+	var arguments map[string]any
+	_ = json.Unmarshal([]byte(cmp.Or(m.MCP.Arguments, findings.DefaultArguments)), &arguments) // validation has checked them
 	env := summariser.Environment()
 	for name, value := range m.MCP.Env {
 		env = append(env, name+"="+value.Reveal())

@@ -2,7 +2,6 @@ package findings
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -111,15 +110,6 @@ func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Header.Set("Authorization", "Bearer "+b.key)
 	}
 	return b.RoundTripper.RoundTrip(req) //nolint:wrapcheck // pass the transport's error on
-}
-
-// ParseArguments parses the arguments of a tool, which must be a JSON object.
-func ParseArguments(text string) (map[string]any, error) {
-	var arguments map[string]any
-	if err := json.Unmarshal([]byte(text), &arguments); err != nil {
-		return nil, fmt.Errorf("parse arguments: %w", err)
-	}
-	return arguments, nil
 }
 
 // fill replaces the placeholders {id}, {tenant}, {session}, {thread}, {time} and {findings} in arguments. A list item "{findings}" becomes

@@ -26,19 +26,6 @@ type Webhook struct {
 
 var _ Sink = Webhook{}
 
-// secretPrefix marks secrets that are base64.
-const secretPrefix = "whsec_"
-
-// Key returns the signing key of a secret, and whether the secret could be decoded.
-func Key(secret string) ([]byte, bool) {
-	encoded, isBase64 := strings.CutPrefix(secret, secretPrefix)
-	if !isBase64 {
-		return []byte(secret), true
-	}
-	key, err := base64.StdEncoding.DecodeString(encoded)
-	return key, err == nil
-}
-
 // Open implements Sink.
 func (w Webhook) Open(context.Context) (Conn, error) {
 	return webhookConn{w, &http.Client{Transport: w.Transport, CheckRedirect: noRedirect}}, nil
@@ -94,7 +81,10 @@ func sign(h http.Header, secret, id string, now time.Time, body []byte) {
 	if secret == "" {
 		return
 	}
-	key, _ := Key(secret) // validated with the configuration
+	key := []byte(secret)
+	if encoded, ok := strings.CutPrefix(secret, "whsec_"); ok {
+		key, _ = base64.StdEncoding.DecodeString(encoded) // validated with the configuration
+	}
 	mac := hmac.New(sha256.New, key)
 	fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
 	h.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))

@@ -67,22 +67,8 @@ type condensationRow struct {
 	Reason    session.Reason  `json:"reason"`
 	Condenser string          `json:"condenser"`
 	Model     string          `json:"model,omitempty"`
-	making
-	Summary         string      `json:"summary,omitempty"`
-	SummaryTokens   int         `json:"summary_tokens"`
-	SummaryAt       int         `json:"summary_before_position,omitempty"`
-	Hidden          []positions `json:"hidden"`
-	HiddenEvents    []eventRow  `json:"hidden_events"`
-	ForgottenTokens int         `json:"forgotten_tokens"`
-	Trimmed         []trimRow   `json:"trimmed"`
-	Before          size        `json:"before"`
-	After           size        `json:"after"`
-	Usage           usage       `json:"usage"`
-	Time            time.Time   `json:"time"`
-}
 
-// making says how a condensation was made.
-type making struct {
+	// How it was made.
 	Provisional  string   `json:"provisional,omitempty"`
 	RequestModel string   `json:"request_model,omitempty"`
 	Prompt       string   `json:"prompt,omitempty"`
@@ -94,6 +80,18 @@ type making struct {
 	Took         float64  `json:"seconds"`
 	AddedTo      int      `json:"added_to_position,omitempty"`
 	Topics       []string `json:"topics,omitempty"`
+
+	Summary         string      `json:"summary,omitempty"`
+	SummaryTokens   int         `json:"summary_tokens"`
+	SummaryAt       int         `json:"summary_before_position,omitempty"`
+	Hidden          []positions `json:"hidden"`
+	HiddenEvents    []eventRow  `json:"hidden_events"`
+	ForgottenTokens int         `json:"forgotten_tokens"`
+	Trimmed         []trimRow   `json:"trimmed"`
+	Before          size        `json:"before"`
+	After           size        `json:"after"`
+	Usage           usage       `json:"usage"`
+	Time            time.Time   `json:"time"`
 }
 
 type condensationList struct {
@@ -108,7 +106,7 @@ const (
 )
 
 func (a *api) listCondensations(r *http.Request, q *query) (any, error) {
-	from, limit := q.number("from", 1, 1, 1<<30), q.number("limit", defaultCondensations, 1, maxCondensations)
+	from, limit := q.number("from", 1, 1<<30), q.number("limit", defaultCondensations, maxCondensations)
 	t, err := a.threadAt(r, q)
 	if err != nil {
 		return nil, err
@@ -139,10 +137,8 @@ func (h *history) condensation(c session.Condensation, summary string) condensat
 		Summary: summary, SummaryTokens: c.SummaryTokens, SummaryAt: c.Offset,
 		Hidden: []positions{}, HiddenEvents: []eventRow{}, ForgottenTokens: c.ForgottenTokens, Trimmed: []trimRow{},
 		Before: size(c.Before), After: size(c.After), Usage: usageOf(c.Used), Time: c.Time,
-		making: making{
-			Outcome: "condensed", RequestModel: c.Request, Prompt: c.Prompt, Calls: c.Calls, Took: c.Took.Seconds(),
-			AddedTo: c.Added, Topics: c.Topics, Asked: string(c.Asked()),
-		},
+		Outcome: "condensed", RequestModel: c.Request, Prompt: c.Prompt, Calls: c.Calls, Took: c.Took.Seconds(),
+		AddedTo: c.Added, Topics: c.Topics, Asked: string(c.Asked()),
 	}
 	if c.Rode != (session.Usage{}) {
 		row.Rode = new(usageOf(c.Rode))

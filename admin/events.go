@@ -34,7 +34,7 @@ func eventOf(thread session.ThreadID, e session.Event) eventRow {
 }
 
 func (a *api) listEvents(r *http.Request, q *query) (any, error) {
-	from, limit, content := q.number("from", 1, 1, 1<<50), q.number("limit", defaultPageSize, 1, maxPageSize), q.flag("content")
+	from, limit, content := q.number("from", 1, 1<<50), q.number("limit", defaultPageSize, maxPageSize), q.flag("content")
 	t, err := a.threadAt(r, q)
 	if err != nil {
 		return nil, err
@@ -43,10 +43,6 @@ func (a *api) listEvents(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, replaceNotFound(err, errNoThread)
 	}
-	return eventPage(t, events, content), nil
-}
-
-func eventPage(t session.Thread, events []session.Event, content bool) eventList {
 	list := eventList{Events: make([]eventRow, len(events))}
 	for i, e := range events {
 		list.Events[i] = eventOf(t.ID, e)
@@ -57,7 +53,7 @@ func eventPage(t session.Thread, events []session.Event, content bool) eventList
 	if n := len(events); n > 0 && events[n-1].Seq < t.Seq {
 		list.Next = events[n-1].Seq + 1
 	}
-	return list
+	return list, nil
 }
 
 // jsonValue returns a message as one JSON value: an array if the message consists of several elements of a list, as in

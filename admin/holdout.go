@@ -13,13 +13,9 @@ type holdoutBody struct {
 	holdout.Comparison
 }
 
-type holdoutList struct {
-	Holdouts []holdoutBody `json:"holdouts"`
-}
-
 // holdouts compares the cost of held-out and condensed sessions for each tenant that holds sessions out.
 func (a *api) holdouts(r *http.Request, _ *query) (any, error) {
-	out := holdoutList{Holdouts: []holdoutBody{}}
+	list := []holdoutBody{}
 	for _, t := range a.o.Settings.Tenants() {
 		if t.Holdout == 0 {
 			continue
@@ -28,7 +24,7 @@ func (a *api) holdouts(r *http.Request, _ *query) (any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read holdout of tenant %s: %w", t.Name, err)
 		}
-		out.Holdouts = append(out.Holdouts, holdoutBody{t.Name, t.Holdout, holdout.Compare(&experiment, t.Holdout)})
+		list = append(list, holdoutBody{t.Name, t.Holdout, holdout.Compare(&experiment, t.Holdout)})
 	}
-	return out, nil
+	return map[string][]holdoutBody{"holdouts": list}, nil
 }

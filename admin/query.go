@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,15 +44,15 @@ func (q *query) refuse(name, format string, args ...any) {
 	}
 }
 
-// number reads an integer from low to high.
-func (q *query) number(name string, fallback, low, high int) int {
+// number reads an integer from 1 to high.
+func (q *query) number(name string, fallback, high int) int {
 	text, given := q.values[name]
 	if !given {
 		return fallback
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < low || n > high {
-		q.refuse(name, "Give an integer from %d to %d.", low, high)
+	if err != nil || n < 1 || n > high {
+		q.refuse(name, "Give an integer from 1 to %d.", high)
 	}
 	return n
 }
@@ -85,17 +86,13 @@ func (q *query) text(name string) string {
 	return q.values[name]
 }
 
-// maxIDBytes bounds the IDs in paths.
-const maxIDBytes = 128
+var validID = regexp.MustCompile(`^[0-9A-Za-z_-]{1,128}$`)
 
 // id reads an ID from the path.
 func (q *query) id(r *http.Request, part string) string {
 	id := r.PathValue(part)
-	invalid := func(c rune) bool {
-		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '-' && c != '_'
-	}
-	if id == "" || len(id) > maxIDBytes || strings.ContainsFunc(id, invalid) {
-		q.refuse(part, "An ID consists of 1 to %d letters, digits, hyphens and underscores.", maxIDBytes)
+	if !validID.MatchString(id) {
+		q.refuse(part, "An ID consists of 1 to 128 letters, digits, hyphens and underscores.")
 	}
 	return id
 }

@@ -10,7 +10,7 @@ import (
 // rewind takes h back to an earlier state if the request asks for one, by the number of messages (at) or by the ID of
 // the request that brought them (request).
 func (a *api) rewind(r *http.Request, q *query, h *history) error {
-	at, id := q.number("at", 0, 1, max(len(h.chain), 1)), q.text("request")
+	at, id := q.number("at", 0, max(len(h.chain), 1)), q.text("request")
 	if q.err != nil {
 		return q.err
 	}

@@ -52,11 +52,7 @@ func (a *api) threadSavings(r *http.Request, q *query) (any, error) {
 }
 
 func (a *api) sessionSavings(r *http.Request, q *query) (any, error) {
-	ses, err := a.sessionAt(r, q)
-	if err != nil {
-		return nil, err
-	}
-	threads, err := a.threadsOf(r, ses)
+	ses, threads, err := a.sessionAt(r, q)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func threadOf(t session.Thread) threadRow {
 func (a *api) listSessions(r *http.Request, q *query) (any, error) {
 	filter := session.SessionQuery{
 		Cursor: q.values["cursor"], Tenant: q.text("tenant"), Key: q.text("key"), Since: q.time("since"),
-		Limit: q.number("limit", defaultPageSize, 1, maxPageSize),
+		Limit: q.number("limit", defaultPageSize, maxPageSize),
 	}
 	if q.err != nil {
 		return nil, q.err
@@ -80,37 +80,30 @@ func (a *api) listSessions(r *http.Request, q *query) (any, error) {
 	return list, nil
 }
 
-// sessionAt reads the session named in a request's path.
-func (a *api) sessionAt(r *http.Request, q *query) (session.Session, error) {
+// sessionAt reads the session named in a request's path, and its threads. Threads that no longer exist are skipped.
+func (a *api) sessionAt(r *http.Request, q *query) (s session.Session, threads []session.Thread, err error) {
 	id := session.SessionID(q.id(r, "session"))
 	if q.err != nil {
-		return session.Session{}, q.err
+		return s, nil, q.err
 	}
-	s, err := a.o.Store.Session(r.Context(), id)
-	return s, replaceNotFound(err, errNoSession)
-}
-
-// threadsOf reads the threads that a session lists. Threads that no longer exist are skipped.
-func (a *api) threadsOf(r *http.Request, s session.Session) (threads []session.Thread, err error) {
+	if s, err = a.o.Store.Session(r.Context(), id); err != nil {
+		return s, nil, replaceNotFound(err, errNoSession)
+	}
 	for _, id := range s.Threads {
 		t, err := a.o.Store.Thread(r.Context(), id)
 		if errors.Is(err, session.ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return s, nil, err
 		}
 		threads = append(threads, t)
 	}
-	return threads, nil
+	return s, threads, nil
 }
 
 func (a *api) oneSession(r *http.Request, q *query) (any, error) {
-	s, err := a.sessionAt(r, q)
-	if err != nil {
-		return nil, err
-	}
-	threads, err := a.threadsOf(r, s)
+	s, threads, err := a.sessionAt(r, q)
 	if err != nil {
 		return nil, err
 	}

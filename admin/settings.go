@@ -6,12 +6,8 @@ import (
 	"net/http"
 )
 
-type tenantList struct {
-	Tenants []Tenant `json:"tenants"`
-}
-
 func (a *api) tenants(*http.Request, *query) (any, error) {
-	return tenantList{Tenants: a.o.Settings.Tenants()}, nil
+	return map[string][]Tenant{"tenants": a.o.Settings.Tenants()}, nil
 }
 
 func (a *api) config(*http.Request, *query) (any, error) {

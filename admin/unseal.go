@@ -12,10 +12,6 @@ type unsealRequest struct {
 	Sealed string `json:"sealed"` // the content of a compaction that the proxy gave to a client
 }
 
-type unsealedBody struct {
-	Record string `json:"record"`
-}
-
 // unseal decrypts the record in a compaction that a client carries.
 func (a *api) unseal(r *http.Request, _ *query) (any, error) {
 	var asked unsealRequest
@@ -33,5 +29,5 @@ func (a *api) unseal(r *http.Request, _ *query) (any, error) {
 	if errors.Is(err, engine.ErrForeign) || errors.Is(err, engine.ErrOldKey) {
 		return nil, badParam("sealed", "It cannot be opened: %v.", err)
 	}
-	return unsealedBody{text}, err
+	return map[string]string{"record": text}, err
 }

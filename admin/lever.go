@@ -18,7 +18,8 @@ const (
 	ModeOff     Mode = "off"     // requests are forwarded unchanged
 )
 
-// Lever is a mode that overrides the configuration on all replicas for a limited time.
+// Lever is a mode that overrides the configuration on all replicas for a limited time. Its times are in UTC, so that decoded levers can
+// be compared with ==.
 type Lever struct {
 	Tenant string    `json:"tenant"` // empty: all tenants
 	Mode   Mode      `json:"mode"`   // empty: remove the lever
@@ -26,13 +27,6 @@ type Lever struct {
 	Until  time.Time `json:"until"`
 	From   string    `json:"from"` // remote address of the request that set it
 	Reason string    `json:"reason,omitempty"`
-}
-
-// Equal reports whether l and o are the same lever.
-func (l Lever) Equal(o Lever) bool {
-	same := l.Since.Equal(o.Since) && l.Until.Equal(o.Until)
-	l.Since, l.Until, o.Since, o.Until = time.Time{}, time.Time{}, time.Time{}, time.Time{}
-	return same && l == o
 }
 
 // Encode returns the stored form of a lever; nil if it has no mode.

@@ -74,7 +74,7 @@ func (l *levers) refresh(ctx context.Context, now time.Time) bool {
 	maps.DeleteFunc(all, func(_ string, lever admin.Lever) bool { return !lever.Until.After(now) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if maps.EqualFunc(l.byTenant, all, admin.Lever.Equal) {
+	if maps.Equal(l.byTenant, all) {
 		return false
 	}
 	l.logChanges(all)
@@ -98,7 +98,7 @@ func (l *levers) logChanges(now map[string]admin.Lever) {
 		return zap.String("tenant", tenant)
 	}
 	for tenant, lever := range now {
-		if !lever.Equal(l.byTenant[tenant]) {
+		if lever != l.byTenant[tenant] {
 			l.log.Warn("condensing is switched", name(tenant), zap.String("mode", string(lever.Mode)), zap.Time("until", lever.Until),
 				zap.String("from", lever.From), zap.String("reason", lever.Reason))
 		}

@@ -96,15 +96,9 @@ func (c *Config) LimitsFor(t Tenant) limit.Tenant {
 	return *cmp.Or(t.Limits, &c.Limits.Tenant)
 }
 
-// ModelFor returns the limits and prices of a request's model from Config.Models, or else from the built-in table. For an unknown model it
-// returns model.Fallback and false.
-func (c *Config) ModelFor(name string) (model.Info, bool) {
-	info, known := c.ModelNamed(name)
-	return info, known != ""
-}
-
-// ModelNamed is ModelFor with the name under which the model was found, empty if it was not: see model.Table.
-func (c *Config) ModelNamed(name string) (info model.Info, known string) {
+// ModelFor returns the limits and prices of a request's model from Config.Models, or else from the built-in table, and the name under which
+// it was found. For an unknown model it returns model.Fallback and an empty name.
+func (c *Config) ModelFor(name string) (info model.Info, known string) {
 	return model.Table{Configured: c.Models}.Lookup(name)
 }
 

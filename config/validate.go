@@ -190,7 +190,7 @@ func (v *validator) llmOutput(key string, llm LLM) {
 	switch {
 	case llm.MaxOutput < 0:
 		v.add(key, "is negative: write a number of tokens, or 0 for the default")
-	case known && llm.MaxOutput > max(info.MaxOutput, 0):
+	case known != "" && llm.MaxOutput > max(info.MaxOutput, 0):
 		v.add(key, "is above the %d tokens that the model may write: lower it, or describe the model in models", info.MaxOutput)
 	case llm.MaxOutput > 0 && llm.MaxOutput >= info.ContextWindow:
 		v.add(key, "fills the model's window of %d tokens: lower it, or describe the model in models", info.ContextWindow)

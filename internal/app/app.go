@@ -202,7 +202,7 @@ func sessionFields(cfg *config.Config) []string {
 
 func models(cfg *config.Config) func(string) proxy.ModelInfo {
 	return func(name string) proxy.ModelInfo {
-		m, known := cfg.ModelNamed(name)
+		m, known := cfg.ModelFor(name)
 		return proxy.ModelInfo{
 			Model: engine.Model{
 				Name: known, Window: m.ContextWindow, MaxOutput: m.MaxOutput, Alternates: m.AlternateRoles,

@@ -220,7 +220,7 @@ func (b builder) prices(name, summariser string) *condense.Economics {
 // economics returns the prices of a request's model and its summariser, or nil if the model's is not known. A summariser
 // with an unknown price is assumed to cost as much as the model.
 func (b builder) economics(name string, summariser *config.LLM) *condense.Economics {
-	info, known := b.config.ModelNamed(name)
+	info, known := b.config.ModelFor(name)
 	if !info.Price.Known() {
 		return nil
 	}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,13 +45,6 @@ type judge struct {
 	summary    string    // the last forwarded summary
 	maxTokens  int       // the largest request
 	violations []error
-}
-
-func newJudge(e Expectations) *judge {
-	if e.PerRequest == 0 {
-		e.PerRequest = 2
-	}
-	return &judge{expect: e}
 }
 
 // maxViolations bounds the report, since a defect often shows at every later step.
@@ -96,7 +90,7 @@ func (j *judge) bounded(o observed) error {
 			n++
 		}
 	}
-	if n > j.expect.PerRequest {
+	if n > cmp.Or(j.expect.PerRequest, 2) {
 		return fmt.Errorf("%d condensations", n)
 	}
 	return nil

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -52,7 +51,6 @@ type Step struct {
 	Sent      int    // tokens sent, in upstream's count
 	Own       int    // tokens of the summariser calls in this step
 	OwnCalls  int
-	Took      time.Duration
 
 	forwarded []json.RawMessage
 	condensed []string // the proxy's header for each condensation
@@ -92,7 +90,7 @@ func Play(ctx context.Context, run Run, o Options) (Report, error) {
 		return Report{}, fmt.Errorf("play run: unknown protocol %q: want chat, messages or responses", o.Protocol)
 	}
 	p := &player{
-		o: o, protocol: wire, run: run, judge: newJudge(o.Expect), seen: nextIndex(o.Upstream),
+		o: o, protocol: wire, run: run, judge: &judge{expect: o.Expect}, seen: nextIndex(o.Upstream),
 		sealed: map[int]json.RawMessage{}, report: Report{Name: run.Name},
 	}
 	for i, c := range run.calls() {
@@ -147,7 +145,6 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 		return Step{}, err
 	}
 	p.o.Upstream.Script(fakeupstream.Answer{Message: c.answer})
-	began := time.Now()
 	got, header, err := p.post(ctx, i, body)
 	if err != nil {
 		return Step{}, err
@@ -164,7 +161,7 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 	step := Step{
 		Number: i, Events: len(c.messages), Forwarded: len(main.Messages), Condensed: header.Get("X-Dewpoint-Condensed"),
 		Tokens: header.Get("X-Dewpoint-Tokens"), Prompt: main.PromptTokens, Cached: main.CachedTokens,
-		OwnCalls: len(own), Took: time.Since(began), forwarded: main.Messages,
+		OwnCalls: len(own), forwarded: main.Messages,
 		condensed: header.Values("X-Dewpoint-Condensed"), thread: header.Get("X-Dewpoint-Thread"),
 	}
 	for _, r := range own {

@@ -135,8 +135,5 @@ func withReasoning(recorded, got json.RawMessage) (json.RawMessage, error) {
 	return marshal(m), nil
 }
 
-// marshal encodes a value that cannot fail to encode, such as one that was decoded before.
-func marshal(v any) json.RawMessage {
-	raw, _ := encode(v)
-	return raw
-}
+// marshal encodes a value, leaving the raw messages in it unchanged. It returns nil if one of them is not JSON.
+func marshal(v any) json.RawMessage { return assemble.Encode(v) }

@@ -38,7 +38,7 @@ func (anthropic) Dialect() dialect.Dialect { return messages.New(split.Options{}
 
 func (anthropic) Path() string { return messages.Path }
 
-func (a anthropic) Body(p *player, history []json.RawMessage) ([]byte, error) {
+func (a anthropic) Body(p *player, history []json.RawMessage) []byte {
 	system, turns := a.turns(history)
 	body := map[string]any{"max_tokens": 1024, "messages": turns}
 	if system != "" {
@@ -105,11 +105,7 @@ func (a anthropic) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 	} else if err := json.Unmarshal(body, &t); err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}
-	body, err := encode(map[string]any{"model": "", "max_tokens": 1, "messages": []turn{t}})
-	if err != nil {
-		return nil, err
-	}
-	raw, err := lastAnswer(a.Dialect(), body)
+	raw, err := lastAnswer(a.Dialect(), marshal(map[string]any{"model": "", "max_tokens": 1, "messages": []turn{t}}))
 	if err != nil {
 		return nil, err
 	}

@@ -140,10 +140,7 @@ func (p *player) step(ctx context.Context, i int, c call) error {
 
 // exchange sends one request and passes the result to the judge.
 func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step, error) {
-	body, err := p.protocol.Body(p, c.messages)
-	if err != nil {
-		return Step{}, err
-	}
+	body := p.protocol.Body(p, c.messages)
 	p.o.Upstream.Script(fakeupstream.Answer{Message: c.answer})
 	got, header, err := p.post(ctx, i, body)
 	if err != nil {
@@ -210,11 +207,7 @@ func (p *player) translate(o *observed) (err error) {
 	}
 	d := p.protocol.Dialect()
 	untouched := bytes.Equal(o.sent, o.main.Body)
-	answer, err := p.protocol.Body(p, []json.RawMessage{o.want})
-	if err != nil {
-		return err
-	}
-	if o.want, err = lastAnswer(d, answer); err != nil {
+	if o.want, err = lastAnswer(d, p.protocol.Body(p, []json.RawMessage{o.want})); err != nil {
 		return err
 	}
 	if o.messages, err = toChat(d, o.sent); err != nil {
@@ -224,27 +217,11 @@ func (p *player) translate(o *observed) (err error) {
 		return err
 	}
 	o.Events, o.Forwarded, o.main.Messages = len(o.messages), len(o.forwarded), o.forwarded
-	if o.sent, err = (completions{}).Body(p, o.messages); err != nil {
-		return err
-	}
-	if o.main.Body, err = (completions{}).Body(p, o.forwarded); err != nil {
-		return err
-	}
+	o.sent, o.main.Body = completions{}.Body(p, o.messages), completions{}.Body(p, o.forwarded)
 	if bytes.Equal(o.sent, o.main.Body) && !untouched {
 		o.main.Body = append(o.main.Body, ' ') // the translations are equal, but the bodies were not
 	}
 	return nil
-}
-
-// encode encodes JSON, leaving the raw messages in it unchanged.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // stepHeader marks the requests of a player. The proxy forwards it with them, and its own calls have none.

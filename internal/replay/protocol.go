@@ -19,7 +19,7 @@ type protocol interface {
 	// Path returns the path of requests below the base URL.
 	Path() string
 	// Body returns the request for a history.
-	Body(p *player, messages []json.RawMessage) ([]byte, error)
+	Body(p *player, messages []json.RawMessage) []byte
 	// Answer reads the assistant message of an answer.
 	Answer(body []byte, streamed bool) (json.RawMessage, error)
 }
@@ -75,7 +75,7 @@ func (completions) Dialect() dialect.Dialect { return chat.New(chat.Options{}) }
 
 func (completions) Path() string { return chat.Path }
 
-func (completions) Body(p *player, messages []json.RawMessage) ([]byte, error) {
+func (completions) Body(p *player, messages []json.RawMessage) []byte {
 	body := map[string]any{"messages": messages}
 	if p.o.Stream {
 		body["stream_options"] = map[string]bool{"include_usage": true}
@@ -84,7 +84,7 @@ func (completions) Body(p *player, messages []json.RawMessage) ([]byte, error) {
 }
 
 // body encodes a request, adding the fields that all protocols share.
-func (p *player) body(body map[string]any) ([]byte, error) {
+func (p *player) body(body map[string]any) []byte {
 	body["model"] = p.o.Model
 	if len(p.run.Tools) > 0 {
 		body["tools"] = p.run.Tools
@@ -95,7 +95,7 @@ func (p *player) body(body map[string]any) ([]byte, error) {
 	if p.o.Stream {
 		body["stream"] = true
 	}
-	return encode(body)
+	return marshal(body)
 }
 
 func (completions) Answer(body []byte, streamed bool) (json.RawMessage, error) {

@@ -30,7 +30,7 @@ func (items) Dialect() dialect.Dialect { return responses.New(split.Options{}) }
 
 func (items) Path() string { return responses.Path }
 
-func (i items) Body(p *player, history []json.RawMessage) ([]byte, error) {
+func (i items) Body(p *player, history []json.RawMessage) []byte {
 	instructions, list := i.list(history)
 	body := map[string]any{"store": false, "input": list, "include": []string{"reasoning.encrypted_content"}}
 	if instructions != "" {
@@ -120,11 +120,7 @@ func (i items) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 
 // message translates output items to a message. If they include reasoning, the message keeps the items.
 func (i items) message(list []json.RawMessage) (json.RawMessage, error) {
-	body, err := encode(map[string]any{"model": "", "input": list})
-	if err != nil {
-		return nil, err
-	}
-	raw, err := lastAnswer(i.Dialect(), body)
+	raw, err := lastAnswer(i.Dialect(), marshal(map[string]any{"model": "", "input": list}))
 	if err != nil {
 		return nil, err
 	}

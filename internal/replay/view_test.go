@@ -77,11 +77,7 @@ func TestAnswersInARow(t *testing.T) {
 	_, history := history(t, "u1 aA oA g1 aB oB g2 g3 u2")
 	_, whole := items{}.list(history)
 	var who []string
-	body, err := encode(map[string]any{"model": "", "input": whole})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := toChat(items{}.Dialect(), body)
+	all, err := toChat(items{}.Dialect(), marshal(map[string]any{"model": "", "input": whole}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,20 +67,7 @@ type condensationRow struct {
 	Reason    session.Reason  `json:"reason"`
 	Condenser string          `json:"condenser"`
 	Model     string          `json:"model,omitempty"`
-
-	// How it was made.
-	Provisional  string   `json:"provisional,omitempty"`
-	RequestModel string   `json:"request_model,omitempty"`
-	Prompt       string   `json:"prompt,omitempty"`
-	Outcome      string   `json:"outcome"` // condensed or fallback
-	Calls        int      `json:"calls"`
-	Asked        string   `json:"asked,omitempty"`
-	Rode         *usage   `json:"cached_usage,omitempty"`
-	USD          *float64 `json:"usd"` // cost of the calls; null if a price is not known
-	Took         float64  `json:"seconds"`
-	AddedTo      int      `json:"added_to_position,omitempty"`
-	Topics       []string `json:"topics,omitempty"`
-
+	making
 	Summary         string      `json:"summary,omitempty"`
 	SummaryTokens   int         `json:"summary_tokens"`
 	SummaryAt       int         `json:"summary_before_position,omitempty"`
@@ -92,6 +79,21 @@ type condensationRow struct {
 	After           size        `json:"after"`
 	Usage           usage       `json:"usage"`
 	Time            time.Time   `json:"time"`
+}
+
+// making says how a condensation was made.
+type making struct {
+	Provisional  string   `json:"provisional,omitempty"`
+	RequestModel string   `json:"request_model,omitempty"`
+	Prompt       string   `json:"prompt,omitempty"`
+	Outcome      string   `json:"outcome"` // condensed or fallback
+	Calls        int      `json:"calls"`
+	Asked        string   `json:"asked,omitempty"`
+	Rode         *usage   `json:"cached_usage,omitempty"`
+	USD          *float64 `json:"usd"` // cost of the calls; null if a price is not known
+	Took         float64  `json:"seconds"`
+	AddedTo      int      `json:"added_to_position,omitempty"`
+	Topics       []string `json:"topics,omitempty"`
 }
 
 type condensationList struct {
@@ -137,8 +139,10 @@ func (h *history) condensation(c session.Condensation, summary string) condensat
 		Summary: summary, SummaryTokens: c.SummaryTokens, SummaryAt: c.Offset,
 		Hidden: []positions{}, HiddenEvents: []eventRow{}, ForgottenTokens: c.ForgottenTokens, Trimmed: []trimRow{},
 		Before: size(c.Before), After: size(c.After), Usage: usageOf(c.Used), Time: c.Time,
-		Outcome: "condensed", RequestModel: c.Request, Prompt: c.Prompt, Calls: c.Calls, Took: c.Took.Seconds(),
-		AddedTo: c.Added, Topics: c.Topics, Asked: string(c.Asked()),
+		making: making{
+			Outcome: "condensed", RequestModel: c.Request, Prompt: c.Prompt, Calls: c.Calls, Took: c.Took.Seconds(),
+			AddedTo: c.Added, Topics: c.Topics, Asked: string(c.Asked()),
+		},
 	}
 	if c.Rode != (session.Usage{}) {
 		row.Rode = new(usageOf(c.Rode))

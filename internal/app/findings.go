@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"net/http"
 
 	"go.uber.org/zap"
@@ -71,14 +70,12 @@ func sink(m *config.Memory, transport http.RoundTripper) findings.Sink {
 	case m.Webhook.URL != "":
 		return findings.Webhook{Transport: transport, URL: m.Webhook.URL.Reveal(), Secret: m.Webhook.Secret.Reveal()}
 	}
-	var arguments map[string]any
-	_ = json.Unmarshal([]byte(cmp.Or(m.MCP.Arguments, findings.DefaultArguments)), &arguments) // validation has checked them
 	env := summariser.Environment()
 	for name, value := range m.MCP.Env {
 		env = append(env, name+"="+value.Reveal())
 	}
 	return findings.MCP{
 		Command: m.MCP.Command, Env: env, URL: m.MCP.URL, Transport: transport, Key: m.MCP.APIKey.Reveal(),
-		Tool: cmp.Or(m.MCP.Tool, findings.DefaultTool), Arguments: arguments,
+		Tool: cmp.Or(m.MCP.Tool, findings.DefaultTool), Arguments: cmp.Or(m.MCP.Arguments, findings.DefaultArguments),
 	}
 }

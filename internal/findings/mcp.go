@@ -2,6 +2,7 @@ package findings
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -24,7 +25,7 @@ type MCP struct {
 	Transport http.RoundTripper
 	Key       string // sent to URL as a bearer token; may be empty
 	Tool      string
-	Arguments any // of the tool: decoded JSON with placeholders, see fill
+	Arguments string // of the tool: a JSON object with placeholders, see fill
 }
 
 var _ Sink = MCP{}
@@ -77,7 +78,9 @@ type mcpConn struct {
 
 // Send calls the tool. It returns only the code of a server's error, since the text may quote the message.
 func (c mcpConn) Send(ctx context.Context, m *Message) error {
-	result, err := c.session.CallTool(ctx, &mcp.CallToolParams{Name: c.Tool, Arguments: fill(c.Arguments, m)})
+	var arguments map[string]any
+	_ = json.Unmarshal([]byte(c.Arguments), &arguments) // validated with the configuration
+	result, err := c.session.CallTool(ctx, &mcp.CallToolParams{Name: c.Tool, Arguments: fill(arguments, m)})
 	if err == nil {
 		if result.IsError {
 			return &RefusedError{"the tool " + c.Tool + " failed"}

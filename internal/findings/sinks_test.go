@@ -178,19 +178,12 @@ var entities = map[string]any{"entities": []any{map[string]any{
 	"name": "t-9-1", "entityType": "findings", "observations": []any{"decision (DECISIONS): CONTENT {id}\nof two lines", "task (NEXT_STEP): go on"},
 }}}
 
-func arguments(t *testing.T, text string) map[string]any {
-	t.Helper()
-	var parsed map[string]any
-	must(t, json.Unmarshal([]byte(text), &parsed))
-	return parsed
-}
-
 func TestMCPProgram(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
 	path := filepath.Join(t.TempDir(), "told.json")
 	server := findings.MCP{
-		Command: []string{self}, Env: []string{"MCP_SERVER_FILE=" + path}, Tool: findings.DefaultTool, Arguments: arguments(t, findings.DefaultArguments),
+		Command: []string{self}, Env: []string{"MCP_SERVER_FILE=" + path}, Tool: findings.DefaultTool, Arguments: findings.DefaultArguments,
 	}
 	must(t, send(t, server))
 	text, err := os.ReadFile(path)
@@ -201,7 +194,7 @@ func TestMCPProgram(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	for how, want := range map[string]string{"fail": "refused", "die": "fails"} {
-		server.Arguments = arguments(t, `{"entities": [], "how": "`+how+`"}`)
+		server.Arguments = `{"entities": [], "how": "` + how + `"}`
 		if got := verdict(t, send(t, server)); got != want {
 			t.Errorf("%s: %s", how, got)
 		}
@@ -232,7 +225,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	defer front.Close()
 	sink := findings.MCP{
 		URL: front.URL + "/mcp?token=SECRET", Transport: http.DefaultTransport, Key: "key", Tool: findings.DefaultTool,
-		Arguments: arguments(t, `{"entities": [{"name": "{tenant}/{session}/{thread}", "at": "{time}", "all": "- {findings}", "n": 1}]}`),
+		Arguments: `{"entities": [{"name": "{tenant}/{session}/{thread}", "at": "{time}", "all": "- {findings}", "n": 1}]}`,
 	}
 	must(t, send(t, sink))
 	want := map[string]any{"entities": []map[string]any{{

@@ -18,6 +18,7 @@ type memory struct {
 	toolless   *lru.Cache[source, time.Time]    // when upstream last refused hidden tools
 	failing    *lru.Cache[source, time.Time]    // when upstream last failed an unchanged request after a changed one
 	refused    *lru.Cache[source, refusal]      // of changed requests, by thread and model
+	vain       *lru.Cache[source, time.Time]    // when a request overflowed in spite of summaries paid for it, by thread and model
 
 	verbatim *lru.Cache[session.ThreadID, int] // position of the last answer to a request forwarded unchanged
 	stripTo  *lru.Cache[session.ThreadID, int] // last position whose sealed reasoning is bound to a history no longer shown
@@ -47,6 +48,7 @@ func newMemory() *memory {
 		toolless:   newCache[source, time.Time](learntKept),
 		failing:    newCache[source, time.Time](learntKept),
 		refused:    newCache[source, refusal](learntKept),
+		vain:       newCache[source, time.Time](learntKept),
 		verbatim:   newCache[session.ThreadID, int](learntKept),
 		stripTo:    newCache[session.ThreadID, int](learntKept),
 		ready:      newCache[session.ThreadID, session.CondensationID](learntKept),
@@ -74,6 +76,7 @@ func (m *memory) purge() {
 	m.windows.Purge()
 	m.alternates.Purge()
 	m.refused.Purge()
+	m.vain.Purge()
 	m.toolless.Purge()
 	m.failing.Purge()
 }

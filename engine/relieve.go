@@ -153,7 +153,7 @@ func (t *Turn) fits() bool {
 // condenseHard condenses a request that upstream refused for its length, and reports whether it should fit now.
 func (t *Turn) condenseHard(ctx context.Context, c condense.Condenser, locked bool, report *Report) bool {
 	d := c.Condense(t.input(condense.Need{Reason: session.ReasonOverflow, Hard: true}))
-	if d.Job != nil && t.applyJob(ctx, d.Job, locked, report) {
+	if d.Job != nil && !(d.Job.Asks() && t.paidInVain()) && t.applyJob(ctx, d.Job, locked, report) {
 		if shape := t.in.Tenant.Condenser.Condense(t.input(t.requested())); shape.View != nil {
 			t.show(t.reshaped(*shape.View, math.MaxInt))
 		}
@@ -227,9 +227,7 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 		t.rememberAccepted()
 	}
 	if !taken || r.verbatim {
-		for _, a := range trial {
-			t.attempted(&report, Attempt{Reason: a.Reason, Err: ErrRefused, Cost: a.Cost})
-		}
+		t.dropTrial(trial, &report)
 		return report
 	}
 	if len(trial) > 0 {
@@ -251,6 +249,7 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 // rememberAccepted remembers in which form upstream accepted the request, for the next one of the thread.
 func (t *Turn) rememberAccepted() {
 	r, m, id := &t.relief, t.engine.memory, t.place.Thread.ID
+	m.vain.Remove(t.conversation())
 	switch {
 	case r.refused:
 		m.refused.Add(t.conversation(), refusal{t.engine.o.Now(), t.input(condense.Need{}).Loop()})
@@ -265,12 +264,32 @@ func (t *Turn) rememberAccepted() {
 	}
 }
 
-// Unanswered is called instead of Settle if no answer came. It logs the condensations on trial that have a summary, since a retry would
-// pay for them again, and drops the others.
+// dropTrial drops condensations on trial that did not help, and remembers if they were paid for.
+func (t *Turn) dropTrial(trial []Attempt, report *Report) {
+	for _, a := range trial {
+		t.attempted(report, Attempt{Reason: a.Reason, Err: ErrRefused, Cost: a.Cost})
+		if a.Made.Made() == session.MadeSummary {
+			t.engine.memory.vain.Add(t.conversation(), t.engine.o.Now())
+		}
+	}
+}
+
+// paidInVain reports whether upstream recently refused the thread's request with the summaries that were made for it. A retry does not pay
+// for more of them.
+func (t *Turn) paidInVain() bool {
+	at, known := t.engine.memory.vain.Get(t.conversation())
+	return known && t.engine.o.Now().Sub(at) < RefusalKept
+}
+
+// Unanswered is called instead of Settle if no answer came, or only a failure that says nothing about the request. It logs the condensations
+// on trial that have a summary, since a retry would pay for them again, and drops the others.
 func (t *Turn) Unanswered(ctx context.Context) (report Report) {
 	paid := slices.DeleteFunc(slices.Clone(t.relief.trial), func(a Attempt) bool { return a.Made.Made() != session.MadeSummary })
 	t.relief.trial = nil
-	if len(paid) > 0 && !t.relief.verbatim {
+	switch {
+	case t.relief.verbatim:
+		t.dropTrial(paid, &report)
+	case len(paid) > 0:
 		t.logTrial(ctx, paid, &report)
 	}
 	return report
@@ -299,7 +318,8 @@ func (t *Turn) logTrial(ctx context.Context, trial []Attempt, report *Report) {
 	t.show(forwarded)
 }
 
-// RefusalKept is how long a thread's history is forwarded unchanged after upstream has refused it condensed.
+// RefusalKept is how long a thread's history is forwarded unchanged after upstream has refused it condensed, and no summary is paid for
+// after it has refused that for its length.
 const RefusalKept = 10 * time.Minute
 
 // refusal records that upstream refused a thread's condensed history and then accepted the unchanged one.

@@ -74,11 +74,14 @@ func (k *keeping) Condense(ctx context.Context, id session.ThreadID, c session.C
 	return k.Store.Condense(ctx, id, c)
 }
 
-// TestASummaryOutlivesAnAnswerThatDoesNotCome: when a request that was condensed for an overflow is retried, because upstream broke off or
-// the client did not wait, it is not condensed again.
+// TestASummaryOutlivesAnAnswerThatDoesNotCome: when a request that was condensed for an overflow is retried, because upstream broke off or had
+// no capacity, or the client did not wait, it is not condensed again.
 func TestASummaryOutlivesAnAnswerThatDoesNotCome(t *testing.T) {
-	for name, fault := range map[string]fakeupstream.Fault{
-		"upstream resets": {Break: fakeupstream.BreakReset, BreakAfter: -1}, "client leaves": {HoldHeaders: make(chan struct{})},
+	for name, failure := range map[string]fakeupstream.Answer{
+		"upstream resets": {Fault: fakeupstream.Fault{Break: fakeupstream.BreakReset, BreakAfter: -1}},
+		"client leaves":   {Fault: fakeupstream.Fault{HoldHeaders: make(chan struct{})}},
+		"rate limit":      fakeupstream.RateLimited("1"),
+		"overload":        fakeupstream.BadGateway(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
@@ -90,10 +93,10 @@ func TestASummaryOutlivesAnAnswerThatDoesNotCome(t *testing.T) {
 					if back.Load() {
 						return a
 					}
-					if a.Fault = fault; fault.HoldHeaders != nil {
+					if failure.Fault.HoldHeaders != nil {
 						leave()
 					}
-					return a
+					return failure
 				},
 			}})
 			body := messages(turns("tea", 31)...)
@@ -498,6 +501,34 @@ func TestNothingIsKeptThatDidNotHelp(t *testing.T) {
 		if resp, _ := r.ask(sent); resp.StatusCode != 200 || string(r.forwarded().Body) != sent {
 			t.Errorf("%s: %s, changed: %t", name, resp.Status, string(r.forwarded().Body) != sent)
 		}
+	}
+}
+
+// TestSummariesInVainArePaidOnce: a client that retries a request which no condensation makes acceptable does not pay for summaries each
+// time.
+func TestSummariesInVainArePaidOnce(t *testing.T) {
+	r := condensing(t, setup{condenser: onRequest(), upstream: fakeupstream.Options{Reply: func(req *fakeupstream.Request) (a fakeupstream.Answer) {
+		if req.Model == cheapModel {
+			return a
+		}
+		return fakeupstream.Answer{Error: &fakeupstream.APIError{
+			Status: 400, Type: "invalid_request_error", Code: "context_length_exceeded",
+			Message: "This model's maximum context length is 4000 tokens. However, your messages resulted in 9000 tokens.",
+		}}
+	}}})
+	sent := messages(append(turns("tea", 21), calls("big", 1, 1000)...)...)
+	paid := 0
+	for i := range 3 {
+		if resp, body := r.ask(sent); resp.StatusCode != 400 || !strings.Contains(body, "context_length_exceeded") {
+			t.Fatalf("%s: %s", resp.Status, body)
+		}
+		switch calls := r.up.SummariserCalls(); {
+		case i == 0 && calls == 0:
+			t.Fatal("no summary was tried")
+		case i > 0 && calls != paid:
+			t.Errorf("retry %d paid for %d more summaries", i, calls-paid)
+		}
+		paid = r.up.SummariserCalls()
 	}
 }
 

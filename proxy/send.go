@@ -95,11 +95,7 @@ func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 		r.orPassThrough(func() { retry = r.remedy(why) })
 		if !retry {
 			if r.turn != nil {
-				accepted := resp.StatusCode == http.StatusOK && why == (refusal{})
-				r.orPassThrough(func() {
-					r.turn.NoteFailure(why.status)
-					r.noteReport(r.turn.Settle(r.ctx, accepted))
-				})
+				r.orPassThrough(func() { r.endTurn(resp.StatusCode, why) })
 			}
 			return resp, nil
 		}
@@ -110,6 +106,16 @@ func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 			return nil, err
 		}
 	}
+}
+
+// endTurn ends a turn whose request is not sent again.
+func (r *request) endTurn(status int, why refusal) {
+	r.turn.NoteFailure(why.status)
+	if why.status >= http.StatusBadRequest && why.overflow == nil && !why.refused && !slices.Contains(doubtful, why.status) {
+		r.endUnanswered() // such as a rate limit: the request itself may be acceptable
+		return
+	}
+	r.noteReport(r.turn.Settle(r.ctx, status == http.StatusOK && why == (refusal{})))
 }
 
 // endUnanswered ends a turn whose request gets no answer.

@@ -13,12 +13,9 @@ import (
 // memory is what an engine remembers about upstreams and threads. It is bounded, since clients choose model names and begin threads.
 // Anything forgotten is learnt again.
 type memory struct {
-	windows    *lru.Cache[source, learntWindow] // shown by upstream's errors, or by cut prompts
-	alternates *lru.Cache[source, time.Time]    // when upstream last refused roles that do not alternate
-	toolless   *lru.Cache[source, time.Time]    // when upstream last refused hidden tools
-	failing    *lru.Cache[source, time.Time]    // when upstream last failed an unchanged request after a changed one
-	refused    *lru.Cache[source, refusal]      // of changed requests, by thread and model
-	vain       *lru.Cache[source, time.Time]    // when a request overflowed in spite of summaries paid for it, by thread and model
+	windows *lru.Cache[source, learntWindow] // shown by upstream's errors, or by cut prompts
+	quirks  *lru.Cache[quirk, time.Time]     // when upstream last showed them
+	refused *lru.Cache[source, refusal]      // of changed requests, by thread and model
 
 	verbatim *lru.Cache[session.ThreadID, int] // position of the last answer to a request forwarded unchanged
 	stripTo  *lru.Cache[session.ThreadID, int] // last position whose sealed reasoning is bound to a history no longer shown
@@ -43,22 +40,19 @@ const (
 
 func newMemory() *memory {
 	return &memory{
-		windows:    newCache[source, learntWindow](learntKept),
-		alternates: newCache[source, time.Time](learntKept),
-		toolless:   newCache[source, time.Time](learntKept),
-		failing:    newCache[source, time.Time](learntKept),
-		refused:    newCache[source, refusal](learntKept),
-		vain:       newCache[source, time.Time](learntKept),
-		verbatim:   newCache[session.ThreadID, int](learntKept),
-		stripTo:    newCache[session.ThreadID, int](learntKept),
-		ready:      newCache[session.ThreadID, session.CondensationID](learntKept),
-		answers:    newCache[session.Hash, []byte](answersKept),
-		calls:      newCache[session.ThreadID, recentCalls](learntKept),
-		logging:    newCache[session.ThreadID, chanMutex](learntKept),
-		usages:     newCache[session.ThreadID, usage](usagesKept),
-		doubted:    newCache[source, struct{}](doubtedKept),
-		begun:      newCache[session.SessionID, struct{}](usagesKept),
-		supposed:   newCache[session.ThreadID, []session.Condensation](learntKept),
+		windows:  newCache[source, learntWindow](learntKept),
+		quirks:   newCache[quirk, time.Time](2 * learntKept),
+		refused:  newCache[source, refusal](learntKept),
+		verbatim: newCache[session.ThreadID, int](learntKept),
+		stripTo:  newCache[session.ThreadID, int](learntKept),
+		ready:    newCache[session.ThreadID, session.CondensationID](learntKept),
+		answers:  newCache[session.Hash, []byte](answersKept),
+		calls:    newCache[session.ThreadID, recentCalls](learntKept),
+		logging:  newCache[session.ThreadID, chanMutex](learntKept),
+		usages:   newCache[session.ThreadID, usage](usagesKept),
+		doubted:  newCache[source, struct{}](doubtedKept),
+		begun:    newCache[session.SessionID, struct{}](usagesKept),
+		supposed: newCache[session.ThreadID, []session.Condensation](learntKept),
 	}
 }
 
@@ -74,11 +68,8 @@ func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
 // purge forgets what was learnt about upstreams, which may have been reconfigured.
 func (m *memory) purge() {
 	m.windows.Purge()
-	m.alternates.Purge()
+	m.quirks.Purge()
 	m.refused.Purge()
-	m.vain.Purge()
-	m.toolless.Purge()
-	m.failing.Purge()
 }
 
 // source identifies requests with comparable counts and windows: those of one tenant, or of one of its clients, to one model of one
@@ -130,10 +121,30 @@ func (m *memory) window(own, all source, known int, now time.Time) int {
 	return known
 }
 
-// isRecent reports whether times has a recent entry for s.
-func isRecent(times *lru.Cache[source, time.Time], s source, now time.Time) bool {
-	at, ok := times.Get(s)
-	return ok && now.Sub(at) < learntShared
+// quirk is something that upstream refuses, or fails on, in requests of a source.
+type quirk struct {
+	kind quirkKind
+	of   source
+}
+
+type quirkKind int
+
+const (
+	alternatesOnly   quirkKind = iota // roles must alternate
+	refusesTools                      // hidden tools are refused
+	failsUnchanged                    // an unchanged request failed after a changed one
+	refusesSummaries                  // a thread's request was too long in spite of summaries that were paid for
+)
+
+// noteQuirk remembers that upstream has just shown a quirk.
+func (t *Turn) noteQuirk(kind quirkKind, of source) {
+	t.engine.memory.quirks.Add(quirk{kind, of}, t.engine.o.Now())
+}
+
+// hasQuirk reports whether upstream has shown a quirk within a time.
+func (t *Turn) hasQuirk(kind quirkKind, of source, within time.Duration) bool {
+	at, ok := t.engine.memory.quirks.Get(quirk{kind, of})
+	return ok && t.engine.o.Now().Sub(at) < within
 }
 
 // rememberWindow remembers a window for later turns, unless the model's window is configured.

@@ -153,7 +153,8 @@ func (t *Turn) fits() bool {
 // condenseHard condenses a request that upstream refused for its length, and reports whether it should fit now.
 func (t *Turn) condenseHard(ctx context.Context, c condense.Condenser, locked bool, report *Report) bool {
 	d := c.Condense(t.input(condense.Need{Reason: session.ReasonOverflow, Hard: true}))
-	if d.Job != nil && !(d.Job.Asks() && t.paidInVain()) && t.applyJob(ctx, d.Job, locked, report) {
+	inVain := d.Job != nil && d.Job.Asks() && t.hasQuirk(refusesSummaries, t.conversation(), RefusalKept)
+	if d.Job != nil && !inVain && t.applyJob(ctx, d.Job, locked, report) {
 		if shape := t.in.Tenant.Condenser.Condense(t.input(t.requested())); shape.View != nil {
 			t.show(t.reshaped(*shape.View, math.MaxInt))
 		}
@@ -196,9 +197,8 @@ const FailureKept = time.Minute
 // DoubtChange is ForwardVerbatim after a failure, with this status, that may have nothing to do with the change. The unchanged body is tried
 // once, if it should fit, and not while upstream fails on unchanged requests as well. A 5xx, which may have passed, is not remembered.
 func (t *Turn) DoubtChange(status int) (report Report, again bool) {
-	at, failing := t.engine.memory.failing.Get(t.counter.source)
 	whole := t.inputFor(condense.Need{}, t.counted().fixed, t.Before().Tokens)
-	if t.relief.doubted || failing && t.engine.o.Now().Sub(at) < FailureKept || overWindow(whole) {
+	if t.relief.doubted || t.hasQuirk(failsUnchanged, t.counter.source, FailureKept) || overWindow(whole) {
 		return report, false
 	}
 	withheld := t.shown
@@ -213,14 +213,14 @@ func (t *Turn) DoubtChange(status int) (report Report, again bool) {
 // NoteFailure is called before Settle with the status of upstream's failure. If it failed by itself, unchanged bodies are not tried for a while.
 func (t *Turn) NoteFailure(status int) {
 	if t.relief.doubted && status/100 == 5 {
-		t.engine.memory.failing.Add(t.counter.source, t.engine.o.Now())
+		t.noteQuirk(failsUnchanged, t.counter.source)
 	}
 }
 
 // Settle must be called once upstream has accepted the request or refused it for the last time. It logs the condensations on trial, and
 // remembers what was learnt, if they helped, and drops them otherwise.
 func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
-	r, m, now := &t.relief, t.engine.memory, t.engine.o.Now()
+	r := &t.relief
 	trial := r.trial
 	r.trial = nil
 	if taken {
@@ -234,10 +234,10 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 		t.logTrial(ctx, trial, &report)
 	}
 	if t.hidden.withdrawn {
-		m.toolless.Add(t.counter.source, now)
+		t.noteQuirk(refusesTools, t.counter.source)
 	}
 	if r.alternates {
-		m.alternates.Add(t.shared(), now)
+		t.noteQuirk(alternatesOnly, t.shared())
 	}
 	if r.tries > 0 && r.window > 0 {
 		t.rememberWindow(r.window, &report)
@@ -249,7 +249,7 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 // rememberAccepted remembers in which form upstream accepted the request, for the next one of the thread.
 func (t *Turn) rememberAccepted() {
 	r, m, id := &t.relief, t.engine.memory, t.place.Thread.ID
-	m.vain.Remove(t.conversation())
+	m.quirks.Remove(quirk{refusesSummaries, t.conversation()})
 	switch {
 	case r.refused:
 		m.refused.Add(t.conversation(), refusal{t.engine.o.Now(), t.input(condense.Need{}).Loop()})
@@ -269,16 +269,9 @@ func (t *Turn) dropTrial(trial []Attempt, report *Report) {
 	for _, a := range trial {
 		t.attempted(report, Attempt{Reason: a.Reason, Err: ErrRefused, Cost: a.Cost})
 		if a.Made.Made() == session.MadeSummary {
-			t.engine.memory.vain.Add(t.conversation(), t.engine.o.Now())
+			t.noteQuirk(refusesSummaries, t.conversation())
 		}
 	}
-}
-
-// paidInVain reports whether upstream recently refused the thread's request with the summaries that were made for it. A retry does not pay
-// for more of them.
-func (t *Turn) paidInVain() bool {
-	at, known := t.engine.memory.vain.Get(t.conversation())
-	return known && t.engine.o.Now().Sub(at) < RefusalKept
 }
 
 // Unanswered is called instead of Settle if no answer came, or only a failure that says nothing about the request. It logs the condensations

@@ -215,7 +215,7 @@ func (t *Turn) prepareCounting() {
 			t.model.Window = served
 		}
 	}
-	t.model.Alternates = t.model.Alternates || isRecent(e.memory.alternates, shared, e.o.Now())
+	t.model.Alternates = t.model.Alternates || t.hasQuirk(alternatesOnly, shared, learntShared)
 	t.model.Window = e.memory.window(t.counter.source, shared, t.model.Window, e.o.Now())
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })

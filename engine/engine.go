@@ -73,7 +73,7 @@ type Windows interface {
 type Limits struct {
 	Store         time.Duration // for one turn's reads of the store
 	Condense      time.Duration // for one condensation, summariser included
-	CondenseLease time.Duration // TTL of a thread's lock, which live replicas renew
+	CondenseLease time.Duration // minimum TTL of a thread's lock, which live replicas renew
 }
 
 // DefaultLimits returns limits that suit a shared proxy.

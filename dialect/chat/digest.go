@@ -17,11 +17,8 @@ import (
 // and cache_control come and go. Thinking parts are ignored too.
 const version = "dewpoint/chat/1\n"
 
-// Fields of a frame.
+// Fields of a frame, in addition to those of all dialects.
 const (
-	fieldRole        = 'r'
-	fieldContent     = 'c'
-	fieldPart        = 'p'
 	fieldCall        = 'C' // starts a call
 	fieldFunction    = 'F' // starts a function_call
 	fieldID          = 'i'
@@ -35,12 +32,8 @@ const (
 
 // digest returns the digest of m, whose role is given.
 func digest(h *split.Digest, m *split.Object, role string) session.Hash {
-	if role == "developer" {
-		role = "system"
-	}
-	h.Begin()
-	h.Word(fieldRole, role)
-	h.Content(fieldContent, fieldPart, m.Get("content"))
+	h.Begin(role)
+	h.Content(split.FieldContent, m.Get("content"))
 	for v := range rawjson.Elements(m.Get("tool_calls").Raw) {
 		c := split.Read(v, callKeys)
 		h.Mark(fieldCall)

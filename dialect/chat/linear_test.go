@@ -69,7 +69,7 @@ func TestCanonicalFormIsBounded(t *testing.T) {
 	for name, message := range hostileMessages(n) {
 		text := []byte(`{"model":"m","messages":[` + message + `]}`)
 		var steps, room int
-		_, err := New(Options{}).bodies.Split(text, func(w *split.Walker, _ *dialect.Request) { steps, _, room = w.Digest().Work() })
+		_, err := New(Options{}).bodies.Split(text, func(w *split.Walker, _ *dialect.Request) { steps, _, room = w.Digest.Work() })
 		if err != nil {
 			if refused, ok := errors.AsType[*dialect.Error](err); !ok || refused.Code != dialect.CodeUnsupported {
 				t.Errorf("%s: %v", name, err)
@@ -98,7 +98,7 @@ func TestWhatIsKnownIsNotHashed(t *testing.T) {
 	d := New(Options{Remember: 8 << 20})
 	hashed := func(body string) int {
 		n := 0
-		if _, err := d.bodies.Split([]byte(body), func(w *split.Walker, _ *dialect.Request) { _, n, _ = w.Digest().Work() }); err != nil {
+		if _, err := d.bodies.Split([]byte(body), func(w *split.Walker, _ *dialect.Request) { _, n, _ = w.Digest.Work() }); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -132,7 +132,7 @@ func BenchmarkDigest(b *testing.B) {
 					b.SetBytes(int64(len(content)))
 					b.ReportAllocs()
 					for b.Loop() {
-						if digest(w.Digest(), &m, "user") != r.Messages[0].Digest {
+						if digest(&w.Digest, &m, "user") != r.Messages[0].Digest {
 							b.Fatal("another digest")
 						}
 					}

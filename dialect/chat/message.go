@@ -53,7 +53,7 @@ func (r reader) element(m *split.Object) error {
 			message.Kind = session.Action
 		}
 	}
-	message.Digest = digest(r.w.Digest(), m, role)
+	message.Digest = digest(&r.w.Digest, m, role)
 	r.w.Add(message, r.w.ElementSpan().To)
 	return nil
 }

@@ -11,29 +11,18 @@ import (
 // Thinking and cache_control are ignored.
 const version = "dewpoint/messages/1\n"
 
-// Fields of a frame.
+// Fields of a frame, in addition to those of all dialects.
 const (
-	fieldRole    = 'r'
-	fieldContent = 'c'
-	fieldPart    = 'p'
-	fieldResult  = 'R'
-	fieldFailed  = 'e'
+	fieldResult = 'R'
+	fieldFailed = 'e'
 )
 
-func digest(h *split.Digest, role string, content rawjson.Value) session.Hash {
-	h.Begin()
-	h.Word(fieldRole, role)
-	h.Content(fieldContent, fieldPart, content)
-	return h.End()
-}
-
 func resultDigest(h *split.Digest, b *block) session.Hash {
-	h.Begin()
-	h.Word(fieldRole, "tool")
+	h.Begin("tool")
 	h.Value(fieldResult, b.Get("tool_use_id"))
 	if b.Get("is_error").Kind == rawjson.True {
 		h.Mark(fieldFailed)
 	}
-	h.Content(fieldContent, fieldPart, b.Get("content"))
+	h.Content(split.FieldContent, b.Get("content"))
 	return h.End()
 }

@@ -60,7 +60,7 @@ func finish(w *split.Walker, r *dialect.Request) {
 	r.MaxOutput = split.Integer(w.Member("max_tokens"))
 	r.NeedsReasoning = split.Member(w.Member("thinking"), "type").Is("enabled")
 	if system := w.Member("system"); system.Kind == rawjson.String || system.Kind == rawjson.Array {
-		first := session.Message{Raw: system.Raw, Kind: session.System, Digest: digest(w.Digest(), "system", system)}
+		first := session.Message{Raw: system.Raw, Kind: session.System, Digest: w.Digest.Message("system", system)}
 		r.Messages = append([]session.Message{first}, r.Messages...)
 	}
 }

@@ -95,7 +95,7 @@ func (r *reader) element(msg *split.Object) error {
 		r.w.Unsupported("a message has an unknown role")
 		return nil
 	}
-	m.Digest = digest(r.w.Digest(), role.Text(), msg.Get("content"))
+	m.Digest = r.w.Digest.Message(role.Text(), msg.Get("content"))
 	m.Attached = hasAttachment(blocks)
 	r.w.Add(m, r.w.ElementSpan().To)
 	return nil
@@ -140,7 +140,7 @@ func (r *reader) addPieces(message []byte, blocks []block) {
 func (r *reader) resultMessage(blocks []block) session.Message {
 	b := &blocks[0]
 	return session.Message{
-		Raw: b.Raw, Kind: session.Observation, Digest: resultDigest(r.w.Digest(), b),
+		Raw: b.Raw, Kind: session.Observation, Digest: resultDigest(&r.w.Digest, b),
 		Result: b.Get("tool_use_id").Text(), Attached: hasAttachment(blocks),
 	}
 }
@@ -151,6 +151,6 @@ func (r *reader) runMessage(message []byte, run []block) session.Message {
 	raw := message[from:to:to]
 	content := rawjson.Value{Kind: rawjson.Array, Raw: slices.Concat([]byte{'['}, raw, []byte{']'})}
 	return session.Message{
-		Raw: raw, Kind: session.User, Digest: digest(r.w.Digest(), "user", content), Attached: hasAttachment(run),
+		Raw: raw, Kind: session.User, Digest: r.w.Digest.Message("user", content), Attached: hasAttachment(run),
 	}
 }

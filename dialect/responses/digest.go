@@ -20,11 +20,8 @@ import (
 // Reasoning, the ids and states of items, annotations and logprobs are ignored, since clients leave them out.
 const version = "dewpoint/responses/1\n"
 
-// Fields of a frame.
+// Fields of a frame, in addition to those of all dialects.
 const (
-	fieldRole      = 'r'
-	fieldContent   = 'c'
-	fieldPart      = 'p'
 	fieldCall      = 'C' // starts a call
 	fieldID        = 'i'
 	fieldType      = 't'
@@ -40,31 +37,19 @@ const (
 	fieldValue     = 'v'
 )
 
-func messageDigest(h *split.Digest, role string, content rawjson.Value) session.Hash {
-	if role == "developer" {
-		role = "system"
-	}
-	h.Begin()
-	h.Word(fieldRole, role)
-	h.Content(fieldContent, fieldPart, content)
-	return h.End()
-}
-
 func resultDigest(h *split.Digest, it *item) session.Hash {
-	h.Begin()
-	h.Word(fieldRole, "tool")
+	h.Begin("tool")
 	if !it.is("function_call_output") {
 		h.Value(fieldType, it.Get("type"))
 	}
 	h.Value(fieldResult, it.resultID())
-	h.Content(fieldOutput, fieldPart, it.Get("output"))
+	h.Content(fieldOutput, it.Get("output"))
 	return h.End()
 }
 
 // turnDigest returns the digest of a model's output.
 func turnDigest(h *split.Digest, items []*item) session.Hash {
-	h.Begin()
-	h.Word(fieldRole, "assistant")
+	h.Begin("assistant")
 	for _, it := range items {
 		it.addTo(h)
 	}
@@ -75,7 +60,7 @@ func (it *item) addTo(h *split.Digest) {
 	switch {
 	case it.isReasoning():
 	case it.isMessage():
-		h.Content(fieldContent, fieldPart, it.Get("content"))
+		h.Content(split.FieldContent, it.Get("content"))
 	case it.is("function_call"), it.is("custom_tool_call"), it.is("local_shell_call"):
 		h.Mark(fieldCall)
 		h.Value(fieldID, it.Get("call_id"))

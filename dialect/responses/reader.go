@@ -27,7 +27,7 @@ func newReader(w *split.Walker) split.Reader {
 
 // text adds a history that is a string: a user message.
 func (r *reader) text(text rawjson.Value) {
-	m := session.Message{Raw: userText(text.Raw), Kind: session.User, Digest: messageDigest(r.w.Digest(), "user", text)}
+	m := session.Message{Raw: userText(text.Raw), Kind: session.User, Digest: r.w.Digest.Message("user", text)}
 	r.w.Add(m, r.w.ElementSpan().To)
 }
 
@@ -84,7 +84,7 @@ func (r *reader) close() {
 		}
 		m.Attached = m.Attached || !it.isPlain()
 	}
-	m.Digest = turnDigest(r.w.Digest(), r.turn)
+	m.Digest = turnDigest(&r.w.Digest, r.turn)
 	r.w.Add(m, r.span.To)
 	r.turn, r.calls = nil, false
 }
@@ -107,16 +107,16 @@ func (r *reader) before() *session.Message {
 func (r *reader) add(it *item) {
 	m := session.Message{Raw: it.Raw}
 	role, content := it.Get("role").Text(), it.Get("content")
-	digest := r.w.Digest()
+	digest := &r.w.Digest
 	switch it.class() {
 	case userMessage:
 		m.Kind = session.User
-		m.Digest = messageDigest(digest, role, content)
+		m.Digest = digest.Message(role, content)
 		m.Attached = hasAttachment(content)
 	case systemMessage, compactionTrigger:
 		m.Kind = session.System
 		if it.isMessage() {
-			m.Digest = messageDigest(digest, role, content)
+			m.Digest = digest.Message(role, content)
 		} else { // a compaction by upstream, or a request for one
 			m.Digest = turnDigest(digest, []*item{it})
 			m.Attached = true

@@ -72,7 +72,7 @@ func finish(w *split.Walker, r *dialect.Request) {
 	r.Kept.Answer = split.Truncate(w.Member("previous_response_id").Text())
 	r.Kept.Conversation = conversation(w.Member("conversation"))
 	if text := w.Member("instructions"); text.Kind == rawjson.String && len(text.Inner()) > 0 {
-		first := session.Message{Raw: text.Raw, Kind: session.System, Digest: messageDigest(w.Digest(), "system", text)}
+		first := session.Message{Raw: text.Raw, Kind: session.System, Digest: w.Digest.Message("system", text)}
 		r.Messages = append([]session.Message{first}, r.Messages...)
 	}
 }

@@ -16,6 +16,13 @@ const (
 	formMark = '-' // no data
 )
 
+// Fields of frames in all dialects. A dialect has others in addition.
+const (
+	fieldRole    = 'r'
+	FieldContent = 'c'
+	fieldPart    = 'p' // of content
+)
+
 // Digest computes the digests of messages, one after another: SHA-256 of the canonical form of a message. Agents rewrite
 // messages between requests: they use another encoder, move cache marks, leave reasoning out. A digest must not depend on
 // that, but two messages that a model reads differently must never share one.
@@ -39,8 +46,14 @@ func (h *Digest) Work() (steps, hashed, scratch int) {
 	return c.steps, h.hashed, cap(h.buf) + cap(c.buf) + cap(c.swap) + cap(c.plain)
 }
 
-// Begin starts the digest of a message.
-func (h *Digest) Begin() { h.buf = append(h.buf[:0], h.canon.format.Version...) }
+// Begin starts the digest of a message with its role. A developer counts as system.
+func (h *Digest) Begin(role string) {
+	if role == "developer" {
+		role = "system"
+	}
+	h.buf = append(h.buf[:0], h.canon.format.Version...)
+	h.Word(fieldRole, role)
+}
 
 // End returns the digest.
 func (h *Digest) End() session.Hash {
@@ -48,34 +61,41 @@ func (h *Digest) End() session.Hash {
 	return sha256.Sum256(h.buf)
 }
 
+// Message returns the digest of a message with nothing but a role and content.
+func (h *Digest) Message(role string, content rawjson.Value) session.Hash {
+	h.Begin(role)
+	h.Content(FieldContent, content)
+	return h.End()
+}
+
 // Content adds the content of a message. There is no frame for null, a missing value, "" and []. A string, or a single text
 // part, gives a frame with its text. Any other list gives a frame for each part, without cache_control, null members and
 // those in Format.Drop; parts that Format.Skip matches give none. Content of more than 16 Ki parts is compared byte for byte.
-func (h *Digest) Content(content, part byte, v rawjson.Value) {
+func (h *Digest) Content(field byte, v rawjson.Value) {
 	switch v.Kind {
 	case rawjson.Array:
-		h.parts(content, part, v)
+		h.parts(field, v)
 	case rawjson.String:
 		if len(v.Inner()) > 0 {
-			h.Value(content, v)
+			h.Value(field, v)
 		}
 	default:
-		h.Value(content, v)
+		h.Value(field, v)
 	}
 }
 
-func (h *Digest) parts(content, part byte, v rawjson.Value) {
+func (h *Digest) parts(field byte, v rawjson.Value) {
 	c := &h.canon
 	if !c.list(v.Raw) {
-		h.frame(content, formRaw, v.Raw)
+		h.frame(field, formRaw, v.Raw)
 		return
 	}
 	if text, ok := c.singleText(); ok {
-		h.Content(content, part, text)
+		h.Content(field, text)
 		return
 	}
 	for _, p := range c.parts {
-		h.frame(part, formJSON, c.buf[p.from:p.to])
+		h.frame(fieldPart, formJSON, c.buf[p.from:p.to])
 	}
 }
 

@@ -18,7 +18,7 @@ type Walker struct {
 	text        []byte
 	scan        rawjson.Scanner
 	reader      Reader
-	digest      Digest
+	Digest      Digest // of the messages, one after another
 	unsupported string // why the body is not a conversation, or empty
 
 	members []rawjson.Value // the values of Splitter.keys
@@ -60,7 +60,7 @@ func newWalker(s *Splitter, body []byte) *Walker {
 		splitter: s, text: body, scan: rawjson.NewScanner(body, s.options.MaxDepth),
 		index: -1, members: make([]rawjson.Value, len(s.keys)),
 	}
-	w.digest.canon.format = &s.format
+	w.Digest.canon.format = &s.format
 	w.reader = s.format.Reader(w)
 	return w
 }
@@ -109,9 +109,6 @@ func (w *Walker) Unsupported(reason string) { w.unsupported = cmp.Or(w.unsupport
 
 // IsUnsupported reports whether Unsupported was called.
 func (w *Walker) IsUnsupported() bool { return w.unsupported != "" }
-
-// Digest returns the hasher for message digests. It is shared by all messages of the body.
-func (w *Walker) Digest() *Digest { return &w.digest }
 
 // ElementSpan returns the position in the body of the element being read.
 func (w *Walker) ElementSpan() dialect.Span { return dialect.Span{From: w.start, To: w.scan.Offset()} }
@@ -298,7 +295,7 @@ func (w *Walker) readElement() error {
 
 // rejectAmbiguousPart rejects a digested content part that states its type or text twice.
 func (w *Walker) rejectAmbiguousPart() error {
-	if key := w.digest.canon.duplicate; key != "" {
+	if key := w.Digest.canon.duplicate; key != "" {
 		return w.reject(dialect.CodeDuplicateKey, "content[]."+key, "occurs twice; send it once")
 	}
 	return nil

@@ -67,9 +67,6 @@ func BenchmarkSplit(b *testing.B) {
 			read(b, d, first)
 			b.SetBytes(int64(len(next)))
 			for b.Loop() {
-				if c, asks := d.(dialect.Compactor); asks && c.MentionsCompaction(next) {
-					b.Fatal("it concerns compactions")
-				}
 				read(b, d, next)
 			}
 		})

@@ -106,8 +106,6 @@ type Opener interface {
 
 // Compactor is a Dialect in which clients can ask upstream to compact their history into one item.
 type Compactor interface {
-	// MentionsCompaction is a cheap test for whether a body may request a compaction or contain one. Most bodies do not.
-	MentionsCompaction(body []byte) bool
 	// RequestsCompaction reports whether a body requests a compaction, and returns its model. byPath is set if the URL path
 	// requests one.
 	RequestsCompaction(body []byte, byPath bool) (model string, asks bool)

@@ -2,10 +2,12 @@ package assemble
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // AcceptsTools reports whether more tools can be offered with a request: it has some and leaves the choice to the model.
@@ -19,12 +21,19 @@ func AcceptsTools(outside []byte) bool {
 	return false
 }
 
-// ToolFormat is how a dialect defines a tool: what precedes its name and description, the key of its parameters, and what
-// ends it.
-type ToolFormat struct{ Before, Parameters, After string }
+// Tools is how a dialect writes tools and the results of their calls.
+type Tools struct {
+	Before, Parameters, After string // what precedes the name and description of a tool, the key of its parameters, and what ends it
+	Answer                    string // the format of a result, with the id of the call and a text
+}
+
+// Result encodes the result of a call.
+func (f Tools) Result(call session.Call, text string) []byte {
+	return fmt.Appendf(nil, f.Answer, rawjson.AppendQuote(nil, call.ID), rawjson.AppendQuote(nil, text))
+}
 
 // Offer appends tools to those of a request.
-func (f ToolFormat) Offer(r *dialect.Request, tools []dialect.Tool) *dialect.Request {
+func (f Tools) Offer(r *dialect.Request, tools []dialect.Tool) *dialect.Request {
 	outside := r.Outside()
 	list := split.Member(rawjson.ValueOf(outside), "tools")
 	var text []byte

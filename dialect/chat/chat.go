@@ -5,9 +5,9 @@ package chat
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -21,6 +21,8 @@ type Options = split.Options
 
 // Dialect implements dialect.Dialect. Create one with New.
 type Dialect struct {
+	split.OpenAI
+	assemble.Tools
 	bodies *split.Splitter
 	depth  int // limit for the nesting of a message
 }
@@ -40,14 +42,15 @@ func New(o Options) *Dialect {
 			return split.Reader{Keys: messageKeys, Element: reader{w}.element}
 		},
 	}
-	return &Dialect{bodies: split.New(format, o), depth: o.MaxDepth}
+	tools := assemble.Tools{
+		Before: `{"type":"function","function":{`, Parameters: "parameters", After: "}}",
+		Answer: `{"role":"tool","tool_call_id":%s,"content":%s}`,
+	}
+	return &Dialect{Tools: tools, bodies: split.New(format, o), depth: o.MaxDepth}
 }
 
 // Name returns "chat".
 func (d *Dialect) Name() string { return "chat" }
-
-// CacheTTL implements dialect.Dialect.
-func (d *Dialect) CacheTTL(body []byte) time.Duration { return split.CacheTTL(body) }
 
 // Note encodes text as a user message. Invalid UTF-8 becomes U+FFFD.
 func (d *Dialect) Note(text string) []byte { return split.TextMessage("user", text) }
@@ -73,13 +76,7 @@ var kinds = map[string]session.Kind{
 	"tool": session.Observation, "function": session.Observation,
 }
 
-// Failure encodes an error in OpenAI's format.
-func (d *Dialect) Failure(f dialect.Failure) []byte { return f.OpenAI() }
-
 // Event wraps an encoded error in a stream event.
 func (d *Dialect) Event(failure []byte) []byte {
 	return slices.Concat([]byte("data: "), failure, []byte("\n\n"))
 }
-
-// Key returns the header of a bearer token.
-func (d *Dialect) Key(key string) (name, value string) { return "Authorization", "Bearer " + key }

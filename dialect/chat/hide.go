@@ -17,17 +17,6 @@ func (d *Dialect) CanHideTools(r *dialect.Request) bool {
 	return (n.Kind != rawjson.Number || string(n.Raw) == "1") && assemble.AcceptsTools(outside)
 }
 
-// Offer appends functions to the tools of a request.
-func (d *Dialect) Offer(r *dialect.Request, tools []dialect.Tool) *dialect.Request {
-	return assemble.ToolFormat{Before: `{"type":"function","function":{`, Parameters: "parameters", After: "}}"}.Offer(r, tools)
-}
-
-// Result encodes the result of a call.
-func (d *Dialect) Result(call session.Call, text string) []byte {
-	out := rawjson.AppendQuote([]byte(`{"role":"tool","tool_call_id":`), call.ID)
-	return append(rawjson.AppendQuote(append(out, `,"content":`...), text), '}')
-}
-
 // FilterAnswers returns a filter that removes calls of hidden tools from answers.
 func (d *Dialect) FilterAnswers(streamed bool, hidden func(tool string) bool) dialect.AnswerFilter {
 	return assemble.NewFilter(streamed, &filter{State: assemble.State{Hidden: hidden}})

@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"regexp"
@@ -21,11 +20,6 @@ const compaction = "compaction"
 
 // defaultLimit is the number of tokens above which the API compacts if the client gives none.
 const defaultLimit = 150_000
-
-// MentionsCompaction implements dialect.Compactor.
-func (d *Dialect) MentionsCompaction(body []byte) bool {
-	return bytes.Contains(body, []byte(compaction))
-}
 
 // RequestsCompaction implements dialect.Compactor. The API has no path for compactions.
 func (d *Dialect) RequestsCompaction(body []byte, _ bool) (model string, asks bool) {

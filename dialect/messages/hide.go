@@ -9,22 +9,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // CanHideTools reports whether the client sends tools and leaves the choice to the model.
 func (d *Dialect) CanHideTools(r *dialect.Request) bool { return assemble.AcceptsTools(r.Outside()) }
-
-// Offer appends tools to those of a request.
-func (d *Dialect) Offer(r *dialect.Request, tools []dialect.Tool) *dialect.Request {
-	return assemble.ToolFormat{Before: "{", Parameters: "input_schema", After: "}"}.Offer(r, tools)
-}
-
-// Result encodes the result of a call.
-func (d *Dialect) Result(call session.Call, text string) []byte {
-	out := rawjson.AppendQuote([]byte(`{"type":"tool_result","tool_use_id":`), call.ID)
-	return append(rawjson.AppendQuote(append(out, `,"content":`...), text), '}')
-}
 
 // FilterAnswers returns a filter that removes calls of hidden tools from answers.
 func (d *Dialect) FilterAnswers(streamed bool, hidden func(tool string) bool) dialect.AnswerFilter {

@@ -26,7 +26,7 @@ func TestKeeps(t *testing.T) {
 	for body, want := range map[string]time.Duration{
 		`{"prompt_cache_retention":"24h"}`: 24 * time.Hour, `{"prompt_cache_retention":"in_memory"}`: 0, `{"input":"prompt_cache_retention 24h"}`: 0,
 	} {
-		if got := split.CacheTTL([]byte(body)); got != want {
+		if got := (split.OpenAI{}).CacheTTL([]byte(body)); got != want {
 			t.Errorf("%s: %v, want %v", body, got, want)
 		}
 	}

@@ -15,6 +15,7 @@ package messages
 
 import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -30,7 +31,10 @@ const CountPath = "/messages/count_tokens"
 const list = "messages"
 
 // Dialect implements dialect.Dialect. Create one with New.
-type Dialect struct{ bodies *split.Splitter }
+type Dialect struct {
+	assemble.Tools
+	bodies *split.Splitter
+}
 
 var (
 	_ dialect.Dialect = (*Dialect)(nil)
@@ -47,7 +51,10 @@ func New(o split.Options) *Dialect {
 			return split.Reader{Keys: messageKeys, Element: (&reader{w: w}).element}
 		},
 	}
-	return &Dialect{split.New(format, o)}
+	tools := assemble.Tools{
+		Before: "{", Parameters: "input_schema", After: "}", Answer: `{"type":"tool_result","tool_use_id":%s,"content":%s}`,
+	}
+	return &Dialect{tools, split.New(format, o)}
 }
 
 // Name returns "messages".

@@ -14,11 +14,6 @@ import (
 
 var _ dialect.Compactor = (*Dialect)(nil)
 
-// MentionsCompaction implements dialect.Compactor.
-func (d *Dialect) MentionsCompaction(body []byte) bool {
-	return bytes.Contains(body, []byte("compaction"))
-}
-
 // RequestsCompaction reports whether the last item of a body is a compaction_trigger, or the path requests a compaction, and
 // returns the model.
 func (d *Dialect) RequestsCompaction(body []byte, byPath bool) (model string, asks bool) {

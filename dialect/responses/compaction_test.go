@@ -2,8 +2,6 @@ package responses_test
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -118,31 +116,6 @@ func TestTeeNamesCompactions(t *testing.T) {
 		c, err := d.Read([]byte(item))
 		if got := tee.Answer().Compactions; err != nil || len(got) != 1 || len(c.Files) != 1 || got[0] != c.Files[0].ID || len(got[0]) < 64 {
 			t.Errorf("%s: %v, read as %+v (%v)", name, got, c, err)
-		}
-	}
-}
-
-// TestConcernsIsRemembered checks that MentionsCompaction does not depend on remembered prefixes.
-func TestConcernsIsRemembered(t *testing.T) {
-	d := responses.New(split.Options{Remember: 1 << 20})
-	for at := range 12 {
-		var items []string
-		named := false
-		for n := range 12 {
-			item := fmt.Sprintf(`{"role":"user","content":"%d of %d: %s"}`, n, at, strings.Repeat("words ", 60))
-			if n == at {
-				item, named = `{"type":"compaction","encrypted_content":"x"}`, true
-			}
-			items = append(items, item)
-			for _, tail := range []string{"", `,{"type":"compaction_trigger"}`} {
-				body := []byte(`{"input":[` + strings.Join(items, ",") + tail + `]}`)
-				if got := d.MentionsCompaction(body); got != (named || tail != "") {
-					t.Fatalf("named at %d, %d items%s: %t", at, len(items), tail, got)
-				}
-				if _, err := d.Split(body); err != nil {
-					t.Fatal(err)
-				}
-			}
 		}
 	}
 }

@@ -17,17 +17,6 @@ func (d *Dialect) CanHideTools(r *dialect.Request) bool {
 	return !r.Stores && r.Kept == (session.Kept{}) && assemble.AcceptsTools(r.Outside())
 }
 
-// Offer appends functions to the tools of a request.
-func (d *Dialect) Offer(r *dialect.Request, tools []dialect.Tool) *dialect.Request {
-	return assemble.ToolFormat{Before: `{"type":"function","strict":false,`, Parameters: "parameters", After: "}"}.Offer(r, tools)
-}
-
-// Result encodes the result of a call.
-func (d *Dialect) Result(call session.Call, text string) []byte {
-	out := rawjson.AppendQuote([]byte(`{"type":"function_call_output","call_id":`), call.ID)
-	return append(rawjson.AppendQuote(append(out, `,"output":`...), text), '}')
-}
-
 // FilterAnswers returns a filter that removes calls of hidden tools from answers.
 func (d *Dialect) FilterAnswers(streamed bool, hidden func(tool string) bool) dialect.AnswerFilter {
 	return assemble.NewFilter(streamed, &filter{State: assemble.State{Hidden: hidden}, sequence: -1})

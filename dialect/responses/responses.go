@@ -18,9 +18,8 @@
 package responses
 
 import (
-	"time"
-
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -39,7 +38,11 @@ const CompactPath = "/responses/compact"
 const list = "input"
 
 // Dialect implements dialect.Dialect. Create one with New.
-type Dialect struct{ bodies *split.Splitter }
+type Dialect struct {
+	split.OpenAI
+	assemble.Tools
+	bodies *split.Splitter
+}
 
 var (
 	_ dialect.Dialect = (*Dialect)(nil)
@@ -54,14 +57,15 @@ func New(o split.Options) *Dialect {
 		Version: version, Texts: textTypes, Drop: []string{"annotations", "logprobs"},
 		Skip: func(rawjson.Value) bool { return false }, Reader: newReader,
 	}
-	return &Dialect{split.New(format, o)}
+	tools := assemble.Tools{
+		Before: `{"type":"function","strict":false,`, Parameters: "parameters", After: "}",
+		Answer: `{"type":"function_call_output","call_id":%s,"output":%s}`,
+	}
+	return &Dialect{Tools: tools, bodies: split.New(format, o)}
 }
 
 // Name returns "responses".
 func (d *Dialect) Name() string { return "responses" }
-
-// CacheTTL implements dialect.Dialect.
-func (d *Dialect) CacheTTL(body []byte) time.Duration { return split.CacheTTL(body) }
 
 // Split validates and slices a body. The error is a *dialect.Error.
 func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies.Split(body, finish) }
@@ -97,9 +101,6 @@ func textMessage(role, part, text string) []byte {
 	return append(rawjson.AppendQuote(out, text), "}]}"...)
 }
 
-// Failure encodes an error in OpenAI's format.
-func (d *Dialect) Failure(f dialect.Failure) []byte { return f.OpenAI() }
-
 // Event converts an encoded error to a stream event.
 // https://platform.openai.com/docs/api-reference/responses-streaming/error
 func (d *Dialect) Event(failure []byte) []byte {
@@ -111,6 +112,3 @@ func (d *Dialect) Event(failure []byte) []byte {
 	}
 	return append(out, "}\n\n"...)
 }
-
-// Key returns the header of a bearer token.
-func (d *Dialect) Key(key string) (name, value string) { return "Authorization", "Bearer " + key }

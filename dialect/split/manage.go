@@ -64,12 +64,21 @@ func CompactionID(content string) string {
 	return fmt.Sprintf("compaction %x", sha256.Sum256([]byte(content)))
 }
 
-// CacheTTL returns how long a body for an OpenAI API asks for its prefix to be kept in the prompt cache, or 0 if it does not
-// say. https://platform.openai.com/docs/guides/prompt-caching
-func CacheTTL(body []byte) time.Duration {
+// OpenAI has the methods of a dialect that are the same in all of OpenAI's APIs.
+type OpenAI struct{}
+
+// CacheTTL returns how long a body asks for its prefix to be kept in the prompt cache, or 0 if it does not say.
+// https://platform.openai.com/docs/guides/prompt-caching
+func (OpenAI) CacheTTL(body []byte) time.Duration {
 	const retention = "prompt_cache_retention"
 	if bytes.Contains(body, []byte(retention)) && Member(rawjson.ValueOf(body), retention).Text() == "24h" {
 		return 24 * time.Hour
 	}
 	return 0
 }
+
+// Failure encodes an error.
+func (OpenAI) Failure(f dialect.Failure) []byte { return f.OpenAI() }
+
+// Key returns the header of a bearer token.
+func (OpenAI) Key(key string) (name, value string) { return "Authorization", "Bearer " + key }

@@ -18,8 +18,8 @@ type State struct {
 	Used    []byte // usage of the earlier answers
 	Answers int    // number of earlier answers
 
+	Numbers  map[int]int // index of each part of this stream, as the client counts; parts that it does not receive have none
 	shown    [][]byte    // parts of earlier answers that the client received
-	numbers  map[int]int // index of each part of this stream, as the client counts; parts that it does not receive have none
 	numbered int         // number of parts that have an index for the client, in all answers
 }
 
@@ -44,7 +44,7 @@ func (s *State) NextAnswer() {
 	s.Used = split.SumUsage(s.Used, s.Usage)
 	s.Parts, s.Usage = nil, nil
 	s.Answers++
-	clear(s.numbers)
+	clear(s.Numbers)
 }
 
 // Shown returns the parts that the client has received.
@@ -87,26 +87,17 @@ func (s *State) Summary(complete bool) (said dialect.Said, parts [][]byte) {
 
 // AssignNumber gives a part of a stream the next index that the client sees.
 func (s *State) AssignNumber(index int) {
-	if s.numbers == nil {
-		s.numbers = map[int]int{}
+	if s.Numbers == nil {
+		s.Numbers = map[int]int{}
 	}
-	s.numbers[index] = s.numbered
+	s.Numbers[index] = s.numbered
 	s.numbered++
 }
-
-// HasNumber reports whether the client sees a part of a stream.
-func (s *State) HasNumber(index int) bool {
-	_, ok := s.numbers[index]
-	return ok
-}
-
-// HideNumber hides a part of a stream whose index another part may have used before.
-func (s *State) HideNumber(index int) { delete(s.numbers, index) }
 
 // TakeBackNumbers undoes AssignNumber for the parts that came last.
 func (s *State) TakeBackNumbers(indexes []int) {
 	for _, i := range indexes {
-		delete(s.numbers, i)
+		delete(s.Numbers, i)
 	}
 	s.numbered -= len(indexes)
 }
@@ -114,7 +105,7 @@ func (s *State) TakeBackNumbers(indexes []int) {
 // Renumber sets the index in an event of a part to the one that the client sees. It returns nil if the client does not see
 // the part.
 func (s *State) Renumber(data []byte, key string, index int) []byte {
-	number, ok := s.numbers[index]
+	number, ok := s.Numbers[index]
 	switch {
 	case !ok:
 		return nil

@@ -160,9 +160,7 @@ func (f *filter) Rest(body []byte) []byte {
 	if text, plain := f.content(); f.text != "" && plain {
 		message = split.WithMember(message, "content", rawjson.AppendQuote(nil, f.text+text))
 	}
-	if total := f.TotalUsage(); total != nil {
-		body = split.WithMember(body, "usage", total)
-	}
+	body = split.WithMember(body, "usage", f.TotalUsage())
 	out := split.WithMember(choice.Raw, "message", message)
 	out = split.WithMember(out, "finish_reason", rawjson.AppendQuote(nil, finish))
 	return withChoice(body, out)
@@ -182,8 +180,11 @@ func (f *filter) Event(data []byte) assemble.Output {
 	}
 	chunk, out := rawjson.ValueOf(data), data
 	if f.Answers > 0 {
-		out = withValue(out, "id", f.id)
-		out = withValue(out, "created", f.created)
+		for name, value := range map[string][]byte{"id": f.id, "created": f.created} {
+			if split.Member(chunk, name).Kind != 0 {
+				out = split.WithMember(out, name, value)
+			}
+		}
 	} else if f.id == nil {
 		f.id = bytes.Clone(split.Member(chunk, "id").Raw)
 		f.created = bytes.Clone(split.Member(chunk, "created").Raw)
@@ -217,14 +218,6 @@ func withChoice(chunk, choice []byte) []byte {
 	return split.WithMember(chunk, "choices", split.List([][]byte{choice}))
 }
 
-// withValue replaces a member of a chunk, if the chunk has it and value is not nil.
-func withValue(chunk []byte, name string, value []byte) []byte {
-	if value == nil || split.Member(rawjson.ValueOf(chunk), name).Kind == 0 {
-		return chunk
-	}
-	return split.WithMember(chunk, name, value)
-}
-
 // filterChoice returns what the client receives of a choice, or nil for nothing. If the choice ends an answer with hidden
 // calls only, its end is returned separately, to be held back together with all that follows.
 func (f *filter) filterChoice(choice rawjson.Value) (now, end []byte) {
@@ -235,7 +228,10 @@ func (f *filter) filterChoice(choice rawjson.Value) (now, end []byte) {
 		}
 		assemble.Add(f.message, piece)
 	}
-	delta := f.filterDelta(original)
+	delta := f.filterCalls(original)
+	if f.Answers > 0 { // only the first answer states a role
+		delta = split.WithoutMember(delta, "role")
+	}
 	now = choice.Raw
 	if !bytes.Equal(delta, original) {
 		now = split.WithMember(now, "delta", delta)
@@ -264,15 +260,7 @@ func (f *filter) filterChoice(choice rawjson.Value) (now, end []byte) {
 	return split.WithMember(now, "finish_reason", []byte("null")), end
 }
 
-// filterDelta removes hidden calls from a delta and renumbers the others. Only the first answer states a role.
-func (f *filter) filterDelta(delta []byte) []byte {
-	delta = f.filterCalls(delta)
-	if f.Answers > 0 {
-		delta = split.WithoutMember(delta, "role")
-	}
-	return delta
-}
-
+// filterCalls removes hidden calls from a delta and renumbers the others.
 func (f *filter) filterCalls(delta []byte) []byte {
 	list := split.Member(rawjson.Value{Raw: delta}, "tool_calls")
 	if list.Kind != rawjson.Array {

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -18,13 +19,10 @@ func (d *Dialect) Failure(f dialect.Failure) []byte {
 
 // typeOf returns the type of Anthropic's errors with a status.
 func typeOf(status int) string {
-	if name, ok := types[status]; ok {
-		return name
-	}
 	if status >= 500 {
-		return "api_error"
+		return cmp.Or(types[status], "api_error")
 	}
-	return "invalid_request_error"
+	return cmp.Or(types[status], "invalid_request_error")
 }
 
 var types = map[int]string{

@@ -97,10 +97,7 @@ func (f *filter) Rest(body []byte) []byte {
 	}
 	body = split.WithMember(body, "content", split.List(f.Shown()))
 	body = split.WithMember(body, "stop_reason", f.stopReason())
-	if total := f.TotalUsage(); total != nil {
-		body = split.WithMember(body, "usage", total)
-	}
-	return body
+	return split.WithMember(body, "usage", f.TotalUsage())
 }
 
 // Event reads an event of a stream.
@@ -169,8 +166,8 @@ func (f *filter) end(event rawjson.Value) assemble.Output {
 	for key, v := range rawjson.Members(split.Member(event, "usage").Raw) {
 		f.Usage = split.WithMember(f.Usage, string(key.Raw), v.Raw)
 	}
-	if total := f.TotalUsage(); len(f.Used) > 0 && total != nil {
-		data = split.WithMember(data, "usage", total)
+	if len(f.Used) > 0 {
+		data = split.WithMember(data, "usage", f.TotalUsage())
 	}
 	if !f.Said().OnlyHidden() {
 		return assemble.Output{Text: data}

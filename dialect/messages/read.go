@@ -80,7 +80,8 @@ func readContent(content rawjson.Value, c *session.Content) (string, []string) {
 		case "image":
 			c.Images = append(c.Images, readImage(b.Get("source")))
 		case "document":
-			if text := documentText(b.Get("source")); text != "" {
+			source := b.Get("source")
+			if text := split.Member(source, "data").Text(); split.Member(source, "type").Is("text") && text != "" {
 				texts = append(texts, text)
 			} else {
 				c.Files = append(c.Files, readDocument(&b))
@@ -96,14 +97,6 @@ func readContent(content rawjson.Value, c *session.Content) (string, []string) {
 		}
 	}
 	return strings.Join(texts, "\n"), thoughts
-}
-
-// documentText returns the text of a document that is given as plain text.
-func documentText(source rawjson.Value) string {
-	if !split.Member(source, "type").Is("text") {
-		return ""
-	}
-	return split.Member(source, "data").Text()
 }
 
 // callOf returns the call in a tool_use block.

@@ -35,11 +35,8 @@ func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 		return raw, nil
 	}
 	left := split.Without(p.content, func(block rawjson.Value) bool { return isThinking(split.Member(block, "type")) })
-	switch {
-	case left == nil:
+	if left == nil {
 		left = []byte(`[{"type":"text","text":"(no text)"}]`)
-	case len(left) == len(p.content.Raw):
-		return raw, nil
 	}
 	return split.WithMember(raw, "content", left), nil
 }

@@ -167,10 +167,7 @@ func (f *filter) Rest(body []byte) []byte { return f.total(f.withoutHidden(rawjs
 func (f *filter) withoutHidden(response rawjson.Value) []byte {
 	tools := split.Member(response, "tools")
 	rest := split.Without(tools, func(t rawjson.Value) bool { return f.Hidden(split.Member(t, "name").Text()) })
-	switch {
-	case tools.Kind != rawjson.Array || len(rest) == len(tools.Raw):
-		return response.Raw
-	case rest == nil:
+	if rest == nil && tools.Kind == rawjson.Array {
 		rest = []byte("[]")
 	}
 	return split.WithMember(response.Raw, "tools", rest)
@@ -182,13 +179,8 @@ func (f *filter) total(response []byte) []byte {
 		return response
 	}
 	response = split.WithMember(response, "output", slices.Concat([]byte{'['}, f.Echo(), []byte{']'}))
-	if total := f.TotalUsage(); total != nil {
-		response = split.WithMember(response, "usage", total)
-	}
-	if len(f.id) > 0 {
-		response = split.WithMember(response, "id", f.id)
-	}
-	return response
+	response = split.WithMember(response, "usage", f.TotalUsage())
+	return split.WithMember(response, "id", f.id)
 }
 
 // Event reads an event of a stream.
@@ -213,8 +205,8 @@ func (f *filter) Event(data []byte) assemble.Output {
 		item, index := split.Member(event, "item"), split.Integer(split.Member(event, "output_index"))
 		done := kind == "response.output_item.done"
 		if f.isHidden(itemOf(item)) {
-			drop := f.dropWaiting() // the reasoning before it
-			f.HideNumber(index)
+			drop := f.dropWaiting()  // the reasoning before it
+			delete(f.Numbers, index) // another item may have had it before
 			if done {
 				f.addItem(item)
 			}
@@ -262,7 +254,7 @@ func (f *filter) dropWaiting() bool {
 
 // itemEvent reads an event with the start or the end (done) of an item that is not hidden.
 func (f *filter) itemEvent(data []byte, item rawjson.Value, index int, done bool) []byte {
-	if !done || !f.HasNumber(index) {
+	if _, seen := f.Numbers[index]; !done || !seen {
 		f.AssignNumber(index)
 	}
 	if done {

@@ -37,17 +37,6 @@ type part struct {
 	kind, text rawjson.Value
 }
 
-// slot returns where to store the value of a key, or nil if the key is of no interest.
-func (p *part) slot(key string) *rawjson.Value {
-	switch key {
-	case "type":
-		return &p.kind
-	case "text":
-		return &p.text
-	}
-	return nil
-}
-
 // text returns the canonical inside of a string. It is valid until the next use of c.
 func (c *canon) text(v rawjson.Value) []byte {
 	if v.Escapes != rawjson.Long {
@@ -169,7 +158,14 @@ func (c *canon) object(s *rawjson.Scanner, p *part) {
 
 // omits stores the type or text of a part, and reports whether a member of the part is left out.
 func (c *canon) omits(p *part, key string, v rawjson.Value) bool {
-	if slot := p.slot(key); slot != nil {
+	var slot *rawjson.Value
+	switch key {
+	case "type":
+		slot = &p.kind
+	case "text":
+		slot = &p.text
+	}
+	if slot != nil {
 		if slot.Kind != 0 {
 			c.duplicate = key
 		}

@@ -201,10 +201,6 @@ func (c *Collector) SetFinish(reason string) {
 func (c *Collector) Answer() dialect.Answer {
 	a := c.Known
 	a.Text = string(c.text)
-	if a.Usage != nil {
-		usage := *a.Usage
-		a.Usage = &usage
-	}
 	for _, partial := range c.Calls {
 		call := session.Call{ID: partial.ID, Name: partial.Name, Arguments: string(partial.arguments)}
 		if call.Arguments == "" && !partial.lost {

@@ -44,18 +44,16 @@ func (d *Dialect) message(raw []byte) (m split.Object, err error) {
 
 func readCalls(m *split.Object) (calls []session.Call) {
 	for element := range rawjson.Elements(m.Get("tool_calls").Raw) {
-		c := split.Read(element, callKeys)
-		function, custom := split.Read(c.Get("function"), functionKeys), split.Read(c.Get("custom"), customKeys)
+		function, custom := split.Member(element, "function"), split.Member(element, "custom")
 		calls = append(calls, session.Call{
-			ID:        c.Get("id").Text(),
-			Name:      cmp.Or(function.Get("name").Text(), custom.Get("name").Text()),
-			Arguments: cmp.Or(split.TextOrJSON(function.Get("arguments")), custom.Get("input").Text()),
+			ID:        split.Member(element, "id").Text(),
+			Name:      cmp.Or(split.Member(function, "name").Text(), split.Member(custom, "name").Text()),
+			Arguments: cmp.Or(split.TextOrJSON(split.Member(function, "arguments")), split.Member(custom, "input").Text()),
 		})
 	}
 	if v := m.Get("function_call"); v.Kind == rawjson.Object {
-		function := split.Read(v, functionKeys)
-		name := function.Get("name").Text()
-		calls = append(calls, session.Call{ID: name, Name: name, Arguments: split.TextOrJSON(function.Get("arguments"))})
+		name := split.Member(v, "name").Text()
+		calls = append(calls, session.Call{ID: name, Name: name, Arguments: split.TextOrJSON(split.Member(v, "arguments"))})
 	}
 	return calls
 }

@@ -9,7 +9,7 @@ import (
 
 // Tee returns a reader for an answer. A stream ends with a message_stop or an error event.
 func (d *Dialect) Tee(streamed bool) dialect.Tee {
-	return split.NewTee(streamed, "", &answer{Collector: split.Collector{NoArguments: "{}"}})
+	return split.NewTee(streamed, "", &answer{split.Collector{NoArguments: "{}"}, map[string]int{}})
 }
 
 // Opening reports whether an event begins a message or a block that is still empty, or keeps a client waiting.
@@ -28,7 +28,7 @@ func (d *Dialect) Opening(event []byte) bool {
 // answer implements split.AnswerReader.
 type answer struct {
 	split.Collector
-	usage [len(counters)]int
+	counts map[string]int // the highest of each counter of usage, by name
 }
 
 // Whole reads an answer that is not streamed.
@@ -88,38 +88,20 @@ func (a *answer) addCompaction(block rawjson.Value) {
 	}
 }
 
-// The token counters of a usage report.
-const (
-	input = iota
-	read
-	written
-	output
-	writtenMinutes
-	writtenHour
-)
-
-// counters are the paths of the counters. input_tokens does not include tokens read from the cache or written to it. Tokens
-// written are also reported by how long they stay.
-var counters = [...][]string{
-	input:          {"input_tokens"},
-	read:           {"cache_read_input_tokens"},
-	written:        {"cache_creation_input_tokens"},
-	output:         {"output_tokens"},
-	writtenMinutes: {"cache_creation", "ephemeral_5m_input_tokens"},
-	writtenHour:    {"cache_creation", "ephemeral_1h_input_tokens"},
-}
-
-// addUsage reads a usage report. A stream has one at the start and one at the end, which may contain only what has changed.
+// addUsage reads a usage report. A stream has one at the start and one at the end, which may contain only what has changed. input_tokens
+// does not include tokens read from the cache or written to it. Tokens written are also reported by how long they stay.
 func (a *answer) addUsage(report rawjson.Value) {
 	if report.Kind != rawjson.Object {
 		return
 	}
-	u := &a.usage
-	for i, path := range counters {
-		u[i] = max(u[i], split.Integer(split.Member(report, path...)))
+	count := func(path ...string) int {
+		key := path[len(path)-1]
+		a.counts[key] = max(a.counts[key], split.Integer(split.Member(report, path...)))
+		return a.counts[key]
 	}
-	stored := max(u[written], u[writtenMinutes]+u[writtenHour])
+	read, hour := count("cache_read_input_tokens"), count("cache_creation", "ephemeral_1h_input_tokens")
+	written := max(count("cache_creation_input_tokens"), count("cache_creation", "ephemeral_5m_input_tokens")+hour)
 	a.Known.Usage = &session.Usage{
-		Input: u[input] + u[read] + stored, Cached: u[read], Output: u[output], Written: stored, WrittenLong: u[writtenHour],
+		Input: count("input_tokens") + read + written, Cached: read, Output: count("output_tokens"), Written: written, WrittenLong: hour,
 	}
 }

@@ -91,13 +91,12 @@ func (r *reader) close() {
 
 // before returns the model's previous message if no user message follows it, or nil.
 func (r *reader) before() *session.Message {
-	messages := r.w.Messages()
-	for i := range slices.Backward(messages) {
-		switch messages[i].Kind {
+	for i := range slices.Backward(r.w.Messages) {
+		switch m := &r.w.Messages[i]; m.Kind {
 		case session.User:
 			return nil
 		case session.Agent, session.Action:
-			return &messages[i]
+			return m
 		}
 	}
 	return nil

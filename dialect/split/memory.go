@@ -2,8 +2,6 @@ package split
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,19 +41,12 @@ type prefix struct {
 	extended    atomic.Bool       // the spare capacity is taken
 }
 
-// checkpoint is the end of a message, from which reading can continue. tail is a hash of the text right before it, which
-// few other bodies have in that place.
+// checkpoint is the end of a message, from which reading can continue. tail is the text right before it, which few other
+// bodies have in that place.
 type checkpoint struct {
 	end      int // 0: unused
-	tail     uint64
+	tail     [tailSize]byte
 	messages int // number of messages before end
-}
-
-// tailOf hashes the last tailSize bytes of text.
-func tailOf(text []byte) uint64 {
-	t := text[len(text)-tailSize:]
-	return binary.LittleEndian.Uint64(t) ^ bits.RotateLeft64(binary.LittleEndian.Uint64(t[8:]), 21) ^
-		bits.RotateLeft64(binary.LittleEndian.Uint64(t[16:]), 42)
 }
 
 // find returns the remembered prefix that shares the most messages with body, and their number. It returns nil if there
@@ -87,7 +78,7 @@ func (m *memory) candidates(body []byte) (all []candidate) {
 	defer m.mu.Unlock()
 	for _, p := range m.prefixes {
 		for _, c := range p.checkpoints {
-			if c.end > 0 && c.end < len(body) && tailOf(body[:c.end]) == c.tail {
+			if c.end > 0 && c.end < len(body) && [tailSize]byte(body[c.end-tailSize:]) == c.tail {
 				all = append(all, candidate{c, p})
 			}
 		}
@@ -135,7 +126,7 @@ func (w *Walker) remember() {
 		settled--
 	}
 	memory := &w.splitter.memory
-	if w.extends && len(w.messages) == w.known { // nothing was appended: give the capacity back
+	if w.extends && len(w.Messages) == w.known { // nothing was appended: give the capacity back
 		w.base.extended.Store(false)
 	}
 	if settled <= w.known || len(w.text) < minBody || w.ends[settled-1].element*2 > memory.limit {
@@ -148,12 +139,12 @@ func (w *Walker) remember() {
 	size := w.ends[settled-1].element
 	known := w.known
 	if cap(p.text) < size { // append moves the text, so the known messages have to be pointed to the new one
-		w.messages = slices.Clone(w.messages)
+		w.Messages = slices.Clone(w.Messages)
 		known = 0
 	}
 	p.text = append(p.text, w.text[len(p.text):size]...)
-	p.messages, p.ends = w.messages[:settled], w.ends[:settled]
-	if settled < len(w.messages) {
+	p.messages, p.ends = w.Messages[:settled], w.ends[:settled]
+	if settled < len(w.Messages) {
 		p.messages = slices.Clip(p.messages) // the request uses the elements behind it
 	}
 	for i := known; i < settled; i++ {
@@ -170,7 +161,7 @@ func (p *prefix) setCheckpoints() {
 	n := 0
 	for i := len(p.ends) - 1; i >= 0 && n < maxCheckpoints; i-- {
 		if end := p.ends[i].element; end >= tailSize {
-			p.checkpoints[n] = checkpoint{end: end, tail: tailOf(p.text[:end]), messages: i + 1}
+			p.checkpoints[n] = checkpoint{end, [tailSize]byte(p.text[end-tailSize:]), i + 1}
 			n++
 		}
 	}

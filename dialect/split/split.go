@@ -87,7 +87,7 @@ func (s *Splitter) Split(body []byte, finish func(*Walker, *dialect.Request)) (*
 	}
 	w.remember()
 	r := &dialect.Request{
-		Body: body, Messages: slices.Clip(w.messages), ListSpan: w.list, Fields: fields,
+		Body: body, Messages: slices.Clip(w.Messages), ListSpan: w.list, Fields: fields,
 		Model: w.Member("model").Text(), Stream: w.Member("stream").Kind == rawjson.True,
 	}
 	if tools := w.Member("tools"); tools.Kind == rawjson.Array {

@@ -30,8 +30,8 @@ type Walker struct {
 	nested  Object // the current object of EachObject
 
 	resumption
-	messages []session.Message
-	ends     []messageEnd // of each message
+	Messages []session.Message // read so far; only Add adds to it
+	ends     []messageEnd      // of each message
 }
 
 // resumption is the remembered prefix from which a Walker continues.
@@ -75,7 +75,7 @@ func (w *Walker) readBody() error {
 	if err := w.scan.End(); err != nil {
 		return invalid(err)
 	}
-	if len(w.messages) == 0 {
+	if len(w.Messages) == 0 {
 		w.Unsupported("the body has no " + w.splitter.format.List)
 	}
 	if w.unsupported != "" {
@@ -115,9 +115,6 @@ func (w *Walker) ElementSpan() dialect.Span { return dialect.Span{From: w.start,
 
 // Slice returns a part of the body.
 func (w *Walker) Slice(at dialect.Span) []byte { return w.text[at.From:at.To:at.To] }
-
-// Messages returns the messages added so far.
-func (w *Walker) Messages() []session.Message { return w.messages }
 
 // Member returns the value of a member of the body. Its name must be one of Format.Members.
 func (w *Walker) Member(name string) rawjson.Value {
@@ -253,9 +250,9 @@ func (w *Walker) resume() {
 	w.base, w.known = base, known
 	if known == len(base.messages) && base.extended.CompareAndSwap(false, true) {
 		w.extends = true
-		w.messages, w.ends = base.messages, base.ends
+		w.Messages, w.ends = base.messages, base.ends
 	} else {
-		w.messages, w.ends = slices.Clip(base.messages[:known]), slices.Clip(base.ends[:known])
+		w.Messages, w.ends = slices.Clip(base.messages[:known]), slices.Clip(base.ends[:known])
 	}
 	last := base.ends[known-1]
 	w.index = last.index
@@ -280,11 +277,11 @@ func (w *Walker) readElement() error {
 	if err := w.readObject(&w.scan, w.text, o, ""); err != nil || w.scan.Err() != nil {
 		return err
 	}
-	before := len(w.messages)
+	before := len(w.Messages)
 	if err := w.reader.Element(o); err != nil {
 		return err
 	}
-	if len(w.messages) > before {
+	if len(w.Messages) > before {
 		// If its text ends before this element, the message is an earlier one that the reader had held back.
 		if last := &w.ends[len(w.ends)-1]; last.raw > w.start {
 			last.element = w.scan.Offset()
@@ -303,11 +300,11 @@ func (w *Walker) rejectAmbiguousPart() error {
 
 // Add adds a message whose raw text ends at an offset of the body.
 func (w *Walker) Add(m session.Message, end int) {
-	if len(w.messages) >= maxMessages {
+	if len(w.Messages) >= maxMessages {
 		w.tooMany()
 	}
 	if w.unsupported == "" {
-		w.messages = append(w.messages, m)
+		w.Messages = append(w.Messages, m)
 		w.ends = append(w.ends, messageEnd{raw: end, index: w.index})
 	}
 }

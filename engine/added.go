@@ -184,15 +184,12 @@ func (c *recentCalls) add(call session.Call, result string) repeatedCall {
 	return made
 }
 
-// maxComparedJSON is the length in bytes up to which arguments are compared as JSON; longer ones are compared as text.
-const maxComparedJSON = 64 << 10
-
-// canonicalJSON returns a call's arguments in a canonical form.
+// canonicalJSON returns a call's arguments in a canonical form. Long ones are compared as text.
 func canonicalJSON(arguments string) string {
 	var v any
 	d := json.NewDecoder(strings.NewReader(arguments))
 	d.UseNumber()
-	if len(arguments) > maxComparedJSON || d.Decode(&v) != nil {
+	if len(arguments) > maxArguments || d.Decode(&v) != nil {
 		return arguments
 	}
 	text, err := json.Marshal(v)

@@ -43,8 +43,8 @@ func TestACompactionSeesItsWholeHistory(t *testing.T) {
 	}
 	r.window = 0
 	refused := compaction()
-	relief := refused.Relieve(t.Context(), overflow.Overflow{Limit: main.Before().Tokens / 2})
-	if !relief.Smaller || refused.Sent().Events != condensed.Events+1 {
+	_, smaller := refused.Relieve(t.Context(), overflow.Overflow{Limit: main.Before().Tokens / 2})
+	if !smaller || refused.Sent().Events != condensed.Events+1 {
 		t.Errorf("%+v are sent after an overflow", refused.Sent())
 	}
 	r.logged(whole)
@@ -92,7 +92,7 @@ func TestAReliefOfACompactionHoldsForTheNext(t *testing.T) {
 	r.logged(main)
 	refused := r.begin(summarised(calls("build it", 16, 0)), engine.WishNone)
 	r.logged(refused)
-	if !refused.Relieve(t.Context(), overflow.Overflow{Limit: 500}).Smaller {
+	if _, smaller := refused.Relieve(t.Context(), overflow.Overflow{Limit: 500}); !smaller {
 		t.Fatalf("%+v are sent after an overflow", refused.Sent())
 	}
 	report := refused.Settle(t.Context(), true)

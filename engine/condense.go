@@ -133,9 +133,10 @@ func (t *Turn) shape(in condense.Input, d condense.Decision) bool {
 // runJob runs a job and charges its cost to the thread. The attempt holds the condensation or the error. If excerpts stand in for a
 // summary, runJob also returns the job that writes that summary.
 func (t *Turn) runJob(ctx context.Context, job condense.Job) (Attempt, condense.Job) {
-	begun, bill := t.engine.o.Now(), &bill{}
-	result, err := job.Run(bill.attach(ctx))
-	cost := bill.total()
+	begun := t.engine.o.Now()
+	billed, total := withCost(ctx)
+	result, err := job.Run(billed)
+	cost := total()
 	cost.Took = t.engine.o.Now().Sub(begun)
 	result.Condensation.Took = cost.Took
 	if cost.Calls > 0 {

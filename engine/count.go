@@ -318,8 +318,9 @@ func (t *Turn) fileTokens() (n int) {
 
 // calibration returns the name under which counts are calibrated.
 func (t *Turn) calibration(attached bool) string {
-	if attached {
-		return t.counter.coarse
+	name := t.counter.source
+	if attached { // counts of images and files are estimates, and say nothing about text
+		name[0] ^= 1
 	}
-	return t.counter.plain
+	return string(name[:])
 }

@@ -133,8 +133,6 @@ type body struct {
 	work  sync.WaitGroup // one for each hold
 }
 
-func (b *body) Bytes() []byte { return b.bytes }
-
 func (b *body) Hold() {
 	b.held.Add(1)
 	b.work.Add(1)
@@ -265,12 +263,12 @@ func TestRelieve(t *testing.T) {
 	turn := r.begin(says(21), engine.WishNone)
 	r.logged(turn)
 	before := turn.Sent().Tokens
-	if turn.Relieve(t.Context(), overflow.Overflow{ByOutput: true}).Smaller {
+	if _, smaller := turn.Relieve(t.Context(), overflow.Overflow{ByOutput: true}); smaller {
 		t.Error("a shorter history does not help where the answer is too long")
 	}
-	relief := turn.Relieve(t.Context(), overflow.Overflow{})
-	if !relief.Smaller || turn.Sent().Tokens >= before || relief.Report.Window != 0 {
-		t.Errorf("relief %+v, %d tokens of %d", relief, turn.Sent().Tokens, before)
+	report, smaller := turn.Relieve(t.Context(), overflow.Overflow{})
+	if !smaller || turn.Sent().Tokens >= before || report.Window != 0 {
+		t.Errorf("report %+v, %d tokens of %d", report, turn.Sent().Tokens, before)
 	}
 	if report := turn.Settle(t.Context(), true); report.Window != before || len(report.Attempts) == 0 || report.Attempts[0].Made == nil {
 		t.Errorf("%d tokens were too many, learnt %+v", before, report)
@@ -278,8 +276,8 @@ func TestRelieve(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		named := r.begin(says(41), engine.WishNone)
 		r.logged(named)
-		if relief := named.Relieve(t.Context(), overflow.Overflow{Limit: 600}); !relief.Smaller {
-			t.Fatalf("upstream told of its window: %+v", relief)
+		if report, smaller := named.Relieve(t.Context(), overflow.Overflow{Limit: 600}); !smaller {
+			t.Fatalf("upstream told of its window: %+v", report)
 		}
 		report, want := named.Settle(t.Context(), taken), 0
 		if taken {
@@ -298,7 +296,7 @@ func TestWhatUpstreamTookIsKept(t *testing.T) {
 	for _, answered := range []bool{false, true} {
 		turn := r.begin(says(41), engine.WishNone)
 		r.logged(turn)
-		if !turn.Relieve(t.Context(), overflow.Overflow{Limit: 600}).Smaller {
+		if _, smaller := turn.Relieve(t.Context(), overflow.Overflow{Limit: 600}); !smaller {
 			t.Fatal("nothing was condensed")
 		}
 		lease, err := r.store.Lock(t.Context(), turn.Place().Thread.ID, time.Hour)

@@ -34,7 +34,7 @@ func TestOverflowOnAFile(t *testing.T) {
 	turn := r.begin(withFile(41), engine.WishNone)
 	turn.Condense(t.Context())
 	r.logged(turn)
-	relief := turn.Relieve(t.Context(), overflow.Overflow{Limit: window, Prompt: turn.Sent().Tokens + fileTokens})
+	relief, _ := turn.Relieve(t.Context(), overflow.Overflow{Limit: window, Prompt: turn.Sent().Tokens + fileTokens})
 	report := turn.Settle(t.Context(), true)
 	if len(report.Attempts) != 1 || report.Attempts[0].Fallback != nil || report.Attempts[0].Made == nil {
 		t.Fatalf("relief %+v, report %+v", relief, report)

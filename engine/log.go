@@ -157,7 +157,7 @@ func argumentTexts(arguments string) []string {
 	return appendStrings(nil, v)
 }
 
-// maxArguments is the size in bytes up to which a call's arguments are read.
+// maxArguments is the size in bytes up to which a call's arguments are read as JSON.
 const maxArguments = 64 << 10
 
 // appendStrings appends the strings in a JSON value to out.

@@ -38,21 +38,16 @@ type relief struct {
 	window      int         // the window that upstream reported, or that the refused request exceeded; 0: neither is known
 }
 
-// Relief is the result of Relieve.
-type Relief struct {
-	Smaller bool // the request is now smaller: send it again
-	Report  Report
-}
-
-// Relieve shrinks a request that overflowed upstream's context window. Its condensations are on trial until Settle.
-func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (r Relief) {
+// Relieve shrinks a request that overflowed upstream's context window. Its condensations are on trial until Settle. It reports whether the
+// request is now smaller, and is to be sent again.
+func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (report Report, smaller bool) {
 	if over.ByOutput || !t.mayShrink() {
-		return r
+		return report, false
 	}
 	t.awaitLog()
 	before := t.Sent()
 	if !t.learnOverflow(over, before) {
-		return r
+		return report, false
 	}
 	if t.relief.withheld != nil { // the request is too long without it
 		t.show(*t.relief.withheld)
@@ -63,15 +58,14 @@ func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (r Relief) {
 	}
 	t.relief.tries++
 	ctx, done := t.announce(ctx, condense.Need{Reason: session.ReasonOverflow, Hard: true})
-	r.Report, _ = t.runFlight(ctx, session.ReasonOverflow, func(ctx context.Context, c *Turn, report *Report) {
+	report, _ = t.runFlight(ctx, session.ReasonOverflow, func(ctx context.Context, c *Turn, report *Report) {
 		c.relief.onTrial = true
 		c.shrink(ctx, report)
 		c.relief.onTrial = false
 	})
 	done()
 	t.relief.onTrial = false // it may be set in a checkpoint
-	r.Smaller = t.size().Tokens < before.Tokens
-	return r
+	return report, t.size().Tokens < before.Tokens
 }
 
 // mayShrink reports whether the request may be made smaller after an overflow.

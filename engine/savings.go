@@ -16,15 +16,12 @@ import (
 // nano converts dollars to nanodollars, in which costs are stored.
 const nano = 1e9
 
-// bill sums up the cost of summariser calls.
-type bill struct {
-	mu  sync.Mutex
-	sum session.Cost
-}
-
-// attach returns a context whose calls are added to b, in addition to any bill that ctx already has. Failed calls count, but cost nothing.
-func (b *bill) attach(ctx context.Context) context.Context {
-	return limit.WithBill(ctx, func(_ context.Context, c limit.Call) {
+// withCost returns a context and a function that sums up the cost of the summariser calls made with it, which are also passed to any bill
+// that ctx already has. Failed calls count, but cost nothing.
+func withCost(ctx context.Context) (context.Context, func() session.Cost) {
+	var mu sync.Mutex
+	var sum session.Cost
+	billed := limit.WithBill(ctx, func(_ context.Context, c limit.Call) {
 		cost := session.Cost{Calls: 1}
 		if !c.Failed {
 			cost.Used = session.Usage{Input: c.Input, Cached: c.Cached, Output: c.Output}
@@ -34,17 +31,16 @@ func (b *bill) attach(ctx context.Context) context.Context {
 				cost.Unpriced = clip(c.Model)
 			}
 		}
-		b.mu.Lock()
-		b.sum.Add(cost)
-		b.mu.Unlock()
+		mu.Lock()
+		sum.Add(cost)
+		mu.Unlock()
 		limit.Bill(ctx, c)
 	})
-}
-
-func (b *bill) total() session.Cost {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.sum
+	return billed, func() session.Cost {
+		mu.Lock()
+		defer mu.Unlock()
+		return sum
+	}
 }
 
 // Save adds to the savings of the turn's thread, after waiting for its log.

@@ -166,7 +166,7 @@ func (t *Turn) changed() bool {
 func (t *Turn) Forwarded() [][]byte {
 	stripped := t.relief.strippedTo > 0 || t.relief.withheld != nil
 	if !t.changed() && (!stripped || t.shown.view.Identity()) {
-		return [][]byte{t.in.Body.Bytes()}
+		return [][]byte{t.in.Split.Body}
 	}
 	return t.joinBody(t.messages())
 }

@@ -24,9 +24,6 @@ type body struct {
 	altered bool     // it differs from what the client sent
 }
 
-// Bytes implements engine.Body.
-func (b *body) Bytes() []byte { return b.bytes }
-
 // replace replaces the text of the body. Nothing may alias the old one any more.
 func (b *body) replace(text []byte) {
 	if !bytes.Equal(text, b.bytes) {

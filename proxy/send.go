@@ -154,13 +154,14 @@ func (r *request) remedy(why refusal) bool {
 
 // relieve makes a request smaller that was too long for upstream, and reports whether it could.
 func (r *request) relieve(over overflow.Overflow) bool {
-	var relief engine.Relief
-	r.withKeepAlive(func() { relief = r.turn.Relieve(r.ctx, over) })
-	r.noteReport(relief.Report)
-	if relief.Smaller {
+	var report engine.Report
+	smaller := false
+	r.withKeepAlive(func() { report, smaller = r.turn.Relieve(r.ctx, over) })
+	r.noteReport(report)
+	if smaller {
 		r.obs.record.Turn.Relieved++
 	}
-	return relief.Smaller
+	return smaller
 }
 
 // carriesSealed reports whether a request without a turn carries sealed reasoning.
@@ -245,18 +246,14 @@ func mayBeError(resp *http.Response) bool {
 
 // putBack makes a response readable from its beginning, after head was read of it, up to err if that is not nil.
 func putBack(resp *http.Response, head []byte, err error) {
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{prepend(head, resp.Body, err), resp.Body}
-}
-
-// prepend returns a reader of head, followed by err if that is not nil, otherwise by rest.
-func prepend(head []byte, rest io.Reader, err error) io.Reader {
+	rest := io.Reader(resp.Body)
 	if err != nil {
 		rest = errReader{err}
 	}
-	return io.MultiReader(bytes.NewReader(head), rest)
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), rest), resp.Body}
 }
 
 // errReader returns the same error from every Read.

@@ -44,6 +44,8 @@ type Dialect interface {
 	Key(key string) (name, value string)
 	// CacheTTL returns how long a request body asks for its prefix to be kept in the prompt cache, or 0 if it does not say.
 	CacheTTL(body []byte) time.Duration
+	// Opening reports whether a complete event of a stream only opens it: it does not yet show whether there will be an answer.
+	Opening(event []byte) bool
 	// Tee returns a reader for one answer.
 	Tee(streamed bool) Tee
 
@@ -96,12 +98,6 @@ type Reuser interface {
 	Reuse(body []byte, output int) []byte
 	// Touch is like Reuse, but asks for the shortest possible answer.
 	Touch(body []byte) []byte
-}
-
-// Opener is a Dialect whose streams start with events that do not yet show whether there will be an answer.
-type Opener interface {
-	// Opening reports whether a complete event is one of these.
-	Opening(event []byte) bool
 }
 
 // Compactor is a Dialect in which clients can ask upstream to compact their history into one item.

@@ -12,7 +12,7 @@ import (
 
 // TestOpening checks which events only open a stream. Whatever a client could show, count or act on is more than that.
 func TestOpening(t *testing.T) {
-	f := func(d dialect.Opener, want bool, events ...string) {
+	f := func(d dialect.Dialect, want bool, events ...string) {
 		t.Helper()
 		for _, event := range events {
 			if got := d.Opening([]byte(event + "\n\n")); got != want {

@@ -40,17 +40,18 @@ type compaction struct {
 }
 
 const (
-	maxCompactors = 1024      // upstreams whose abilities are remembered
-	compactorTTL  = time.Hour // for so long
+	maxAbilities  = 1024      // upstreams whose abilities are remembered
+	abilityTTL    = time.Hour // for so long
 	maxReadAnswer = 8 << 20   // bytes of an answer that is read as a whole
 )
 
-// compactors remembers which upstreams compact histories, or manage them, by base URL and model.
-type compactors = lru.LRU[string, Compacts]
+// ability remembers what upstreams turned out to do, by base URL and model.
+type ability = lru.LRU[string, Compacts]
 
-func newCompactors() *compactors {
-	return lru.NewLRU[string, Compacts](maxCompactors, nil, compactorTTL)
-}
+func newAbility() *ability { return lru.NewLRU[string, Compacts](maxAbilities, nil, abilityTTL) }
+
+// abilities are to compact histories into items, and to manage them.
+type abilities struct{ compact, manage *ability }
 
 // compactor returns the request's dialect if clients can ask for compactions in it, otherwise nil.
 func (r *request) compactor() dialect.Compactor {
@@ -77,7 +78,7 @@ func (r *request) prepareCompaction() error {
 		return nil
 	}
 	c.Model, c.wanted = d.RequestsCompaction(r.body.bytes, r.params.compact)
-	if c.wanted && r.ability(r.live.compactors, c.Model) == CompactsNot {
+	if c.wanted && r.ability(r.server.abilities.compact, c.Model) == CompactsNot {
 		r.askForRecord(d)
 	}
 	return nil
@@ -86,11 +87,11 @@ func (r *request) prepareCompaction() error {
 // takeOverManaging removes the request to manage the history from the body if upstream is known not to do it. A limit that came with it
 // becomes a limit for condensing.
 func (r *request) takeOverManaging(d dialect.Compactor) {
-	if r.tenant.Upstream.Compacts != CompactsNot && r.live.managers.Len() == 0 {
+	if r.tenant.Upstream.Compacts != CompactsNot && r.server.abilities.manage.Len() == 0 {
 		return
 	}
 	m := d.StripManagement(r.body.bytes)
-	if m.Rest != nil && r.ability(r.live.managers, m.Model) == CompactsNot {
+	if m.Rest != nil && r.ability(r.server.abilities.manage, m.Model) == CompactsNot {
 		r.body.replace(m.Rest)
 		r.parsed.compaction.ContextManagement = m
 	}
@@ -134,7 +135,7 @@ func (r *request) askForRecord(d dialect.Compactor) {
 }
 
 // ability returns what is configured for upstream, or else remembered of it. Requests of a tenant that only observes are not rewritten.
-func (r *request) ability(known *compactors, model string) Compacts {
+func (r *request) ability(known *ability, model string) Compacts {
 	if r.tenant.Observe {
 		return CompactsItself
 	}
@@ -158,10 +159,10 @@ func (r *request) refusesToManage(why refusal) bool {
 		return false
 	}
 	m := d.StripManagement(r.body.bytes)
-	if m.Rest == nil || r.ability(r.live.managers, m.Model) == CompactsItself {
+	if m.Rest == nil || r.ability(r.server.abilities.manage, m.Model) == CompactsItself {
 		return false
 	}
-	r.live.managers.Add(r.abilityKey(m.Model), CompactsNot)
+	r.server.abilities.manage.Add(r.abilityKey(m.Model), CompactsNot)
 	r.parsed.compaction.managed = true
 	return true
 }
@@ -172,7 +173,7 @@ func (r *request) answer() (resp *http.Response, err error) {
 		return nil, err
 	}
 	c := &r.parsed.compaction
-	if !c.wanted || r.ability(r.live.compactors, c.Model) == CompactsItself {
+	if !c.wanted || r.ability(r.server.abilities.compact, c.Model) == CompactsItself {
 		return r.exchangeManaged()
 	}
 	r.withKeepAlive(func() { resp, err = r.exchangeCompaction() }) //nolint:bodyclose // the relay closes it
@@ -247,7 +248,7 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 	key := r.abilityKey(r.parsed.compaction.Model)
 	head, whole := readWhole(resp)
 	if ok && d.HasCompaction(head) {
-		r.live.compactors.Add(key, CompactsItself)
+		r.server.abilities.compact.Add(key, CompactsItself)
 		return false
 	}
 	_, tooLong := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head)
@@ -255,7 +256,7 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 		return false // it failed for another reason
 	}
 	if ok || bytes.Contains(head, []byte("compact")) {
-		r.live.compactors.Add(key, CompactsNot)
+		r.server.abilities.compact.Add(key, CompactsNot)
 	}
 	return true
 }

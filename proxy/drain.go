@@ -62,9 +62,10 @@ func waitFor(done <-chan struct{}, timeout time.Duration) {
 
 // background is work that outlives its request. Shutdown waits for it.
 type background struct {
-	mu     sync.Mutex
-	closed bool
-	work   sync.WaitGroup
+	mu      sync.Mutex
+	closed  bool
+	work    sync.WaitGroup
+	pending chan struct{} // holds an element per log write under way
 }
 
 // inBackground runs work in a goroutine, or if the server is about to end, before it returns.
@@ -97,7 +98,7 @@ func (b *background) close() <-chan struct{} {
 // reserve takes one of the places for background writes. If none is free, the write is counted as lost.
 func (s *Server) reserve(op string) bool {
 	select {
-	case s.pending <- struct{}{}:
+	case s.after.pending <- struct{}{}:
 		return true
 	default:
 		s.o.Faults.Lost(op + "_queue_full")
@@ -108,7 +109,7 @@ func (s *Server) reserve(op string) bool {
 // write runs a write to the store in the background, in a reserved place.
 func (s *Server) write(op string, work func(context.Context) error) {
 	s.inBackground(func() {
-		defer func() { <-s.pending }()
+		defer func() { <-s.after.pending }()
 		if err := work(s.ctx); err != nil {
 			s.degraded.writeFailed(op, err)
 		}

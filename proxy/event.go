@@ -32,9 +32,9 @@ type firstEvent struct {
 
 func (o *Options) openEvent(resp *http.Response, in dialect.Dialect) *firstEvent {
 	e := &firstEvent{body: resp.Body, piece: !isEventStream(resp.Header), buffer: make([]byte, 4<<10), read: make(chan int, 1)}
-	if opener, ok := in.(dialect.Opener); ok {
+	if in != nil {
 		e.isOpening = func(event []byte) (opening bool) {
-			o.guard(func() { opening = opener.Opening(event) })
+			o.guard(func() { opening = in.Opening(event) })
 			return opening
 		}
 	}

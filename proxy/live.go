@@ -30,25 +30,18 @@ type Live struct {
 type live struct {
 	Live
 	settings *engine.Settings
-
-	compactors *compactors // which upstreams compact histories
-	managers   *compactors // which upstreams manage them
 }
 
 // Swap replaces the configuration for requests that come from now on. What a tenant has taken of its limits is kept.
 func (s *Server) Swap(l Live) {
 	next := &live{Live: l}
 	gates := map[string]*gate{}
+	s.abilities.compact.Purge()
+	s.abilities.manage.Purge()
 	if previous := s.live.Load(); previous != nil {
-		// These are kept and emptied, since each has a goroutine that never ends.
-		next.compactors, next.managers = previous.compactors, previous.managers
-		next.compactors.Purge()
-		next.managers.Purge()
 		for _, t := range previous.Tenants {
 			gates[t.Name] = t.gate
 		}
-	} else {
-		next.compactors, next.managers = newCompactors(), newCompactors()
 	}
 	forEngine := make([]*engine.Tenant, len(l.Tenants))
 	for i, t := range l.Tenants {

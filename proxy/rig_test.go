@@ -87,9 +87,7 @@ func newRig(t *testing.T, s setup) *rig {
 	core, r.logs = observed()
 	options := s.options(r, zap.NewNop().WithOptions(core))
 	r.live = options.Live
-	var err error
-	r.server, err = proxy.New(options)
-	must(t, err)
+	r.server = proxy.New(options)
 	r.metrics.Gauges(observe.Gauges{
 		InFlight: r.server.InFlight, Limit: func() int64 { return options.Limits.InFlight },
 		Degraded: r.server.Degraded, Cooling: r.server.Cooling, Held: r.server.Held,

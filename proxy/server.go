@@ -5,7 +5,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -76,30 +75,28 @@ type Server struct {
 		sync.Mutex
 		names map[string][]string
 	}
-	accepted *lru.Cache[credential, struct{}] // credentials that upstream accepted, of anonymous tenants
-	pending  chan struct{}                    // holds an element per log write under way
-	after    background
-	ports    *listen.Ports
-	draining atomic.Bool
-	requests context.Context // ends when Shutdown cuts off the requests under way
-	cut      context.CancelFunc
-	ctx      context.Context // ends when Shutdown is over
-	cancel   context.CancelFunc
+	accepted  *lru.Cache[credential, struct{}] // credentials that upstream accepted, of anonymous tenants
+	abilities abilities
+	after     background
+	ports     *listen.Ports
+	draining  atomic.Bool
+	requests  context.Context // ends when Shutdown cuts off the requests under way
+	cut       context.CancelFunc
+	ctx       context.Context // ends when Shutdown is over
+	cancel    context.CancelFunc
 }
 
 // New returns a server that does not listen yet.
-func New(o Options) (*Server, error) {
+func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	accepted, err := lru.New[credential, struct{}](maxAccepted)
-	if err != nil {
-		return nil, fmt.Errorf("new server: %w", err)
-	}
+	accepted, _ := lru.New[credential, struct{}](maxAccepted) // it fails only for a size that is not positive
 	s := &Server{
-		o:        o,
-		accepted: accepted,
-		pending:  make(chan struct{}, o.Limits.PendingAppends),
+		o:         o,
+		accepted:  accepted,
+		abilities: abilities{newAbility(), newAbility()},
+		after:     background{pending: make(chan struct{}, o.Limits.PendingAppends)},
 		reader: bodyReader{
 			pool: &bufferPool{}, budget: newBudget(o.Limits.InFlight), limit: o.Limits.Body, setting: "limits.max_body", idle: o.Limits.BodyIdle,
 		},
@@ -111,7 +108,7 @@ func New(o Options) (*Server, error) {
 	s.requests, s.cut = context.WithCancel(s.ctx)
 	s.http = s.newHTTP()
 	s.ports = listen.New(s.http.ServeConn, o.Limits.HeaderWait)
-	return s, nil
+	return s
 }
 
 func (s *Server) newHTTP() *fasthttp.Server {

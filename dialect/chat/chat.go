@@ -27,10 +27,7 @@ type Dialect struct {
 	depth  int // limit for the nesting of a message
 }
 
-var (
-	_ dialect.Dialect = (*Dialect)(nil)
-	_ dialect.Opener  = (*Dialect)(nil)
-)
+var _ dialect.Dialect = (*Dialect)(nil)
 
 // New returns the dialect.
 func New(o Options) *Dialect {

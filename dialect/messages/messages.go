@@ -36,10 +36,7 @@ type Dialect struct {
 	bodies *split.Splitter
 }
 
-var (
-	_ dialect.Dialect = (*Dialect)(nil)
-	_ dialect.Opener  = (*Dialect)(nil)
-)
+var _ dialect.Dialect = (*Dialect)(nil)
 
 // New returns the dialect.
 func New(o split.Options) *Dialect {

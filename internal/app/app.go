@@ -152,9 +152,7 @@ func (a *App) buildServer(embedded func() (observe.StoreSize, bool)) error {
 	if a.calls.spans != nil {
 		o.Tracer = a.calls.spans
 	}
-	if a.server, err = proxy.New(o); err != nil {
-		return fmt.Errorf("build server: %w", err)
-	}
+	a.server = proxy.New(o)
 	a.metrics.Gauges(observe.Gauges{
 		InFlight: a.server.InFlight, Limit: func() int64 { return o.Limits.InFlight },
 		Degraded: a.server.Degraded, Cooling: a.server.Cooling, Held: a.server.Held,

@@ -1,6 +1,10 @@
 package dialect
 
-import "github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+import (
+	"fmt"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+)
 
 // Failure is an error of the proxy itself, sent to a client. Code is stable; Message says what to do.
 type Failure struct {
@@ -13,14 +17,10 @@ type Failure struct {
 
 // OpenAI encodes the failure in the format of OpenAI's errors.
 func (f Failure) OpenAI() []byte {
-	out := rawjson.AppendQuote([]byte(`{"error":{"message":`), f.Message)
-	out = rawjson.AppendQuote(append(out, `,"type":`...), f.Type)
-	out = append(out, `,"param":`...)
-	if f.Param == "" {
-		out = append(out, "null"...)
-	} else {
-		out = rawjson.AppendQuote(out, f.Param)
+	param := []byte("null")
+	if f.Param != "" {
+		param = rawjson.AppendQuote(nil, f.Param)
 	}
-	out = rawjson.AppendQuote(append(out, `,"code":`...), f.Code)
-	return append(out, "}}"...)
+	return fmt.Appendf(nil, `{"error":{"message":%s,"type":%s,"param":%s,"code":%s}}`,
+		rawjson.AppendQuote(nil, f.Message), rawjson.AppendQuote(nil, f.Type), param, rawjson.AppendQuote(nil, f.Code))
 }

@@ -11,12 +11,8 @@ import (
 // hasBoundReasoning reports whether a message contains reasoning that its provider bound to all preceding messages: signed
 // or encrypted, in a format that is not known to be bound in another way.
 func hasBoundReasoning(m *split.Object) bool {
-	for _, list := range [...]rawjson.Value{m.Get("thinking_blocks"), m.Get("reasoning_details")} {
-		if split.Any(list, prefixBound) {
-			return true
-		}
-	}
-	return split.Any(m.Get("content"), thinkingPart)
+	return split.Any(m.Get("thinking_blocks"), prefixBound) || split.Any(m.Get("reasoning_details"), prefixBound) ||
+		split.Any(m.Get("content"), thinkingPart)
 }
 
 // prefixBound reports whether an element of thinking_blocks or reasoning_details is sealed and bound to all preceding

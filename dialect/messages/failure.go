@@ -2,6 +2,7 @@ package messages
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -11,10 +12,8 @@ import (
 // Failure encodes an error in Anthropic's format, plus the stable code, which that format lacks.
 // https://docs.claude.com/en/api/errors
 func (d *Dialect) Failure(f dialect.Failure) []byte {
-	out := rawjson.AppendQuote([]byte(`{"type":"error","error":{"type":`), typeOf(f.Status))
-	out = rawjson.AppendQuote(append(out, `,"message":`...), f.Message)
-	out = rawjson.AppendQuote(append(out, `,"code":`...), f.Code)
-	return append(out, "}}"...)
+	return fmt.Appendf(nil, `{"type":"error","error":{"type":%q,"message":%s,"code":%s}}`,
+		typeOf(f.Status), rawjson.AppendQuote(nil, f.Message), rawjson.AppendQuote(nil, f.Code))
 }
 
 // typeOf returns the type of Anthropic's errors with a status.

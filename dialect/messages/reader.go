@@ -123,34 +123,19 @@ func (r *reader) addPieces(message []byte, blocks []block) {
 	start := r.w.ElementSpan().From
 	for len(blocks) > 0 {
 		n := slices.IndexFunc(blocks, isResult)
-		if n == 0 {
-			n = 1
-			r.w.Add(r.resultMessage(blocks[:n]), start+blocks[0].end)
-		} else {
-			if n < 0 {
-				n = len(blocks)
-			}
-			r.w.Add(r.runMessage(message, blocks[:n]), start+blocks[n-1].end)
+		if n < 0 {
+			n = len(blocks)
 		}
-		blocks = blocks[n:]
-	}
-}
-
-// resultMessage returns the message of a single block, which is a result.
-func (r *reader) resultMessage(blocks []block) session.Message {
-	b := &blocks[0]
-	return session.Message{
-		Raw: b.Raw, Kind: session.Observation, Digest: resultDigest(&r.w.Digest, b),
-		Result: b.Get("tool_use_id").Text(), Attached: hasAttachment(blocks),
-	}
-}
-
-// runMessage returns the message of consecutive blocks that are not results.
-func (r *reader) runMessage(message []byte, run []block) session.Message {
-	from, to := run[0].end-len(run[0].Raw), run[len(run)-1].end
-	raw := message[from:to:to]
-	content := rawjson.Value{Kind: rawjson.Array, Raw: slices.Concat([]byte{'['}, raw, []byte{']'})}
-	return session.Message{
-		Raw: raw, Kind: session.User, Digest: r.w.Digest.Message("user", content), Attached: hasAttachment(run),
+		piece := blocks[:max(n, 1)]
+		first, to := &piece[0], piece[len(piece)-1].end
+		m := session.Message{Raw: message[first.end-len(first.Raw) : to : to], Attached: hasAttachment(piece)}
+		if n == 0 {
+			m.Kind, m.Result, m.Digest = session.Observation, first.Get("tool_use_id").Text(), resultDigest(&r.w.Digest, first)
+		} else {
+			content := rawjson.Value{Kind: rawjson.Array, Raw: slices.Concat([]byte{'['}, m.Raw, []byte{']'})}
+			m.Kind, m.Digest = session.User, r.w.Digest.Message("user", content)
+		}
+		r.w.Add(m, start+to)
+		blocks = blocks[len(piece):]
 	}
 }

@@ -93,8 +93,7 @@ func (d *Dialect) Note(text string) []byte { return textMessage("user", "input_t
 func (d *Dialect) Reply(text string) []byte { return textMessage("assistant", "output_text", text) }
 
 func textMessage(role, part, text string) []byte {
-	out := make([]byte, 0, len(text)+len(text)/16+96)
-	out = append(out, `{"type":"message","role":"`+role+`","content":[{"type":"`+part+`","text":`...)
+	out := []byte(`{"type":"message","role":"` + role + `","content":[{"type":"` + part + `","text":`)
 	return append(rawjson.AppendQuote(out, text), "}]}"...)
 }
 

@@ -13,11 +13,8 @@ func Integer(v rawjson.Value) int {
 	if v.Kind != rawjson.Number || len(v.Raw) > 18 {
 		return 0
 	}
-	n, err := strconv.Atoi(string(v.Raw))
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n
+	n, _ := strconv.Atoi(string(v.Raw)) // 0 for any other number
+	return max(n, 0)
 }
 
 // EndOffset returns the offset in text of the end of v, which must alias text.
@@ -146,9 +143,7 @@ func FilterMembers(object []byte, keep func(name string, v *rawjson.Value) bool)
 
 // TextMessage encodes a message with a role and text, in the form that most protocols share.
 func TextMessage(role, text string) []byte {
-	b := make([]byte, 0, len(text)+len(text)/16+64) // a summary is long
-	b = append(b, `{"role":"`+role+`","content":`...)
-	return append(rawjson.AppendQuote(b, text), '}')
+	return append(rawjson.AppendQuote([]byte(`{"role":"`+role+`","content":`), text), '}')
 }
 
 // List encodes elements as a list.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -48,8 +49,13 @@ type Dialect interface {
 	Opening(event []byte) bool
 	// Tee returns a reader for one answer.
 	Tee(streamed bool) Tee
+	// Reuse turns a body into a call of the proxy's own with the same cached prompt, whose answer is streamed text of up to
+	// output tokens. It returns nil if that is impossible. Where tool_choice is part of the cache key, the model may still
+	// call tools.
+	Reuse(body []byte, output int) []byte
+	// Touch is like Reuse, but asks for the shortest possible answer.
+	Touch(body []byte) []byte
 
-	Reuser
 	Hider
 }
 
@@ -89,15 +95,6 @@ type Marker interface {
 	// Mark returns messages[at], which Note wrote, with a cache mark added if the client uses marks and the limit allows
 	// another one.
 	Mark(r *Request, messages [][]byte, at int) []byte
-}
-
-// Reuser is the part of a Dialect that turns a client's request into a call of the proxy's own that hits the same prompt cache.
-type Reuser interface {
-	// Reuse returns a body with the same cached prompt, whose answer is streamed text of up to output tokens. It returns
-	// nil if that is impossible. Where tool_choice is part of the cache key, the model may still call tools.
-	Reuse(body []byte, output int) []byte
-	// Touch is like Reuse, but asks for the shortest possible answer.
-	Touch(body []byte) []byte
 }
 
 // Compactor is a Dialect in which clients can ask upstream to compact their history into one item.
@@ -229,3 +226,22 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }
+
+// Failure is an error of the proxy itself, sent to a client. Code is stable; Message says what to do.
+type Failure struct {
+	Status  int
+	Type    string // as OpenAI names it
+	Code    string
+	Param   string // the key at fault, or empty
+	Message string
+}
+
+// OpenAI encodes the failure in the format of OpenAI's errors.
+func (f Failure) OpenAI() []byte {
+	param := []byte("null")
+	if f.Param != "" {
+		param = rawjson.AppendQuote(nil, f.Param)
+	}
+	return fmt.Appendf(nil, `{"error":{"message":%s,"type":%s,"param":%s,"code":%s}}`,
+		rawjson.AppendQuote(nil, f.Message), rawjson.AppendQuote(nil, f.Type), param, rawjson.AppendQuote(nil, f.Code))
+}

@@ -13,7 +13,7 @@ import (
 // TestReuse checks that the cached part of a body stays byte for byte, that options of the answer are removed, and that a body
 // whose answer might not be text is not reused.
 func TestReuse(t *testing.T) {
-	f := func(d dialect.Reuser, body, want string) {
+	f := func(d dialect.Dialect, body, want string) {
 		t.Helper()
 		if got := string(d.Reuse([]byte(body), 1000)); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", body, got, want)
@@ -72,7 +72,7 @@ func TestReuse(t *testing.T) {
 	f(m, `{"max_tokens":4000,"tools":[{"name":"a"},{"type":"custom","name":"b"}],"messages":[1]}`,
 		`{"tools":[{"name":"a"},{"type":"custom","name":"b"}],"messages":[1],"max_tokens":4000,"stream":true}`)
 
-	touch := func(d dialect.Reuser, body, want string) {
+	touch := func(d dialect.Dialect, body, want string) {
 		t.Helper()
 		if got := string(d.Touch([]byte(body))); got != want {
 			t.Errorf("touch %s\ngot  %s\nwant %s", body, got, want)

@@ -2,7 +2,9 @@ package assemble
 
 import (
 	"bytes"
+	"math/big"
 	"slices"
+	"strconv"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
@@ -41,7 +43,7 @@ func (s *State) SetUsage(v rawjson.Value) {
 // NextAnswer starts another answer.
 func (s *State) NextAnswer() {
 	s.shown = s.Shown()
-	s.Used = split.SumUsage(s.Used, s.Usage)
+	s.Used = sumUsage(s.Used, s.Usage)
 	s.Parts, s.Usage = nil, nil
 	s.Answers++
 	clear(s.Numbers)
@@ -68,7 +70,7 @@ func (s *State) TotalUsage() []byte {
 	if len(s.Usage) == 0 {
 		return nil
 	}
-	return split.SumUsage(s.Used, s.Usage)
+	return sumUsage(s.Used, s.Usage)
 }
 
 // Summary returns what the model said in this answer, except for the message, and the raw parts of that message.
@@ -113,4 +115,35 @@ func (s *State) Renumber(data []byte, key string, index int) []byte {
 		return data
 	}
 	return split.WithMember(data, key, Encode(number))
+}
+
+// sumUsage adds the numbers of the first usage report to those of the second, at any depth. The result has the members of
+// the second. If first is empty, second is returned unchanged.
+func sumUsage(first, second []byte) []byte {
+	if len(first) == 0 {
+		return second
+	}
+	out := split.FilterMembers(second, func(name string, v *rawjson.Value) bool {
+		old := split.Member(rawjson.ValueOf(first), name)
+		switch {
+		case v.Kind == rawjson.Number && old.Kind == rawjson.Number:
+			v.Raw = add(old.Raw, v.Raw)
+		case v.Kind == rawjson.Object && old.Kind == rawjson.Object:
+			v.Raw = sumUsage(old.Raw, v.Raw)
+		}
+		return true
+	})
+	return append(out, '}')
+}
+
+// add adds two numbers, exactly if both are integers and otherwise as floats.
+func add(a, b []byte) []byte {
+	x, xOK := new(big.Int).SetString(string(a), 10)
+	y, yOK := new(big.Int).SetString(string(b), 10)
+	if xOK && yOK {
+		return x.Add(x, y).Append(nil, 10)
+	}
+	f, _ := strconv.ParseFloat(string(a), 64)
+	g, _ := strconv.ParseFloat(string(b), 64)
+	return strconv.AppendFloat(nil, f+g, 'g', -1, 64)
 }

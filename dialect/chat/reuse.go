@@ -15,7 +15,7 @@ var notReused = [...]string{
 	"stream", "stream_options", "n", "stop", "logprobs", "top_logprobs", "prediction", "store", "metadata",
 }
 
-// Reuse implements dialect.Reuser. An output format is part of the prompt, so a body that asks for one cannot be reused. If
+// Reuse implements dialect.Dialect. An output format is part of the prompt, so a body that asks for one cannot be reused. If
 // tool_choice is part of the cache key, it stays, and a body that forces a call cannot be reused either. A token limit is
 // set only if the client sets one.
 func (d *Dialect) Reuse(body []byte, output int) []byte {
@@ -70,7 +70,7 @@ func budget(body rawjson.Value) int {
 		split.Integer(split.Member(body, "reasoning", "max_tokens")))
 }
 
-// Touch implements dialect.Reuser. A body with a thinking budget cannot be touched: the budget needs more tokens, and
+// Touch implements dialect.Dialect. A body with a thinking budget cannot be touched: the budget needs more tokens, and
 // without it the prompt would differ.
 func (d *Dialect) Touch(body []byte) []byte {
 	all := rawjson.ValueOf(body)

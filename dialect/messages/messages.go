@@ -14,6 +14,10 @@
 package messages
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
@@ -36,7 +40,10 @@ type Dialect struct {
 	bodies *split.Splitter
 }
 
-var _ dialect.Dialect = (*Dialect)(nil)
+var (
+	_ dialect.Dialect  = (*Dialect)(nil)
+	_ dialect.Unbinder = (*Dialect)(nil)
+)
 
 // New returns the dialect.
 func New(o split.Options) *Dialect {
@@ -74,3 +81,49 @@ func (d *Dialect) Note(text string) []byte { return split.TextMessage("user", te
 
 // Reply encodes text as an assistant message. Invalid UTF-8 becomes U+FFFD.
 func (d *Dialect) Reply(text string) []byte { return split.TextMessage("assistant", text) }
+
+// Unbind implements dialect.Unbinder: upstream drops thinking that does not match the preceding history, instead of
+// rejecting the request.
+// https://docs.claude.com/en/docs/build-with-claude/extended-thinking
+func (d *Dialect) Unbind(r *dialect.Request) *dialect.Request {
+	outside := r.Outside()
+	thinking := split.Member(rawjson.ValueOf(outside), "thinking")
+	if thinking.Kind != rawjson.Object || split.Member(thinking, "block_binding").Kind != 0 {
+		return r
+	}
+	option := []byte(`,"block_binding":{"prefix_mismatch_behavior":"drop_block"}`)
+	return r.Splice(split.EndOffset(outside, thinking)-1, option)
+}
+
+// UnbindHeader implements dialect.Unbinder.
+func (d *Dialect) UnbindHeader() (name, value string) {
+	return "Anthropic-Beta", "thinking-binding-controls-2026-08-01"
+}
+
+// Failure encodes an error in Anthropic's format, plus the stable code, which that format lacks.
+// https://docs.claude.com/en/api/errors
+func (d *Dialect) Failure(f dialect.Failure) []byte {
+	return fmt.Appendf(nil, `{"type":"error","error":{"type":%q,"message":%s,"code":%s}}`,
+		typeOf(f.Status), rawjson.AppendQuote(nil, f.Message), rawjson.AppendQuote(nil, f.Code))
+}
+
+// typeOf returns the type of Anthropic's errors with a status.
+func typeOf(status int) string {
+	if status >= 500 {
+		return cmp.Or(types[status], "api_error")
+	}
+	return cmp.Or(types[status], "invalid_request_error")
+}
+
+var types = map[int]string{
+	401: "authentication_error", 403: "permission_error", 404: "not_found_error", 413: "request_too_large",
+	429: "rate_limit_error", 503: "overloaded_error", 504: "timeout_error",
+}
+
+// Event wraps an encoded error in a stream event.
+func (d *Dialect) Event(failure []byte) []byte {
+	return slices.Concat([]byte("event: error\ndata: "), failure, []byte("\n\n"))
+}
+
+// Key returns the header of an Anthropic API key.
+func (d *Dialect) Key(key string) (name, value string) { return "X-Api-Key", key }

@@ -8,7 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Reuse implements dialect.Reuser. A change of tool_choice or thinking would invalidate the cached messages, and one of the
+// Reuse implements dialect.Dialect. A change of tool_choice or thinking would invalidate the cached messages, and one of the
 // output format the whole prompt, so they stay. A body that forces a call or a format, or leaves too few tokens besides
 // thinking, cannot be reused, nor can one that lets the provider run tools or edit the history.
 // https://docs.claude.com/en/docs/build-with-claude/prompt-caching
@@ -60,7 +60,7 @@ func editsHistory(management rawjson.Value) bool {
 	})
 }
 
-// Touch implements dialect.Reuser. A body with a thinking budget cannot be touched: the budget needs more tokens, and
+// Touch implements dialect.Dialect. A body with a thinking budget cannot be touched: the budget needs more tokens, and
 // without it the prompt would differ.
 func (d *Dialect) Touch(body []byte) []byte {
 	if split.Member(rawjson.ValueOf(body), "thinking", "budget_tokens").Kind != 0 {

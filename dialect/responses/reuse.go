@@ -7,7 +7,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Reuse implements dialect.Reuser. An output format is part of the prompt, so a body that asks for one cannot be reused. A
+// Reuse implements dialect.Dialect. An output format is part of the prompt, so a body that asks for one cannot be reused. A
 // token limit is set only if the client sets one, since some servers accept none.
 func (d *Dialect) Reuse(body []byte, output int) []byte {
 	tools, text, limit := false, true, 0
@@ -43,7 +43,7 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 	return append(out, `,"stream":true,"store":false}`...)
 }
 
-// Touch implements dialect.Reuser. The API accepts a limit of at least 16 tokens.
+// Touch implements dialect.Dialect. The API accepts a limit of at least 16 tokens.
 func (d *Dialect) Touch(body []byte) []byte {
 	reused := d.Reuse(body, 0)
 	if reused == nil {

@@ -1,6 +1,11 @@
 package split
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+)
 
 // Events parses a stream of server-sent events (WHATWG HTML, 9.2): lines end in LF, CR LF or CR, an empty line ends an
 // event, and a line that starts with a colon is a comment. Fields other than data are ignored. The stream may be written
@@ -102,4 +107,31 @@ func (e *Events) Pending() []byte {
 func dataOf(line []byte) ([]byte, bool) {
 	data, ok := bytes.CutPrefix(line, []byte("data:"))
 	return bytes.TrimPrefix(data, []byte{' '}), ok
+}
+
+// Opening reports whether is holds for all objects in an event of a stream. It is true of an event without data, such as a comment.
+func Opening(event []byte, is func(rawjson.Value) bool) bool {
+	opening := true
+	events := Events{MaxBytes: MaxAnswer, Take: func(data []byte) bool {
+		object := IsObject(data)
+		opening = opening && object && is(rawjson.ValueOf(data))
+		return object
+	}}
+	events.Write(event)
+	return opening
+}
+
+// Blank reports whether a value is missing, null, false or empty, or all its members and elements are, apart from the members named.
+func Blank(v rawjson.Value, apart ...string) bool {
+	for key, member := range rawjson.Members(v.Raw) {
+		if !slices.Contains(apart, string(key.Raw)) && !Blank(member, apart...) {
+			return false
+		}
+	}
+	for element := range rawjson.Elements(v.Raw) {
+		if !Blank(element, apart...) {
+			return false
+		}
+	}
+	return v.Kind != rawjson.Number && v.Kind != rawjson.True && len(v.Inner()) == 0
 }

@@ -55,35 +55,21 @@ func (m *memory) find(body []byte) (found *prefix, messages int) {
 	if m.limit == 0 || len(body) < minBody {
 		return nil, 0
 	}
+	m.mu.Lock()
+	prefixes := slices.Clone(m.prefixes) // compared without the lock: there may be many
+	m.mu.Unlock()
 	end := 0
-	for _, c := range m.candidates(body) { // compared without the lock: there may be many
-		if c.end > end && bytes.Equal(body[:c.end], c.prefix.text[:c.end]) {
-			found, messages, end = c.prefix, c.messages, c.end
+	for _, p := range prefixes {
+		for _, c := range p.checkpoints {
+			if end < c.end && c.end < len(body) && c.tail == [tailSize]byte(body[c.end-tailSize:]) && bytes.Equal(body[:c.end], p.text[:c.end]) {
+				found, messages, end = p, c.messages, c.end
+			}
 		}
 	}
 	if found != nil {
 		m.touch(found)
 	}
 	return found, messages
-}
-
-// candidate is a checkpoint whose tail matches a body.
-type candidate struct {
-	checkpoint
-	prefix *prefix
-}
-
-func (m *memory) candidates(body []byte) (all []candidate) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, p := range m.prefixes {
-		for _, c := range p.checkpoints {
-			if c.end > 0 && c.end < len(body) && [tailSize]byte(body[c.end-tailSize:]) == c.tail {
-				all = append(all, candidate{c, p})
-			}
-		}
-	}
-	return all
 }
 
 // touch marks p as the most recently used prefix.

@@ -247,17 +247,17 @@ func (f *filter) filterChoice(choice rawjson.Value) (now, end []byte) {
 	end = split.WithMember(choice.Raw, "delta", []byte("{}"))
 	if f.hidesAll() {
 		end = split.WithMember(end, "finish_reason", rawjson.AppendQuote(nil, finishWithoutCalls(reason)))
-	}
-	if !f.hidesAll() || !f.complete() {
-		if now == nil {
-			return end, nil
+		switch {
+		case f.complete() && string(delta) == "{}":
+			return nil, end
+		case f.complete():
+			return split.WithMember(now, "finish_reason", []byte("null")), end
 		}
-		return now, nil
 	}
-	if string(delta) == "{}" {
-		return nil, end
+	if now == nil {
+		return end, nil
 	}
-	return split.WithMember(now, "finish_reason", []byte("null")), end
+	return now, nil
 }
 
 // filterCalls removes hidden calls from a delta and renumbers the others.

@@ -40,28 +40,24 @@ func formOf(raw []byte) form {
 // Consecutive results and other blocks form one user message.
 func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte {
 	parts := append(make([][]byte, 0, 2*len(messages)+2), r.Before())
-	open, first := false, true
+	open := false // a user message
 	for _, raw := range messages {
 		f := formOf(raw)
 		if f == system {
 			continue
 		}
 		isBlock := f == result || f == blocks
-		if open && isBlock {
-			parts = append(parts, comma, raw)
-			continue
-		}
-		if open {
+		if open && !isBlock {
 			parts = append(parts, closing)
 		}
-		if !first {
+		if len(parts) > 1 {
 			parts = append(parts, comma)
 		}
-		if isBlock {
+		if isBlock && !open {
 			parts = append(parts, opening)
 		}
 		parts = append(parts, raw)
-		open, first = isBlock, false
+		open = isBlock
 	}
 	if open {
 		parts = append(parts, closing)

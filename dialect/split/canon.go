@@ -2,6 +2,7 @@ package split
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -206,8 +207,5 @@ func (c *canon) sort(begin int, members []member) {
 // compare orders members by key, and those with the same key by position.
 func (c *canon) compare(a, b member) int {
 	c.steps++
-	if n := bytes.Compare(c.buf[a.from:a.colon], c.buf[b.from:b.colon]); n != 0 {
-		return n
-	}
-	return a.from - b.from
+	return cmp.Or(bytes.Compare(c.buf[a.from:a.colon], c.buf[b.from:b.colon]), a.from-b.from)
 }

@@ -3,7 +3,6 @@ package split
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -73,9 +72,5 @@ func Truncate(text string) string {
 	if len(text) <= MaxField {
 		return text
 	}
-	n := MaxField
-	for !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return strings.Clone(text[:n])
+	return strings.Clone(strings.ToValidUTF8(text[:MaxField], ""))
 }

@@ -42,13 +42,7 @@ func TextBytes(v rawjson.Value) []byte {
 type Encoded []byte
 
 // Size returns the size of the decoded data.
-func (e Encoded) Size() int {
-	n := len(e)
-	for n > 0 && n > len(e)-2 && e[n-1] == '=' {
-		n--
-	}
-	return n * 3 / 4
-}
+func (e Encoded) Size() int { return base64.RawStdEncoding.DecodedLen(len(bytes.TrimRight(e, "="))) }
 
 // Head returns the first n decoded bytes, or nil if there are fewer.
 func (e Encoded) Head(n int) []byte {

@@ -103,8 +103,7 @@ func (s *Splitter) Split(body []byte, finish func(*Walker, *dialect.Request)) (*
 // invalid converts an error of a Scanner to one for the client.
 func invalid(err error) error {
 	code := dialect.CodeInvalidJSON
-	var defect *rawjson.Error
-	if errors.As(err, &defect) {
+	if defect, ok := errors.AsType[*rawjson.Error](err); ok {
 		switch defect.Code {
 		case rawjson.TooDeep:
 			code = dialect.CodeTooDeep

@@ -87,17 +87,14 @@ func (w *Walker) readBody() error {
 func (w *Walker) readMembers() error {
 	for w.scan.Member() {
 		i, err := w.find(w.scan.Key(), w.splitter.keys, w.members, "")
-		if err != nil {
-			return err
-		}
-		switch {
-		case i == 0:
+		if err == nil && i == 0 {
 			err = w.readHistory(&w.members[0])
-		case i > 0:
-			w.members[i] = w.scan.Value()
 		}
 		if err != nil {
 			return err
+		}
+		if i > 0 {
+			w.members[i] = w.scan.Value()
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,12 +24,9 @@ func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
 // Merge appends the content of second to that of first. Two strings become one string, otherwise the result is a list of
 // all parts. The rest of first stays as the client wrote it.
 func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
-	from, to, err := d.contentSpan(first)
-	if err != nil {
-		return nil, fmt.Errorf("merge messages: %w", err)
-	}
-	secondFrom, secondTo, err := d.contentSpan(second)
-	if err != nil {
+	from, to, errFirst := d.contentSpan(first)
+	secondFrom, secondTo, errSecond := d.contentSpan(second)
+	if err := cmp.Or(errFirst, errSecond); err != nil {
 		return nil, fmt.Errorf("merge messages: %w", err)
 	}
 	a, b := rawjson.ValueOf(first[from:to]), rawjson.ValueOf(second[secondFrom:secondTo])

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -43,12 +44,9 @@ func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 
 // Merge appends the content of second to that of first. Both are user messages.
 func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
-	a, err := blocksOf(first)
-	if err != nil {
-		return nil, fmt.Errorf("merge messages: %w", err)
-	}
-	b, err := blocksOf(second)
-	if err != nil {
+	a, errFirst := blocksOf(first)
+	b, errSecond := blocksOf(second)
+	if err := cmp.Or(errFirst, errSecond); err != nil {
 		return nil, fmt.Errorf("merge messages: %w", err)
 	}
 	merged := append(a, b...)

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -78,16 +79,14 @@ func (it *item) withoutID() []byte {
 
 // Merge appends the content of second to that of first. Both are user messages.
 func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
-	a, err := single(first)
+	a, errFirst := single(first)
+	b, errSecond := single(second)
+	err := cmp.Or(errFirst, errSecond)
+	if err == nil && (!a.isMessage() || !b.isMessage() || a.Get("content").Kind == 0) {
+		err = errForm
+	}
 	if err != nil {
 		return nil, fmt.Errorf("merge messages: %w", err)
-	}
-	b, err := single(second)
-	if err != nil {
-		return nil, fmt.Errorf("merge messages: %w", err)
-	}
-	if !a.isMessage() || !b.isMessage() || a.Get("content").Kind == 0 {
-		return nil, fmt.Errorf("merge messages: %w", errForm)
 	}
 	parts := append(split.Parts(a.Get("content"), "input_text"), split.Parts(b.Get("content"), "input_text")...)
 	return split.WithMember(a.Raw, "content", split.List(parts)), nil

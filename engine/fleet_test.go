@@ -53,8 +53,7 @@ func TestAFailingSummariserLosesNoSummary(t *testing.T) {
 	const sessions, steps = 40, 40
 	summaries := &fickle{}
 	first := newRig(t, nil)
-	health, err := summariser.NewHealth(func() time.Time { return first.clock })
-	must(t, err)
+	health := summariser.NewHealth(func() time.Time { return first.clock })
 	first.tenant.Condenser = condense.NewLLM(condense.LLMSettings{
 		Settings:   condense.Settings{MaxSize: 20, KeepFirst: 1, BackgroundAt: 0.8},
 		Summariser: summaries, Model: "cheap", Health: health,

@@ -47,10 +47,7 @@ func (m moody) Summarise(_ context.Context, r condense.Request) (condense.Reply,
 
 // sharing returns the condensers that ask a model: the request's own, or one that all clients share. Each tracks its summariser's health.
 func sharing(t rapid.TB, r *rig, settings condense.Settings, s condense.Summariser, model string) []condense.Condenser {
-	health, err := summariser.NewHealth(func() time.Time { return r.clock })
-	if err != nil {
-		t.Fatal(err)
-	}
+	health := summariser.NewHealth(func() time.Time { return r.clock })
 	llm := condense.LLMSettings{Settings: settings, Model: model, Summariser: s, Health: health}
 	all := []condense.Condenser{condense.NewLLM(llm), condense.NewStructured(llm), condense.NewAttention(llm)}
 	for _, c := range all[:3] {

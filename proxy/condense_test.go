@@ -30,11 +30,7 @@ func llm(max float64, base string, timeout time.Duration) *condense.LLM {
 
 // healthAt returns the health of models with a given clock.
 func healthAt(now func() time.Time) *summariser.Health {
-	health, err := summariser.NewHealth(now)
-	if err != nil {
-		panic(err)
-	}
-	return health
+	return summariser.NewHealth(now)
 }
 
 func llmWith(health condense.Health, max float64, base string, timeout time.Duration) *condense.LLM {

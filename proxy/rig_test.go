@@ -295,8 +295,7 @@ var testSecret = session.Secret("a secret of thirty-two bytes, so")
 
 func newSessions(t *testing.T, store session.Store) fixedSessions {
 	t.Helper()
-	registry, err := session.NewRegistry(session.RegistryOptions{Store: store, Secret: testSecret})
-	must(t, err)
+	registry := session.NewRegistry(store, testSecret)
 	return fixedSessions{registry, store}
 }
 

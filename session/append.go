@@ -158,7 +158,7 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 func (r *Registry) newBatch(res *Resolution) Batch {
 	h := res.query.History
 	b := Batch{Thread: res.Thread, Key: res.query.Scope.Key, At: res.Logged, ParentCreated: res.parentCreated}
-	b.Thread.Seen = r.now()
+	b.Thread.Seen = time.Now()
 	if system := systemDigest(h.Messages); system != b.Thread.System {
 		b.Thread.System = system
 		b.Events = systemEvents(h, b.Thread.Seen)
@@ -222,7 +222,7 @@ func (r *Registry) Answered(ctx context.Context, res *Resolution, text string, c
 // condensation with its id and base, and with the current time if it had none.
 func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c Condensation) (Condensation, error) {
 	if c.Time.IsZero() {
-		c.Time = r.now()
+		c.Time = time.Now()
 	}
 	c.buildOn(view)
 	c.Hidden = Hidden{Span: spanOf(res.query.History, &c), Run: runOf(res.query.History, &c)}
@@ -242,7 +242,7 @@ func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c 
 
 // Prepare stores a condensation of a view for a later request, which gets it from Prepared.
 func (r *Registry) Prepare(ctx context.Context, res *Resolution, view *View, c Condensation) error {
-	c.Time = r.now()
+	c.Time = time.Now()
 	c.buildOn(view)
 	if err := r.store.Prepare(ctx, res.Thread.ID, c); err != nil {
 		return fmt.Errorf("store prepared condensation: %w", err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -46,7 +47,7 @@ func (t *Lists) SetListed(all []Condensation) {
 func (r *Registry) SetAside(ctx context.Context, res *Resolution, answer []Message, messages [][]byte) error {
 	h, text := res.query.History, Joined(messages)
 	c := Condensation{
-		Prefix: h.Len() + len(answer), Hash: h.Head(), Offset: h.Len() + 1, Summary: text, Reason: ReasonAside, Time: r.now(),
+		Prefix: h.Len() + len(answer), Hash: h.Head(), Offset: h.Len() + 1, Summary: text, Reason: ReasonAside, Time: time.Now(),
 	}
 	for i := range answer {
 		c.Hash = next(c.Hash, answer[i].Digest)

@@ -1,6 +1,9 @@
 package session
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // beginThread resolves a history that matched no thread: it begins one, in the session that its key, its parent's key or
 // its traces name, or in a new session.
@@ -17,7 +20,7 @@ func (r *Registry) beginThread(ctx context.Context, q Query, res *Resolution) er
 	if err != nil {
 		return err
 	}
-	now := r.now()
+	now := time.Now()
 	t := Thread{
 		ID: names.thread, Tenant: q.Scope.Tenant, Purpose: q.Purpose, Dialect: q.Dialect, Head: q.History.Chain[0], Created: now, Seen: now,
 	}
@@ -65,7 +68,7 @@ type names struct {
 // newNames derives the ids from the beginning of the history, so that two replicas, or one that lost its last writes,
 // choose the same ids for the same history. If another thread has them already, the ids are random.
 func (r *Registry) newNames(ctx context.Context, q Query) (names, error) {
-	random := func() names { return names{thread: ThreadID(r.newID()), session: SessionID(r.newID()[:24])} }
+	random := func() names { return names{thread: ThreadID(newID()), session: SessionID(newID()[:24])} }
 	if q.randomNames || q.History.Len() == 0 {
 		return random(), nil
 	}

@@ -48,10 +48,7 @@ func BenchmarkResolve(b *testing.B) {
 			b.Fatal(err)
 		}
 		defer store.Close()
-		registry, err := session.NewRegistry(session.RegistryOptions{Store: store, Secret: secret})
-		if err != nil {
-			b.Fatal(err)
-		}
+		registry := session.NewRegistry(store, secret)
 		messages := chat(n + 2)
 		known, grown := session.Query{History: session.NewHistory(session.Hash{1}, messages[:n])}, session.Query{History: session.NewHistory(session.Hash{1}, messages)}
 		res, err := registry.Resolve(b.Context(), known)

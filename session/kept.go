@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Kept says where upstream keeps the history before a request's messages. The zero value means that the request contains
@@ -71,9 +72,9 @@ func (r *Registry) continueKept(res *Resolution, t *Thread, pos int) {
 	if pos >= t.Len {
 		return
 	}
-	now := r.now()
+	now := time.Now()
 	res.Thread = Thread{
-		ID: ThreadID(r.newID()), Session: t.Session, Tenant: t.Tenant, Dialect: t.Dialect, Parent: t.ID, ForkAt: pos, Len: pos,
+		ID: ThreadID(newID()), Session: t.Session, Tenant: t.Tenant, Dialect: t.Dialect, Parent: t.ID, ForkAt: pos, Len: pos,
 		Head: trace(t.Head, 'u', string(t.ID)), System: t.System, Created: now, Seen: now,
 	}
 	res.Match, res.New, res.Logged, res.parentCreated = MatchInside, true, pos, t.Created

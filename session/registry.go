@@ -15,18 +15,8 @@ import (
 type Registry struct {
 	store     Store
 	secret    Secret
-	now       func() time.Time
-	newID     func() string
 	hints     *lru.Cache[Hash, ThreadID] // the thread that a chain hash was last seen in; saves a round trip
 	summaries *lru.Cache[summaryKey, string]
-}
-
-// RegistryOptions configures a Registry. Now and NewID have defaults.
-type RegistryOptions struct {
-	Store  Store
-	Secret Secret
-	Now    func() time.Time
-	NewID  func() string // returns a unique id, 32 hexadecimal digits by default
 }
 
 const (
@@ -36,23 +26,14 @@ const (
 )
 
 // NewRegistry returns a registry over a store.
-func NewRegistry(o RegistryOptions) (*Registry, error) {
-	hints, hintsErr := lru.New[Hash, ThreadID](hintCacheSize)
-	summaries, err := lru.New[summaryKey, string](summaryCacheSize)
-	if err := errors.Join(hintsErr, err); err != nil {
-		return nil, fmt.Errorf("new registry: %w", err)
-	}
-	r := &Registry{store: o.Store, secret: o.Secret, now: o.Now, newID: o.NewID, hints: hints, summaries: summaries}
-	if r.now == nil {
-		r.now = time.Now
-	}
-	if r.newID == nil {
-		r.newID = randomID
-	}
-	return r, nil
+func NewRegistry(store Store, secret Secret) *Registry {
+	hints, _ := lru.New[Hash, ThreadID](hintCacheSize) // fails only for a size of 0
+	summaries, _ := lru.New[summaryKey, string](summaryCacheSize)
+	return &Registry{store: store, secret: secret, hints: hints, summaries: summaries}
 }
 
-func randomID() string {
+// newID returns a unique id of 32 hexadecimal digits.
+func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
@@ -212,7 +193,7 @@ func (r *Registry) isSeparate(ctx context.Context, q Query, res *Resolution, thr
 
 // fork returns a new thread that shares its parent's first at positions and the condensations that apply to them.
 func (r *Registry) fork(parent *Thread, q Query, at int) Thread {
-	now := r.now()
+	now := time.Now()
 	return Thread{
 		ID: r.forkID(parent, q, at), Session: parent.Session, Tenant: parent.Tenant, Purpose: q.Purpose, Dialect: q.Dialect,
 		Parent: parent.ID, ForkAt: at, Len: at, Head: q.History.Chain[at], System: parent.System, Created: now, Seen: now,
@@ -226,7 +207,7 @@ func (r *Registry) fork(parent *Thread, q Query, at int) Thread {
 // forkID derives a fork's id from its parent and its first own message, if it has one.
 func (r *Registry) forkID(parent *Thread, q Query, at int) ThreadID {
 	if q.randomNames || at == q.History.Len() {
-		return ThreadID(r.newID())
+		return ThreadID(newID())
 	}
 	return ThreadID(trace(q.History.Chain[at+1], 'F', string(parent.ID)).String()[:32])
 }

@@ -39,10 +39,7 @@ func newDesk(t *testing.T) *desk {
 // another returns the registry of another replica.
 func (d *desk) another() *session.Registry {
 	d.t.Helper()
-	r, err := session.NewRegistry(session.RegistryOptions{Store: d.store, Secret: secret})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	r := session.NewRegistry(d.store, secret)
 	return r
 }
 
@@ -322,10 +319,7 @@ func (l *lossy) Append(ctx context.Context, b session.Batch) error {
 func TestLostIndexIsRepaired(t *testing.T) {
 	d := newDesk(t)
 	store := &lossy{Store: d.store}
-	r, err := session.NewRegistry(session.RegistryOptions{Store: store, Secret: secret})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := session.NewRegistry(store, secret)
 	anyone := session.Scope{Tenant: "t"}
 	first := d.send(r, query(anyone, "u1 g1 u2"))
 	store.losing = true
@@ -350,10 +344,7 @@ func TestLostIndexOfABeginningIsRepaired(t *testing.T) {
 	for name, scope := range map[string]session.Scope{"keyed": {Tenant: "t", Key: "k"}, "not keyed": {Tenant: "t"}} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
-			r, err := session.NewRegistry(session.RegistryOptions{Store: &lossy{Store: d.store, losing: true}, Secret: secret})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := session.NewRegistry(&lossy{Store: d.store, losing: true}, secret)
 			first := d.send(r, query(scope, "s1 u1"))
 			retry := d.send(r, query(scope, "s1 u1"))
 			onward := d.send(d.another(), query(scope, "s1 u1 a1 o1"))
@@ -372,10 +363,7 @@ func TestLostIndexOfABeginningIsRepaired(t *testing.T) {
 		})
 	}
 	d := newDesk(t)
-	r, err := session.NewRegistry(session.RegistryOptions{Store: &lossy{Store: d.store, losing: true}, Secret: secret})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := session.NewRegistry(&lossy{Store: d.store, losing: true}, secret)
 	anyone := session.Scope{Tenant: "t"}
 	first := d.send(r, query(anyone, "u1"))
 	if err := r.Answered(t.Context(), &first, "", nil, nil); err != nil {

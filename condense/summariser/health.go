@@ -65,16 +65,10 @@ type cooldown struct {
 }
 
 // NewHealth returns a Health without any cooldowns. now is the clock.
-func NewHealth(now func() time.Time) (*Health, error) {
-	cooldowns, err := simplelru.NewLRU[subject, *cooldown](maxRemembered, nil)
-	if err != nil {
-		return nil, fmt.Errorf("new health: %w", err)
-	}
-	windows, err := simplelru.NewLRU[subject, window](maxRemembered, nil)
-	if err != nil {
-		return nil, fmt.Errorf("new health: %w", err)
-	}
-	return &Health{now: now, cooldowns: cooldowns, windows: windows}, nil
+func NewHealth(now func() time.Time) *Health {
+	cooldowns, _ := simplelru.NewLRU[subject, *cooldown](maxRemembered, nil) // fails only for a size of 0
+	windows, _ := simplelru.NewLRU[subject, window](maxRemembered, nil)
+	return &Health{now: now, cooldowns: cooldowns, windows: windows}
 }
 
 func subjectOf(parts ...string) subject {

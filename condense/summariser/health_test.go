@@ -18,10 +18,7 @@ func (c *clock) Now() time.Time { return c.now }
 func newHealth(t *testing.T) (*summariser.Health, *clock) {
 	t.Helper()
 	c := &clock{now: time.Unix(1700000000, 0)}
-	h, err := summariser.NewHealth(c.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := summariser.NewHealth(c.Now)
 	return h, c
 }
 

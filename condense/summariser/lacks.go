@@ -2,7 +2,6 @@ package summariser
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -20,7 +19,6 @@ const lacksTTL = time.Hour
 // Lacks remembers which optional features servers were found to lack, by URL and model. Safe for concurrent use. A nil *Lacks
 // remembers nothing.
 type Lacks struct {
-	now   func() time.Time
 	known *lru.Cache[subject, lacksEntry]
 }
 
@@ -29,13 +27,10 @@ type lacksEntry struct {
 	at time.Time
 }
 
-// NewLacks returns an empty Lacks. now is the clock.
-func NewLacks(now func() time.Time) (*Lacks, error) {
-	known, err := lru.New[subject, lacksEntry](maxRemembered)
-	if err != nil {
-		return nil, fmt.Errorf("new lacks: %w", err)
-	}
-	return &Lacks{now: now, known: known}, nil
+// NewLacks returns an empty Lacks.
+func NewLacks() *Lacks {
+	known, _ := lru.New[subject, lacksEntry](maxRemembered) // fails only for a size of 0
+	return &Lacks{known}
 }
 
 // lacks holds the features that one server lacks, by their parameters.
@@ -51,7 +46,7 @@ func (l *Lacks) of(r condense.Request) lacks {
 		return lacks{}
 	}
 	known, ok := l.known.Get(modelOf(r))
-	if !ok || l.now().Sub(known.at) > lacksTTL {
+	if !ok || time.Since(known.at) > lacksTTL {
 		return lacks{}
 	}
 	return known.lacks
@@ -59,7 +54,7 @@ func (l *Lacks) of(r condense.Request) lacks {
 
 func (l *Lacks) remember(r condense.Request, known lacks) {
 	if l != nil {
-		l.known.Add(modelOf(r), lacksEntry{known, l.now()})
+		l.known.Add(modelOf(r), lacksEntry{known, time.Now()})
 	}
 }
 

@@ -147,10 +147,7 @@ func TestPlainCalls(t *testing.T) {
 			got = append(got, a)
 			c.answer(w, a)
 		}))
-		lacks, err := summariser.NewLacks(time.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lacks := summariser.NewLacks()
 		for range 2 {
 			if reply, err := (summariser.Caller{Lacks: lacks}).Summarise(t.Context(), request(server.URL, "m")); err != nil || reply.Text != "STATE: fine" {
 				t.Errorf("%s: %+v, %v", name, reply, err)
@@ -180,10 +177,7 @@ func TestOtherRefusals(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 			io.WriteString(w, text)
 		}))
-		lacks, err := summariser.NewLacks(time.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lacks := summariser.NewLacks()
 		for range 2 {
 			if _, err := (summariser.Caller{Lacks: lacks}).Summarise(t.Context(), request(server.URL, "m")); err == nil {
 				t.Errorf("%s: no error", text)
@@ -278,10 +272,7 @@ func TestPatience(t *testing.T) {
 // TestSilentServerMayWriteWhole: after a server sent nothing of a stream, the next call gives it the time for a whole answer.
 func TestSilentServerMayWriteWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lacks, err := summariser.NewLacks(time.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lacks := summariser.NewLacks()
 		o := summariser.Caller{Lacks: lacks, Client: &http.Client{Transport: slow(func(w io.Writer) {
 			time.Sleep(2 * time.Minute)
 			io.WriteString(w, fine)

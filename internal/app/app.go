@@ -91,9 +91,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	a.levers.load()
 	transport := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout)
 	a.onStopFunc("upstream connections", transport.CloseIdleConnections)
-	if a.calls, err = newCalls(transport); err != nil {
-		return nil, fmt.Errorf("build server: %w", err)
-	}
+	a.calls = newCalls(transport)
 	a.calls.metrics = a.metrics
 	a.calls.spans = spans
 	a.calls.draw = drawFrom(backend, cfg.Store.Timeout, a.metrics)

@@ -32,13 +32,8 @@ type calls struct {
 	lacks     *summariser.Lacks  // features that their servers do not support
 }
 
-func newCalls(transport http.RoundTripper) (*calls, error) {
-	health, err := summariser.NewHealth(time.Now)
-	if err != nil {
-		return nil, err
-	}
-	lacks, err := summariser.NewLacks(time.Now)
-	return &calls{transport: transport, health: health, lacks: lacks}, err
+func newCalls(transport http.RoundTripper) *calls {
+	return &calls{transport: transport, health: summariser.NewHealth(time.Now), lacks: summariser.NewLacks()}
 }
 
 // caller returns a caller of models. timeout bounds how long a model may stay silent.

@@ -86,10 +86,7 @@ llm_config = "llm"
 // unshared returns calls that are not measured and use the given transport.
 func unshared(t testing.TB, transport http.RoundTripper) *calls {
 	t.Helper()
-	out, err := newCalls(transport)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := newCalls(transport)
 	out.knowledge.log = zap.NewNop()
 	return out
 }

@@ -17,12 +17,9 @@ import (
 
 // Check builds what a start builds, but opens no store, port or connection. Its error has each problem on a line of its own.
 func Check(cfg *config.Config) error {
-	out, err := newCalls(nil)
-	if err != nil {
-		return fmt.Errorf("build calls: %w", err)
-	}
+	out := newCalls(nil)
 	out.knowledge.log = zap.NewNop()
-	_, err = buildTenants(cfg, out)
+	_, err := buildTenants(cfg, out)
 	err = errors.Join(err, out.knowledge.closeUnused(nil))
 	if cfg.Store.Type == config.StoreRedis {
 		_, redis := redisOptions(cfg.Store)

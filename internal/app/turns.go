@@ -66,10 +66,6 @@ func (s *lazyRegistry) open(ctx context.Context) error {
 			return fmt.Errorf("read secret: %w", err)
 		}
 	}
-	registry, err := session.NewRegistry(session.RegistryOptions{Store: s.store, Secret: secret})
-	if err != nil {
-		return fmt.Errorf("open registry: %w", err)
-	}
-	s.secret, s.registry = secret, registry
+	s.secret, s.registry = secret, session.NewRegistry(s.store, secret)
 	return nil
 }

@@ -25,10 +25,7 @@ func logged(t *testing.T, l *line) (*auditor, held) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry, err := session.NewRegistry(session.RegistryOptions{Store: store, Secret: session.Secret(secret)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := session.NewRegistry(store, session.Secret(secret))
 	res, err := registry.Resolve(t.Context(), session.Query{Scope: l.scope(), Purpose: session.PurposeMain, History: h.history})
 	if err != nil {
 		t.Fatal(err)

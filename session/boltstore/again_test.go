@@ -19,8 +19,7 @@ type talk struct {
 
 func newTalk(t *testing.T, s *Store) *talk {
 	t.Helper()
-	r, err := session.NewRegistry(session.RegistryOptions{Store: s, Secret: session.Secret("secret")})
-	must(t, err)
+	r := session.NewRegistry(s, session.Secret("secret"))
 	return &talk{t: t, s: s, registry: r}
 }
 

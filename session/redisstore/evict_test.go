@@ -34,8 +34,7 @@ type replica struct {
 
 func newReplica(t testing.TB, s *Store) replica {
 	t.Helper()
-	r, err := session.NewRegistry(session.RegistryOptions{Store: s, Secret: session.Secret("secret")})
-	must(t, err)
+	r := session.NewRegistry(s, session.Secret("secret"))
 	return replica{t, r}
 }
 

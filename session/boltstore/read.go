@@ -91,11 +91,7 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (text st
 		if err != nil && !errors.Is(err, session.ErrNotFound) {
 			return err
 		}
-		list, err := codec.ParseList(rec.list)
-		if err != nil {
-			return err
-		}
-		text, err = s.content.ParseText(stored, codec.Find(list, id))
+		text, err = s.content.ParseSummary(stored, rec.list, id)
 		return err
 	})
 	return text, err

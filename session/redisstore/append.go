@@ -32,7 +32,7 @@ func (s *Store) Append(ctx context.Context, b session.Batch) error {
 	if s.multiSlot() || len(b.Places)+len(b.Traces) > maxIndexed {
 		return s.appendSplit(ctx, b, shared)
 	}
-	result, err := s.runAppend(ctx, script{appendScript, s.batchKeys(b), s.appendArgs(b, shared, true)})
+	result, err := s.appendBy(ctx, script{appendScript, s.batchKeys(b), s.appendArgs(b, shared, true)})
 	if s.refusedSlots(err) {
 		return s.appendSplit(ctx, b, shared)
 	}
@@ -48,16 +48,25 @@ type appended struct {
 	shared  []session.ThreadID // the threads whose logs it shares
 }
 
-func (s *Store) runAppend(ctx context.Context, c script) (appended, error) {
-	reply, err := runScript(ctx, s, c, (*redis.Cmd).Slice)
+// appendBy runs scripts in one round trip. The last one is appendScript.
+func (s *Store) appendBy(ctx context.Context, scripts ...script) (appended, error) {
+	var last *redis.Cmd
+	err := s.pipe(ctx, func(_ redis.Pipeliner, add addScript) {
+		for _, c := range scripts {
+			last = add(c)
+		}
+	})
 	if err != nil {
 		return appended{}, err
 	}
-	return parseAppended(reply)
-}
-
-func parseAppended(reply []any) (appended, error) {
-	if err := checkLen(reply, 2); err != nil {
+	reply, err := last.Slice()
+	if absent(err) {
+		return appended{}, session.ErrNotFound
+	}
+	if err == nil {
+		err = checkLen(reply, 2)
+	}
+	if err != nil {
 		return appended{}, err
 	}
 	renewed, _ := reply[0].(int64)

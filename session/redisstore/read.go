@@ -175,11 +175,7 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string,
 	if fields[0] == "" {
 		return "", session.ErrNotFound
 	}
-	list, err := codec.ParseList([]byte(fields[1]))
-	if err != nil {
-		return "", err
-	}
-	return s.content.ParseText([]byte(fields[0]), codec.Find(list, id))
+	return s.content.ParseSummary([]byte(fields[0]), []byte(fields[1]), id)
 }
 
 // Events implements session.Store. It returns ErrNotFound if the thread does not exist.

@@ -42,26 +42,10 @@ func (s *Store) appendSplit(ctx context.Context, b session.Batch, shared []sessi
 func (s *Store) appendLog(ctx context.Context, b session.Batch, shared []session.ThreadID) (appended, error) {
 	log := script{appendScript, s.threadKeys(b.Thread.ID), s.appendArgs(b, shared, false)}
 	if !codec.Begins(b) || b.Thread.Session == "" {
-		return s.runAppend(ctx, log)
+		return s.appendBy(ctx, log)
 	}
-	// The same round trip adds the thread to its session's record before it logs anything, so that deleting the session
-	// finds all of it.
-	var reply *redis.Cmd
-	err := s.pipe(ctx, func(_ redis.Pipeliner, add addScript) {
-		add(s.joinSession(b, "HSETNX", false))
-		reply = add(log)
-	})
-	if err == nil && absent(reply.Err()) {
-		err = session.ErrNotFound
-	}
-	if err != nil {
-		return appended{}, err
-	}
-	values, err := reply.Slice()
-	if err != nil {
-		return appended{}, err
-	}
-	return parseAppended(values)
+	// The thread is added to its session's record before it logs anything, so that deleting the session finds all of it.
+	return s.appendBy(ctx, s.joinSession(b, "HSETNX", false), log)
 }
 
 // index writes the places, the traces and the session's record. If the thread was deleted in the meantime, index removes

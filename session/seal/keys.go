@@ -66,11 +66,7 @@ func (k *Keys) Seal(b, plain, place []byte) []byte {
 	var nonce [nonceSize]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 	b = append(b, nonce[:]...)
-	aead, err := k.keys[k.active].aead(nonce[:])
-	if err != nil {
-		panic("seal: " + err.Error()) // impossible: AES accepts 32-byte keys
-	}
-	return aead.Seal(b, nonce[half:], plain, bound(k.active, place))
+	return k.keys[k.active].aead(nonce[:]).Seal(b, nonce[half:], plain, bound(k.active, place))
 }
 
 // Open opens a record that Seal sealed for the place. It returns a *KeyError if the key is not configured, or ErrTampered.
@@ -83,11 +79,7 @@ func (k *Keys) Open(sealed, place []byte) ([]byte, error) {
 		return nil, &KeyError{ID: id}
 	}
 	nonce, ciphertext := rest[:nonceSize], rest[nonceSize:]
-	aead, err := k.keys[id].aead(nonce)
-	if err != nil {
-		return nil, err
-	}
-	plain, err := aead.Open(nil, nonce[half:], ciphertext, bound(id, place))
+	plain, err := k.keys[id].aead(nonce).Open(nil, nonce[half:], ciphertext, bound(id, place))
 	if err != nil {
 		return nil, ErrTampered
 	}

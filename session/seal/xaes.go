@@ -40,7 +40,7 @@ func newXAES(key []byte) (*xaes, error) {
 }
 
 // aead returns AES-256-GCM under the key that is derived from the first half of nonce.
-func (x *xaes) aead(nonce []byte) (cipher.AEAD, error) {
+func (x *xaes) aead(nonce []byte) cipher.AEAD {
 	var key [2 * aes.BlockSize]byte
 	for i := range 2 {
 		b := key[i*aes.BlockSize : (i+1)*aes.BlockSize]
@@ -49,9 +49,7 @@ func (x *xaes) aead(nonce []byte) (cipher.AEAD, error) {
 		subtle.XORBytes(b, b, x.sub[:])
 		x.block.Encrypt(b, b)
 	}
-	block, err := aes.NewCipher(key[:])
-	if err != nil {
-		return nil, err
-	}
-	return cipher.NewGCM(block)
+	block, _ := aes.NewCipher(key[:]) // never fails: the key has 32 bytes
+	aead, _ := cipher.NewGCM(block)   // never fails: AES has blocks of 16 bytes
+	return aead
 }

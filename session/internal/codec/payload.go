@@ -34,6 +34,21 @@ func (o Content) Text(c session.Condensation) []byte {
 	return o.content([]byte(c.Summary), summaryPlace(c))
 }
 
+// ParseSummary decodes the summary of the condensation in an encoded list that has the given id. If the list has none, an
+// encrypted summary does not open.
+func (o Content) ParseSummary(b, list []byte, id session.CondensationID) (string, error) {
+	all, err := ParseList(list)
+	if err != nil {
+		return "", err
+	}
+	for _, c := range all {
+		if c.ID == id {
+			return o.ParseText(b, c)
+		}
+	}
+	return o.ParseText(b, session.Condensation{})
+}
+
 // ParseText decodes the summary of c. All its errors wrap session.ErrUnreadable.
 func (o Content) ParseText(b []byte, c session.Condensation) (string, error) {
 	text, err := o.open(b, summaryPlace(c))

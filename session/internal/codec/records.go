@@ -202,17 +202,6 @@ func parseListed(list []byte) (c session.Condensation, rest []byte, err error) {
 	return c, rest[size:], err
 }
 
-// Find returns the condensation with the given id. If the list has none, it returns a zero condensation, for which no text
-// was sealed.
-func Find(list []session.Condensation, id session.CondensationID) session.Condensation {
-	for _, c := range list {
-		if c.ID == id {
-			return c
-		}
-	}
-	return session.Condensation{}
-}
-
 // number reads a decimal number up to a colon and returns the rest.
 func number(b []byte) (uint64, []byte, error) {
 	digits, rest, ok := bytes.Cut(b, []byte{':'})

@@ -60,7 +60,7 @@ func (j *llmJob) candidates(ctx context.Context) (Request, error) {
 		}
 	}
 	if len(r.Events) == 0 {
-		return r, &SummaryError{Kind: FaultTooLarge, Detail: "no event fits the window"}
+		return r, FaultTooLarge.errorf("no event fits the window")
 	}
 	return r, nil
 }

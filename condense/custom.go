@@ -158,7 +158,7 @@ func questionMessage(id int, c session.Content) QuestionMessage {
 func (j *llmJob) fromAnswer(ctx context.Context, r Reply) (c session.Condensation, err error) {
 	var a Answer
 	if err := json.Unmarshal([]byte(r.Text), &a); err != nil {
-		return c, malformed("the reply is not an answer in JSON")
+		return c, FaultMalformed.errorf("the reply is not an answer in JSON")
 	}
 	var summary session.Size
 	if a.Record != "" {
@@ -182,10 +182,7 @@ func (j *llmJob) fromAnswer(ctx context.Context, r Reply) (c session.Condensatio
 	}
 	c.Model = CustomModel
 	if room := Room(j.in); j.due.Need.Hard && room > 0 && c.After.Tokens > room {
-		return c, &SummaryError{
-			Kind:   FaultInflated,
-			Detail: fmt.Sprintf("%d tokens remain, but the window has room for %d", c.After.Tokens, room),
-		}
+		return c, FaultInflated.errorf("%d tokens remain, but the window has room for %d", c.After.Tokens, room)
 	}
 	return c, nil
 }
@@ -205,25 +202,21 @@ func (j *llmJob) hide(ids []int, summary session.Size) (Cut, error) {
 		from, to := p.block(i)
 		switch {
 		case hide[id] && p.keep[i]:
-			return Cut{}, malformed(fmt.Sprintf("message %d must stay, or its unit is only partly hidden", id))
+			return Cut{}, FaultMalformed.errorf("message %d must stay, or its unit is only partly hidden", id)
 		case hide[id]:
 			delete(hide, id)
 		case i != from && !p.keep[i]:
-			return Cut{}, malformed(fmt.Sprintf("message %d is not hidden, but others of its unit are", id))
+			return Cut{}, FaultMalformed.errorf("message %d is not hidden, but others of its unit are", id)
 		default:
 			p.pick(from, to)
 		}
 	}
 	for id := range hide {
-		return Cut{}, malformed(fmt.Sprintf("no visible message has the id %d", id))
+		return Cut{}, FaultMalformed.errorf("no visible message has the id %d", id)
 	}
 	cut, ok := j.worthwhile(p, summary)
 	if !ok {
-		return Cut{}, &SummaryError{Kind: FaultInflated, Detail: "too little is hidden for the size of the record"}
+		return Cut{}, FaultInflated.errorf("too little is hidden for the size of the record")
 	}
 	return cut, nil
-}
-
-func malformed(detail string) error {
-	return &SummaryError{Kind: FaultMalformed, Detail: detail}
 }

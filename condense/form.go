@@ -22,16 +22,11 @@ type form interface {
 // prose is a record as plain text with sections.
 type prose struct{}
 
-func (prose) system(f Focus) string {
-	return instructionsOpen + proseFormat(f)
-}
+func (prose) system(f Focus) string { return proseSystem(instructionsOpen, f) }
 
-// rideSystem returns the instructions for a record that is asked for behind the conversation itself.
-func (prose) rideSystem(f Focus) string { return rideOpen + proseFormat(f) }
-
-// proseFormat describes the format of a record in prose.
-func proseFormat(f Focus) string {
-	return " Use these sections, in this order, and leave out\nthose that would be empty:\n\n" + f.sections() + "\n" +
+// proseSystem returns the instructions for a record in prose.
+func proseSystem(opening string, f Focus) string {
+	return opening + " Use these sections, in this order, and leave out\nthose that would be empty:\n\n" + f.sections() + "\n" +
 		instructionsExact + "; keep the section names as they are.\nOutput only the record: no preamble, no code fence, no comment."
 }
 
@@ -44,7 +39,7 @@ func (prose) shape(*Request) {}
 func (prose) record(r Reply) (string, error) {
 	text, err := ReadReply(r)
 	if err == nil && !hasSection(text) {
-		return "", &SummaryError{Kind: FaultMalformed, Detail: "the reply has no sections"}
+		return "", FaultMalformed.errorf("the reply has no sections")
 	}
 	return text, err
 }

@@ -223,7 +223,7 @@ func (j *llmJob) checkRoom() error {
 	if j.suffices(after) {
 		return nil
 	}
-	return &SummaryError{Kind: FaultCrowded, Detail: fmt.Sprintf("%d tokens, before %d", after.Tokens, j.cut.Before.Tokens)}
+	return FaultCrowded.errorf("%d tokens, before %d", after.Tokens, j.cut.Before.Tokens)
 }
 
 func (j *llmJob) prompt(ctx context.Context) prompt {
@@ -339,19 +339,14 @@ func (j *llmJob) accept(ctx context.Context, r Reply, asked Request) (c session.
 // as necessary for the view to shrink enough. It fails if the view does not.
 func (j *llmJob) withRecord(text string, limit int) (session.Condensation, error) {
 	if n := j.in.Count(text); n >= limit {
-		return session.Condensation{}, inflated(n, limit)
+		return session.Condensation{}, FaultInflated.errorf("%d tokens, limit %d", n, limit)
 	}
 	c, enough := j.complete(j.span, text)
 	if !enough {
-		detail := fmt.Sprintf("the request would have %d tokens instead of %d", c.After.Tokens, c.Before.Tokens)
-		return session.Condensation{}, &SummaryError{Kind: FaultInflated, Detail: detail}
+		return session.Condensation{}, FaultInflated.errorf("the request would have %d tokens instead of %d", c.After.Tokens, c.Before.Tokens)
 	}
 	c.Calls, c.Rode = j.callCount(), j.rideUsage
 	return c, nil
-}
-
-func inflated(tokens, limit int) error {
-	return &SummaryError{Kind: FaultInflated, Detail: fmt.Sprintf("%d tokens, limit %d", tokens, limit)}
 }
 
 // promptVersion returns a short hash of the instructions in a request. testdata/prompts.list holds those of all prompts that

@@ -107,7 +107,7 @@ func (p prompt) drop() (plan, error) {
 		room -= size(tail)
 	}
 	if head == 0 && tail == len(rendered) {
-		return plan{}, &SummaryError{Kind: FaultTooLarge, Detail: fmt.Sprintf("window leaves %d tokens", p.budget)}
+		return plan{}, FaultTooLarge.errorf("window leaves %d tokens", p.budget)
 	}
 	text := p.text(slices.Concat(rendered[:head], []string{p.omitted(head, tail)}, rendered[tail:]))
 	return plan{prompt: p, texts: []string{text}, limit: minEventLength}, nil
@@ -134,7 +134,7 @@ func (p prompt) split(limit, calls, output int) (plan, error) {
 		groups = append(groups[:1:1], groups[len(groups)-calls+2:]...)
 	}
 	if len(groups) == 0 {
-		return plan{}, &SummaryError{Kind: FaultTooLarge, Detail: "no event fits the window"}
+		return plan{}, FaultTooLarge.errorf("no event fits the window")
 	}
 	out := plan{prompt: p, limit: limit, output: output}
 	end := 0 // of the events planned
@@ -237,7 +237,7 @@ func (j *llmJob) readPart(ctx context.Context, text string, output int) (record 
 		record, err = j.form.record(reply)
 	}
 	if n := j.in.Count(record); n > output {
-		err = inflated(n, output)
+		err = FaultInflated.errorf("%d tokens, limit %d", n, output)
 	}
 	return record, err
 }

@@ -168,7 +168,7 @@ func (j *llmJob) askBehindRequest(ctx context.Context) (c session.Condensation, 
 	}
 	r := Request{
 		Endpoint: j.in.Upstream, Model: j.in.Model, MaxOutput: j.maxOutput,
-		System: prose{}.rideSystem(j.focus()) + j.clientInstructions(), User: j.boundary(),
+		System: proseSystem(rideOpen, j.focus()) + j.clientInstructions(), User: j.boundary(),
 	}
 	r.Body = j.in.Thread.Sent.Ask(r.System+"\n\n"+r.User, r.MaxOutput)
 	if r.Body == nil {
@@ -197,7 +197,7 @@ func (j *llmJob) ride(ctx context.Context, r Request, cached int) (c session.Con
 	}
 	finished := reply.Finish == "stop" || reply.Finish == ""
 	if !finished || countSections(reply.Text) < minSections {
-		return c, &SummaryError{Kind: FaultMalformed, Detail: "no record"}
+		return c, FaultMalformed.errorf("no record")
 	}
 	return j.accept(ctx, reply, r)
 }

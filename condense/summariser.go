@@ -132,6 +132,11 @@ type SummaryError struct {
 	Detail string // sizes; never text from the model or the conversation
 }
 
+// errorf returns a *SummaryError.
+func (f Fault) errorf(detail string, args ...any) error {
+	return &SummaryError{Kind: f, Detail: fmt.Sprintf(detail, args...)}
+}
+
 func (e *SummaryError) Error() string {
 	if e.Detail == "" {
 		return "summary " + string(e.Kind)
@@ -146,7 +151,7 @@ func ReadReply(r Reply) (string, error) {
 	case r.Refusal != "" || r.Finish == "content_filter":
 		return "", &SummaryError{Kind: FaultRefused}
 	case r.Finish == "error":
-		return "", &SummaryError{Kind: FaultMalformed, Detail: "the reply ended with an error"}
+		return "", FaultMalformed.errorf("the reply ended with an error")
 	case truncated(r):
 		return "", &SummaryError{Kind: FaultTruncated}
 	case text == "":

@@ -14,10 +14,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 )
 
-// Defaults of Caller.
 const (
-	DefaultTimeout     = 30 * time.Second
-	DefaultMaxResponse = 16 << 20
+	DefaultTimeout = 30 * time.Second
+	maxResponse    = 16 << 20 // bytes of a response's body
 )
 
 // The slowest acceptable server. The limit on the duration of a call follows from the sizes of its prompt and its answer.
@@ -32,7 +31,6 @@ type Caller struct {
 	Client      *http.Client  // nil: http.DefaultClient
 	Timeout     time.Duration // longest silence of the server; 0: DefaultTimeout
 	Temperature *float32      // nil: not sent
-	MaxResponse int64         // bytes of a response's body; 0: DefaultMaxResponse
 	Lacks       *Lacks        // features missing from servers; nil: discovered in each call
 }
 

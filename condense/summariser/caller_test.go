@@ -202,14 +202,14 @@ func TestOpenAIFailures(t *testing.T) {
 		"number as code": {500, `{"error":{"message":"x","code":7}}`, condense.FailureServer, ""},
 		"not json":       {502, "<html>" + key, condense.FailureServer, ""},
 		"broken reply":   {200, `{"choices":[{` + key, condense.FailureMalformed, ""},
-		"huge reply":     {200, `{"choices":[],"x":"` + strings.Repeat("x", 5000) + `"}`, condense.FailureMalformed, ""},
-		"huge error":     {500, strings.Repeat("x", 5000), condense.FailureMalformed, ""},
+		"huge reply":     {200, `{"choices":[],"x":"` + strings.Repeat("x", 17<<20) + `"}`, condense.FailureMalformed, ""},
+		"huge error":     {500, strings.Repeat("x", 17<<20), condense.FailureMalformed, ""},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(c.status)
 			io.WriteString(w, c.body)
 		}))
-		_, err := summariser.Caller{MaxResponse: 1000}.Summarise(context.Background(), request(server.URL, "m"))
+		_, err := summariser.Caller{}.Summarise(context.Background(), request(server.URL, "m"))
 		server.Close()
 		e, ok := errors.AsType[*condense.CallError](err)
 		if !ok || e.Kind != c.kind || e.Code != c.code {

@@ -19,11 +19,10 @@ import (
 // Service is a condense.Summariser for condense.NewCustom that calls an HTTP service: the question is the body of a POST, and the answer
 // is the body of a response with status 200. Safe for concurrent use.
 type Service struct {
-	Client      *http.Client // nil: http.DefaultClient
-	URL         string
-	Key         string        // sent as a bearer token, if set
-	Timeout     time.Duration // of a call; 0: DefaultTimeout
-	MaxResponse int64         // bytes of an answer; 0: DefaultMaxResponse
+	Client  *http.Client // nil: http.DefaultClient
+	URL     string
+	Key     string        // sent as a bearer token, if set
+	Timeout time.Duration // of a call; 0: DefaultTimeout
 }
 
 var _ condense.Summariser = Service{}
@@ -40,7 +39,7 @@ func (s Service) Summarise(ctx context.Context, r condense.Request) (condense.Re
 	if s.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+s.Key)
 	}
-	sender := Caller{Client: s.Client, MaxResponse: s.MaxResponse}.newSender(condense.Endpoint{APIKey: s.Key}, func() {})
+	sender := Caller{Client: s.Client}.newSender(condense.Endpoint{APIKey: s.Key}, func() {})
 	resp, err := sender.do(req)
 	if err != nil {
 		return condense.Reply{}, callError(ctx, err, s.Key)
@@ -63,9 +62,8 @@ func (s Service) Summarise(ctx context.Context, r condense.Request) (condense.Re
 // answer its standard output. The program runs with the variables of Environment. It is killed, together with its children, after
 // the timeout or if its answer is too long. Safe for concurrent use.
 type Program struct {
-	Command     []string      // path or name, and arguments
-	Timeout     time.Duration // of a call; 0: DefaultTimeout
-	MaxResponse int64         // bytes of an answer; 0: DefaultMaxResponse
+	Command []string      // path or name, and arguments
+	Timeout time.Duration // of a call; 0: DefaultTimeout
 }
 
 var _ condense.Summariser = Program{}
@@ -77,7 +75,7 @@ const waitDelay = time.Second
 func (p Program) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
 	call, cancel := context.WithTimeout(ctx, cmp.Or(p.Timeout, DefaultTimeout))
 	defer cancel()
-	out := &boundedBuffer{left: cmp.Or(p.MaxResponse, DefaultMaxResponse)}
+	out := &boundedBuffer{left: maxResponse}
 	cmd := exec.CommandContext(call, p.Command[0], p.Command[1:]...) //nolint:gosec // the command is configured
 	cmd.Stdin = strings.NewReader(r.User)
 	cmd.Stdout = out

@@ -20,11 +20,10 @@ import (
 
 // sender sends the request of one call. It bounds the response, and calls progress for each sign of life from the server.
 type sender struct {
-	client      *http.Client
-	to          condense.Endpoint
-	maxResponse int64
-	progress    func()
-	streamed    bool // a streamed answer is requested
+	client   *http.Client
+	to       condense.Endpoint
+	progress func()
+	streamed bool // a streamed answer is requested
 }
 
 var (
@@ -40,7 +39,7 @@ var (
 func (c Caller) newSender(to condense.Endpoint, progress func()) *sender {
 	client := *cmp.Or(c.Client, http.DefaultClient)
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &sender{client: &client, to: to, maxResponse: cmp.Or(c.MaxResponse, DefaultMaxResponse), progress: progress}
+	return &sender{client: &client, to: to, progress: progress}
 }
 
 // do sends a request to the endpoint.
@@ -53,7 +52,7 @@ func (s *sender) do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	s.progress()
-	response.Body = &boundedBody{body: response.Body, left: s.maxResponse, progress: s.progress}
+	response.Body = &boundedBody{body: response.Body, left: maxResponse, progress: s.progress}
 	return response, nil
 }
 

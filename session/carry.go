@@ -16,7 +16,7 @@ func carryOver(h *History, all []Condensation, shared int) []Condensation {
 	var out []Condensation
 	shift, moved := 0, false
 	for _, c := range all {
-		if !c.Base.zero() && !slices.ContainsFunc(out, func(b Condensation) bool { return b.ID == c.Base }) {
+		if c.Base != (CondensationID{}) && !slices.ContainsFunc(out, func(b Condensation) bool { return b.ID == c.Base }) {
 			continue
 		}
 		if c.Prefix <= shared {

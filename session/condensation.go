@@ -127,8 +127,6 @@ type CondensationID struct {
 	Seq    uint64
 }
 
-func (id CondensationID) zero() bool { return id == CondensationID{} }
-
 // Usage is the token usage of a model call, as its server reported it.
 type Usage struct {
 	Input, Cached, Output int

@@ -33,26 +33,16 @@ func exchangeAt(messages []Message, i int) Unit {
 	if messages[i].Kind == System {
 		return u
 	}
-	for {
-		at := pastSystem(messages, u.To)
-		if at == len(messages) || messages[at].Kind != Observation {
-			break
+	for at := u.To; at < len(messages) && (messages[at].Kind == Observation || messages[at].Kind == System); at++ {
+		if messages[at].Kind == Observation {
+			u.To = at + 1
 		}
-		u.To = at + 1
 	}
 	results := messages[i+1 : u.To]
 	u.Open = slices.ContainsFunc(messages[i].Calls, func(id string) bool {
 		return !slices.ContainsFunc(results, func(m Message) bool { return m.Result == id })
 	})
 	return u
-}
-
-// pastSystem returns the index of the first message from i on that is not a system message.
-func pastSystem(messages []Message, i int) int {
-	for i < len(messages) && messages[i].Kind == System {
-		i++
-	}
-	return i
 }
 
 // Answers iterates over the calls that are answered: the index of the call's message, and that of the first message that

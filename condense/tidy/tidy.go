@@ -3,6 +3,8 @@
 package tidy
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -28,21 +30,9 @@ func compactJSON(text string) (string, bool) {
 	if !JSON(text) || rawjson.Valid([]byte(text), 0) != nil {
 		return "", false
 	}
-	var b strings.Builder
-	quoted := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			b.WriteByte(c)
-			i++
-		case !quoted && (c == ' ' || c == '\n' || c == '\r' || c == '\t'):
-			continue
-		case c == '"':
-			quoted = !quoted
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String(), true
+	var b bytes.Buffer
+	err := json.Compact(&b, []byte(text))
+	return b.String(), err == nil
 }
 
 // minRepeats is the length of the shortest run of equal lines that is folded.

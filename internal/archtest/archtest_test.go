@@ -97,7 +97,7 @@ var dependencyRules = []struct {
 		"internal/replay", "internal/served", "internal/findings", "cmd/proxy",
 	}},
 	{"encoding/json", "a client's JSON is never decoded and re-encoded", []string{
-		"engine", "proxy", "admin", "config", "condense", "condense/summariser", "condense/condensetest", "internal/fakeupstream", "internal/replay",
+		"engine", "proxy", "admin", "config", "condense", "condense/summariser", "condense/condensetest", "condense/tidy", "internal/fakeupstream", "internal/replay",
 		"internal/demo", "internal/process", "session/sessiontest", "cmd/proxy",
 		"internal/health", "internal/served", "internal/findings", "dialect/assemble",
 	}},

@@ -97,16 +97,6 @@ func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int]Instead
 	return found, nil
 }
 
-// sharedAsides returns the asides that apply to a history which shares its first positions, up to shared, with their thread.
-func sharedAsides(h *History, all []Condensation, shared int) (out []Condensation) {
-	for _, c := range all {
-		if c.Prefix <= shared && h.Covers(c.Prefix, c.Hash) {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
 // Joined encodes parts as one text, each part preceded by its length and a colon.
 func Joined[T ~string | ~[]byte](parts []T) string {
 	var b strings.Builder

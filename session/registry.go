@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -199,7 +200,9 @@ func (r *Registry) fork(parent *Thread, q Query, at int) Thread {
 		Parent: parent.ID, ForkAt: at, Len: at, Head: q.History.Chain[at], System: parent.System, Created: now, Seen: now,
 		Lists: Lists{
 			Condensations: carryOver(q.History, parent.Condensations, at),
-			Asides:        sharedAsides(q.History, parent.Asides, at),
+			Asides: slices.DeleteFunc(slices.Clone(parent.Asides), func(c Condensation) bool {
+				return c.Prefix > at || !q.History.Covers(c.Prefix, c.Hash)
+			}),
 		},
 	}
 }

@@ -34,12 +34,7 @@ func (r *Registry) verifyFork(ctx context.Context, q *Query, res *Resolution, th
 
 // hasUniqueCall reports whether the first n messages include a call with a unique id.
 func hasUniqueCall(h *History, n int) bool {
-	for p := n; p > 0; p-- {
-		if slices.ContainsFunc(h.Message(p).Calls, unique) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.Messages[:h.At(n)+1], func(m Message) bool { return slices.ContainsFunc(m.Calls, unique) })
 }
 
 // lastAnswered returns where the newest answer among the first n messages was last relayed, zero if it was not.

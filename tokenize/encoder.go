@@ -17,7 +17,6 @@ package tokenize
 import (
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"unicode/utf8"
 )
@@ -116,7 +115,7 @@ func (t *tokens) add(id uint32) {
 // encode adds the tokens of a text to out.
 func (e *Encoder) encode(text string, out *tokens) {
 	if !utf8.ValidString(text) {
-		text = repair(text)
+		text = string([]rune(text)) // each invalid byte becomes U+FFFD
 	}
 	var m *merger // taken only for texts that have a piece to merge
 	for i := 0; i < len(text); {
@@ -154,14 +153,4 @@ func (e *Encoder) putMerger(m *merger) {
 	case e.scratch <- m:
 	default:
 	}
-}
-
-// repair replaces each byte that is not valid UTF-8 with U+FFFD.
-func repair(text string) string {
-	var b strings.Builder
-	b.Grow(len(text) + len(text)/2)
-	for _, r := range text {
-		b.WriteRune(r)
-	}
-	return b.String()
 }

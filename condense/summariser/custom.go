@@ -27,7 +27,6 @@ type Service struct {
 
 var _ condense.Summariser = Service{}
 
-// Summarise implements condense.Summariser.
 func (s Service) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
 	call, cancel := context.WithTimeout(ctx, cmp.Or(s.Timeout, DefaultTimeout))
 	defer cancel()
@@ -71,7 +70,6 @@ var _ condense.Summariser = Program{}
 // waitDelay is how long a program's children may keep its output open after it has exited.
 const waitDelay = time.Second
 
-// Summarise implements condense.Summariser.
 func (p Program) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
 	call, cancel := context.WithTimeout(ctx, cmp.Or(p.Timeout, DefaultTimeout))
 	defer cancel()

@@ -87,14 +87,12 @@ func serverOf(a condense.Attempt) subject {
 
 func threadOf(a condense.Attempt) subject { return subjectOf(a.Thread) }
 
-// Ready implements condense.Health.
 func (h *Health) Ready(a condense.Attempt) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.ready(serverOf(a)) && h.ready(threadOf(a))
 }
 
-// Missing implements condense.Health.
 func (h *Health) Missing(a condense.Attempt) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,7 +101,6 @@ func (h *Health) Missing(a condense.Attempt) bool {
 	return ok && c.missing && !h.ready(s)
 }
 
-// Begin implements condense.Health.
 func (h *Health) Begin(a condense.Attempt) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +116,6 @@ func (h *Health) Begin(a condense.Attempt) bool {
 	return true
 }
 
-// Window implements condense.Health.
 func (h *Health) Window(a condense.Attempt) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,7 +126,6 @@ func (h *Health) Window(a condense.Attempt) int {
 	return w.tokens
 }
 
-// LearnWindow implements condense.Health.
 func (h *Health) LearnWindow(a condense.Attempt, tokens int) {
 	if tokens < minWindow {
 		return
@@ -140,7 +135,6 @@ func (h *Health) LearnWindow(a condense.Attempt, tokens int) {
 	h.windows.Add(serverOf(a), window{tokens: tokens, until: h.now().Add(windowLasts)})
 }
 
-// End implements condense.Health.
 func (h *Health) End(a condense.Attempt, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -216,7 +210,6 @@ type Tenant struct {
 	last atomic.Pointer[subject]
 }
 
-// End implements condense.Health.
 func (t *Tenant) End(a condense.Attempt, err error) {
 	t.Health.End(a, err)
 	if server, _ := blame(err); server == failed {

@@ -87,7 +87,6 @@ func (e *responsesError) refused() error { return &refused{code: cmp.Or(string(e
 // errorCode is the code of an error. It is empty for the numbers that some gateways send.
 type errorCode string
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (c *errorCode) UnmarshalJSON(text []byte) error {
 	_ = json.Unmarshal(text, (*string)(c))
 	return nil

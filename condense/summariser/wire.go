@@ -193,7 +193,6 @@ type boundedBody struct {
 	progress func()
 }
 
-// Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left < 0 {
 		return 0, errResponseSize
@@ -213,5 +212,4 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer.
 func (b *boundedBody) Close() error { return b.body.Close() }

@@ -111,12 +111,8 @@ func (s *Store) Save(ctx context.Context, id session.ThreadID, more session.Savi
 	})
 }
 
-func (s *Store) Saved(ctx context.Context, id session.ThreadID) (out session.Savings, err error) {
-	err = s.read(ctx, func(r *reader) (err error) {
-		out, err = codec.ParseSavings(r.get(savings.key(string(id))))
-		return err
-	})
-	return out, err
+func (s *Store) Saved(ctx context.Context, id session.ThreadID) (session.Savings, error) {
+	return query(ctx, s, func(r *reader) (session.Savings, error) { return codec.ParseSavings(r.get(savings.key(string(id)))) })
 }
 
 type lock struct{ until time.Time }

@@ -38,23 +38,22 @@ func (s *Store) Enter(ctx context.Context, e session.Entry) error {
 	})
 }
 
-func (s *Store) Experiment(ctx context.Context, name string) (e session.Experiment, err error) {
-	err = s.read(ctx, func(r *reader) error {
+func (s *Store) Experiment(ctx context.Context, name string) (session.Experiment, error) {
+	return query(ctx, s, func(r *reader) (e session.Experiment, err error) {
 		stored := r.get(experiment(name))
 		if stored == nil {
-			return nil
+			return e, nil
 		}
 		var since int64
-		err := parseNumbers(stored, &since)
+		err = parseNumbers(stored, &since)
 		e.Since = time.UnixMilli(since)
 		for arm := range e.Arms {
 			for group := 0; group < session.Groups && err == nil; group++ {
 				e.Arms[arm][group], err = parseSums(r.get(seat(name, session.Seat{Arm: session.Arm(arm), Group: group})))
 			}
 		}
-		return err
+		return e, err
 	})
-	return e, err
 }
 
 func numbers(all ...int64) (out []byte) {

@@ -11,41 +11,38 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// Find implements session.Store.
-func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID, more ...session.Hash) (found session.Found, err error) {
-	err = s.read(ctx, func(r *reader) (err error) {
+func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID, more ...session.Hash) (session.Found, error) {
+	return query(ctx, s, func(r *reader) (found session.Found, err error) {
 		found.Places, err = r.places(places, hashes)
-		if err != nil {
-			return err
-		}
-		if len(more) > 0 {
+		if err == nil && len(more) > 0 {
 			found.Traced, err = r.places(traces, more)
-			if err != nil {
-				return err
-			}
 		}
-		if hint == "" {
-			return nil
+		if err != nil || hint == "" {
+			return found, err
 		}
 		if stored := r.get(threads.key(string(hint))); stored != nil {
 			thread, err := parseThread(stored)
 			found.Hinted = &thread
-			return err
+			return found, err
 		}
-		return nil
+		return found, nil
 	})
-	if err != nil {
-		return session.Found{}, err
-	}
-	return found, nil
 }
 
-func (s *Store) Trace(ctx context.Context, hashes []session.Hash) (found []session.Place, err error) {
+func (s *Store) Trace(ctx context.Context, hashes []session.Hash) ([]session.Place, error) {
+	return query(ctx, s, func(r *reader) ([]session.Place, error) { return r.places(traces, hashes) })
+}
+
+// query is read for a function with a result.
+func query[T any](ctx context.Context, s *Store, f func(*reader) (T, error)) (result T, err error) {
 	err = s.read(ctx, func(r *reader) (err error) {
-		found, err = r.places(traces, hashes)
+		result, err = f(r)
 		return err
 	})
-	return found, err
+	if err != nil {
+		return *new(T), err
+	}
+	return result, nil
 }
 
 func (r *reader) places(b bucket, hashes []session.Hash) (_ []session.Place, err error) {
@@ -69,32 +66,27 @@ func (s *Store) Session(ctx context.Context, id session.SessionID) (session.Sess
 }
 
 // one reads and parses one record, or returns ErrNotFound.
-func one[T any](ctx context.Context, s *Store, key string, parse func([]byte) (T, error)) (record T, err error) {
-	err = s.read(ctx, func(r *reader) (err error) {
-		stored := r.get(key)
-		if stored == nil {
-			return session.ErrNotFound
+func one[T any](ctx context.Context, s *Store, key string, parse func([]byte) (T, error)) (T, error) {
+	return query(ctx, s, func(r *reader) (none T, err error) {
+		if stored := r.get(key); stored != nil {
+			return parse(stored)
 		}
-		record, err = parse(stored)
-		return err
+		return none, session.ErrNotFound
 	})
-	return record, err
 }
 
-func (s *Store) Summary(ctx context.Context, id session.CondensationID) (text string, err error) {
-	err = s.read(ctx, func(r *reader) error {
+func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string, error) {
+	return query(ctx, s, func(r *reader) (string, error) {
 		stored := r.get(summaries.entry(id.Thread, id.Seq))
 		if stored == nil || id.Seq == 0 {
-			return session.ErrNotFound
+			return "", session.ErrNotFound
 		}
 		rec, err := r.thread(id.Thread)
 		if err != nil && !errors.Is(err, session.ErrNotFound) {
-			return err
+			return "", err
 		}
-		text, err = s.content.ParseSummary(stored, rec.list, id)
-		return err
+		return s.content.ParseSummary(stored, rec.list, id)
 	})
-	return text, err
 }
 
 // Events implements session.Store. It returns ErrNotFound if the thread does not exist. It reads each event separately: a

@@ -72,13 +72,12 @@ type Windows interface {
 // Limits bound how long a turn may take.
 type Limits struct {
 	Store         time.Duration // for one turn's reads of the store
-	Condense      time.Duration // for one condensation, summariser included
 	CondenseLease time.Duration // minimum TTL of a thread's lock, which live replicas renew
 }
 
 // DefaultLimits returns limits that suit a shared proxy.
 func DefaultLimits() Limits {
-	return Limits{Store: time.Second, Condense: 5 * time.Minute, CondenseLease: 5 * time.Second}
+	return Limits{Store: time.Second, CondenseLease: 5 * time.Second}
 }
 
 // Tenant is the part of a tenant's configuration that a turn needs.
@@ -96,6 +95,8 @@ type Tenant struct {
 	Knowledge Knowledge
 	Warm      *Warm         // nil: prompts are not kept in upstream's cache
 	Repeats   limit.Repeats // After is set
+
+	CondenseTimeout time.Duration // for one condensation, summariser included; 0: DefaultCondenseTimeout
 
 	// Promise is called before a condensation is logged. The returned function is called once it is logged. Promise may be nil.
 	Promise func(context.Context, session.ThreadID, *session.Condensation) (logged func())

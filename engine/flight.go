@@ -275,6 +275,9 @@ func (t *Turn) joinFlight(ctx context.Context) bool {
 // DefaultDeadline is how long a request waits for a condensation unless its tenant's configuration says otherwise.
 const DefaultDeadline = 20 * time.Second
 
+// DefaultCondenseTimeout is how long one condensation may take, unless its tenant's summarisers need more.
+const DefaultCondenseTimeout = 5 * time.Minute
+
 // deadline returns how long the request still waits for a condensation. The tenant's deadline bounds all its waits together, but each
 // further wait gets at least a tenth of it, which is enough for a condensation without a model.
 func (t *Turn) deadline() time.Duration {
@@ -285,14 +288,15 @@ func (t *Turn) deadline() time.Duration {
 // condenseTimeout returns how long one condensation may take. A hard one has to leave time to fall back to a condensation without a
 // model, and to log that.
 func (t *Turn) condenseTimeout(need condense.Need) time.Duration {
+	limit := cmp.Or(t.in.Tenant.CondenseTimeout, DefaultCondenseTimeout)
 	if !need.Hard {
-		return t.engine.o.Limits.Condense
+		return limit
 	}
 	left := t.deadline()
 	if f := t.wait.flight; f != nil {
 		left = max(left-t.engine.o.Now().Sub(f.begun), left/10)
 	}
-	return min(left*9/10, t.engine.o.Limits.Condense)
+	return min(left*9/10, limit)
 }
 
 // dueSoon returns the condensation by a model that will soon be due, nil if there is none.

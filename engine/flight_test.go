@@ -56,11 +56,11 @@ func TestAWriteDoesNotOutlastTheDeadline(t *testing.T) {
 	var err error
 	r.engine, err = engine.New(engine.Options{
 		Sessions: sessions{store}, Tokens: &calibrated{}, Now: func() time.Time { return r.clock },
-		Limits: engine.Limits{Store: time.Hour, Condense: time.Hour, CondenseLease: time.Hour},
+		Limits: engine.Limits{Store: time.Hour, CondenseLease: time.Hour},
 	})
 	must(t, err)
 	r.settings = r.engine.Swap(*r.settings)
-	r.tenant.Deadline = time.Hour
+	r.tenant.Deadline, r.tenant.CondenseTimeout = time.Hour, time.Hour
 	turn := r.begin(says(21), engine.WishNone)
 	if report := turn.Condense(t.Context()); len(report.Attempts) != 1 || report.Attempts[0].Made != nil {
 		t.Errorf("%+v", report)

@@ -123,7 +123,7 @@ func (a *App) buildEngine(store session.Store) error {
 	a.tokens = &tokenCounters{Calibration: &tokenize.Calibration{}, encoders: a.options.Encoders}
 	a.tokens.config.Store(a.config)
 	limits := engine.DefaultLimits()
-	limits.Store, limits.Condense = a.config.Store.Timeout, max(limits.Condense, 3*longestCall(a.config))
+	limits.Store = a.config.Store.Timeout
 	a.engine, err = engine.New(engine.Options{
 		Sessions: &lazyRegistry{store: store, secret: session.Secret(a.config.Store.Secret.Reveal())},
 		Tokens:   a.tokens, Windows: windows, Limits: limits,
@@ -275,20 +275,4 @@ func (a *App) AdminAddr() string {
 		return ""
 	}
 	return a.adminListener.Addr().String()
-}
-
-// longestCall returns the longest timeout configured for any summariser.
-func longestCall(cfg *config.Config) time.Duration {
-	longest := cfg.Limits.SummariserTimeout
-	for _, llm := range cfg.LLMs {
-		longest = max(longest, llm.Timeout)
-	}
-	stages := cfg.Condenser.Stages()
-	for _, t := range cfg.Tenants {
-		stages = append(stages, cfg.CondenserFor(t).Stages()...)
-	}
-	for _, c := range stages {
-		longest = max(longest, c.Timeout)
-	}
-	return longest
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
@@ -68,5 +69,27 @@ tenants:
 	other.Limits.MaxBody++
 	if _, keys := effective(cfg, &other); !slices.Equal(keys, []string{"limits"}) {
 		t.Errorf("at the next start: %v", keys)
+	}
+}
+
+// TestSummariserTimeoutsNeedNoRestart checks that a condensation has the time for three calls of the slowest summariser, at least five
+// minutes, and that changing a timeout needs no restart.
+func TestSummariserTimeoutsNeedNoRestart(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"llms: {slow: {model: m, timeout: 10s}}":             5 * time.Minute,
+		"llms: {slow: {model: m, timeout: 20m}}":             time.Hour,
+		"condenser: {type: llm, max_size: 10, timeout: 30m}": 90 * time.Minute,
+		"limits: {summariser_timeout: 10m}":                  30 * time.Minute,
+	} {
+		cfg := load(t, ".yaml", text)
+		tenant, err := buildTenant(cfg, unshared(t, nil), config.Tenant{Name: config.DefaultTenant})
+		if err != nil || tenant.CondenseTimeout != want {
+			t.Errorf("%s: %+v, %v", text, tenant, err)
+		}
+		before := *cfg
+		before.LLMs, before.Condenser = nil, config.Condenser{}
+		if _, keys := effective(&before, cfg); len(keys) > 0 {
+			t.Errorf("%s: at the next start: %v", text, keys)
+		}
 	}
 }

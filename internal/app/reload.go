@@ -107,11 +107,7 @@ func effective(old, now *config.Config) (_ *config.Config, later []string) {
 	out.Listen, out.Admin, out.Store, out.Shutdown, out.Log = old.Listen, old.Admin, old.Store, old.Shutdown, old.Log
 	out.Limits = old.Limits
 	out.Limits.Tenant = now.Limits.Tenant
-	later = out.Differences(now).Keys
-	if longestCall(old) != longestCall(now) {
-		later = append(later, "the longest summariser timeout")
-	}
-	return &out, later
+	return &out, out.Differences(now).Keys
 }
 
 // Reloader reloads the configuration on request and when its files change. An invalid configuration changes nothing and is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -69,6 +70,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 		Tenant: engine.Tenant{
 			Name: c.Name, Condenser: condenser, Observe: cfg.Observes(c), Deadline: deadline, Never: never, Ahead: chosen.Prepares(),
 			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: knowledge, Repeats: repeats, Promise: out.promise(c),
+			CondenseTimeout: condenseTimeout(cfg, chosen),
 		},
 		Notify: c.Notify, LogContent: c.LogContent, Limits: limits, Draw: out.drawFor(limits), Cooling: build.health.Cooling,
 		Upstream: proxy.UpstreamConfig{
@@ -87,6 +89,18 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 		t.Keys = append(t.Keys, sum)
 	}
 	return t, nil
+}
+
+// condenseTimeout returns how long a condensation may take: three calls of the slowest summariser, and no less than by default.
+func condenseTimeout(cfg *config.Config, chosen config.Condenser) time.Duration {
+	longest := cfg.Limits.SummariserTimeout
+	for _, llm := range cfg.LLMs {
+		longest = max(longest, llm.Timeout)
+	}
+	for _, stage := range chosen.Stages() {
+		longest = max(longest, stage.Timeout)
+	}
+	return max(engine.DefaultCondenseTimeout, 3*longest)
 }
 
 // hidden returns the hidden tools and commands that a condenser's stages enable.

@@ -2,6 +2,7 @@ package condense
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -152,10 +153,12 @@ func (e *Economics) cold(t Thread) bool {
 	return life > 0 && t.Idle >= life
 }
 
-// shownAtFirst returns the number of items that a view had after its last condensation. The rest came later.
+// shownAtFirst returns the number of items that a view had after its last condensation, not counting one that only replaced
+// excerpts by their summary. The rest came later.
 func shownAtFirst(v *session.View) int {
 	for i := len(v.Applied) - 1; i >= 0; i-- {
-		if len(v.Applied[i].Forgotten) > 0 {
+		hidden := v.Applied[i].Forgotten
+		if len(hidden) > 0 && (i == 0 || !slices.Equal(hidden, v.Applied[i-1].Forgotten)) {
 			return v.Applied[i].After.Events
 		}
 	}

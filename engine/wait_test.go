@@ -126,6 +126,35 @@ func TestALateSummaryIsShownWhenTheCacheIsCold(t *testing.T) {
 	}
 }
 
+// TestALateSummaryDoesNotDelayTheNextCondensation: by price, a late summary is shown with the next condensation, not in its place.
+func TestALateSummaryDoesNotDelayTheNextCondensation(t *testing.T) {
+	summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
+	close(summariser.free)
+	prices := condense.Economics{Read: 0.1, Write: 1.25, Target: 1000}
+	r := newRig(t, condense.NewLLM(condense.LLMSettings{
+		Settings: condense.Settings{Economics: &prices, KeepFirst: 1}, Summariser: summariser, Model: "cheap",
+	}))
+	r.tenant.Never, r.tenant.Ahead = true, true
+	late := 0
+	for n := 3; n < 400 && late < 3; n += 2 {
+		asked := says(n)
+		turn := r.begin(asked, engine.WishNone)
+		report := turn.Condense(t.Context())
+		r.logged(turn)
+		asked.work.Wait()
+		if len(report.Attempts) == 0 || report.Attempts[0].Redeems == 0 {
+			continue
+		}
+		late++
+		if last := report.Attempts[len(report.Attempts)-1].Made; last == nil || last.Before.Events-last.After.Events < 10 {
+			t.Errorf("%d messages: %d attempts, the last of them hides too little", n, len(report.Attempts))
+		}
+	}
+	if late < 3 {
+		t.Errorf("%d late summaries", late)
+	}
+}
+
 // standsIn condenses a turn and checks that it gets excerpts.
 func (r *rig) standsIn(t *engine.Turn) {
 	r.Helper()

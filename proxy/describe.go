@@ -52,7 +52,10 @@ func (r *request) notice() string {
 			result = "without a summary"
 		}
 	}
-	if events <= 0 {
+	switch {
+	case events <= 0 && made[0].Made() == session.MadeSummary:
+		return fmt.Sprintf("Replaced excerpts by a summary, %s to %s tokens", thousands(before), thousands(after))
+	case events <= 0:
 		return fmt.Sprintf("Shortened new tool results, %s to %s tokens", thousands(before), thousands(after))
 	}
 	return fmt.Sprintf("Condensed %d events %s, %s to %s tokens", events, result, thousands(before), thousands(after))

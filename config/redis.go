@@ -55,25 +55,14 @@ func (r Redis) Endpoint() (Redis, error) {
 	if !validPort(port) {
 		return r, errors.New("has no port between 1 and 65535: correct it, or leave it out")
 	}
-	if r.DB, err = redisDB(u.Path); err != nil {
-		return r, err
+	db, err := strconv.ParseUint(cmp.Or(strings.TrimPrefix(u.Path, "/"), "0"), 10, 31)
+	if err != nil {
+		return r, errors.New("does not end with the number of a database: write it as redis://host:6379/0")
 	}
 	password, _ := u.User.Password()
 	r.Addrs, r.TLS, r.URL = []string{net.JoinHostPort(u.Hostname(), port)}, u.Scheme == "rediss", ""
-	r.Username, r.Password = u.User.Username(), Secret(password)
+	r.Username, r.Password, r.DB = u.User.Username(), Secret(password), int(db)
 	return r, nil
-}
-
-func redisDB(path string) (int, error) {
-	path = strings.TrimPrefix(path, "/")
-	if path == "" {
-		return 0, nil
-	}
-	db, err := strconv.ParseUint(path, 10, 31)
-	if err != nil {
-		return 0, errors.New("does not end with the number of a database: write it as redis://host:6379/0")
-	}
-	return int(db), nil
 }
 
 // redis accepts a URL that Effective has redacted.

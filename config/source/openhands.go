@@ -33,7 +33,7 @@ func adoptOpenHands(root *node, p *problems) (unused []string) {
 func splitLLM(section *node) (base *node, named []*node) {
 	base = &node{kind: kindTable, origin: section.origin}
 	for _, f := range section.fields {
-		if f.kind == kindTable && !openHandsOnly(f.name) {
+		if f.kind == kindTable && !slices.Contains(openHandsOnly, f.name) {
 			named = append(named, f)
 		} else {
 			base.fields = append(base.fields, f)
@@ -67,7 +67,7 @@ func adoptLLM(root, entry, base *node, p *problems) (unused []string) {
 func translateLLM(llm *node, key string) (unused []string) {
 	llm.fields = slices.DeleteFunc(llm.fields, func(f *node) bool {
 		switch {
-		case openHandsOnly(f.name):
+		case slices.Contains(openHandsOnly, f.name):
 			unused = append(unused, syntax.Join(key, f.name))
 			return true
 		case f.name == "max_output_tokens":
@@ -81,17 +81,13 @@ func translateLLM(llm *node, key string) (unused []string) {
 	return unused
 }
 
-// openHandsOnly reports whether a key of an OpenHands model has no meaning here.
-func openHandsOnly(name string) bool {
-	switch name {
-	case "api_version", "aws_access_key_id", "aws_secret_access_key", "aws_region_name", "caching_prompt",
-		"completion_kwargs", "correct_num", "custom_llm_provider", "custom_tokenizer", "disable_stop_word",
-		"disable_vision", "drop_params", "embedding_base_url", "embedding_deployment_name", "embedding_model",
-		"for_routing", "input_cost_per_token", "log_completions", "log_completions_folder", "max_input_tokens",
-		"max_message_chars", "modify_params", "native_tool_calling", "num_retries", "ollama_base_url",
-		"openrouter_app_name", "openrouter_site_url", "output_cost_per_token", "reasoning_effort", "retry_max_wait",
-		"retry_min_wait", "retry_multiplier", "safety_settings", "seed", "top_k", "top_p":
-		return true
-	}
-	return false
+// openHandsOnly lists the keys of an OpenHands model that have no meaning here.
+var openHandsOnly = []string{
+	"api_version", "aws_access_key_id", "aws_secret_access_key", "aws_region_name", "caching_prompt",
+	"completion_kwargs", "correct_num", "custom_llm_provider", "custom_tokenizer", "disable_stop_word",
+	"disable_vision", "drop_params", "embedding_base_url", "embedding_deployment_name", "embedding_model",
+	"for_routing", "input_cost_per_token", "log_completions", "log_completions_folder", "max_input_tokens",
+	"max_message_chars", "modify_params", "native_tool_calling", "num_retries", "ollama_base_url",
+	"openrouter_app_name", "openrouter_site_url", "output_cost_per_token", "reasoning_effort", "retry_max_wait",
+	"retry_min_wait", "retry_multiplier", "safety_settings", "seed", "top_k", "top_p",
 }

@@ -35,7 +35,7 @@ func fold(name string) string {
 	name = host.ReplaceAllString(name[strings.LastIndexByte(name, '/')+1:], "")
 	if base, edition, ok := strings.Cut(name, ":"); ok {
 		switch {
-		case tuned || slices.Contains(editions(), edition):
+		case tuned || slices.Contains(editions, edition):
 			name = base
 		case isDigits(edition): // Bedrock's -v1:0, or -1:0
 			name = strings.TrimSuffix(base, "-1")
@@ -48,9 +48,7 @@ func fold(name string) string {
 var dashes = strings.NewReplacer(".", "-", "_", "-", ":", "-", "@", "-")
 
 // editions are suffixes after a colon that do not name another model.
-func editions() []string {
-	return []string{"free", "thinking", "latest", "nitro", "floor", "online", "exacto", "extended", "beta", "cloud"}
-}
+var editions = []string{"free", "thinking", "latest", "nitro", "floor", "online", "exacto", "extended", "beta", "cloud"}
 
 // host is the region and the vendor, as Bedrock writes them, or the host that some gateways prepend. The vendors are without deepseek,
 // since Bedrock's names of its models are deepseek.r1 and deepseek.v3.
@@ -79,7 +77,7 @@ func llama(name string) string {
 
 // trim removes an ending that names a version, a serving format, an effort or a tariff. It returns a name without one unchanged.
 func trim(name string) string {
-	for _, ending := range append(endings(), tariffs()...) {
+	for _, ending := range slices.Concat(endings, tariffs) {
 		if base, ok := strings.CutSuffix(name, ending); ok {
 			return base
 		}
@@ -89,17 +87,15 @@ func trim(name string) string {
 
 // endings change neither a model's sizes nor its price. An ending that changes the price, or names another model, needs its own
 // entry in the table.
-func endings() []string {
-	return []string{
-		"-latest", "-preview", "-exp", "-experimental", "-free", "-thinking", "-reasoning", "-non",
-		"-minimal", "-low", "-medium", "-high", "-xhigh",
-		"-v1", "-v2", "-maas", "-cloud", "-tee", "-hf", "-fp8", "-fp4", "-nvfp4", "-mxfp4", "-bf16", "-int4", "-int8",
-		"-awq", "-gptq", "-gguf", "-mlx", "-4bit", "-8bit", "-tput",
-	}
+var endings = []string{
+	"-latest", "-preview", "-exp", "-experimental", "-free", "-thinking", "-reasoning", "-non",
+	"-minimal", "-low", "-medium", "-high", "-xhigh",
+	"-v1", "-v2", "-maas", "-cloud", "-tee", "-hf", "-fp8", "-fp4", "-nvfp4", "-mxfp4", "-bf16", "-int4", "-int8",
+	"-awq", "-gptq", "-gguf", "-mlx", "-4bit", "-8bit", "-tput",
 }
 
 // tariffs are endings that change a model's price, but not its sizes.
-func tariffs() []string { return []string{"-fast", "-batch", "-flex", "-priority", "-highspeed"} }
+var tariffs = []string{"-fast", "-batch", "-flex", "-priority", "-highspeed"}
 
 // date is the date of a version at the end of a name: -2024-08-06, -20250514, -0613, -001, or -06-05.
 var date = regexp.MustCompile(`-(?:\d{4}-\d\d-\d\d|\d\d-\d\d|\d{8}|\d{3,4})$`)

@@ -113,7 +113,7 @@ func builtin(name string) (Info, string) {
 			spelling, line = original, entries()[original]
 		}
 		info := parse(line)
-		if slices.ContainsFunc(tariffs(), func(tariff string) bool { return strings.Contains(ending, tariff) }) {
+		if slices.ContainsFunc(tariffs, func(tariff string) bool { return strings.Contains(ending, tariff) }) {
 			info.Price = Price{}
 		}
 		return info, spelling
@@ -127,12 +127,8 @@ func builtin(name string) (Info, string) {
 
 // family returns the name of the table's entry for all models whose names start with the same letters.
 func family(name string) string {
-	for i := range len(name) {
-		if name[i] < 'a' || name[i] > 'z' {
-			return name[:i] + "*"
-		}
-	}
-	return name + "*"
+	end := strings.IndexFunc(name+"*", func(r rune) bool { return r < 'a' || r > 'z' })
+	return name[:end] + "*"
 }
 
 // parse parses an entry. An unknown number, which is written as a dash, is 0.

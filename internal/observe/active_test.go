@@ -7,11 +7,11 @@ import (
 )
 
 func TestActiveSessions(t *testing.T) {
-	a := activeSessions{seen: map[string]time.Time{}}
+	a := newActiveSessions()
 	begin := time.Unix(1e9, 0)
-	a.add("one", begin)
-	a.add("two", begin.Add(time.Minute))
-	a.add("one", begin.Add(10*time.Minute))
+	a.Add("one", begin)
+	a.Add("two", begin.Add(time.Minute))
+	a.Add("one", begin.Add(10*time.Minute))
 	for after, want := range map[time.Duration]int{10 * time.Minute: 2, 16 * time.Minute: 2} {
 		if got := a.count(begin.Add(after)); got != want {
 			t.Errorf("%d active after %s, want %d", got, after, want)
@@ -21,12 +21,12 @@ func TestActiveSessions(t *testing.T) {
 		t.Errorf("%d active once the second is idle", got)
 	}
 	for i := range maxActive + 10 {
-		a.add(strconv.Itoa(i), begin.Add(20*time.Minute))
+		a.Add(strconv.Itoa(i), begin.Add(20*time.Minute))
 	}
-	if got := len(a.seen); got != maxActive {
+	if got := a.Len(); got != maxActive {
 		t.Errorf("%d remembered", got)
 	}
-	a.add("late", begin.Add(time.Hour))
+	a.Add("late", begin.Add(time.Hour))
 	if got := a.count(begin.Add(time.Hour)); got != 1 {
 		t.Errorf("%d active when all others are idle", got)
 	}

@@ -27,7 +27,7 @@ type Metrics struct {
 	own      own
 	store    storeFamilies
 	process  process
-	active   *activeSessions
+	active   activeSessions
 }
 
 // NewMetrics returns metrics with their own registry, so that servers in one process do not share counters.
@@ -36,7 +36,7 @@ func NewMetrics() *Metrics {
 	f := &m.families
 	m.traffic, m.savings, m.history = newTraffic(f), newSavings(f), newHistory(f)
 	m.own, m.store, m.process = newOwn(f), newStoreFamilies(f), newProcess(f)
-	m.active = &activeSessions{seen: map[string]time.Time{}}
+	m.active = newActiveSessions()
 	f.gaugeFunc("sessions_active", "Sessions with a request to this replica within the last 15 minutes, at most 100,000.",
 		func() float64 { return float64(m.active.count(time.Now())) })
 	f.registry.MustRegister(

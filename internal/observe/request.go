@@ -83,7 +83,7 @@ func (m *Metrics) countRequest(r *proxy.Record) {
 	}
 	if r.Turn != nil {
 		m.countTurn(r.Tenant, r.Turn)
-		m.active.add(string(r.Turn.Session), r.Times.Ended)
+		m.active.Add(string(r.Turn.Session), r.Times.Ended)
 		m.countTokens(r)
 	}
 }

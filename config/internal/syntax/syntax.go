@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 )
 
@@ -19,13 +20,10 @@ func Join(section, name string) string {
 	return section + "." + name
 }
 
+var plain = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
 // Plain reports whether a name consists of ASCII letters, digits, - and _, and is not empty.
-func Plain(name string) bool {
-	odd := func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-')
-	}
-	return name != "" && !strings.ContainsFunc(name, odd)
-}
+func Plain(name string) bool { return plain.MatchString(name) }
 
 // Index returns the path of an element of a list.
 func Index(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
@@ -61,44 +59,38 @@ func KeysOf(t reflect.Type) []string {
 	return keys
 }
 
+// reference is $${, ${NAME}, or a ${ that is neither.
+var reference = regexp.MustCompile(`\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\$\{`)
+
 // Expand replaces ${NAME} by the variable's value, which is not expanded in turn, and $${ by ${. Any other dollar sign stands for itself. It
 // reports whether a variable was used.
 func Expand(text string, env map[string]string) (expanded string, used bool, err error) {
-	var out strings.Builder
-	for text != "" {
+	expanded = reference.ReplaceAllStringFunc(text, func(found string) string {
+		name := strings.Trim(found, "${}")
+		value, set := env[name]
 		switch {
-		case strings.HasPrefix(text, "$${"):
-			out.WriteString("${")
-			text = text[3:]
-		case strings.HasPrefix(text, "${"):
-			name, rest, closed := strings.Cut(text[2:], "}")
-			if !closed || !VariableName(name) {
-				return "", used, errors.New("contains a ${ that is not ${NAME}: name a variable, or write $${ for a literal ${")
-			}
-			value, set := env[name]
-			if !set {
-				return "", used, fmt.Errorf("names the environment variable %s, which is not set: set it, or write $${ for a literal ${", name)
-			}
-			out.WriteString(value)
-			text, used = rest, true
+		case found == "$${":
+			return "${"
+		case err != nil:
+		case name == "":
+			err = errors.New("contains a ${ that is not ${NAME}: name a variable, or write $${ for a literal ${")
+		case !set:
+			err = fmt.Errorf("names the environment variable %s, which is not set: set it, or write $${ for a literal ${", name)
 		default:
-			out.WriteByte(text[0])
-			text = text[1:]
+			used = true
 		}
+		return value
+	})
+	if err != nil {
+		return "", used, err
 	}
-	return out.String(), used, nil
+	return expanded, used, nil
 }
 
 // Escape is the inverse of Expand.
 func Escape(text string) string { return strings.ReplaceAll(text, "${", "$${") }
 
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
 // VariableName reports whether a name is a valid name of an environment variable.
-func VariableName(name string) bool {
-	for i, r := range name {
-		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || r == '_'
-		if !letter && (i == 0 || r < '0' || r > '9') {
-			return false
-		}
-	}
-	return name != ""
-}
+func VariableName(name string) bool { return variableName.MatchString(name) }

@@ -79,7 +79,11 @@ func (v *validator) redis(r Redis) {
 	v.redisAddrs(end)
 	v.when(end.Cluster && end.MasterName != "",
 		"store.redis.master_name", "is set together with cluster: remove one of them, since a Cluster has no Sentinel")
-	v.when(end.Cluster && end.DB != 0, r.from("db"), "selects a database together with cluster: remove its number, since a Cluster has only database 0")
+	db := "store.redis.db"
+	if r.URL != "" {
+		db = "store.redis.url"
+	}
+	v.when(end.Cluster && end.DB != 0, db, "selects a database together with cluster: remove its number, since a Cluster has only database 0")
 	v.when(end.DB < 0, "store.redis.db", "is negative: write the number of the database")
 	v.redisTLS(end)
 	without := end.Username != "" && end.Password == ""
@@ -89,14 +93,6 @@ func (v *validator) redis(r Redis) {
 		"store.redis.sentinel_password", "is missing while sentinel_username is set: set it, or remove sentinel_username")
 	v.when(end.MasterName == "" && (end.SentinelUsername != "" || end.SentinelPassword != ""),
 		"store.redis.master_name", "is missing while sentinel_username or sentinel_password is set: name the master, or remove them")
-}
-
-// from returns the key that holds a setting: the URL's if it is set, otherwise the setting's own.
-func (r Redis) from(name string) string {
-	if r.URL != "" {
-		name = "url"
-	}
-	return "store.redis." + name
 }
 
 // redisURL refuses keys whose settings the URL includes. The default address is allowed, since it was not configured.

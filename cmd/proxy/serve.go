@@ -74,11 +74,10 @@ func overrides(fs *flag.FlagSet) map[string]string {
 // configuration that it could read, or nil.
 func load(file string, flags map[string]string) (*config.Config, error) {
 	cfg, err := source.Load(source.Input{File: file, Env: os.Environ(), Flags: flags})
-	var found config.Problems
-	if !errors.As(err, &found) {
-		return cfg, err
+	if err != nil {
+		return cfg, listed(err)
 	}
-	return cfg, listed(err)
+	return cfg, nil
 }
 
 // listed returns an error that counts and lists the problems of a configuration, which err has one per line.

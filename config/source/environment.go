@@ -3,6 +3,7 @@ package source
 import (
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -232,11 +233,10 @@ func put(n *node, path []step, value node) {
 // DEWPOINT_SERVICE_HOST and DEWPOINT_PORT_8080_TCP_ADDR.
 func serviceLink(rest, value string) bool {
 	rest = "_" + rest
-	if strings.HasSuffix(rest, "_SERVICE_HOST") || strings.Contains(rest, "_SERVICE_PORT") {
-		return true
-	}
-	_, port, found := strings.Cut(rest, "_PORT")
-	address := strings.HasPrefix(value, "tcp://") || strings.HasPrefix(value, "udp://") || strings.HasPrefix(value, "sctp://")
-	detail := strings.HasSuffix(port, "_PROTO") || strings.HasSuffix(port, "_PORT") || strings.HasSuffix(port, "_ADDR")
-	return found && (address || detail)
+	return linkName.MatchString(rest) || strings.Contains(rest, "_PORT") && linkAddress.MatchString(value)
 }
+
+var (
+	linkName    = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT|_PORT.*_(?:PROTO|PORT|ADDR)$`)
+	linkAddress = regexp.MustCompile(`^(?:tcp|udp|sctp)://`)
+)

@@ -27,7 +27,12 @@ func openStore(cfg *config.Config) (session.Backend, error) {
 		return nil, fmt.Errorf("open store.encryption: %w", err)
 	}
 	if cfg.Store.Type == config.StoreRedis {
-		return openRedis(cfg.Store, keys)
+		o, err := redisOptions(cfg.Store)
+		if err != nil {
+			return nil, err
+		}
+		o.Keys = keys
+		return redisstore.Open(o), nil
 	}
 	store, err := boltstore.Open(boltstore.Options{
 		Path: cfg.Store.Path, TTL: cfg.Store.TTL, MaxSize: int64(cfg.Store.MaxSize), Content: cfg.Store.Content,
@@ -84,15 +89,6 @@ func CheckStore(path string, renew bool, out io.Writer) (whole bool, err error) 
 	}
 	fmt.Fprintf(out, "the file is now %s; the next start creates a new one\n", aside)
 	return false, nil
-}
-
-func openRedis(c config.Store, keys *seal.Keys) (session.Backend, error) {
-	o, err := redisOptions(c)
-	if err != nil {
-		return nil, err
-	}
-	o.Keys = keys
-	return redisstore.Open(o), nil
 }
 
 func redisOptions(c config.Store) (redisstore.Options, error) {

@@ -39,7 +39,7 @@ func TestRedisFilesAreRead(t *testing.T) {
 		"store.redis.url":               {URL: config.Redacted},
 	} {
 		r.Addrs, r.TLS = []string{"a:1"}, true
-		if _, err := openRedis(config.Store{Redis: r}, nil); err == nil || !strings.Contains(err.Error(), key+": ") {
+		if _, err := redisOptions(config.Store{Redis: r}); err == nil || !strings.Contains(err.Error(), key+": ") {
 			t.Errorf("%s: %v", key, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -122,9 +123,7 @@ func (c *Client) post(ctx context.Context, body []byte) error {
 	if err != nil {
 		return errors.New("send spans: the endpoint is not a valid URL")
 	}
-	for name, values := range c.settings.Headers {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, c.settings.Headers)
 	req.Header.Set("Content-Type", "application/x-protobuf")
 	if c.settings.Gzip {
 		req.Header.Set("Content-Encoding", "gzip")

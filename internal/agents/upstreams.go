@@ -15,12 +15,8 @@ const deployments = "/deployments/"
 // Azure reports whether a server belongs to Azure or has Azure's paths, and so takes keys in the api-key header.
 func Azure(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
-	for _, end := range azureHosts {
-		if strings.HasSuffix(host, end) {
-			return true
-		}
-	}
-	return strings.Contains(u.Path, "/openai"+deployments)
+	ends := func(domain string) bool { return strings.HasSuffix(host, domain) }
+	return slices.ContainsFunc(azureHosts[:], ends) || strings.Contains(u.Path, "/openai"+deployments)
 }
 
 // Deployment splits a path of Azure's. It returns the part before the API's own path, which ends with the name of a deployment, and
@@ -51,12 +47,8 @@ func CachesByChoice(model string) bool { return strings.Contains(strings.ToLower
 // RefusesMaxTokens reports whether a model of OpenAI's accepts only max_completion_tokens, not max_tokens.
 func RefusesMaxTokens(model string) bool {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
-	for _, series := range [...]string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
-		if strings.HasPrefix(name, series) {
-			return true
-		}
-	}
-	return false
+	newer := []string{"o1", "o3", "o4", "gpt-5", "gpt-6"}
+	return slices.ContainsFunc(newer, func(series string) bool { return strings.HasPrefix(name, series) })
 }
 
 // sharedHeaders say how a key is interpreted, who is billed, and where a gateway sends a request. They are copied to our own calls
@@ -86,10 +78,7 @@ func Routes(header string) bool {
 // Shared reports whether a header of a request is copied to our own calls to the same upstream.
 func Shared(header string) bool {
 	header = strings.ToLower(header)
-	for _, name := range sharedHeaders {
-		if header == name || strings.HasSuffix(name, "-") && strings.HasPrefix(header, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(sharedHeaders[:], func(name string) bool {
+		return header == name || strings.HasSuffix(name, "-") && strings.HasPrefix(header, name)
+	})
 }

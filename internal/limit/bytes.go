@@ -10,24 +10,19 @@ import (
 // Bytes is a size in bytes, written as "64MiB" or as a plain number.
 type Bytes int64
 
-type byteUnit struct {
+// byteUnits lists longer names first, since all of them end in "B".
+var byteUnits = []struct {
 	name string
 	size int64
-}
-
-// byteUnits lists longer names first, since all of them end in "B".
-func byteUnits() []byteUnit {
-	return []byteUnit{
-		{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
-		{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
-	}
+}{
+	{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
 }
 
 // ParseBytes parses a whole number of bytes with an optional unit: B, kB, MB, GB (powers of 1000), KiB, MiB, GiB (powers
 // of 1024), in any case.
 func ParseBytes(text string) (Bytes, error) {
 	number, size := strings.TrimSpace(text), int64(1)
-	for _, unit := range byteUnits() {
+	for _, unit := range byteUnits {
 		if at := len(number) - len(unit.name); at >= 0 && strings.EqualFold(number[at:], unit.name) {
 			number, size = strings.TrimSpace(number[:at]), unit.size
 			break
@@ -46,7 +41,7 @@ func ParseBytes(text string) (Bytes, error) {
 // String formats the size with the largest binary unit that divides it, so that ParseBytes returns the same size.
 func (b Bytes) String() string {
 	n := int64(b)
-	for _, unit := range byteUnits() {
+	for _, unit := range byteUnits {
 		binary := strings.HasSuffix(unit.name, "iB")
 		if binary && n != 0 && n%unit.size == 0 {
 			return strconv.FormatInt(n/unit.size, 10) + unit.name

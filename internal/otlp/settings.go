@@ -121,14 +121,10 @@ func (r *reader) timeout() time.Duration {
 
 func (r *reader) gzip() bool {
 	name, value := r.either("COMPRESSION")
-	switch value {
-	case "gzip":
-		return true
-	case "", "none":
-	default:
+	if value != "" && value != "none" && value != "gzip" {
 		r.wrong(name, "is neither gzip nor none")
 	}
-	return false
+	return value == "gzip"
 }
 
 // tls reads the collector's CA and the client certificate from files.

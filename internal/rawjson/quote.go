@@ -10,28 +10,26 @@ import (
 // to the same text. In a string that has not been validated, an unknown escape stays as it is.
 func AppendUnquote(dst, inner []byte) (text []byte, exact bool) {
 	exact = true
-	for len(inner) > 0 {
-		n := backslash(inner)
-		dst, inner = append(dst, inner[:n]...), inner[n:]
-		if len(inner) == 0 {
-			break
+	for {
+		at := bytes.IndexByte(inner, '\\')
+		if at < 0 {
+			return append(dst, inner...), exact
 		}
-		r, n, ok := unescape(inner)
-		dst, inner = utf8.AppendRune(dst, r), inner[n:]
+		r, n, ok := unescape(inner[at:])
+		dst, inner = utf8.AppendRune(append(dst, inner[:at]...), r), inner[at+n:]
 		exact = exact && ok
 	}
-	return dst, exact
 }
 
 // AppendCanonical re-encodes the inside of a string that has been validated, as AppendQuote would encode its text. Lone
 // surrogates remain escapes, in lower case. A string whose Escapes are Plain or Short is appended unchanged.
 func AppendCanonical(dst, inner []byte) []byte {
-	for len(inner) > 0 {
-		n := backslash(inner)
-		dst, inner = append(dst, inner[:n]...), inner[n:]
-		if len(inner) == 0 {
-			break
+	for {
+		at := bytes.IndexByte(inner, '\\')
+		if at < 0 {
+			return append(dst, inner...)
 		}
+		dst, inner = append(dst, inner[:at]...), inner[at:]
 		r, n, ok := unescape(inner)
 		if ok {
 			dst = appendRune(dst, r)
@@ -40,15 +38,6 @@ func AppendCanonical(dst, inner []byte) []byte {
 		}
 		inner = inner[n:]
 	}
-	return dst
-}
-
-// backslash returns the index of the first backslash, or len(inner).
-func backslash(inner []byte) int {
-	if n := bytes.IndexByte(inner, '\\'); n >= 0 {
-		return n
-	}
-	return len(inner)
 }
 
 // unescape decodes the escape at the start of b, and returns its length. A lone surrogate gives U+FFFD and false. Of an unknown

@@ -2,6 +2,7 @@ package rawjson
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"math/bits"
 	"unicode/utf8"
 )
@@ -100,19 +101,7 @@ func hex4(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
 	}
-	var r rune
-	for _, c := range b[2:6] {
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
+	var unit [2]byte
+	_, err := hex.Decode(unit[:], b[2:6])
+	return rune(unit[0])<<8 | rune(unit[1]), err == nil
 }

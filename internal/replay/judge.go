@@ -220,10 +220,5 @@ func (j *judge) summariser(o observed, v *View) error {
 
 // squeezed removes white space and quoting, since the prompt may indent and quote the summary.
 func squeezed(s string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" \t\r\n>|\\", r) {
-			return -1
-		}
-		return r
-	}, s)
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" \t\r\n>|\\", r) }), "")
 }

@@ -2,6 +2,7 @@ package served
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -71,12 +72,7 @@ func (e *entry) window() int {
 	if top := e.TopProvider.ContextLength; top > 0 && top < e.ContextLength {
 		return top
 	}
-	for _, n := range [...]int{e.MaxModelLen, e.ContextLength, e.ContextWindow, e.Loaded, e.Max} {
-		if n > 0 {
-			return n
-		}
-	}
-	return 0
+	return cmp.Or(e.MaxModelLen, e.ContextLength, e.ContextWindow, e.Loaded, e.Max)
 }
 
 // find returns the model's entry in a list, an empty one if there is none.

@@ -16,7 +16,7 @@ import (
 
 // openMemory creates the courier, which delivers findings once it has routes for them.
 func (a *App) openMemory(store session.Store) {
-	a.calls.memory = findings.New(findings.Options{Store: store, Observer: watchFindings{a.metrics, a.log}})
+	a.calls.memory = findings.New(store, watchFindings{a.metrics, a.log})
 	a.onStop("delivery of findings", a.calls.memory.Close)
 }
 

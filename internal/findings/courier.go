@@ -53,23 +53,20 @@ type Route struct {
 	MaxAge     time.Duration // how long to try to deliver
 }
 
-// Options configure a Courier. Both are required.
-type Options struct {
-	Store    Store
-	Observer Observer
-}
-
 // Courier delivers findings. It is safe for concurrent use.
 type Courier struct {
-	o      Options
-	mu     sync.Mutex
-	rounds map[string]*rounds // by tenant
-	work   sync.WaitGroup     // includes the rounds of removed routes
-	closed bool
+	store    Store
+	observer Observer
+	mu       sync.Mutex
+	rounds   map[string]*rounds // by tenant
+	work     sync.WaitGroup     // includes the rounds of removed routes
+	closed   bool
 }
 
 // New returns a courier without routes. Call Close when done.
-func New(o Options) *Courier { return &Courier{o: o, rounds: map[string]*rounds{}} }
+func New(store Store, observer Observer) *Courier {
+	return &Courier{store: store, observer: observer, rounds: map[string]*rounds{}}
+}
 
 // Swap replaces the routes, by tenant. A delivery in progress ends by its old route. Pending findings take their tenant's new route, or
 // keep waiting if there is none.
@@ -98,7 +95,7 @@ func (c *Courier) Swap(routes map[string]Route) {
 // begin starts the rounds of a tenant. The caller holds c.mu.
 func (c *Courier) begin(tenant string, route *Route) {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &rounds{o: &c.o, tenant: tenant, stop: stop, wake: make(chan struct{}, 1), swapped: make(chan struct{}, 1)}
+	r := &rounds{courier: c, tenant: tenant, stop: stop, wake: make(chan struct{}, 1), swapped: make(chan struct{}, 1)}
 	r.route.Store(route)
 	c.rounds[tenant] = r
 	c.work.Go(func() { r.run(ctx) })
@@ -114,16 +111,17 @@ func (c *Courier) Promise(ctx context.Context, tenant string, thread session.Thr
 	if r == nil || !hasFindings(made) {
 		return nothing
 	}
-	noted, err := c.o.Store.Enqueue(ctx, session.Notice{Tenant: tenant, Thread: thread, Made: made.Time}, r.route.Load().MaxPending)
-	switch {
-	case err != nil:
-		c.o.Observer.Findings(tenant, Unnoted)
-		return nothing
-	case !noted:
-		c.o.Observer.Findings(tenant, Full)
+	noted, err := c.store.Enqueue(ctx, session.Notice{Tenant: tenant, Thread: thread, Made: made.Time}, r.route.Load().MaxPending)
+	outcome := Promised
+	if err != nil {
+		outcome = Unnoted
+	} else if !noted {
+		outcome = Full
+	}
+	c.observer.Findings(tenant, outcome)
+	if outcome != Promised {
 		return nothing
 	}
-	c.o.Observer.Findings(tenant, Promised)
 	return func() { signal(r.wake) }
 }
 

@@ -128,7 +128,7 @@ func must(t *testing.T, err error) {
 
 // start starts a courier on the store, which may have been used before.
 func (r *rig) start() {
-	r.Courier = findings.New(findings.Options{Store: r.store, Observer: &r.watch})
+	r.Courier = findings.New(r.store, &r.watch)
 	r.route(3)
 }
 
@@ -359,7 +359,7 @@ func TestUnreadable(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		must(r.t, r.Close(r.t.Context()))
 		lost := lossy{r.store}
-		r.Courier = findings.New(findings.Options{Store: lost, Observer: &r.watch})
+		r.Courier = findings.New(lost, &r.watch)
 		r.route(3)
 		r.condensed("a")
 		r.want(time.Hour)
@@ -381,7 +381,7 @@ func (lossy) Summary(context.Context, session.CondensationID) (string, error) {
 func TestTorn(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		must(r.t, r.Close(r.t.Context()))
-		r.Courier = findings.New(findings.Options{Store: torn{r.store}, Observer: &r.watch})
+		r.Courier = findings.New(torn{r.store}, &r.watch)
 		r.route(99)
 		for i := range 20 {
 			r.condensed(session.ThreadID(fmt.Sprint("torn", i)))

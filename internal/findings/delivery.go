@@ -97,18 +97,18 @@ func (d *delivery) settle(ctx context.Context, n session.Notice, o Outcome) erro
 	if o == waits {
 		return nil
 	}
-	if err := d.o.Store.Dequeue(ctx, n); err != nil {
+	if err := d.courier.store.Dequeue(ctx, n); err != nil {
 		return fmt.Errorf("dequeue notice: %w", err)
 	}
 	if o != notLogged {
-		d.o.Observer.Findings(d.tenant, o)
+		d.courier.observer.Findings(d.tenant, o)
 	}
 	return nil
 }
 
 // read returns the message of a notice, or nil and the outcome if there is none.
 func (d *delivery) read(ctx context.Context, n session.Notice) (*Message, Outcome, error) {
-	thread, err := d.o.Store.Thread(ctx, n.Thread)
+	thread, err := d.courier.store.Thread(ctx, n.Thread)
 	if errors.Is(err, session.ErrNotFound) {
 		return nil, missing(n, Gone), nil
 	}
@@ -119,7 +119,7 @@ func (d *delivery) read(ctx context.Context, n session.Notice) (*Message, Outcom
 	if c == nil {
 		return nil, missing(n, notLogged), nil
 	}
-	text, err := d.o.Store.Summary(ctx, c.ID)
+	text, err := d.courier.store.Summary(ctx, c.ID)
 	switch {
 	case errors.Is(err, session.ErrNotFound):
 		return nil, Gone, nil
@@ -159,12 +159,12 @@ func (d *delivery) send(ctx context.Context, m *Message) error {
 	}
 	if failing := err != nil; failing != d.failing {
 		d.failing = failing
-		d.o.Observer.Sink(d.tenant, err)
+		d.courier.observer.Sink(d.tenant, err)
 	}
 	if err == nil {
 		return nil
 	}
-	d.o.Observer.Findings(d.tenant, Failed)
+	d.courier.observer.Findings(d.tenant, Failed)
 	if _, refused := errors.AsType[*RefusedError](err); refused {
 		return &deliveryError{sinkRefuses, err}
 	}

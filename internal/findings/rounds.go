@@ -21,7 +21,7 @@ const (
 
 // rounds deliver the findings of one tenant. Only one replica at a time runs a round.
 type rounds struct {
-	o       *Options
+	courier *Courier
 	tenant  string
 	stop    context.CancelFunc
 	route   atomic.Pointer[Route]
@@ -77,7 +77,7 @@ func (r *rounds) round(ctx context.Context) (pause time.Duration, err error) {
 	if err := r.count(ctx); err != nil || r.pending.Load() == 0 {
 		return pollInterval, err
 	}
-	lease, err := r.o.Store.Lock(ctx, session.ThreadID("findings/"+r.tenant), leaseTTL)
+	lease, err := r.courier.store.Lock(ctx, session.ThreadID("findings/"+r.tenant), leaseTTL)
 	if errors.Is(err, session.ErrLocked) {
 		return pollInterval, nil
 	}
@@ -86,7 +86,7 @@ func (r *rounds) round(ctx context.Context) (pause time.Duration, err error) {
 	}
 	held, release := lease.Hold(ctx, leaseTTL)
 	defer release()
-	page, _, err := r.o.Store.Enqueued(ctx, r.tenant, r.from, pageSize) // again, since another replica may have run a round
+	page, _, err := r.courier.store.Enqueued(ctx, r.tenant, r.from, pageSize) // again, since another replica may have run a round
 	if err != nil {
 		return 0, fmt.Errorf("begin round: %w", err)
 	}
@@ -94,7 +94,7 @@ func (r *rounds) round(ctx context.Context) (pause time.Duration, err error) {
 	defer d.close()
 	kept, err := d.deliver(held, page)
 	if d.unread != nil {
-		r.o.Observer.Unread(r.tenant, d.unread)
+		r.courier.observer.Unread(r.tenant, d.unread)
 	}
 	if err == nil {
 		err = r.count(ctx)
@@ -112,7 +112,7 @@ func (r *rounds) round(ctx context.Context) (pause time.Duration, err error) {
 
 // count counts the pending notices.
 func (r *rounds) count(ctx context.Context) error {
-	_, total, err := r.o.Store.Enqueued(ctx, r.tenant, 0, 1)
+	_, total, err := r.courier.store.Enqueued(ctx, r.tenant, 0, 1)
 	if err != nil {
 		return fmt.Errorf("count notices: %w", err)
 	}

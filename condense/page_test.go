@@ -31,18 +31,18 @@ func night() (messages []session.Message) {
 		return b.String()
 	}
 	say("system", "You are a coding agent.")
-	say("user", "The nightly import fails since Tuesday. Find out why and repair it. The ticket is INV-4821.")
-	step("I look at the log.", "run", `{"command":"tail -90 logs/nightly.log"}`, lines(80, "INFO  imported batch %d, nothing unusual")+
+	say("user", "The nightly import has been failing since Tuesday. Find out why and fix it. The ticket is INV-4821.")
+	step("I'll look at the log.", "run", `{"command":"tail -90 logs/nightly.log"}`, lines(80, "INFO  imported batch %d, nothing unusual")+
 		"ERROR movement 9f3c1017 applied twice (ErrDuplicateMovement)\nWARN  warehouse 4711: stock = -3\n"+lines(10, "INFO  waiting %d s"))
 	step("The error comes from the retry.", "read", `{"path":"jobs/retry.go"}`, "package jobs\n\nconst maxRetries = 5\n\n// retryMovement tries a movement again.\n"+
 		"func retryMovement(ctx context.Context, id string) error {\n"+lines(60, "\t// step %d of the retry, as in the handbook")+"}\n")
 	say("user", "Do not touch api/v2, and never run the migrations on production. Tabs, not spaces.")
-	step("retryMovement does not look whether the id was applied: I add a check.", "edit", `{"path":"jobs/retry.go","new":"if store.Applied(ctx, id) { return nil }"}`, "edited jobs/retry.go")
+	step("retryMovement does not check whether the id was applied: I'll add a check.", "edit", `{"path":"jobs/retry.go","new":"if store.Applied(ctx, id) { return nil }"}`, "edited jobs/retry.go")
 	step("Do the tests pass?", "run", `{"command":"go test ./jobs/..."}`, lines(50, "--- PASS: TestBatch/%d")+
 		"--- FAIL: TestNightly/negative_stock (0.12s)\n    nightly_test.go:88: want \"stock is never negative\"\n")
-	step("One test still fails. I look at it.", "read", `{"path":"jobs/nightly_test.go"}`, lines(70, "\t// case %d of the nightly test")+"func TestNightly(t *testing.T) {\n")
+	step("One test still fails. I'll look at it.", "read", `{"path":"jobs/nightly_test.go"}`, lines(70, "\t// case %d of the nightly test")+"func TestNightly(t *testing.T) {\n")
 	say("user", "Go on.")
-	step("The test wants the old order. I read the history of the file.", "run", `{"command":"git log --oneline -3 jobs/nightly_test.go"}`, "4f1a2c0 jobs: movements in order\n")
+	step("The test wants the old order. I'll read the history of the file.", "run", `{"command":"git log --oneline -3 jobs/nightly_test.go"}`, "4f1a2c0 jobs: movements in order\n")
 	return messages
 }
 

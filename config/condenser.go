@@ -37,7 +37,7 @@ type Condenser struct {
 	MaxTokens       float64       `yaml:"max_tokens"`        // at most 1: share of the model's window; above: tokens
 	MinTokens       int           `yaml:"min_tokens"`        // of a history; below them max_size does nothing
 	KeepFirst       int           `yaml:"keep_first"`        // messages, system messages not counted
-	MinimumProgress float64       `yaml:"minimum_progress"`  // share of events that a condensation must remove
+	MinimumProgress float64       `yaml:"minimum_progress"`  // share of events or tokens that a condensation must remove, net of its summary
 	MaxEventLength  int           `yaml:"max_event_length"`  // characters of an event that are shown or kept
 	LLMConfig       string        `yaml:"llm_config"`        // a name in llms; empty: the request's own model
 	BackgroundAt    float64       `yaml:"background_at"`     // share of a limit at which a summary is prepared; 0: never

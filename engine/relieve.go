@@ -185,10 +185,10 @@ func (t *Turn) ForwardVerbatim() (report Report, again bool) {
 	return report, true
 }
 
-// FailureKept is how long a client's requests are not tried unchanged after upstream has failed on one in both forms.
+// FailureKept is how long unchanged bodies are not tried for a client after upstream failed on both forms of a request.
 const FailureKept = time.Minute
 
-// DoubtChange is ForwardVerbatim after a failure, with this status, that may have nothing to do with the change. The unchanged body is tried
+// DoubtChange is ForwardVerbatim for a failure, with this status, that the change may not have caused. The unchanged body is tried
 // once, if it should fit, and not while upstream fails on unchanged requests as well. A 5xx, which may have passed, is not remembered.
 func (t *Turn) DoubtChange(status int) (report Report, again bool) {
 	whole := t.inputFor(condense.Need{}, t.counted().fixed, t.Before().Tokens)

@@ -276,7 +276,7 @@ func (c *Cost) Add(more Cost) {
 type Savings struct {
 	Tokens    int64 // prompt tokens that the client sent and upstream did not get; negative if upstream got more
 	NotSent   int64 // their price, in billionths of a dollar
-	Rewritten int64 // price of rewriting prompt caches, in billionths of a dollar; negative
+	Rewritten int64 // price of rewriting prompt caches, in billionths of a dollar; negative, unless the caches would not have held what was removed
 	Cost
 }
 

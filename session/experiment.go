@@ -50,8 +50,8 @@ type Entry struct {
 	Sums       Sums
 }
 
-// Opens returns when an experiment begins whose first entry is e: when e's thread began, if a session begins with it, and
-// otherwise now.
+// Opens returns the start of an experiment whose first entry is e: the start of e's thread if a session begins with it, and
+// now otherwise.
 func (e *Entry) Opens(now time.Time) time.Time {
 	if e.Sums.Sessions > 0 {
 		return e.Begun

@@ -119,7 +119,7 @@ type Ledger interface {
 	Settle(ctx context.Context, id string, charges []Charge) error
 }
 
-// HoldFor is how long room is held that is never settled because the replica that reserved it died. Its charge stays.
+// HoldFor is how long reserved room is kept if the replica that reserved it died. The charge remains.
 const HoldFor = time.Hour
 
 // Account is a budget in one unit and one period. All accounts of one call belong to the same tenant.

@@ -41,7 +41,7 @@ func (p Price) Call(u Usage) float64 {
 // Prompt describes how a prompt was changed before it was sent, in tokens.
 type Prompt struct {
 	NotSent   float64 // tokens removed
-	Rewritten float64 // tokens that the provider's cache would have had, and that it had to read as new
+	Rewritten float64 // tokens that the provider's cache would have had, and that it had to read as new; negative if it would not have had all those not sent
 	Caching   bool    // new tokens are written to the cache
 	Long      float64 // the share of those that is written for an hour, at longWrite
 }
@@ -51,7 +51,8 @@ type Prompt struct {
 const longWrite = 2
 
 // Saved returns the value of a prompt's changes in USD. Tokens not sent are valued at the price of cached ones, the lowest that
-// they could have cost, so that a provider's own discount never counts as a saving. rewrites is a cost, and never positive.
+// they could have cost, so that a provider's own discount never counts as a saving. rewrites is negative if
+// cached tokens are read as new, and positive if tokens not sent would not have been cached.
 func (p Price) Saved(c Prompt) (notSent, rewrites float64) {
 	fresh := p.Input
 	if c.Caching {

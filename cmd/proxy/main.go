@@ -23,16 +23,21 @@ const (
 const usage = `Dewpoint condenses long agent histories on their way to an OpenAI-compatible API or Anthropic's Messages API.
 
 Usage:
-  dewpoint [serve] [--config FILE] [--listen ADDR] [--upstream URL]   run the proxy
-  dewpoint check-config [--probe] FILE                               validate a configuration and, with --probe, call its models
-  dewpoint check-store [--renew] FILE                                check the file of an embedded store
-  dewpoint demo [--protocol NAME]                                    show how it works, without network or key
-  dewpoint replay [flags] FILE|FOLDER ...                            replay recorded runs offline; docs/troubleshooting.md describes their format
-  dewpoint health [--live|--ready|--startup] [--admin ADDR]          check the proxy that runs on this machine
-  dewpoint version                                                   print the version
+  dewpoint [serve] [flags]                run the proxy
+  dewpoint check-config [--probe] FILE    validate a configuration and, with --probe, call its models
+  dewpoint check-store [--renew] FILE     check the file of an embedded store
+  dewpoint demo [--protocol NAME]         show how it works, without network or key
+  dewpoint replay [flags] FILE|FOLDER ... replay recorded runs offline; docs/troubleshooting.md describes their format
+  dewpoint health [--live|--ready|--startup] [--admin ADDR] [--config FILE]
+                                          check the proxy that runs on this machine
+  dewpoint version                        print the version
 
-Without flags the proxy listens on 127.0.0.1:8080, forwards requests to https://api.openai.com/v1 with the client's own key,
-and keeps its state in dewpoint.db.
+Flags of serve:
+  --config FILE    configuration, YAML or TOML
+  --listen ADDR    data port (default 127.0.0.1:8080)
+  --upstream URL   where requests go, with the client's own key (default https://api.openai.com/v1)
+  --admin ADDR     port of health, metrics and admin API (default 127.0.0.1:9090)
+  --store FILE     state of the embedded store (default dewpoint.db)
 `
 
 func main() {

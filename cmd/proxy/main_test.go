@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 )
 
 // command runs a command line and returns its exit code and output.
@@ -138,6 +141,55 @@ func TestReplayJudgesAndReports(t *testing.T) {
 			t.Errorf("%v: exit code %d: %s%s", args, code, out, errs)
 		}
 	}
+}
+
+// TestReplayOfAnyConfiguration replays a run under every type of condenser and every example. A configuration is no reason for a violation.
+func TestReplayOfAnyConfiguration(t *testing.T) {
+	text, err := json.Marshal(demo.Sample().Beginning(50))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := write(t, "sample.json", string(text))
+	f := func(want int, says, file string, args ...string) {
+		t.Helper()
+		code, out, errs := command(t, append([]string{"replay", "--config", file, run}, args...)...)
+		if code != want || !strings.Contains(out+errs, says) {
+			t.Errorf("%s %v: exit code %d: %.2000s", file, args, code, out+errs)
+		}
+	}
+	const llms = `
+llms: {summ: {model: claude-sonnet-4-5, api: messages, base_url: "https://api.anthropic.com/v1", api_key: k}, own: {model: gpt-4o}}
+condenser: `
+	for _, condenser := range []string{
+		"{type: amortized, max_size: 20, min_tokens: 0}", "{type: excerpts, max_size: 20, min_tokens: 0}", "{type: conversation_window}",
+		"{type: llm, max_size: 20, min_tokens: 0}", "{type: llm, max_size: 20, min_tokens: 0, llm_config: summ, deadline: 1ns}",
+		"{type: llm, max_size: 20, min_tokens: 0, llm_config: summ, recall: true, agent_request: true}",
+		"{type: llm, llm_config: own, per_model: {gpt-4o: {max_size: 20, min_tokens: 0, background_at: 0.5}}}",
+		"{type: structured, max_size: 20, min_tokens: 0, llm_config: summ}", "{type: structured, max_size: 20, min_tokens: 0}",
+		"{type: llm_attention, max_size: 20, min_tokens: 0, llm_config: own}",
+		"{type: recent, max_events: 20}", "{type: observation_masking, attention_window: 5}", "{type: browser_output}", "{type: noop}",
+		"{type: tool_output_trim, max_event_length: 200}", "{type: lossless_trim}",
+		"{type: pipeline, condensers: [{type: tool_output_trim, max_event_length: 4000}, {type: llm, max_size: 20, min_tokens: 0}]}",
+	} {
+		f(exitOK, "1 runs", write(t, "condenser.yaml", llms+condenser))
+	}
+	tenants := write(t, "tenants.yaml", `
+store: {encryption: {active: a, keys: {a: MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=}}}
+limits: {tenant: {requests_per_minute: 1}}
+tenants:
+  a: {api_keys: [{sha256: `+strings.Repeat("ab", 32)+`}], condenser: {type: amortized, max_size: 20, min_tokens: 0}, notify: true}
+  b: {api_keys: [{sha256: `+strings.Repeat("cd", 32)+`}], condenser: {type: noop}, memory: {webhook: {url: "http://127.0.0.1:1"}}}`)
+	f(exitOK, "1 runs", tenants)
+	f(exitOK, "1 runs", tenants, "--tenant", "a")
+	f(exitOK, "0.0%", tenants, "--tenant", "b", "--model", "gpt-4o-mini")
+	f(exitUsage, "--tenant c: ", tenants, "--tenant", "c")
+	f(exitUsage, `condenser.max_size: does not belong to type "noop"`, tenants, "--tenant", "b", "--max-size", "20")
+	f(exitUsage, "condenser.max_tokens: is not positive", tenants, "--max-tokens", "-1")
+	t.Setenv("LITELLM_TO_DEWPOINT_KEY", "a-key")
+	t.Setenv("OPENAI_API_KEY", "another-key")
+	f(exitOK, "1 runs", "../../examples/litellm/dewpoint.yaml")
+	f(exitOK, "1 runs", "../../examples/ollama/dewpoint.yaml", "--model", "qwen3-coder:30b")
+	f(exitFailure, `no answer in "messages"`, tenants, write(t, "user.json", `{"messages": [{"role": "user", "content": "x"}]}`))
 }
 
 func TestDemo(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -17,9 +18,10 @@ import (
 // replayRuns replays recorded runs through the proxy against a strict fake upstream, checks every step and prints a report.
 func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	fs := flags("replay", errs)
-	file := fs.String("config", "", "configuration file with the condenser to use")
-	maxSize := fs.Int("max-size", 0, "condense above this number of events")
-	maxTokens := fs.Float64("max-tokens", 0, "condense above this number of tokens (up to 1: share of the model's window)")
+	file := fs.String("config", "", "configuration file with the condenser to use, and the llms and models that it needs")
+	tenant := fs.String("tenant", "", "the tenant whose condenser to use (default: the only one, or else the condenser of tenants without their own)")
+	maxSize := fs.Int("max-size", 0, "condense above this number of events (0: as configured)")
+	maxTokens := fs.Float64("max-tokens", 0, "condense above this number of tokens (up to 1: share of the model's window; 0: as configured)")
 	stream := fs.Bool("stream", false, "request streamed answers")
 	window := fs.Int("window", 0, "context window of the fake upstream, in tokens, not known to the proxy (0: unlimited)")
 	model := fs.String("model", replay.Model, "requested model; an unknown model has no known window")
@@ -30,7 +32,7 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	if err := parse(fs, args); err != nil {
 		return err
 	}
-	cfg, err := replayConfig(*file, *maxSize, *maxTokens)
+	cfg, err := replayConfig(*file, *tenant, *maxSize, *maxTokens)
 	if err != nil {
 		return usageError{err}
 	}
@@ -41,19 +43,12 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	if err != nil {
 		return usageError{fmt.Errorf("dewpoint: %w", err)}
 	}
-	expect := replay.Expectations{Summariser: replay.Summariser}
-	if *window > 0 { // the summariser's window may be too small, too
-		expect.Fallback = *model
-	}
-	if cfg.Condenser.Type == config.TypeLLM {
-		expect.MaxSize, expect.MaxTokens = cfg.Condenser.MaxSize, int(cfg.Condenser.MaxTokens)
-	}
 	up := fakeupstream.Options{Keep: keptRequests, ContextWindow: *window, Seals: fakeupstream.Seal(*seal), IsSummary: replay.IsOwnCall}
 	if up.SealWhen, err = sealWhen(*seal, *sealSteps); err != nil {
 		return usageError{err}
 	}
 	return playAll(ctx, out, cfg, paths, up, replay.Options{
-		Model: *model, Window: *window, Stream: *stream, Again: *again, Expect: expect, Sealed: *seal != "", Protocol: *protocol,
+		Model: *model, Window: *window, Stream: *stream, Again: *again, Expect: expectations(cfg, *model, *window), Sealed: *seal != "", Protocol: *protocol,
 	})
 }
 
@@ -69,22 +64,57 @@ func protocolFlag(fs *flag.FlagSet) *string {
 	return &name
 }
 
-func replayConfig(file string, maxSize int, maxTokens float64) (*config.Config, error) {
-	cfg, err := load(file, nil)
+// replayConfig returns a configuration with what a replay needs of the file: the rest would limit requests, add to them, or call servers.
+func replayConfig(file, tenant string, maxSize int, maxTokens float64) (*config.Config, error) {
+	from, err := load(file, nil)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Condenser.Type != config.TypeLLM {
-		return cfg, nil
+	cfg := config.Default()
+	cfg.LLMs, cfg.Models, cfg.Session, cfg.Store.Content = from.LLMs, from.Models, from.Session, from.Store.Content
+	if cfg.Condenser, err = condenserOf(from, tenant); err != nil {
+		return nil, err
 	}
-	cfg.Condenser.LLMConfig = "cheap"
-	if maxSize > 0 {
-		cfg.Condenser.MaxSize = maxSize
-	}
-	if maxTokens > 0 {
-		cfg.Condenser.MaxTokens = maxTokens
+	cfg.Condenser.MaxSize = cmp.Or(maxSize, cfg.Condenser.MaxSize)
+	cfg.Condenser.MaxTokens = cmp.Or(maxTokens, cfg.Condenser.MaxTokens)
+	if err := cfg.Validate(); err != nil {
+		return nil, listed(err)
 	}
 	return cfg, nil
+}
+
+func condenserOf(cfg *config.Config, tenant string) (config.Condenser, error) {
+	for _, t := range cfg.EveryTenant() {
+		if t.Name == tenant || tenant == "" && len(cfg.Tenants) <= 1 {
+			return cfg.CondenserFor(t), nil
+		}
+	}
+	if tenant != "" {
+		return config.Condenser{}, fmt.Errorf("dewpoint: --tenant %s: the configuration has no such tenant", tenant)
+	}
+	return cfg.Condenser, nil
+}
+
+// expectations returns what the configuration guarantees.
+func expectations(cfg *config.Config, model string, window int) replay.Expectations {
+	c, e := cfg.Condenser, replay.Expectations{MayFail: window > 0} // the summariser's window may be too small, too
+	for _, stage := range c.Stages() {
+		e.Summarisers = append(e.Summarisers, cmp.Or(cfg.LLMs[stage.LLMConfig].Model, model))
+		e.HiddenTools = e.HiddenTools || stage.AgentRequest || stage.Recall
+		switch stage.Type {
+		case config.TypeObservationMasking, config.TypeBrowserOutput, config.TypeRecentEvents:
+			e.Moving = true
+		case config.TypeAmortizedForgetting, config.TypeConversationWindow, config.TypeLLMAttention, config.TypeCustom:
+			e.Plain = true
+		}
+	}
+	if window > 0 {
+		e.Summarisers = append(e.Summarisers, model)
+	}
+	if c.Type == config.TypeLLM && c.MinTokens == 0 && len(c.PerModel) == 0 {
+		e.MaxSize, e.MaxTokens = c.MaxSize, int(c.MaxTokens)
+	}
+	return e
 }
 
 // sealWhen returns which answers are sealed; nil means each.

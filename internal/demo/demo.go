@@ -32,7 +32,7 @@ func Play(ctx context.Context, out io.Writer, protocol string) (err error) {
 	fmt.Fprintf(out, "%5s %8s %11s %11s %11s   %s\n", "step", "events", "forwarded", "tokens in", "forwarded", "condensed")
 	report, err := replay.Play(ctx, Sample(), replay.Options{
 		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Stream: true, Protocol: protocol,
-		Expect: replay.Expectations{MaxSize: maxSize, Summariser: replay.Summariser},
+		Expect: replay.Expectations{MaxSize: maxSize, Summarisers: []string{replay.Summariser}},
 		Each:   func(s replay.Step) { writeStep(out, s) },
 	})
 	if err != nil {

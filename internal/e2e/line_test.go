@@ -63,7 +63,7 @@ func (l *line) play(t testing.TB, run replay.Run, o replay.Options) replay.Repor
 	defer l.client.CloseIdleConnections()
 	o.URL = func(int) string { return "http://proxy/v1" }
 	o.Client = &http.Client{Transport: l}
-	o.Model, o.Expect.Summariser = replay.Model, replay.Summariser
+	o.Model, o.Expect.Summarisers = replay.Model, []string{replay.Summariser}
 	before := o.Before
 	o.Before = func(step int) {
 		l.now = exchange{Step: step}

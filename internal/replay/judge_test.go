@@ -65,7 +65,7 @@ func TestJudgeSeesWhatIsWrong(t *testing.T) {
 	const done = "events; 3; 40; summary"
 	f := func(want string, steps ...observed) {
 		t.Helper()
-		j := &judge{expect: Expectations{MaxSize: 6, Summariser: "small"}}
+		j := &judge{expect: Expectations{MaxSize: 6, Summarisers: []string{"small"}}}
 		for _, o := range steps {
 			j.step(o)
 		}

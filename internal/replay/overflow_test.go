@@ -24,7 +24,7 @@ func TestAWindowNobodyKnows(t *testing.T) {
 		}
 		report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
 			URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: "a-model-of-ours", Stream: stream,
-			Window: window, Again: 5, Expect: replay.Expectations{Summariser: replay.Summariser, PerRequest: 4},
+			Window: window, Again: 5, Expect: replay.Expectations{Summarisers: []string{replay.Summariser}, PerRequest: 4},
 		})
 		if err != nil {
 			t.Error(err)
@@ -54,7 +54,7 @@ func TestAWindowThatTheServerTells(t *testing.T) {
 	}
 	report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
 		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: model, Window: 16384,
-		Expect: replay.Expectations{Summariser: replay.Summariser, PerRequest: 4},
+		Expect: replay.Expectations{Summarisers: []string{replay.Summariser}, PerRequest: 4},
 	})
 	for _, v := range append(report.Violations, err, stage.Close()) {
 		if v != nil {
@@ -85,7 +85,7 @@ func TestSmallWindows(t *testing.T) {
 				}
 				report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
 					URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: "a-model-of-ours", Window: window,
-					Expect: replay.Expectations{Summariser: replay.Summariser, Fallback: "a-model-of-ours", PerRequest: 4},
+					Expect: replay.Expectations{Summarisers: []string{replay.Summariser, "a-model-of-ours"}, MayFail: true, PerRequest: 4},
 				})
 				if err != nil {
 					t.Error(err)
@@ -129,7 +129,7 @@ func TestSample(t *testing.T) {
 			report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
 				URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Again: 7, Stream: true,
 				Expect: replay.Expectations{
-					MaxSize: cfg.Condenser.MaxSize, MaxTokens: int(cfg.Condenser.MaxTokens), Summariser: replay.Summariser,
+					MaxSize: cfg.Condenser.MaxSize, MaxTokens: int(cfg.Condenser.MaxTokens), Summarisers: []string{replay.Summariser},
 				},
 			})
 			if err != nil {

@@ -272,7 +272,7 @@ func (p *player) received() (own []fakeupstream.Request, main fakeupstream.Reque
 			continue
 		}
 		if p.o.Window > 0 && r.Refused != nil && r.Refused.Code == "context_length_exceeded" {
-			if r.Model != p.o.Expect.Summariser { // upstream does not mark refused requests as the summariser's
+			if !IsOwnCall(&r) { // upstream does not mark refused requests as the summariser's
 				overflows++
 			}
 			continue

@@ -76,7 +76,7 @@ func playSample(t *testing.T, condenser config.Condenser, up fakeupstream.Option
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.URL, o.Upstream, o.Expect.Summariser = func(int) string { return stage.URL() }, stage.Upstream, replay.Summariser
+	o.URL, o.Upstream, o.Expect.Summarisers = func(int) string { return stage.URL() }, stage.Upstream, []string{replay.Summariser}
 	if o.Model == "" {
 		o.Model = replay.Model
 	}

@@ -126,7 +126,7 @@ func playAlone(t *testing.T, c config.Condenser, run Run, form fakeupstream.Seal
 	}
 	report, err := Play(t.Context(), run, Options{
 		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: Model, Stream: true, Sealed: form != "",
-		Expect: Expectations{Summariser: Summariser},
+		Expect: Expectations{Summarisers: []string{Summariser}},
 	})
 	if err != nil {
 		t.Errorf("%s, %s: %v", nameOf(c), form, err)

@@ -31,8 +31,8 @@ func Load(path string) (Run, error) {
 	if err := json.Unmarshal(data, &run); err != nil {
 		return run, fmt.Errorf("load run %s: %w; %s", filepath.Base(path), err, format)
 	}
-	if len(run.Messages) == 0 {
-		return run, fmt.Errorf(`load run %s: no "messages"; %s`, filepath.Base(path), format)
+	if run.Steps() == 0 {
+		return run, fmt.Errorf(`load run %s: no answer in "messages" after the first, and no "final_response"; %s`, filepath.Base(path), format)
 	}
 	if run.Name == "" {
 		run.Name = filepath.Base(path)

@@ -73,7 +73,7 @@ func playSealed(t *testing.T, condenser config.Condenser, form fakeupstream.Seal
 	}
 	report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
 		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Stream: true, Sealed: form != "",
-		Expect: replay.Expectations{Summariser: replay.Summariser},
+		Expect: replay.Expectations{Summarisers: []string{replay.Summariser}},
 	})
 	if err != nil {
 		t.Errorf("%s: %v", form, err)

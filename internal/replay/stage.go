@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -32,9 +33,9 @@ type Stage struct {
 	path     string // of the store
 }
 
-// NewStage builds and starts a stage. It takes the condenser and the tenants from the configuration, and sets the addresses, the
-// store and the upstream itself. The fake upstream also stands in for the summariser. Each request waits for its summary, so that
-// the results of a replay do not depend on its speed. Stages can share encoders; nil: the stage has its own.
+// NewStage builds and starts a stage with a configuration, but sets the addresses, the store and the upstream itself. The fake upstream
+// also stands in for the models of llms, to which NewStage adds "cheap". Each request waits for its summary, so that the results of a
+// replay do not depend on its speed. Stages can share encoders; nil: the stage has its own.
 func NewStage(cfg config.Config, up fakeupstream.Options, encoders *tokenize.Registry) (_ *Stage, err error) {
 	s := &Stage{}
 	defer func() {
@@ -45,7 +46,9 @@ func NewStage(cfg config.Config, up fakeupstream.Options, encoders *tokenize.Reg
 	if s.dir, err = os.MkdirTemp("", "dewpoint-"); err != nil {
 		return nil, fmt.Errorf("new stage: %w", err)
 	}
-	up.SummariserModels = []string{Summariser}
+	if up.IsSummary == nil {
+		up.SummariserModels = []string{Summariser}
+	}
 	s.Upstream = fakeupstream.New(up)
 	if err = s.Upstream.Start(); err != nil {
 		return nil, fmt.Errorf("new stage: %w", err)
@@ -54,7 +57,12 @@ func NewStage(cfg config.Config, up fakeupstream.Options, encoders *tokenize.Reg
 	cfg.Upstream.BaseURL = s.Upstream.URL() + "/v1"
 	s.path = filepath.Join(s.dir, "stage.db")
 	cfg.Store.Type, cfg.Store.Path, cfg.Store.Timeout = config.StoreEmbedded, s.path, time.Minute
-	cfg.LLMs = map[string]config.LLM{"cheap": {Model: Summariser}}
+	llms := map[string]config.LLM{"cheap": {Model: Summariser}}
+	for name, llm := range cfg.LLMs {
+		llm.BaseURL = cfg.Upstream.BaseURL
+		llms[name] = llm
+	}
+	cfg.LLMs = llms
 	cfg.Limits.StreamKeepAlive = 0 // a stream kept alive begins before its headers can report condensations
 	cfg.Condenser, cfg.Tenants = waiting(cfg.Condenser), slices.Clone(cfg.Tenants)
 	for i := range cfg.Tenants {
@@ -73,7 +81,12 @@ func NewStage(cfg config.Config, up fakeupstream.Options, encoders *tokenize.Reg
 // waiting returns a condenser for whose summaries requests wait, and which prepares none.
 func waiting(c config.Condenser) config.Condenser {
 	if c.Wait != "" {
-		c.Wait, c.BackgroundAt = config.WaitDeadline, 0
+		c.Wait, c.Deadline, c.BackgroundAt = config.WaitDeadline, time.Minute, 0
+	}
+	c.PerModel = maps.Clone(c.PerModel)
+	for name, override := range c.PerModel {
+		override.BackgroundAt = nil
+		c.PerModel[name] = override
 	}
 	c.Condensers = slices.Clone(c.Condensers)
 	for i := range c.Condensers {

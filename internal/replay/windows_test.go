@@ -72,7 +72,7 @@ func playInto(t *testing.T, c config.Condenser, run Run, window int) {
 	}
 	report, err := Play(t.Context(), run, Options{
 		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: "a-model-of-ours", Window: window,
-		Expect: Expectations{Summariser: Summariser, PerRequest: 4},
+		Expect: Expectations{Summarisers: []string{Summariser}, PerRequest: 4},
 	})
 	t.Logf("%s, %s at %d: %d steps, %d overflows, %d condensations", run.Name, nameOf(c), window, report.Steps, report.Overflows, report.Condensations)
 	if err != nil {

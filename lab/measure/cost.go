@@ -132,7 +132,7 @@ func (p plan) play(ctx context.Context, run replay.Run, count func([]byte) int) 
 	report, err := replay.Play(ctx, run, replay.Options{
 		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Counter: count,
 		Headers: map[string][]string{"X-Dewpoint-Session": {id[:16]}},
-		Expect:  replay.Expectations{Summariser: replay.Summariser}, Each: func(replay.Step) { look() },
+		Expect:  replay.Expectations{Summarisers: []string{replay.Summariser}}, Each: func(replay.Step) { look() },
 	})
 	if look(); refused != nil {
 		err = nil // a refusal ended it, and is counted

@@ -22,7 +22,7 @@ func checkHealth(ctx context.Context, args []string, out, errs io.Writer) error 
 	ready := fs.Bool("ready", false, "check whether the proxy accepts requests (the default)")
 	startup := fs.Bool("startup", false, "check whether the proxy has started")
 	admin := fs.String("admin", "", "address of the proxy's admin port (default: as configured)")
-	file := fs.String("config", "", "the proxy's configuration file (default: the one of the proxy that runs on this machine)")
+	file := fs.String("config", "", "the proxy's configuration file (default: that of the proxy running on this machine)")
 	if err := parse(fs, args); err != nil {
 		return err
 	}

@@ -152,9 +152,9 @@ func reason(err error) string {
 func parse(extension string, text []byte, p *problems) (root *node) {
 	switch strings.ToLower(extension) {
 	case ".yaml", ".yml":
-		root = parseYAML(text, p)
+		root = parseMarkup(text, "is not YAML: check indentation, colons and quotes", p)
 	case ".json":
-		root = parseJSON(text, p)
+		root = parseMarkup(text, "is not JSON: check commas, brackets and quotes", p)
 	case ".toml":
 		root = parseTOML(text, p)
 	default:

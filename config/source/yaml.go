@@ -17,16 +17,8 @@ const (
 	maxNodes = 50000 // values in a file, including those that aliases repeat
 )
 
-// parseYAML parses one YAML document. It resolves aliases and merge keys, and refuses tags, further documents and duplicate keys.
-func parseYAML(text []byte, p *problems) *node {
-	return parseMarkup(text, "is not YAML: check indentation, colons and quotes", p)
-}
-
-// parseJSON parses JSON as YAML, of which it is a subset.
-func parseJSON(text []byte, p *problems) *node {
-	return parseMarkup(text, "is not JSON: check commas, brackets and quotes", p)
-}
-
+// parseMarkup parses one document of YAML, or of JSON, which is a subset. It resolves aliases and merge keys, and refuses tags, further
+// documents and duplicate keys.
 func parseMarkup(text []byte, malformed string, p *problems) *node {
 	if tooNested(text) {
 		p.add("file", "is nested too deeply: use flatter sections")

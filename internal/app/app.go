@@ -91,11 +91,10 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	a.levers.load()
 	transport := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout)
 	a.onStopFunc("upstream connections", transport.CloseIdleConnections)
-	a.calls = newCalls(transport)
+	a.calls = newCalls(transport, log)
 	a.calls.metrics = a.metrics
 	a.calls.spans = spans
 	a.calls.draw = drawFrom(backend, cfg.Store.Timeout, a.metrics)
-	a.calls.knowledge.log = log
 	a.onStop("knowledge", func(context.Context) error { return a.calls.knowledge.closeUnused(nil) })
 	a.openMemory(store)
 	if err := a.buildEngine(session.Guard(backend, a.metrics.StoreCalls())); err != nil {
@@ -167,7 +166,7 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 	}
 	a.applyLevers(tenants)
 	fields := sessionFields(cfg)
-	remember := rememberedBytes(cfg) / 3 // for each of the three dialects
+	remember := int(cfg.Limits.InFlight(memoryLimit()) / 24) // bytes of earlier bodies, for each of the three dialects
 	completions := chat.New(chat.Options{Fields: fields, Remember: remember})
 	anthropic := messages.New(split.Options{Fields: fields, Remember: remember})
 	items := responses.New(split.Options{Fields: fields, Remember: remember})
@@ -181,9 +180,6 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 		Fields:   fields,
 	}, nil
 }
-
-// rememberedBytes returns how many bytes of earlier bodies are kept in memory, to split bodies with the same beginning faster.
-func rememberedBytes(cfg *config.Config) int { return int(cfg.Limits.InFlight(memoryLimit()) / 8) }
 
 func sessionFields(cfg *config.Config) []string {
 	fields := cfg.Session.BodyFields

@@ -8,11 +8,14 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/findings"
+	"github.com/dewpoint-proxy/dewpoint/internal/knowledge"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -32,8 +35,11 @@ type calls struct {
 	lacks     *summariser.Lacks  // features that their servers do not support
 }
 
-func newCalls(transport http.RoundTripper) *calls {
-	return &calls{transport: transport, health: summariser.NewHealth(time.Now), lacks: summariser.NewLacks()}
+func newCalls(transport http.RoundTripper, log *zap.Logger) *calls {
+	return &calls{
+		transport: transport, health: summariser.NewHealth(time.Now), lacks: summariser.NewLacks(),
+		knowledge: knowledgeFolders{log: log, byPath: map[string]*knowledge.Folder{}},
+	}
 }
 
 // caller returns a caller of models. timeout bounds how long a model may stay silent.

@@ -86,9 +86,7 @@ llm_config = "llm"
 // unshared returns calls that are not measured and use the given transport.
 func unshared(t testing.TB, transport http.RoundTripper) *calls {
 	t.Helper()
-	out := newCalls(transport)
-	out.knowledge.log = zap.NewNop()
-	return out
+	return newCalls(transport, zap.NewNop())
 }
 
 // TestFixturesBuild builds the tenants of every valid configuration in config's test data.

@@ -33,9 +33,6 @@ func (k *knowledgeFolders) open(key string, c config.Knowledge) (engine.Knowledg
 		if f, err = knowledge.Open(c.Folder, func(err error) { k.logReload(c.Folder, err) }); err != nil {
 			return engine.Knowledge{}, fmt.Errorf("%s.folder: %w", key, err)
 		}
-		if k.byPath == nil {
-			k.byPath = map[string]*knowledge.Folder{}
-		}
 		k.byPath[c.Folder] = f
 	}
 	return engine.Knowledge{Topics: f.Topics, Tokens: cmp.Or(c.MaxTokens, config.DefaultKnowledge)}, nil

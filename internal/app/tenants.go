@@ -18,8 +18,7 @@ import (
 
 // Check builds what a start builds, but opens no store, port or connection. Its error has each problem on a line of its own.
 func Check(cfg *config.Config) error {
-	out := newCalls(nil)
-	out.knowledge.log = zap.NewNop()
+	out := newCalls(nil, zap.NewNop())
 	_, err := buildTenants(cfg, out)
 	err = errors.Join(err, out.knowledge.closeUnused(nil))
 	if cfg.Store.Type == config.StoreRedis {

@@ -22,13 +22,6 @@ type Topic struct {
 	Text     string
 }
 
-// The values of type in a file's front matter.
-const (
-	typeKnowledge = "knowledge"
-	typeRepo      = "repo"
-	typeTask      = "task"
-)
-
 // maxFileSize is the largest file that is read, in bytes.
 const maxFileSize = 1 << 20
 
@@ -109,11 +102,11 @@ func parse(name, text string) (Topic, error) {
 		}
 	}
 	switch {
-	case !slices.Contains([]string{"", typeKnowledge, typeRepo, typeTask}, head.Type):
+	case !slices.Contains([]string{"", "knowledge", "repo", "task"}, head.Type):
 		return t, fmt.Errorf("type: is %q: use knowledge, repo or task, or leave it out", head.Type)
-	case (head.Type == typeKnowledge || head.Type == typeTask) && len(t.Triggers) == 0:
+	case (head.Type == "knowledge" || head.Type == "task") && len(t.Triggers) == 0:
 		return t, fmt.Errorf("triggers: are missing: a file of type %s needs at least one", head.Type)
-	case head.Type == typeRepo && len(t.Triggers) > 0:
+	case head.Type == "repo" && len(t.Triggers) > 0:
 		return t, errors.New("triggers: are not allowed in a file of type repo, which always applies: remove them, or set type to knowledge")
 	case t.Text == "":
 		return t, errors.New("has no text")

@@ -176,12 +176,7 @@ func fail(span trace.Span, code string) {
 }
 
 // chatName returns the name of the span of a model call.
-func chatName(model string) string {
-	if model == "" {
-		return "chat"
-	}
-	return "chat " + model
-}
+func chatName(model string) string { return strings.TrimSuffix("chat "+model, " ") }
 
 // callAttributes describes a call to a model.
 func callAttributes(model string, base *url.URL) []attribute.KeyValue {

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -114,15 +113,13 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 func (a *App) LinesLost(lines int) { a.metrics.LinesLost(lines) }
 
 func (a *App) buildEngine(store session.Store) error {
-	windows, err := served.New(a.calls.transport, time.Now)
-	if err != nil {
-		return fmt.Errorf("build engine: %w", err)
-	}
+	windows := served.New(a.calls.transport)
 	a.onStopFunc("window queries", windows.Close)
 	a.tokens = &tokenCounters{Calibration: &tokenize.Calibration{}, encoders: a.options.Encoders}
 	a.tokens.config.Store(a.config)
 	limits := engine.DefaultLimits()
 	limits.Store = a.config.Store.Timeout
+	var err error
 	a.engine, err = engine.New(engine.Options{
 		Sessions: &lazyRegistry{store: store, secret: session.Secret(a.config.Store.Secret.Reveal())},
 		Tokens:   a.tokens, Windows: windows, Limits: limits,

@@ -52,7 +52,8 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 		USD: info.Price.Call(u), Known: s.NoModel || info.Price.Known(), Failed: err != nil,
 	}
 	if !c.Failed {
-		s.Metrics.countSpent(s.Tenant, info, &c, kind)
+		s.Metrics.savings.spentTokens.WithLabelValues(s.Tenant, info.Name, kind).Add(float64(c.Input + c.Output))
+		s.Metrics.savings.spentUSD.WithLabelValues(s.Tenant, info.Name, kind).Add(max(c.USD, 0))
 	}
 	limit.Bill(ctx, c)
 	defer span.End()
@@ -115,12 +116,6 @@ func (m *Metrics) countCall(tenant string, info proxy.ModelInfo, u session.Usage
 	m.own.tokens.WithLabelValues(tenant, info.Name, "prompt").Add(float64(max(u.Input, 0)))
 	m.own.tokens.WithLabelValues(tenant, info.Name, "cached").Add(float64(max(u.Cached, 0)))
 	m.own.tokens.WithLabelValues(tenant, info.Name, "completion").Add(float64(max(u.Output, 0)))
-}
-
-// countSpent adds one of our own calls to the cost of condensing.
-func (m *Metrics) countSpent(tenant string, info proxy.ModelInfo, c *limit.Call, kind string) {
-	m.savings.spentTokens.WithLabelValues(tenant, info.Name, kind).Add(float64(c.Input + c.Output))
-	m.savings.spentUSD.WithLabelValues(tenant, info.Name, kind).Add(max(c.USD, 0))
 }
 
 // Warmed counts a call that keeps a prompt in its provider's cache.

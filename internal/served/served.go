@@ -4,7 +4,6 @@ package served
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -26,7 +25,6 @@ const (
 // Windows holds the windows that servers have reported. It asks in the background and is safe for concurrent use.
 type Windows struct {
 	transport http.RoundTripper
-	now       func() time.Time
 	known     *lru.Cache[server, answer]
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -45,15 +43,12 @@ type answer struct {
 type server struct{ base, model string }
 
 // New returns a Windows that sends its requests by transport. Call Close when done.
-func New(transport http.RoundTripper, now func() time.Time) (*Windows, error) {
-	known, err := lru.New[server, answer](maxKept)
-	if err != nil {
-		return nil, fmt.Errorf("new served windows: %w", err)
-	}
-	w := &Windows{transport: transport, now: now, known: known}
+func New(transport http.RoundTripper) *Windows {
+	known, _ := lru.New[server, answer](maxKept) // fails only for a size of 0
+	w := &Windows{transport: transport, known: known}
 	w.work.SetLimit(maxInquiries)
 	w.ctx, w.cancel = context.WithCancel(context.Background())
-	return w, nil
+	return w
 }
 
 // Close cancels all inquiries and waits for them.
@@ -76,7 +71,7 @@ func (w *Windows) Ask(baseURL, key, model string) {
 	at := server{baseURL, clip(model)}
 	last, _ := w.known.Get(at)
 	base, err := url.Parse(baseURL)
-	if err != nil || w.now().Sub(last.asked) < maxAge {
+	if err != nil || time.Since(last.asked) < maxAge {
 		return
 	}
 	i := inquiry{transport: w.transport, base: base, key: strings.Clone(key), model: at.model}
@@ -85,13 +80,13 @@ func (w *Windows) Ask(baseURL, key, model string) {
 	if w.ctx.Err() != nil {
 		return
 	}
-	w.known.Add(at, answer{last.tokens, w.now()})
+	w.known.Add(at, answer{last.tokens, time.Now()})
 	begun := w.work.TryGo(func() error {
 		defer func() { _ = recover() }() // a malformed answer must not end the process
 		ctx, cancel := context.WithTimeout(w.ctx, timeout)
 		defer cancel()
 		if tokens := i.run(ctx); tokens >= minWindow {
-			w.known.Add(at, answer{tokens, w.now()})
+			w.known.Add(at, answer{tokens, time.Now()})
 		}
 		return nil
 	})

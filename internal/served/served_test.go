@@ -7,15 +7,11 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 func windows(t *testing.T) *Windows {
 	t.Helper()
-	w, err := New(http.DefaultTransport, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := New(http.DefaultTransport)
 	t.Cleanup(w.Close)
 	return w
 }

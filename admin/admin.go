@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Options configure the API. Store, Archive, Forwarder, Settings and Metrics are required.
+// Options configure the API. All but Token and Hosts are required.
 type Options struct {
 	Token     string   // empty: no token is required, and only requests addressed to a loopback name are accepted
 	Hosts     []string // further names that are accepted without a token
@@ -23,10 +23,10 @@ type Options struct {
 	Forwarder Forwarder
 	Settings  Settings
 	Metrics   http.Handler
-	Health    http.Handler // serves /livez, /readyz, /startupz and /healthz without a token; nil: they are not served
-	MaxBytes  int64        // of messages read for one response; 0: 128 MiB
-	OnError   func(error)  // receives errors whose cause is not sent to the client; nil: they are dropped
-	OnChange  func(Change) // called after each successful change; nil: changes are not reported
+	Health    http.Handler // serves /livez, /readyz, /startupz and /healthz without a token
+	MaxBytes  int64        // of messages read for one response
+	OnError   func(error)  // receives errors whose cause is not sent to the client
+	OnChange  func(Change) // called after each successful change
 }
 
 // Change is a request that changed something. Query is without session keys.
@@ -79,15 +79,6 @@ type api struct {
 
 // New returns the handler of the admin port.
 func New(o Options) http.Handler {
-	if o.OnError == nil {
-		o.OnError = func(error) {}
-	}
-	if o.OnChange == nil {
-		o.OnChange = func(Change) {}
-	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = defaultMaxBytes
-	}
 	a := &api{o: o, reading: make(chan struct{}, 1)}
 	guarded := http.NewServeMux()
 	a.mount(guarded)
@@ -96,10 +87,8 @@ func New(o Options) http.Handler {
 
 	mux := http.NewServeMux()
 	mux.Handle("/", newGuard(o.Token, o.Hosts).wrap(guarded))
-	if o.Health != nil {
-		for _, path := range [...]string{"/livez", "/readyz", "/startupz", "/healthz"} {
-			mux.Handle(path, o.Health)
-		}
+	for _, path := range [...]string{"/livez", "/readyz", "/startupz", "/healthz"} {
+		mux.Handle(path, o.Health)
 	}
 	return mux
 }

@@ -13,9 +13,8 @@ import (
 
 // Bounds on reading the logs of one thread and its ancestors for a response.
 const (
-	readBatch       = 500 // entries
-	maxEntries      = 200_000
-	defaultMaxBytes = 128 << 20 // of messages
+	readBatch  = 500 // entries
+	maxEntries = 200_000
 )
 
 // entry is a log entry and the thread whose log it is in.

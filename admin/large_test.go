@@ -39,7 +39,7 @@ func TestOneReadsMessagesAtATime(t *testing.T) {
 	defer store.Close()
 	must(t, store.Append(t.Context(), session.Batch{Thread: session.Thread{ID: "t", Session: "s", Purpose: session.PurposeMain}}))
 	slow := slowForwarder{make(chan struct{}), make(chan struct{})}
-	api := admin.New(admin.Options{Store: store, Archive: store, Settings: noSettings{}, Forwarder: slow, Metrics: http.NotFoundHandler()})
+	api := admin.New(admin.Options{Store: store, Archive: store, Settings: noSettings{}, Forwarder: slow, Metrics: http.NotFoundHandler(), Health: http.NotFoundHandler(), MaxBytes: 1 << 20})
 	ask := func(ctx context.Context, path string) int {
 		w := httptest.NewRecorder()
 		req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/sessions/s"+path, nil)

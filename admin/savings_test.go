@@ -41,7 +41,7 @@ func near(a, b moneyShown) bool {
 // readSavings reads a thread's savings from an API that has only a store.
 func readSavings(t *testing.T, store *boltstore.Store) (out savingsShown) {
 	t.Helper()
-	api := admin.New(admin.Options{Store: store, Archive: store, Settings: noSettings{}, Metrics: http.NotFoundHandler()})
+	api := admin.New(admin.Options{Store: store, Archive: store, Settings: noSettings{}, Metrics: http.NotFoundHandler(), Health: http.NotFoundHandler(), MaxBytes: 1 << 20})
 	w := httptest.NewRecorder()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/sessions/s/threads/t/savings", nil)
 	req.Host = "localhost"

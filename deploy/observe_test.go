@@ -45,7 +45,7 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// TestAlertsAreWhole holds that each alert says what it means and where to read on, and that this is there.
+// TestAlertsAreWhole checks that each alert has a severity, a summary, a description and a runbook section that exists.
 func TestAlertsAreWhole(t *testing.T) {
 	anchors := map[string]bool{}
 	for line := range strings.Lines(string(read(t, "../docs/operations.md"))) {
@@ -56,12 +56,12 @@ func TestAlertsAreWhole(t *testing.T) {
 	named := map[string]bool{}
 	for _, r := range rules(t) {
 		if named[r.Alert] || r.Alert == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
-			t.Errorf("%q is not whole, or there twice", r.Alert)
+			t.Errorf("%q is incomplete, or a duplicate", r.Alert)
 		}
 		named[r.Alert] = true
 		file, anchor, _ := strings.Cut(r.Annotations["runbook_url"], "#")
 		if file != "docs/operations.md" || !anchors[anchor] {
-			t.Errorf("%s: nothing is at %s", r.Alert, r.Annotations["runbook_url"])
+			t.Errorf("%s: %s does not exist", r.Alert, r.Annotations["runbook_url"])
 		}
 	}
 	if len(named) < 12 {
@@ -69,7 +69,7 @@ func TestAlertsAreWhole(t *testing.T) {
 	}
 }
 
-// TestAlertsAreTested holds that unit tests, which promtool runs, say what makes each alert fire and what does not.
+// TestAlertsAreTested checks that promtool's unit tests have cases in which each alert fires and does not.
 func TestAlertsAreTested(t *testing.T) {
 	tests := string(read(t, "charttest/testdata/alerts.yaml"))
 	for _, r := range rules(t) {
@@ -80,7 +80,7 @@ func TestAlertsAreTested(t *testing.T) {
 	}
 }
 
-// TestOperationsExplainRowsAndAlerts holds that docs/operations.md speaks of each row of the dashboard and of each alert.
+// TestOperationsExplainRowsAndAlerts checks that docs/operations.md explains each row of the dashboard and each alert.
 func TestOperationsExplainRowsAndAlerts(t *testing.T) {
 	page := string(read(t, "../docs/operations.md"))
 	var board struct {
@@ -108,7 +108,7 @@ func TestOperationsExplainRowsAndAlerts(t *testing.T) {
 	}
 }
 
-// TestMetricsAreDocumented holds that docs/metrics.md has all metrics with their labels, and no others.
+// TestMetricsAreDocumented checks that docs/metrics.md has all metrics with their labels, and no others.
 func TestMetricsAreDocumented(t *testing.T) {
 	names := observe.Names()
 	row := regexp.MustCompile("(?m)^\\| `(dewpoint_[a-z_]+)` \\| ([^|]*)\\|")

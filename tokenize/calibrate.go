@@ -1,6 +1,7 @@
 package tokenize
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"sync"
@@ -75,20 +76,10 @@ func (c *Calibration) makeRoom() {
 func (c *Calibration) Ratio(source string) float64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if ratio, known := c.ratios[source]; known {
-		return ratio
-	}
-	return 1
+	return cmp.Or(c.ratios[source], 1)
 }
 
 // Adjust estimates upstream's count for our count, rounded up. It is positive if counted is positive, and 0 otherwise.
 func (c *Calibration) Adjust(source string, counted int) int {
-	if counted <= 0 {
-		return 0
-	}
-	ratio := c.Ratio(source)
-	if ratio == 1 {
-		return counted
-	}
-	return int(math.Ceil(float64(counted) * ratio))
+	return int(math.Ceil(float64(max(counted, 0)) * c.Ratio(source)))
 }

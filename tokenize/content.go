@@ -77,11 +77,7 @@ func isText(format string) bool {
 	if strings.HasPrefix(format, "text/") {
 		return true
 	}
-	_, name, found := strings.Cut(format, "application/")
-	if !found {
-		name = format
-	}
-	switch strings.TrimPrefix(name, "x-") {
+	switch strings.TrimPrefix(strings.TrimPrefix(format, "application/"), "x-") {
 	case "txt", "md", "csv", "tsv", "json", "jsonl", "xml", "yaml", "yml", "html", "htm", "log", "go", "py", "js", "ts", "java", "c", "sh",
 		"sql", "javascript":
 		return true

@@ -30,7 +30,7 @@ const (
 // Registry holds the vocabularies of a process. Each is loaded once, when it is first used, and is never released. Safe for
 // concurrent use.
 type Registry struct {
-	o200k, cl100k func() (*Encoder, error)
+	encoders map[string]func() (*Encoder, error)
 }
 
 // New returns a registry that has loaded nothing yet.
@@ -45,17 +45,14 @@ func New() *Registry {
 			return newEncoder(v, classes(), split), nil
 		})
 	}
-	return &Registry{o200k: load(O200k, splitO200k), cl100k: load(Cl100k, splitCl100k)}
+	return &Registry{map[string]func() (*Encoder, error){O200k: load(O200k, splitO200k), Cl100k: load(Cl100k, splitCl100k)}}
 }
 
 // Encoder returns the encoder for an encoding, O200k or Cl100k. The first call for an encoding loads its vocabulary, and
 // concurrent callers wait for it. Any other name is an error.
 func (r *Registry) Encoder(encoding string) (*Encoder, error) {
-	switch encoding {
-	case O200k:
-		return r.o200k()
-	case Cl100k:
-		return r.cl100k()
+	if load, known := r.encoders[encoding]; known {
+		return load()
 	}
 	return nil, fmt.Errorf("tokenize: unknown encoding %q (known: %s, %s)", encoding, O200k, Cl100k)
 }

@@ -125,35 +125,27 @@ func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration
 	if ttl <= 0 {
 		return session.Lease{}, fmt.Errorf("ttl of %v: it must be positive", ttl)
 	}
-	s.lockMu.Lock()
-	defer s.lockMu.Unlock()
-	now := time.Now()
-	if held := s.locks[id]; held != nil && now.Before(held.until) {
-		return session.Lease{}, session.ErrLocked
+	mine := &lock{}
+	hold := func(context.Context) error {
+		s.lockMu.Lock()
+		defer s.lockMu.Unlock()
+		now := time.Now()
+		if held := s.locks[id]; held != nil && held != mine && now.Before(held.until) {
+			return session.ErrLocked
+		}
+		mine.until = now.Add(ttl)
+		s.locks[id] = mine
+		return nil
 	}
-	mine := &lock{until: now.Add(ttl)}
-	s.locks[id] = mine
-	return session.Lease{
-		Renew:   func(context.Context) error { return s.renew(id, mine, ttl) },
-		Release: func() { s.unlock(id, mine) },
-	}, nil
-}
-
-func (s *Store) renew(id session.ThreadID, mine *lock, ttl time.Duration) error {
-	s.lockMu.Lock()
-	defer s.lockMu.Unlock()
-	if s.locks[id] != mine {
-		return session.ErrLocked
+	if err := hold(ctx); err != nil {
+		return session.Lease{}, err
 	}
-	mine.until = time.Now().Add(ttl)
-	return nil
-}
-
-// unlock releases mine unless it has expired and another caller has taken the lock.
-func (s *Store) unlock(id session.ThreadID, mine *lock) {
-	s.lockMu.Lock()
-	defer s.lockMu.Unlock()
-	if s.locks[id] == mine {
-		delete(s.locks, id)
+	release := func() {
+		s.lockMu.Lock()
+		defer s.lockMu.Unlock()
+		if s.locks[id] == mine {
+			delete(s.locks, id)
+		}
 	}
+	return session.Lease{Renew: hold, Release: release}, nil
 }

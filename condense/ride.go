@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -35,10 +36,8 @@ that it replaced go. What the user ruled stays until the user lifts it, whatever
 // Rides holds the prices of summaries that are asked for behind clients' own prompts, and remembers where such calls were
 // useless. It is safe for concurrent use.
 type Rides struct {
-	prices Prices
-
-	mu      sync.Mutex
-	useless map[[sha256.Size]byte]uselessCall // by upstream, model, key and thread; the entry without a thread is for all threads
+	prices  Prices
+	useless *lru.Cache[[sha256.Size]byte, uselessCall] // by upstream, model, key and thread; the entry without a thread is for all threads
 }
 
 // uselessCall remembers a useless call. It applies to its thread. The entry for all threads applies once a second thread had
@@ -58,7 +57,8 @@ const (
 
 // NewRides returns a Rides with the given prices.
 func NewRides(prices Prices) *Rides {
-	return &Rides{prices: prices, useless: map[[sha256.Size]byte]uselessCall{}}
+	useless, _ := lru.New[[sha256.Size]byte, uselessCall](maxUseless) // fails only for a size of 0
+	return &Rides{prices, useless}
 }
 
 func rideKey(in *Input, thread string) [sha256.Size]byte {
@@ -66,11 +66,10 @@ func rideKey(in *Input, thread string) [sha256.Size]byte {
 }
 
 func (r *Rides) isUseless(in *Input) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	now := time.Now()
-	all := r.useless[rideKey(in, "")]
-	return now.Before(r.useless[rideKey(in, in.Thread.Name)].until) || all.all && now.Before(all.until)
+	own, _ := r.useless.Get(rideKey(in, in.Thread.Name))
+	all, _ := r.useless.Get(rideKey(in, ""))
+	return now.Before(own.until) || all.all && now.Before(all.until)
 }
 
 // addFailure remembers a call that failed. A call without a reply is remembered briefly, and only for its thread.
@@ -85,20 +84,15 @@ func (r *Rides) addFailure(in *Input, err error) {
 }
 
 func (r *Rides) addUseless(in *Input, d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.useless) >= maxUseless {
-		clear(r.useless)
-	}
 	now := time.Now()
 	thread := in.Thread.Name
 	if d == uselessFor {
 		forAll := rideKey(in, "")
-		last := r.useless[forAll]
+		last, _ := r.useless.Get(forAll)
 		several := last.all || last.thread != thread
-		r.useless[forAll] = uselessCall{until: now.Add(d), thread: thread, all: now.Before(last.until) && several}
+		r.useless.Add(forAll, uselessCall{until: now.Add(d), thread: thread, all: now.Before(last.until) && several})
 	}
-	r.useless[rideKey(in, thread)] = uselessCall{until: now.Add(d)}
+	r.useless.Add(rideKey(in, thread), uselessCall{until: now.Add(d)})
 }
 
 // mayRide checks, before anything is read, whether the request's own model may be asked for the record behind the request.

@@ -1,5 +1,7 @@
 package tokenize
 
+import "strings"
+
 // splitter returns the end of the piece that starts at text[i], i < len(text). It implements one of OpenAI's splitting
 // patterns, which match any text, so the end is always after i. The text must be valid UTF-8.
 //
@@ -141,7 +143,8 @@ func splitO200k(c classes, text string, i int) int {
 	case first == blank && (text[i] != ' ' || second != symbol):
 		return blanks(c, text, i)
 	}
-	return lineEnds(text, c.run(text, next, symbol|mark))
+	end := c.run(text, next, symbol|mark)
+	return len(text) - len(strings.TrimLeft(text[end:], "\r\n/"))
 }
 
 // prefixed matches the word at next, after its optional first rune. A mark is itself in U and L: if the first alternative
@@ -185,12 +188,4 @@ func uppers(c classes, text string, i int) (end, both int) {
 			both = i
 		}
 	}
-}
-
-// lineEnds matches [\r\n/]*.
-func lineEnds(text string, i int) int {
-	for i < len(text) && (text[i] == '\n' || text[i] == '\r' || text[i] == '/') {
-		i++
-	}
-	return i
 }

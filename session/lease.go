@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 )
 
@@ -19,9 +20,8 @@ const renewals = 3
 // context that it returns is cancelled.
 func (l Lease) Hold(ctx context.Context, ttl time.Duration) (held context.Context, release func()) {
 	held, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
 		tick := time.NewTicker(ttl / renewals)
 		defer tick.Stop()
 		for {
@@ -34,10 +34,10 @@ func (l Lease) Hold(ctx context.Context, ttl time.Duration) (held context.Contex
 				cancel(err)
 			}
 		}
-	}()
+	})
 	return held, func() {
 		cancel(nil)
-		<-done
+		renewing.Wait()
 		l.Release()
 	}
 }

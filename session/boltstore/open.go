@@ -51,7 +51,7 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("open session store %s: %w", o.Path, err)
 	}
 	s := newStore(db, o)
-	go s.write()
+	s.writer.Go(s.write)
 	s.startSweeper()
 	return s, nil
 }
@@ -66,7 +66,6 @@ func newStore(db *bolt.DB, o Options) *Store {
 		timer:       time.NewTimer(linger),
 		full:        make(chan struct{}, 1),
 		quit:        make(chan struct{}),
-		done:        make(chan struct{}),
 		locks:       map[session.ThreadID]*lock{},
 		stopSweeper: func() {},
 	}

@@ -32,7 +32,7 @@ type Store struct {
 	timer   *time.Timer   // wakes the writer when a commit is due; reset under mu
 	full    chan struct{} // wakes the sweeper when the cap is exceeded
 	quit    chan struct{} // closed by Close
-	done    chan struct{} // closed when the writer has ended
+	writer  sync.WaitGroup
 
 	lockMu sync.Mutex // guards locks
 	locks  map[session.ThreadID]*lock
@@ -87,5 +87,5 @@ func (s *Store) stopWriter() {
 	close(s.quit)
 	close(s.pending.room)
 	s.mu.Unlock()
-	<-s.done
+	s.writer.Wait()
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -26,15 +27,12 @@ func (s *Store) startSweeper() {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	stopped := make(chan struct{})
+	var sweeper sync.WaitGroup
+	sweeper.Go(func() { s.sweepEvery(ctx, min(max(s.options.TTL/20, time.Minute), time.Hour)) })
 	s.stopSweeper = func() {
 		cancel()
-		<-stopped
+		sweeper.Wait()
 	}
-	go func() {
-		defer close(stopped)
-		s.sweepEvery(ctx, min(max(s.options.TTL/20, time.Minute), time.Hour))
-	}()
 }
 
 // sweepEvery deletes expired threads at each interval, and threads above the cap as soon as it is exceeded. After an error

@@ -15,12 +15,11 @@ type breaker struct {
 	probe func(context.Context) (answered bool)
 	rest  time.Duration
 
-	open    atomic.Bool
-	mu      sync.Mutex // held while opening and stopping
-	stopped bool
-	ctx     context.Context
-	cancel  context.CancelFunc
-	work    sync.WaitGroup
+	open   atomic.Bool
+	mu     sync.Mutex // held while opening and stopping
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
 }
 
 func newBreaker(rest time.Duration, probe func(context.Context) bool) *breaker {
@@ -36,7 +35,7 @@ func (b *breaker) allow() bool { return !b.open.Load() }
 func (b *breaker) trip() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.stopped || b.open.Swap(true) {
+	if b.ctx.Err() != nil || b.open.Swap(true) {
 		return
 	}
 	b.work.Go(b.watch)
@@ -59,8 +58,7 @@ func (b *breaker) watch() {
 // stop stops probing and waits for the last probe.
 func (b *breaker) stop() {
 	b.mu.Lock()
-	b.stopped = true
-	b.mu.Unlock()
 	b.cancel()
+	b.mu.Unlock()
 	b.work.Wait()
 }

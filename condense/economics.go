@@ -135,8 +135,7 @@ func (in *Input) requests(tokens []int) iter.Seq2[int, int] {
 	return func(yield func(at, sent int) bool) {
 		sent := in.Fixed
 		for i, item := range in.View.Items {
-			isAnswer := item.Index >= 0 && (item.Kind == session.Agent || item.Kind == session.Action)
-			if isAnswer && !yield(i, sent) {
+			if item.Index >= 0 && item.Kind.ByModel() && !yield(i, sent) {
 				return
 			}
 			sent += tokens[i]

@@ -51,7 +51,7 @@ func maskable(v *session.View, batched bool) []session.Item {
 // newestExchange returns the index of the last assistant message, or 0 if there is none.
 func newestExchange(items []session.Item) int {
 	for i := len(items) - 1; i > 0; i-- {
-		if k := items[i].Kind; k == session.Agent || k == session.Action {
+		if items[i].Kind.ByModel() {
 			return i
 		}
 	}

@@ -93,8 +93,7 @@ func (p *picker) protect() {
 			user = i
 		}
 		last = i
-		answer := item.Kind == session.Agent || item.Kind == session.Action
-		if answer && loop < 0 && begin > 0 && p.view.History.Pos(item.Index) >= begin {
+		if item.Kind.ByModel() && loop < 0 && begin > 0 && p.view.History.Pos(item.Index) >= begin {
 			loop = i
 		}
 	}

@@ -82,7 +82,7 @@ func trims(in Input, from int, cut func(session.Item) (session.Trim, bool)) (fou
 // message, whether the view shows that one or not.
 func firstNew(v *session.View) int {
 	last := len(v.History.Messages) - 1
-	for last >= 0 && v.History.Messages[last].Kind != session.Agent && v.History.Messages[last].Kind != session.Action {
+	for last >= 0 && !v.History.Messages[last].Kind.ByModel() {
 		last--
 	}
 	n := len(v.Items)

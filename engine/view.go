@@ -257,7 +257,7 @@ func (a *alternation) merge(raw []byte) bool {
 
 // addAfterGap adds an item in front of which messages are hidden.
 func (a *alternation) addAfterGap(item session.Item) {
-	speaks := item.Kind == session.Agent || item.Kind == session.Action
+	speaks := item.Kind.ByModel()
 	switch {
 	case item.Kind == session.User && a.last == session.User && a.merge(item.Raw):
 		return

@@ -139,7 +139,7 @@ func runOf(h *History, c *Condensation) Hash {
 		touched := c.touches(p)
 		if touched && m.Kind == Observation && unique(m.Result) {
 			sum = appendIdentity(sum, p-first, []byte(m.Result))
-		} else if touched || m.Kind == Agent || m.Kind == Action {
+		} else if touched || m.Kind.ByModel() {
 			sum = appendIdentity(sum, p-first, m.Digest[:])
 		}
 		proven := len(c.Forgotten) == 0 || p > last && slices.ContainsFunc(m.Calls, unique)

@@ -27,6 +27,9 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
+// ByModel reports whether the model wrote a message of this kind.
+func (k Kind) ByModel() bool { return k == Agent || k == Action }
+
 // Message is one element of the client's history. Raw is authoritative and goes upstream. The other fields save decoding it
 // again.
 type Message struct {

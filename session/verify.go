@@ -40,7 +40,7 @@ func hasUniqueCall(h *History, n int) bool {
 // lastAnswered returns where the newest answer among the first n messages was last relayed, zero if it was not.
 func (r *Registry) lastAnswered(ctx context.Context, h *History, n int) (Place, error) {
 	for p := n; p > 0; p-- {
-		if kind := h.Message(p).Kind; kind == Agent || kind == Action {
+		if h.Message(p).Kind.ByModel() {
 			places, err := r.readTraces(ctx, []Hash{AnsweredTrace(h.Chain[p-1])})
 			if err != nil {
 				return Place{}, err

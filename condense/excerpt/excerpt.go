@@ -83,7 +83,7 @@ func (x *Index) Add(m Message) {
 	if m.Kind != session.Observation {
 		x.unit++
 	}
-	x.agent = m.Kind == session.Agent || m.Kind == session.Action
+	x.agent = m.Kind.ByModel()
 	x.shown, x.event = m.Shown, m.Event
 	x.open(x.markOf(m))
 	x.read(m.Content.Text)

@@ -28,7 +28,7 @@ func (x *Index) markOf(m Message) string {
 	switch {
 	case m.Kind == session.User && !m.Injected:
 		return markOpen + " user"
-	case m.Kind == session.Agent || m.Kind == session.Action:
+	case m.Kind.ByModel():
 		return markOpen + " assistant"
 	}
 	if call, known := x.calls[m.Content.Result]; known {

@@ -43,7 +43,7 @@ func (r *run) actions(tokens int) []*moment {
 	var out []*moment
 	total := 0
 	for at := range r.messages {
-		if total > tokens && acts(r.messages[at].Kind) {
+		if total > tokens && r.messages[at].Kind.ByModel() {
 			out = append(out, r.moment(at, total))
 		}
 		total += r.tokens[at]

@@ -14,7 +14,7 @@ func (r *run) trims(length int) []session.Trim {
 	passed := 0 // positions before the last assistant message
 	last := 0   // its index
 	for at := 1; at <= len(r.messages); at++ {
-		if at < len(r.messages) && !acts(r.messages[at].Kind) {
+		if at < len(r.messages) && !r.messages[at].Kind.ByModel() {
 			continue
 		}
 		h := session.NewHistory(session.Hash{}, r.messages[last:at])
@@ -33,8 +33,6 @@ func (r *run) trims(length int) []session.Trim {
 	}
 	return out
 }
-
-func acts(k session.Kind) bool { return k == session.Agent || k == session.Action }
 
 // trimmed adds to a journal those trims of the moment's history that it does not have yet.
 func (m *moment) trimmed(j journal, trims []session.Trim) journal {

@@ -21,8 +21,6 @@ type Condenser interface {
 type Codec interface {
 	// Read decodes a message.
 	Read(raw []byte) (session.Content, error)
-	// Note returns a user message with the given text.
-	Note(text string) []byte
 	// Rewrite replaces the text content of a message. Everything else stays verbatim.
 	Rewrite(raw []byte, text string) ([]byte, error)
 }

@@ -102,7 +102,6 @@ type plainCodec struct{}
 func (plainCodec) Read(raw []byte) (session.Content, error) {
 	return session.Content{Text: string(raw)}, nil
 }
-func (plainCodec) Note(text string) []byte                       { return []byte(text) }
 func (plainCodec) Rewrite(_ []byte, text string) ([]byte, error) { return []byte(text), nil }
 
 func TestArgumentURL(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 // Cause says why a history began a new thread although part of it was known, or should have been.
 type Cause string
 
-// The causes.
 const (
 	CauseUser     Cause = "user_changed"    // a user message differs
 	CauseAnswer   Cause = "answer_changed"  // an answer of the model differs
@@ -133,7 +132,6 @@ type Relation struct {
 // RelationKind is the kind of a Relation.
 type RelationKind string
 
-// The kinds.
 const (
 	RelationContinuation RelationKind = "continuation" // continues a thread
 	RelationReplay       RelationKind = "replay"       // repeats part of a thread

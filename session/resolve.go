@@ -92,7 +92,6 @@ func spread(low, high int) []int {
 // Match says how a history relates to the thread that it was found in.
 type Match uint8
 
-// The kinds of matches.
 const (
 	MatchNone   Match = iota // nothing of it is known
 	MatchEnd                 // it begins with the whole thread

@@ -76,7 +76,6 @@ type Session struct {
 // Purpose is what a thread is for, as far as its content shows.
 type Purpose string
 
-// The purposes.
 const (
 	PurposeMain       Purpose = "main"
 	PurposeTitle      Purpose = "title"      // names the conversation

@@ -10,11 +10,6 @@ import (
 // Codec reads and writes messages in a minimal Chat Completions format. It is for tests only.
 type Codec struct{}
 
-// Note encodes a user message.
-func (Codec) Note(text string) []byte {
-	return Message(session.Content{Role: "user", Text: text}).Raw
-}
-
 // Read decodes a message.
 func (Codec) Read(raw []byte) (session.Content, error) {
 	var m message

@@ -32,7 +32,7 @@ func TestPlay(t *testing.T) {
 	}
 }
 
-// TestFigures: the README's table is in the demo's output, and its figures in the README's and docs/headers.md's examples of headers.
+// TestFigures checks that the demo prints the README's table, and that the examples of headers in the README and docs/headers.md have its figures.
 func TestFigures(t *testing.T) {
 	readme, headers := read(t, "../../README.md"), read(t, "../../docs/headers.md")
 	var out strings.Builder

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -95,9 +96,9 @@ func (a *api) setLever(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	duration, err := leverTime(asked.For)
-	if err != nil {
-		return nil, err
+	duration, err := time.ParseDuration(asked.For)
+	if err != nil || duration < minLeverTime || duration > maxLeverTime {
+		return nil, badParam("for", "Give a duration from 1m to 720h, such as 2h30m. For a permanent change, edit the configuration.")
 	}
 	now := time.Now().UTC()
 	lever := Lever{Tenant: tenant, Mode: asked.Mode, Since: now, Until: now.Add(duration), From: r.RemoteAddr, Reason: asked.Reason}
@@ -134,21 +135,11 @@ func readLever(r *http.Request) (asked leverRequest, err error) {
 	if err := d.Decode(&asked); err != nil {
 		return asked, fault(http.StatusBadRequest, "invalid_body", `Send {"mode": "off", "for": "2h", "reason": "..."}.`)
 	}
-	switch asked.Mode {
-	case ModeOn, ModeObserve, ModeOff:
-	default:
+	if !slices.Contains([]Mode{ModeOn, ModeObserve, ModeOff}, asked.Mode) {
 		return asked, badParam("mode", "Give on, observe or off.")
 	}
 	if len(asked.Reason) > maxTextBytes || strings.ContainsFunc(asked.Reason, func(c rune) bool { return c < ' ' }) {
 		return asked, badParam("reason", "Give a single line of at most %d bytes.", maxTextBytes)
 	}
 	return asked, nil
-}
-
-func leverTime(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < minLeverTime || d > maxLeverTime {
-		return 0, badParam("for", "Give a duration from 1m to 720h, such as 2h30m. For a permanent change, edit the configuration.")
-	}
-	return d, nil
 }

@@ -33,7 +33,10 @@ func Play(ctx context.Context, out io.Writer, protocol string) (err error) {
 	report, err := replay.Play(ctx, Sample(), replay.Options{
 		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Stream: true, Protocol: protocol,
 		Expect: replay.Expectations{MaxSize: maxSize, Summarisers: []string{replay.Summariser}},
-		Each:   func(s replay.Step) { writeStep(out, s) },
+		Each: func(s replay.Step) {
+			before, after, _ := strings.Cut(s.Tokens, ";")
+			fmt.Fprintf(out, "%5d %8d %11d %11s %11s   %s\n", s.Number+1, s.Events, s.Forwarded, before, after, describe(s.Condensed))
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
@@ -41,18 +44,15 @@ func Play(ctx context.Context, out io.Writer, protocol string) (err error) {
 	if len(report.Violations) > 0 {
 		return fmt.Errorf("demo: %w", errors.Join(report.Violations...))
 	}
-	writeSum(out, report)
+	fmt.Fprintf(out, "\n%d steps, %d condensations. Tokens by upstream's count: %d sent by the agent, %d forwarded (%d of them from\n"+
+		"the prompt cache), %d used by the summariser: %.1f%% saved, net.\n\n", report.Steps, report.Condensed, report.Sent,
+		report.Forwarded, report.Cached, report.Own, report.Saved())
 	yours := "dewpoint & OPENAI_BASE_URL=http://127.0.0.1:8080/v1 your-agent"
 	if protocol == "messages" {
 		yours = "dewpoint --upstream https://api.anthropic.com/v1 & ANTHROPIC_BASE_URL=http://127.0.0.1:8080 your-agent"
 	}
 	fmt.Fprintln(out, "Now yours:  "+yours)
 	return nil
-}
-
-func writeStep(out io.Writer, s replay.Step) {
-	before, after, _ := strings.Cut(s.Tokens, ";")
-	fmt.Fprintf(out, "%5d %8d %11d %11s %11s   %s\n", s.Number+1, s.Events, s.Forwarded, before, after, describe(s.Condensed))
 }
 
 // describe puts the proxy's header about condensations into words. It returns an empty string if the header has another form.
@@ -62,10 +62,4 @@ func describe(condensed string) string {
 		return ""
 	}
 	return fmt.Sprintf("limit on %s: %s events and %s tokens removed", parts[0], parts[1], parts[2])
-}
-
-func writeSum(out io.Writer, r replay.Report) {
-	fmt.Fprintf(out, "\n%d steps, %d condensations. Tokens by upstream's count: %d sent by the agent, %d forwarded (%d of them from\n"+
-		"the prompt cache), %d used by the summariser: %.1f%% saved, net.\n\n", r.Steps, r.Condensed, r.Sent, r.Forwarded, r.Cached,
-		r.Own, r.Saved())
 }

@@ -50,7 +50,7 @@ func (s Settings) Due(in Input) Due {
 // tokens that may still be added, so that as much is hidden as if it were due then.
 func (s Settings) addLimits(in Input, d *Due) {
 	if in.Need.WindowOnly {
-		s = Settings{Margin: s.Margin}
+		s = Settings{Margin: s.Margin, BackgroundAt: s.BackgroundAt}
 	}
 	share := 1.0 // of a limit at which it counts as exceeded
 	if in.Need.Ahead {

@@ -54,16 +54,16 @@ func (t *Turn) belowAllThresholds() bool {
 }
 
 // inputFor returns the condenser's input for a request of total tokens, fixed of which are not messages; both are uncalibrated. Whether
-// it fits the window is judged by the larger of both counts, since upstream may report too little.
+// it fits the window, or soon will not, is judged by the larger of both counts, since upstream may report too little.
 func (t *Turn) inputFor(need condense.Need, fixed, total int) condense.Input {
 	need.AtOnce = t.neverWaits() && !need.Ahead
-	need.WindowOnly = t.purpose == session.PurposeCompaction
+	need.WindowOnly = need.WindowOnly || t.purpose == session.PurposeCompaction
 	reserved, window := t.reserved(), t.model.Window
-	overUncalibrated := window > 0 && total+min(reserved, window/2) > window
+	byLarger := need.Ahead && need.WindowOnly || window > 0 && total+min(reserved, window/2) > window
 	in := condense.Input{
 		View:     &t.shown.view,
 		Total:    t.calibrate(total),
-		Measure:  func(items []session.Item) []int { return t.measure(items, overUncalibrated) },
+		Measure:  func(items []session.Item) []int { return t.measure(items, byLarger) },
 		Count:    t.counter.Text,
 		Ratio:    float64(t.Adjust(1000)) / 1000,
 		Fixed:    t.calibrate(fixed),
@@ -81,7 +81,7 @@ func (t *Turn) inputFor(need condense.Need, fixed, total int) condense.Input {
 	if t.relief.files > 0 {
 		in.Total = in.Fixed + sum(in.Measure(in.View.Items))
 	}
-	if overUncalibrated {
+	if byLarger {
 		in.Total, in.Fixed = max(in.Total, total), max(in.Fixed, fixed)
 	}
 	return in

@@ -299,11 +299,13 @@ func (t *Turn) condenseTimeout(need condense.Need) time.Duration {
 	return min(left*9/10, limit)
 }
 
-// dueSoon returns the condensation by a model that will soon be due, nil if there is none.
+// dueSoon returns the condensation by a model that will soon be due, nil if there is none. The window may be reached by our own count first.
 func (t *Turn) dueSoon(fixed, total int) condense.Job {
-	in := t.inputFor(condense.Need{Ahead: true}, fixed, total)
-	if d := t.in.Tenant.Condenser.Condense(in); d.Job != nil && d.Job.Asks() {
-		return d.Job
+	for _, need := range [...]condense.Need{{Ahead: true}, {Ahead: true, WindowOnly: true}} {
+		d := t.in.Tenant.Condenser.Condense(t.inputFor(need, fixed, total))
+		if d.Job != nil && d.Job.Asks() {
+			return d.Job
+		}
 	}
 	return nil
 }

@@ -190,3 +190,31 @@ func TestAWishIsWaitedFor(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 }
+
+// TestSummariesArePreparedForOurOwnCount: where upstream counts fewer tokens, a history reaches the window by our own count. Its summary is
+// prepared before that, too.
+func TestSummariesArePreparedForOurOwnCount(t *testing.T) {
+	summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
+	close(summariser.free)
+	r := newRig(t, condense.NewLLM(condense.LLMSettings{
+		Settings: condense.Settings{KeepFirst: 1, BackgroundAt: 0.8}, Summariser: summariser, Model: "cheap",
+	}))
+	r.tenant.Never, r.tenant.Ahead, r.window = true, true, 3000
+	for range 40 { // separate requests
+		r.step(21, func(ours int) session.Usage { return session.Usage{Input: ours * 6 / 10} })
+	}
+	for n := 23; n < 99; n += 2 {
+		asked := says(n)
+		turn := r.begin(asked, engine.WishNone)
+		report := turn.Condense(t.Context())
+		r.logged(turn)
+		asked.work.Wait()
+		if len(report.Attempts) > 0 {
+			if made := report.Attempts[0].Made; made == nil || made.Provisional || made.Reason != session.ReasonWindow {
+				t.Errorf("%+v", report)
+			}
+			return
+		}
+	}
+	t.Error("nothing was due")
+}

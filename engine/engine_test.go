@@ -218,6 +218,36 @@ func TestReportOfAFailure(t *testing.T) {
 	}
 }
 
+// TestCostOfAFailure: a call that the server may charge although it gave no reply counts in the savings and in the holdout.
+func TestCostOfAFailure(t *testing.T) {
+	const share = 1e-9 // of sessions held out: practically none
+	r := newRig(t, condense.NewLLM(condense.LLMSettings{
+		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}, Model: "cheap", Summariser: failing(func(ctx context.Context) error {
+			limit.Bill(ctx, limit.Call{Model: "cheap", Input: 100, USD: 0.002, Known: true, Failed: true})
+			return errors.New("summariser stalled")
+		}),
+	}))
+	r.tenant.Holdout = share
+	first := r.begin(says(9), engine.WishNone)
+	r.logged(first)
+	must(t, first.Compare(t.Context(), 0, true))
+	turn := r.begin(says(21), engine.WishNone)
+	turn.Condense(t.Context())
+	cost := session.Cost{Calls: 1, Used: session.Usage{Input: 100}, Nano: 2e6}
+	if saved, err := r.store.Saved(t.Context(), turn.Place().Thread.ID); err != nil || saved.Cost != cost {
+		t.Errorf("the thread has %+v, %v", saved, err)
+	}
+	held, err := r.engine.Experiment(t.Context(), r.tenant.Name, share)
+	must(t, err)
+	var nano int64
+	for _, group := range held.Arms[session.Treated] {
+		nano += group.Nano
+	}
+	if nano != cost.Nano {
+		t.Errorf("the holdout has %+v", held)
+	}
+}
+
 // failing is a summariser that never replies.
 type failing func(ctx context.Context) error
 

@@ -17,13 +17,13 @@ import (
 const nano = 1e9
 
 // withCost returns a context and a function that sums up the cost of the summariser calls made with it, which are also passed to any bill
-// that ctx already has. Failed calls count, but cost nothing.
+// that ctx already has. A failed call counts, but costs nothing unless its server may charge it.
 func withCost(ctx context.Context) (context.Context, func() session.Cost) {
 	var mu sync.Mutex
 	var sum session.Cost
 	billed := limit.WithBill(ctx, func(_ context.Context, c limit.Call) {
 		cost := session.Cost{Calls: 1}
-		if !c.Failed {
+		if c.Charged() {
 			cost.Used = session.Usage{Input: c.Input, Cached: c.Cached, Output: c.Output}
 			if c.Known {
 				cost.Nano = int64(math.Round(c.USD * nano))
@@ -121,7 +121,7 @@ func (t *Turn) billed(ctx context.Context) context.Context {
 		return ctx
 	}
 	return limit.WithBill(ctx, func(ctx context.Context, c limit.Call) {
-		if compared && !c.Failed {
+		if compared && c.Charged() {
 			_ = t.enter(ctx, session.Sums{}, c.USD, c.Known)
 		}
 		if spent != nil {

@@ -14,6 +14,9 @@ type Call struct {
 	Failed  bool // there was no reply
 }
 
+// Charged reports whether the server may charge the call: it replied, or has received the prompt.
+func (c *Call) Charged() bool { return !c.Failed || c.Input+c.Output > 0 }
+
 type billKey struct{}
 
 // WithBill returns a context for which Bill calls bill. It replaces an earlier one: to keep that, bill must call Bill with the parent context.

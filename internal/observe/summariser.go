@@ -51,7 +51,7 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 		Model: r.Model, Input: u.Input, Cached: u.Cached, Written: u.Written, Output: u.Output,
 		USD: info.Price.Call(u), Known: s.NoModel || info.Price.Known(), Failed: err != nil,
 	}
-	if !c.Failed {
+	if c.Charged() {
 		s.Metrics.savings.spentTokens.WithLabelValues(s.Tenant, info.Name, kind).Add(float64(c.Input + c.Output))
 		s.Metrics.savings.spentUSD.WithLabelValues(s.Tenant, info.Name, kind).Add(max(c.USD, 0))
 	}

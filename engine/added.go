@@ -26,16 +26,11 @@ func (t *Turn) addKnowledge(ctx context.Context) (report Report) {
 	if t.in.Tenant.Knowledge.Topics == nil || t.purpose != session.PurposeMain || t.place.Again || t.place.Match == session.MatchReplay {
 		return report
 	}
-	topics, first := t.in.Tenant.Knowledge.Topics(), t.place.Logged+1
+	topics := t.in.Tenant.Knowledge.Topics()
 	if len(topics) == 0 {
 		return report
 	}
-	for p := first; p <= t.history.Len(); p++ {
-		if t.history.Message(p).Sealed {
-			first = p + 1
-		}
-	}
-	for p := first; p <= t.history.Len(); p++ {
+	for p := max(t.place.Logged, t.history.LastSealed()) + 1; p <= t.history.Len(); p++ {
 		m := t.history.Message(p)
 		if m.Kind != session.User {
 			continue

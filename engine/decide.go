@@ -202,10 +202,7 @@ func (t *Turn) Cached(v *session.View) int {
 func (t *Turn) cacheKey() uint64 {
 	var h maphash.Hash
 	h.SetSeed(t.engine.counts.seed)
-	for _, text := range [...]string{t.in.Upstream.BaseURL, t.in.Upstream.APIKey, t.in.Split.Model} {
-		_, _ = h.WriteString(text)
-		_ = h.WriteByte(0)
-	}
+	_, _ = fmt.Fprintf(&h, "%q %q %q", t.in.Upstream.BaseURL, t.in.Upstream.APIKey, t.in.Split.Model)
 	_, _ = h.Write(t.in.Split.Tools)
 	for i := range t.in.Split.Messages {
 		m := &t.in.Split.Messages[i]

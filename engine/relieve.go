@@ -195,11 +195,9 @@ func (t *Turn) DoubtChange(status int) (report Report, again bool) {
 	if t.relief.doubted || t.hasQuirk(failsUnchanged, t.counter.source, FailureKept) || overWindow(whole) {
 		return report, false
 	}
-	withheld := t.shown
 	if report, again = t.ForwardVerbatim(); again {
-		t.show(t.project(nil))
-		t.relief.refused = status < 500
-		t.hidden.tail, t.relief.doubted, t.relief.withheld = nil, true, &withheld // Relieve shows it again if the unchanged body is too long
+		t.forwardAsAccepted() // Relieve shows the view again if the unchanged body is too long
+		t.hidden.tail, t.relief.doubted, t.relief.refused = nil, true, status < 500
 	}
 	return report, again
 }
@@ -328,8 +326,8 @@ func (t *Turn) refusedRecently() bool {
 	return (r.loop == 0 || r.loop == whole.Loop()) && !overWindow(whole)
 }
 
-// forwardAsAccepted forwards the client's history in the form that upstream accepted last time: without condensations, and without the
-// sealed reasoning that it refused.
+// forwardAsAccepted withholds the view and forwards the client's history in the form that upstream accepts: without condensations, and
+// without the sealed reasoning that it has refused.
 func (t *Turn) forwardAsAccepted() {
 	withheld := t.shown
 	t.show(t.project(nil))

@@ -1,9 +1,9 @@
 package proxy
 
 import (
-	"bytes"
 	"io"
 	"net/http"
+	"regexp"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -70,27 +70,19 @@ func (e *firstEvent) peek() []byte {
 func (e *firstEvent) skipOpening() bool {
 	for {
 		rest := e.head[e.opening:]
-		end := endOfEvent(rest)
-		if end == 0 {
+		end := endOfEvent.FindIndex(rest)
+		switch {
+		case end == nil:
 			return false
-		}
-		if e.isOpening == nil || !e.isOpening(rest[:end]) {
+		case e.isOpening == nil || !e.isOpening(rest[:end[1]]):
 			return true
 		}
-		e.opening += end
+		e.opening += end[1]
 	}
 }
 
-// endOfEvent returns the length of the first event including the empty line that ends it, 0 if it has not ended.
-func endOfEvent(stream []byte) int {
-	end := 0
-	for _, mark := range [...]string{"\n\n", "\n\r\n"} {
-		if i := bytes.Index(stream, []byte(mark)); i >= 0 && (end == 0 || i+len(mark) < end) {
-			end = i + len(mark)
-		}
-	}
-	return end
-}
+// endOfEvent matches the end of a line and the empty line after it, which ends an event.
+var endOfEvent = regexp.MustCompile(`\n\r?\n`)
 
 func (e *firstEvent) Read(p []byte) (int, error) {
 	if len(e.head) == 0 && e.late {

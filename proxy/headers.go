@@ -20,11 +20,9 @@ func endToEnd(name, connection string) bool {
 		"Transfer-Encoding", "Upgrade", "Content-Length":
 		return false
 	}
-	if connection != "" {
-		for named := range strings.SplitSeq(connection, ",") {
-			if strings.EqualFold(strings.TrimSpace(named), name) {
-				return false
-			}
+	for named := range strings.SplitSeq(connection, ",") {
+		if strings.EqualFold(strings.TrimSpace(named), name) {
+			return false
 		}
 	}
 	return !strings.HasPrefix(name, ownPrefix)

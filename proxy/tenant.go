@@ -3,6 +3,7 @@ package proxy
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"fmt"
 	"net/url"
 	"time"
 
@@ -57,12 +58,7 @@ func (t Tenants) find(key string) (found *Tenant) {
 type credential [sha256.Size]byte
 
 func credentialOf(t *Tenant, keys string) credential {
-	h := sha256.New()
-	for _, part := range [...]string{t.Name, t.Upstream.BaseURL.String(), keys} {
-		sum := sha256.Sum256([]byte(part))
-		h.Write(sum[:])
-	}
-	return credential(h.Sum(nil))
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q", t.Name, t.Upstream.BaseURL.String(), keys))
 }
 
 // maxAccepted is how many accepted credentials are remembered.

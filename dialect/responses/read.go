@@ -34,7 +34,7 @@ func (d *Dialect) Read(raw []byte) (session.Content, error) {
 	case toolResult:
 		c.Role = "tool"
 		c.Result = first.resultID().Text()
-		c.readOutput(first.Get("output"))
+		c.readContent(first.Get("output"))
 	case userMessage:
 		c.Role = "user"
 		c.readContent(first.Get("content"))
@@ -129,24 +129,16 @@ func (it *item) compactionID() string {
 	return split.CompactionID(content)
 }
 
-// readOutput reads the result of a call: a string, parts, or the output of a shell.
-func (c *contentReader) readOutput(v rawjson.Value) {
-	if v.Kind == rawjson.Object {
-		c.readPart(v)
-		return
-	}
-	c.readContent(v)
-}
-
-// readContent reads a string or parts.
+// readContent reads a string, a part, or parts.
 func (c *contentReader) readContent(v rawjson.Value) {
 	if text := v.Text(); text != "" {
 		c.texts = append(c.texts, text)
 	}
-	if v.Kind == rawjson.Array {
-		for element := range rawjson.Elements(v.Raw) {
-			c.readPart(element)
-		}
+	if v.Kind == rawjson.Object {
+		c.readPart(v)
+	}
+	for element := range rawjson.Elements(v.Raw) {
+		c.readPart(element)
 	}
 }
 

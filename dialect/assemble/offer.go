@@ -38,11 +38,8 @@ func (f Tools) Offer(r *dialect.Request, tools []dialect.Tool) *dialect.Request 
 	list := split.Member(rawjson.ValueOf(outside), "tools")
 	var text []byte
 	for _, t := range tools {
-		text = append(text, ","+f.Before+`"name":`...)
-		text = rawjson.AppendQuote(text, t.Name)
-		text = append(text, `,"description":`...)
-		text = rawjson.AppendQuote(text, t.Description)
-		text = append(text, `,"`+f.Parameters+`":`+t.Parameters+f.After...)
+		text = fmt.Appendf(text, `,%s"name":%s,"description":%s,"%s":%s%s`, f.Before,
+			rawjson.AppendQuote(nil, t.Name), rawjson.AppendQuote(nil, t.Description), f.Parameters, t.Parameters, f.After)
 	}
 	return r.Splice(split.EndOffset(outside, list)-1, text)
 }

@@ -262,13 +262,9 @@ func (f *filter) filterChoice(choice rawjson.Value) (now, end []byte) {
 
 // filterCalls removes hidden calls from a delta and renumbers the others.
 func (f *filter) filterCalls(delta []byte) []byte {
-	list := split.Member(rawjson.Value{Raw: delta}, "tool_calls")
-	if list.Kind != rawjson.Array {
-		return delta
-	}
 	var shown [][]byte
 	changed, position := false, 0
-	for element := range rawjson.Elements(list.Raw) {
+	for element := range rawjson.Elements(split.Member(rawjson.Value{Raw: delta}, "tool_calls").Raw) {
 		p := pieceOf(element, position)
 		number, hidden := f.number(&p)
 		position++

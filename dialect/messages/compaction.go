@@ -78,11 +78,7 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 	if !compactionBlock.Match(body) || !split.IsObject(body) { // Split reports an invalid body
 		return body, nil
 	}
-	history := split.Member(rawjson.ValueOf(body), list)
-	if history.Kind != rawjson.Array {
-		return body, nil
-	}
-	kept, err := d.fromCompaction(history, mark, open)
+	kept, err := d.fromCompaction(split.Member(rawjson.ValueOf(body), list), mark, open)
 	if kept == nil || err != nil {
 		return body, err
 	}
@@ -122,11 +118,7 @@ func compactionIn(message rawjson.Value) (block rawjson.Value, rest [][]byte) {
 	if !compactionBlock.Match(message.Raw) || !split.Member(message, "role").Is("assistant") {
 		return block, nil
 	}
-	content := split.Member(message, "content")
-	if content.Kind != rawjson.Array {
-		return block, nil
-	}
-	for element := range rawjson.Elements(content.Raw) {
+	for element := range rawjson.Elements(split.Member(message, "content").Raw) {
 		if split.Member(element, "type").Is(compaction) && split.Member(element, "content").Kind == rawjson.String {
 			block, rest = element, nil
 		} else {

@@ -37,9 +37,6 @@ func (d *Dialect) StripManagement(body []byte) dialect.ContextManagement {
 // readLimit reads the number of tokens above which upstream should compact.
 // https://platform.openai.com/docs/guides/compaction
 func readLimit(management rawjson.Value, m *dialect.ContextManagement) {
-	if management.Kind != rawjson.Array {
-		return
-	}
 	for element := range rawjson.Elements(management.Raw) {
 		m.Limit = max(m.Limit, split.Integer(split.Member(element, "compact_threshold")))
 	}
@@ -66,11 +63,9 @@ func (d *Dialect) withQuestion(history rawjson.Value, question string) []byte {
 	if history.Kind == rawjson.String {
 		items = append(items, userText(history.Raw))
 	}
-	if history.Kind == rawjson.Array {
-		for element := range rawjson.Elements(history.Raw) {
-			if !isTrigger(element) {
-				items = append(items, element.Raw)
-			}
+	for element := range rawjson.Elements(history.Raw) {
+		if !isTrigger(element) {
+			items = append(items, element.Raw)
 		}
 	}
 	return split.List(append(items, d.Note(question)))
@@ -81,11 +76,7 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 	if !bytes.Contains(body, []byte(mark)) || !split.IsObject(body) {
 		return body, nil
 	}
-	history := split.Member(rawjson.ValueOf(body), list)
-	if history.Kind != rawjson.Array {
-		return body, nil
-	}
-	items, opened := split.Elements(history), false
+	items, opened := split.Elements(split.Member(rawjson.ValueOf(body), list)), false
 	for i, raw := range items {
 		if sealed := compactionIn(rawjson.ValueOf(raw)); strings.HasPrefix(sealed, mark) {
 			text, err := open(sealed)

@@ -79,9 +79,6 @@ func TextOrJSON(v rawjson.Value) string {
 // Without removes the elements of a list that match. It returns nil if none is left, and a value that is not a list, or of
 // which no element matches, unchanged.
 func Without(list rawjson.Value, matches func(rawjson.Value) bool) []byte {
-	if list.Kind != rawjson.Array {
-		return list.Raw
-	}
 	all := 0
 	var kept [][]byte
 	for element := range rawjson.Elements(list.Raw) {

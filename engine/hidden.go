@@ -237,9 +237,6 @@ func (t *Turn) substitute(item *session.Item) {
 
 // hideReplaced hides the earlier messages of an answer whose replacement is shown in the place of its last one.
 func (t *Turn) hideReplaced(items []session.Item) {
-	if len(t.hidden.asides) == 0 {
-		return
-	}
 	for i := range items {
 		aside := t.hidden.asides[t.history.Pos(max(items[i].Index, 0))]
 		switch {

@@ -147,9 +147,6 @@ func (f *streamFilter) emit(text []byte) {
 	if f.ending {
 		to = &f.end
 	}
-	if len(f.kept) > 0 {
-		*to = append(*to, f.kept...)
-		f.kept = nil
-	}
-	*to = append(*to, text...)
+	*to = append(append(*to, f.kept...), text...)
+	f.kept = nil
 }

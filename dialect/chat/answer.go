@@ -51,11 +51,9 @@ func (a *answer) addMessage(v rawjson.Value) {
 			a.AddText(split.Member(part, "text").Text())
 		}
 	}
-	position := 0
-	for element := range rawjson.Elements(split.Member(v, "tool_calls").Raw) {
-		p := pieceOf(element, position)
+	for i, raw := range split.Elements(split.Member(v, "tool_calls")) {
+		p := pieceOf(rawjson.ValueOf(raw), i)
 		a.addCall(&p)
-		position++
 	}
 	if called := split.Member(v, "function_call"); called.Kind == rawjson.Object {
 		name := split.Truncate(split.Member(called, "name").Text())

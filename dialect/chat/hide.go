@@ -263,19 +263,18 @@ func (f *filter) filterChoice(choice rawjson.Value) (now, end []byte) {
 // filterCalls removes hidden calls from a delta and renumbers the others.
 func (f *filter) filterCalls(delta []byte) []byte {
 	var shown [][]byte
-	changed, position := false, 0
-	for element := range rawjson.Elements(split.Member(rawjson.Value{Raw: delta}, "tool_calls").Raw) {
-		p := pieceOf(element, position)
+	changed := false
+	for i, raw := range split.Elements(split.Member(rawjson.Value{Raw: delta}, "tool_calls")) {
+		p := pieceOf(rawjson.ValueOf(raw), i)
 		number, hidden := f.number(&p)
-		position++
 		switch {
 		case hidden:
 			changed = true
 		case p.numbered && p.index != number:
 			changed = true
-			shown = append(shown, split.WithMember(element.Raw, "index", assemble.Encode(number)))
+			shown = append(shown, split.WithMember(raw, "index", assemble.Encode(number)))
 		default:
-			shown = append(shown, element.Raw)
+			shown = append(shown, raw)
 		}
 	}
 	switch {

@@ -136,7 +136,7 @@ func (v *validator) custom(key string, c Condenser) {
 	v.when(slices.Contains(c.Command, ""), key+".command", "contains an empty string: write it as [/usr/local/bin/condenser, --fast]")
 	switch {
 	case c.URL == "" && len(c.Command) == 0:
-		v.add(key+".url", "is missing, and so is command: set url for a service, or command for a program")
+		v.add(key+".command", "is missing, and so is url: set command for a program, or url for a service")
 	case c.URL != "" && len(c.Command) > 0:
 		v.add(key+".command", "is set, and so is url: keep one of them")
 	default:

@@ -23,12 +23,9 @@ func checkConfig(args []string, out, errs io.Writer) error {
 	if fs.NArg() != 1 {
 		return usageError{fmt.Errorf("dewpoint: check-config takes one file")}
 	}
-	cfg, err := load(fs.Arg(0), nil)
+	cfg, err := load(configSource{file: fs.Arg(0)}, app.Check)
 	if err != nil {
 		return usageError{err}
-	}
-	if err := app.Check(cfg); err != nil {
-		return usageError{listed(err)}
 	}
 	text, err := cfg.Effective()
 	if err != nil {

@@ -72,7 +72,7 @@ func TestComposeExample(t *testing.T) {
 	if ours.Command[0] != "serve" || ours.Command[len(ours.Command)-1] != inside {
 		t.Errorf("the command is %v, the file is mounted at %s", ours.Command, inside)
 	}
-	cfg, err := load(filepath.Join("../../examples/compose", file), nil)
+	cfg, err := load(configSource{file: filepath.Join("../../examples/compose", file)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,11 +97,11 @@ func adminAddress(addr, file string) (string, error) {
 // returns the part that it could read, or nil.
 func runningConfig(file string) (*config.Config, error) {
 	if file != "" {
-		return load(file, nil)
+		return load(configSource{file: file}, nil)
 	}
 	from, err := parseServe(runningArgs(), io.Discard)
 	if err != nil {
 		return nil, err
 	}
-	return load(from.file, from.flags)
+	return load(from, nil)
 }

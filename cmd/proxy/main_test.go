@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -76,36 +77,50 @@ func TestCheckConfigNamesEveryProblem(t *testing.T) {
 	}
 }
 
-// TestCheckConfigReadsWhatTheStartReads names every file and program that a start would miss; so does a start.
+// TestCheckConfigReadsWhatTheStartReads names every file, program and variable that a start would refuse, with other problems and each with its
+// line. So does a start.
 func TestCheckConfigReadsWhatTheStartReads(t *testing.T) {
-	path := write(t, "absent.yaml", `
-store: {type: redis, redis: {addrs: ["a:1"], tls: true, tls_ca: /nope.pem, tls_cert: /nope.crt, tls_key: /nope.key}}
-knowledge: {folder: /nope}
-condenser: {type: pipeline, condensers: [{type: custom, command: [/nope/one]}, {type: custom, command: [/nope/two]}]}
-`)
-	for _, args := range [][]string{{"check-config", path}, {"--config", path}} {
-		code, out, errs := command(t, args...)
-		if code != exitUsage || out != "" || !strings.HasPrefix(errs, "configuration: 5 problems\n") || strings.Count(errs, "\n") != 6 {
-			t.Errorf("%v: exit code %d: %s%s", args, code, out, errs)
-		}
-		for _, says := range []string{
-			"\n  knowledge.folder: ", "\n  condenser.condensers[0].command: ", "\n  condenser.condensers[1].command: ",
-			"\n  store.redis.tls_ca: ", "\n  store.redis.tls_cert, tls_key: ",
-		} {
-			if !strings.Contains(errs, says) {
-				t.Errorf("%v: %q is missing in %s", args, says, errs)
+	f := func(text string, want ...string) {
+		t.Helper()
+		path := write(t, "absent.yaml", text)
+		for _, args := range [][]string{{"check-config", path}, {"--config", path}} {
+			code, out, errs := command(t, args...)
+			heading, listed, _ := strings.Cut(errs, "\n")
+			if code != exitUsage || out != "" || heading != fmt.Sprintf("configuration: %d problems", len(want)) || strings.Count(listed, "\n") != len(want) {
+				t.Errorf("%v: exit code %d: %s%s", args, code, out, errs)
+			}
+			for _, says := range want {
+				if !regexp.MustCompile(`\n  ` + says + `\n`).MatchString(errs) {
+					t.Errorf("%v: %q is missing in %s", args, says, errs)
+				}
 			}
 		}
 	}
-	path = write(t, "tenants.yaml", `
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+	f(`
+listen: 8080
+store: {type: redis, redis: {addrs: ["a:1"], tls: true, tls_ca: /nope.pem, tls_cert: /nope.crt, tls_key: /nope.key}}
+knowledge: {folder: /nope}
+memory: {mcp: {command: [/nope/three]}}
+condenser: {type: pipeline, condensers: [{type: custom, command: [/nope/one]}, {type: custom, command: [/nope/two]}]}
+log: {requests: false}
+log_content: true
+`, `listen: .* \(line 2\)`, `store\.redis\.tls_ca: .*: check .* \(line 3\)`, `store\.redis\.tls_cert: .*: check .* \(line 3\)`,
+		`knowledge\.folder: .*: correct .* \(line 4\)`, `memory\.mcp\.command: .*: install .* \(line 5\)`,
+		`condenser\.condensers\[0\]\.command: .*: install .* \(line 6\)`, `condenser\.condensers\[1\]\.command: .*: install .* \(line 6\)`,
+		`log_content: .* \(line 8\)`, `OTEL_EXPORTER_OTLP_PROTOCOL: is "grpc": write http/protobuf.*`)
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "")
+	key := strings.Repeat("ab", 31)
+	f(`
+store: {path: /nope/dewpoint.db}
+condenser: {type: custom, command: [/nope]}
 tenants:
-  a: {api_keys: [{sha256: `+strings.Repeat("ab", 32)+`}], knowledge: {folder: /nope}}
-  b: {api_keys: [{sha256: `+strings.Repeat("cd", 32)+`}], condenser: {type: custom, command: [/nope]}}
-`)
-	if _, _, errs := command(t, "check-config", path); !strings.Contains(errs, "\n  tenant a: knowledge.folder: ") ||
-		!strings.Contains(errs, "\n  tenant b: condenser.command: ") {
-		t.Errorf("wrote %s", errs)
-	}
+  a: {api_keys: [{sha256: `+key+`00}], knowledge: {folder: /nope}}
+  b: {api_keys: [{sha256: `+key+`01}], memory: {file: /nope/findings.jsonl}, condenser: {type: custom, command: '/bin/cat --x'}}
+  c: {api_keys: [{sha256: `+key+`02}]}
+`, `store\.path: .*: create .* \(line 2\)`, `condenser\.command: .*: install .* \(line 3\)`, `tenants\.a\.knowledge\.folder: .* \(line 5\)`,
+		`tenants\.b\.memory\.file: .*: create .* \(line 6\)`, `tenants\.b\.condenser\.command: must be a list, .* \(line 6\)`)
 }
 
 // TestDocumentedConfigurationIsFine runs check-config on the sample in docs/configuration.md.

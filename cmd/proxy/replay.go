@@ -66,7 +66,7 @@ func protocolFlag(fs *flag.FlagSet) *string {
 
 // replayConfig returns a configuration with what a replay needs of the file: the rest would limit requests, add to them, or call servers.
 func replayConfig(file, tenant string, maxSize int, maxTokens float64) (*config.Config, error) {
-	from, err := load(file, nil)
+	from, err := load(configSource{file: file}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func serve(ctx context.Context, args []string, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := load(from.file, from.flags)
+	cfg, err := load(from, app.Check)
 	if err != nil {
 		return usageError{err}
 	}
@@ -70,10 +70,10 @@ func overrides(fs *flag.FlagSet) map[string]string {
 	return out
 }
 
-// load loads a configuration. If it fails, its error lists all problems, one per line, and it returns the part of the
+// load loads a configuration, and checks it further with check unless that is nil. If it fails, its error lists all problems, one per line, and it returns the part of the
 // configuration that it could read, or nil.
-func load(file string, flags map[string]string) (*config.Config, error) {
-	cfg, err := source.Load(source.Input{File: file, Env: os.Environ(), Flags: flags})
+func load(from configSource, check func(*config.Config) error) (*config.Config, error) {
+	cfg, err := source.Load(source.Input{File: from.file, Env: os.Environ(), Flags: from.flags, Check: check})
 	if err != nil {
 		return cfg, listed(err)
 	}
@@ -105,9 +105,6 @@ func serveConfig(ctx context.Context, cfg *config.Config, from configSource) err
 		log.Warn("configuration key has no effect here", zap.String("key", key))
 	}
 	stdlog.SetOutput(io.Discard) // net/http logs unsolicited responses of an upstream, which may contain content
-	if err := app.Check(cfg); err != nil {
-		return usageError{listed(err)}
-	}
 	app.LimitMemory(cfg, log.Logger)
 	app.PaceGC()
 	a, err := app.New(cfg, log.Logger, app.Options{Traced: true, Version: version, Revision: commit()})
@@ -121,7 +118,7 @@ func serveConfig(ctx context.Context, cfg *config.Config, from configSource) err
 	work.Go(func() { app.TrimHeap(background) })
 	log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
 		zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
-	reloader := a.NewReloader(from.file, func() (*config.Config, error) { return load(from.file, from.flags) })
+	reloader := a.NewReloader(from.file, func() (*config.Config, error) { return load(from, app.Check) })
 	work.Go(func() { reloader.Run(background, hup) })
 	times := cfg.Shutdown
 	select {

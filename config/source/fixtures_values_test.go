@@ -62,7 +62,7 @@ func badValues() []badFixture {
 			`tenants[1].memory.webhook.url: is missing while secret is set: set it, or remove secret (line 7)`,
 			`tenants[1].memory.mcp.api_key: has no use without url: set url, or remove it (line 7)`,
 			`tenants[1].memory.mcp.env: has no use without command: set command, or remove it (line 7)`,
-			`tenants[1].memory.mcp.url: is missing, and so is command: set url for a server, or command for a program (line 7)`,
+			`tenants[1].memory.mcp.command: is missing, and so is url: set command for a program, or url for a server (line 7)`,
 			`tenants[1].memory.mcp.arguments: is not a JSON object: write it as '{"text": "{findings}"}' (line 7)`,
 			`tenants[2].memory.mcp.command: contains an empty string: write it as [npx, -y, "@modelcontextprotocol/server-memory"] (line 10)`,
 			`tenants[2].memory.mcp.command: is set, and so is url: keep one of them (line 10)`,
@@ -95,7 +95,7 @@ func badValues() []badFixture {
 			`store.encryption.active: is not an entry of keys: name one of them, or leave it empty to encrypt nothing new (line 3)`,
 		}},
 		{"bad.custom.yaml", []string{
-			`condenser.condensers[0].url: is missing, and so is command: set url for a service, or command for a program (line 4)`,
+			`condenser.condensers[0].command: is missing, and so is url: set command for a program, or url for a service (line 4)`,
 			`condenser.condensers[1].command: is set, and so is url: keep one of them (line 5)`,
 			`condenser.condensers[2].api_key: has no use without url: set url, or remove it (line 6)`,
 			`condenser.condensers[2].command: contains an empty string: write it as [/usr/local/bin/condenser, --fast] (line 6)`,

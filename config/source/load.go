@@ -41,6 +41,9 @@ type Input struct {
 	// Flags are the values of command line flags by name, without dashes. A name is the path of a key, such as "listen" or "store.path";
 	// "upstream" is short for "upstream.base_url".
 	Flags map[string]string
+
+	// Check finds further problems, of the files and programs that a configuration names. It returns them as config.Problems. nil: it finds none.
+	Check func(*config.Config) error
 }
 
 // Load reads, merges and validates a configuration. The error is a config.Problems with all problems. The Config that comes with an error holds
@@ -54,6 +57,9 @@ func Load(src Input) (*config.Config, error) {
 	}
 	cfg := build(root, src, env, p)
 	p.merge(cfg.Validate())
+	if src.Check != nil {
+		p.merge(src.Check(cfg))
+	}
 	return cfg, p.list.Err()
 }
 

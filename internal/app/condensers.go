@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -148,8 +147,8 @@ func (b builder) custom(key string, c config.Condenser) (condense.Condenser, err
 	var called condense.Summariser = summariser.Service{Client: b.out.client(), URL: c.URL, Key: c.Key(), Timeout: c.Timeout}
 	to := condense.Endpoint{BaseURL: c.URL, APIKey: c.Key()}
 	if len(c.Command) > 0 {
-		if _, err := exec.LookPath(c.Command[0]); err != nil {
-			return nil, fmt.Errorf("%s.command: %w", key, err)
+		if err := program(key+".command", c.Command); err != nil {
+			return nil, err
 		}
 		called = summariser.Program{Command: c.Command, Timeout: c.Timeout}
 		to.BaseURL = "file:" + strings.Join(c.Command, " ")

@@ -31,7 +31,7 @@ func (k *knowledgeFolders) open(key string, c config.Knowledge) (engine.Knowledg
 	if f == nil {
 		var err error
 		if f, err = knowledge.Open(c.Folder, func(err error) { k.logReload(c.Folder, err) }); err != nil {
-			return engine.Knowledge{}, fmt.Errorf("%s.folder: %w", key, err)
+			return engine.Knowledge{}, fmt.Errorf("%s.folder: %w: correct the folder, or name another", key, err)
 		}
 		k.byPath[c.Folder] = f
 	}

@@ -112,7 +112,7 @@ func redisTLS(r config.Redis) (_ *tls.Config, err error) {
 	if r.TLSCert != "" {
 		own, unread := tls.LoadX509KeyPair(r.TLSCert, r.TLSKey)
 		if unread != nil {
-			err = fmt.Errorf("store.redis.tls_cert, tls_key: %w", unread)
+			err = fmt.Errorf("store.redis.tls_cert: %w: check both files, their names and permissions", unread)
 		}
 		conf.Certificates = []tls.Certificate{own}
 	}
@@ -121,11 +121,11 @@ func redisTLS(r config.Redis) (_ *tls.Config, err error) {
 	}
 	pem, unread := os.ReadFile(r.TLSCA) //nolint:gosec // the operator names the file
 	if unread != nil {
-		return nil, errors.Join(err, fmt.Errorf("store.redis.tls_ca: %w", unread))
+		return nil, errors.Join(err, fmt.Errorf("store.redis.tls_ca: %w: check its name and permissions", unread))
 	}
 	conf.RootCAs = x509.NewCertPool()
 	if !conf.RootCAs.AppendCertsFromPEM(pem) {
-		err = errors.Join(err, fmt.Errorf("store.redis.tls_ca: %s contains no PEM certificate", r.TLSCA))
+		err = errors.Join(err, fmt.Errorf("store.redis.tls_ca: %s contains no PEM certificate: name a file that does", r.TLSCA))
 	}
 	return conf, err
 }

@@ -34,9 +34,9 @@ func TestRedisOptions(t *testing.T) {
 func TestRedisFilesAreRead(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing.pem")
 	for key, r := range map[string]config.Redis{
-		"store.redis.tls_ca":            {TLSCA: missing},
-		"store.redis.tls_cert, tls_key": {TLSCert: missing, TLSKey: missing},
-		"store.redis.url":               {URL: config.Redacted},
+		"store.redis.tls_ca":   {TLSCA: missing},
+		"store.redis.tls_cert": {TLSCert: missing, TLSKey: missing},
+		"store.redis.url":      {URL: config.Redacted},
 	} {
 		r.Addrs, r.TLS = []string{"a:1"}, true
 		if _, err := redisOptions(config.Store{Redis: r}); err == nil || !strings.Contains(err.Error(), key+": ") {

@@ -5,6 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,19 +18,67 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/otlp"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// Check builds what a start builds, but opens no store, port or connection. Its error has each problem on a line of its own.
+// Check builds what a start builds, but opens no store, port or connection. It returns the problems as config.Problems.
 func Check(cfg *config.Config) error {
 	out := newCalls(nil, zap.NewNop())
 	_, err := buildTenants(cfg, out)
-	err = errors.Join(err, out.knowledge.closeUnused(nil))
-	if cfg.Store.Type == config.StoreRedis {
-		_, redis := redisOptions(cfg.Store)
-		err = errors.Join(err, redis)
+	errs := []error{err, out.knowledge.closeUnused(nil)}
+	if otlp.Wanted(os.Getenv) {
+		_, err = otlp.FromEnv(os.Getenv)
+		errs = append(errs, err)
 	}
-	return err
+	if cfg.Store.Type == config.StoreRedis {
+		_, err = redisOptions(cfg.Store)
+	} else {
+		err = folderOf("store.path", cfg.Store.Path)
+	}
+	errs = append(errs, err)
+	for _, t := range cfg.EveryTenant() {
+		key := keyOf(cfg, t) + "memory."
+		errs = append(errs, folderOf(key+"file", t.Memory.File), program(key+"mcp.command", t.Memory.MCP.Command))
+	}
+	var found config.Problems
+	if err = errors.Join(errs...); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			key, message, _ := strings.Cut(line, ": ")
+			if p := (config.Problem{Key: key, Message: message}); !slices.Contains(found, p) { // tenants share a condenser
+				found = append(found, p)
+			}
+		}
+	}
+	return found.Err()
+}
+
+// keyOf returns what the keys of a tenant begin with, empty for the default tenant.
+func keyOf(cfg *config.Config, t config.Tenant) string {
+	i := slices.IndexFunc(cfg.Tenants, func(c config.Tenant) bool { return c.Name == t.Name })
+	if i < 0 {
+		return ""
+	}
+	return cmp.Or(t.Key, fmt.Sprintf("tenants[%d]", i)) + "."
+}
+
+// program checks that a command's program, if any, can be run.
+func program(key string, command []string) error {
+	if len(command) == 0 {
+		return nil
+	}
+	if _, err := exec.LookPath(command[0]); err != nil {
+		return fmt.Errorf("%s: %w: install the program, or correct its path", key, err)
+	}
+	return nil
+}
+
+// folderOf checks that the folder of a file, if any, exists.
+func folderOf(key, file string) error {
+	if _, err := os.Stat(filepath.Dir(file)); err != nil {
+		return fmt.Errorf("%s: %w: create the folder, or name another file", key, err)
+	}
+	return nil
 }
 
 // buildTenants builds the tenants. If none are configured, it returns one that accepts any API key.
@@ -43,11 +96,7 @@ func buildTenants(cfg *config.Config, out *calls) (tenants []*proxy.Tenant, all 
 }
 
 func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant, error) {
-	upstream, chosen, limits := cfg.UpstreamFor(c), cfg.CondenserFor(c), cfg.LimitsFor(c)
-	of := "" // where its keys are, for errors
-	if len(cfg.Tenants) > 0 {
-		of = "tenant " + c.Name + ": "
-	}
+	upstream, chosen, limits, of := cfg.UpstreamFor(c), cfg.CondenserFor(c), cfg.LimitsFor(c), keyOf(cfg, c)
 	base, err := url.Parse(upstream.BaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("%supstream.base_url: %w", of, err)
@@ -56,7 +105,11 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 		config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String(), health: out.health.Tenant(), limits: limits,
 	}
 	build.rides = condense.NewRides(build.prices)
-	condenser, err := build.condenser(of+"condenser", chosen)
+	key := "condenser"
+	if c.Condenser != nil {
+		key = of + key
+	}
+	condenser, err := build.condenser(key, chosen)
 	knowledge, unread := out.knowledge.open(of+"knowledge", c.Knowledge)
 	if err = errors.Join(err, unread); err != nil {
 		return nil, err

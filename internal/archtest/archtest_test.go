@@ -60,7 +60,7 @@ var allowedImports = map[string][]string{
 	"internal/agents":        {},
 	"internal/holdout":       {"session"},
 	"admin":                  {"internal/holdout", "session", "engine", "internal/limit"},
-	"internal/app":           {"internal/holdout", "internal/served", "internal/agents", "admin", "session", "session/seal", "session/boltstore", "session/redisstore", "tokenize", "condense", "condense/summariser", "config", "engine", "proxy", "proxy/listen", "dialect", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "internal/health", "internal/limit", "internal/model", "internal/observe", "internal/knowledge", "internal/watch", "internal/findings"},
+	"internal/app":           {"internal/holdout", "internal/served", "internal/agents", "admin", "session", "session/seal", "session/boltstore", "session/redisstore", "tokenize", "condense", "condense/summariser", "config", "engine", "proxy", "proxy/listen", "dialect", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "internal/health", "internal/limit", "internal/model", "internal/observe", "internal/knowledge", "internal/watch", "internal/findings", "internal/otlp"},
 	"internal/health":        {},
 	"internal/otlp":          {},
 	"internal/fakeupstream":  {},

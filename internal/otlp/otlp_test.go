@@ -65,8 +65,8 @@ func TestFromEnvTellsAllThatIsWrong(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, part := range []string{
-		"OTEL_TRACES_EXPORTER", `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL is "grpc"`, "OTLP_ENDPOINT", "OTLP_HEADERS is not a list of name=value: entry 1",
-		"entry 2", "OTLP_TIMEOUT", "OTLP_COMPRESSION", "OTLP_CERTIFICATE", "OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY",
+		"OTEL_TRACES_EXPORTER", `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: is "grpc"`, "OTLP_ENDPOINT", "OTLP_HEADERS: is not a list of name=value: entry 1",
+		"entry 2", "OTLP_TIMEOUT", "OTLP_COMPRESSION", "OTLP_CERTIFICATE", "OTLP_CLIENT_CERTIFICATE: must be set together with OTEL_EXPORTER_OTLP_CLIENT_KEY",
 	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("no %q in\n%v", part, err)

@@ -39,11 +39,11 @@ func Wanted(env func(string) string) bool {
 func FromEnv(env func(string) string) (Settings, error) {
 	r := reader{env: env}
 	if exporter := env("OTEL_TRACES_EXPORTER"); exporter != "" && exporter != "otlp" {
-		r.wrong("OTEL_TRACES_EXPORTER", "is %q: only otlp and none are supported", exporter)
+		r.wrong("OTEL_TRACES_EXPORTER", "is %q: write otlp or none", exporter)
 	}
 	name, protocol := r.either("PROTOCOL")
 	if protocol != "" && protocol != "http/protobuf" {
-		r.wrong(name, "is %q: only http/protobuf is supported, which collectors accept on port 4318", protocol)
+		r.wrong(name, "is %q: write http/protobuf, which collectors accept on port 4318", protocol)
 	}
 	s := Settings{URL: r.url(), Headers: r.headers(), Timeout: r.timeout(), Gzip: r.gzip(), TLS: r.tls()}
 	return s, errors.Join(r.errs...)
@@ -55,7 +55,7 @@ type reader struct {
 }
 
 func (r *reader) wrong(name, format string, args ...any) {
-	r.errs = append(r.errs, fmt.Errorf("%s %s", name, fmt.Sprintf(format, args...)))
+	r.errs = append(r.errs, fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...)))
 }
 
 // either returns the variable for traces if it is set, and the one for all signals otherwise.
@@ -142,7 +142,7 @@ func (r *reader) tls() *tls.Config {
 	switch {
 	case cert == "" && key == "":
 	case cert == "" || key == "":
-		r.wrong(certName, "and %s must be set together", keyName)
+		r.wrong(certName, "must be set together with %s", keyName)
 	default:
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {

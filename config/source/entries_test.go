@@ -10,7 +10,9 @@ func TestModelFor(t *testing.T) {
 	cfg := mustBuild(t, ".yaml", `
 models:
   my-model: {context_window: 1000, max_output: 100, price: {input: 3, output: 9}}
+  small-model: {context_window: 8192}
   gpt-4o: {max_output: 1}
+  gpt-4.1: {encoding: cl100k_base}
   Org/Tuned.Model: {context_window: 2000, max_output: 200}
   claude-sonnet-4: {price: {input: 6, cached_input: 1}}
 `)
@@ -18,6 +20,8 @@ models:
 	for name, want := range map[string]model.Info{
 		"my-model":                       info(1000, 100, model.EncodingO200k, price(3, 3, 3, 9)),
 		"openai/my-model":                info(1000, 100, model.EncodingO200k, price(3, 3, 3, 9)),
+		"small-model":                    info(8192, 2048, model.EncodingO200k, model.Price{}),
+		"gpt-4.1":                        info(1047576, 32768, model.EncodingCL100k, price(2, 0.5, 2, 8)),
 		"gpt-4o":                         info(128000, 1, model.EncodingO200k, price4o),
 		"gpt-4o-2024-05-13":              info(128000, 1, model.EncodingO200k, price4o),
 		"tuned-model":                    info(2000, 200, model.EncodingO200k, model.Price{}),

@@ -74,8 +74,8 @@ func (j *excerptsJob) quote(ctx context.Context, cut Cut) (session.Condensation,
 		}
 		c, enough := j.complete(s, text)
 		if !enough {
-			return session.Condensation{}, fmt.Errorf("condense %s without a model: the view does not shrink enough: %d tokens, before %d",
-				j.name, c.After.Tokens, c.Before.Tokens)
+			return session.Condensation{}, fmt.Errorf("condense %s without a model: %w: %d tokens, before %d",
+				j.name, errUncut, c.After.Tokens, c.Before.Tokens)
 		}
 		c.Provisional = j.provisional
 		return c, nil

@@ -70,6 +70,9 @@ func (l *LLM) fitted(in Input) *LLM {
 // ErrMissing is the reason why the request's own model is used instead of the configured one.
 var ErrMissing = errors.New("the configured model or its key does not exist")
 
+// errUncut is the reason why excerpts are not used.
+var errUncut = errors.New("the view does not shrink enough")
+
 // Cause returns the reason of a failed condensation as one word without confidential content, or "" for nil.
 func Cause(err error) string {
 	if call, ok := errors.AsType[*CallError](err); ok {
@@ -87,6 +90,8 @@ func Cause(err error) string {
 		return "cooling"
 	case errors.Is(err, ErrMissing):
 		return "missing"
+	case errors.Is(err, errUncut):
+		return string(KeptUncut)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return string(FailureCanceled)
 	}

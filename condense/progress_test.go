@@ -51,6 +51,9 @@ func TestMinimumProgress(t *testing.T) {
 					continue
 				}
 				refused++
+				if cause := condense.Cause(err); cause != map[string]string{"excerpts": "uncut", "llm": "inflated"}[c.Name()] {
+					t.Errorf("%d messages: %s, %v", typed, cause, err)
+				}
 				in.Need = condense.Need{Reason: session.ReasonRequest, Hard: true}
 				if r, err := c.Condense(in).Job.Run(t.Context()); err == nil && r.Condensation.After.Tokens < r.Condensation.Before.Tokens {
 					urgent++

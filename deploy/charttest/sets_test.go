@@ -155,6 +155,25 @@ func wantEgress(t *testing.T, r rendered, rules ...string) {
 	}
 }
 
+// The policy opens the ports of every URL in the configuration. One that is a secret counts as https, and Redis's as 6379.
+func TestPortsOfURLs(t *testing.T) {
+	for values, want := range map[string]string{
+		"{}": "443/TCP",
+		"config: {upstream: {base_url: 'http://llm'}}":                                                    "80/TCP",
+		"config: {upstream: {base_url: 'http://[::1]/v1:9/x'}}":                                           "80/TCP",
+		"config: {upstream: {base_url: 'https://llm:8443/v1', timeout: 30m}}":                             "8443/TCP",
+		"config: {condenser: {type: custom, url: 'http://c.svc:9000'}}":                                   "443/TCP 9000/TCP",
+		"config: {condenser: {type: pipeline, condensers: [{type: custom, url: 'http://c.svc:9000/x'}]}}": "443/TCP 9000/TCP",
+		"config: {tenants: {a: {api_keys: [{env: K}], memory: {mcp: {url: 'http://m:9002/mcp'}}}}}":       "443/TCP 9002/TCP",
+		"config: {upstream: {base_url: 'http://llm:8000'}, memory: {webhook: {url: '${K}'}}}":             "443/TCP 8000/TCP",
+	} {
+		base := "{networkPolicy: {enabled: true}, secrets: {K: {name: a, key: b}}, redis: {enabled: true, url: 'rediss://redis:6380/1'}}"
+		t.Run(values, func(t *testing.T) {
+			wantEgress(t, mustRender(t, over(from(t, base), values, t)), "53/UDP 53/TCP", want, "6380/TCP")
+		})
+	}
+}
+
 func redisBySentinel(t *testing.T, r rendered) {
 	c := loadConfig(t, r).Store.Redis
 	if c.MasterName != "main" || len(c.Addrs) != 3 || c.DB != 2 || c.Username != "dewpoint" || c.Cluster || c.TLS {

@@ -1,18 +1,11 @@
-{{- /* The ports of the base URLs that requests and summaries go to, as JSON. A URL that is only known at run time counts
+{{- /* The ports of the URLs that requests, summaries and findings go to, as JSON. A URL that is only known at run time counts
        as https. list VALUES CONFIG, as in what follows. */}}
 {{- define "dewpoint.upstreamPorts" -}}
-{{- $config := index . 1 }}
-{{- $urls := list (dig "upstream" "base_url" "" $config | default "https://api.openai.com/v1") }}
-{{- range $config.tenants }}
-{{- $urls = append $urls (dig "upstream" "base_url" "" .) }}
-{{- end }}
-{{- range $config.llms }}
-{{- $urls = append $urls .base_url }}
-{{- end }}
+{{- $standard := dict "upstream" (dict "base_url" "https://api.openai.com/v1") }}
+{{- $config := merge (omit (index . 1) "store" | deepCopy) $standard | toJson }}
 {{- $ports := list }}
-{{- range compact $urls }}
-{{- $explicit := regexFind ":[0-9]+(/|$)" . | trimPrefix ":" | trimSuffix "/" }}
-{{- $ports = append $ports (int ($explicit | default (ternary 80 443 (hasPrefix "http://" .)))) }}
+{{- range regexFindAll `"(base_)?url":"[^"]+` $config -1 }}
+{{- $ports = append $ports (include "dewpoint.urlPort" . | default (ternary 80 443 (contains `"http://` .)) | int) }}
 {{- end }}
 {{- $ports | uniq | sortAlpha | toJson }}
 {{- end }}
@@ -25,12 +18,17 @@
 {{- $ports = append $ports (include "dewpoint.port" . | int) }}
 {{- end }}
 {{- with $redis.url }}
-{{- $ports = append $ports (regexFind ":[0-9]+(/|$)" . | trimPrefix ":" | trimSuffix "/" | default "6379" | int) }}
+{{- $ports = append $ports (include "dewpoint.urlPort" . | default "6379" | int) }}
 {{- end }}
 {{- if $redis.master_name }}
 {{- $ports = append $ports 6379 }}
 {{- end }}
 {{- $ports | uniq | sortAlpha | toJson }}
+{{- end }}
+
+{{- /* The port that a URL names, if any. */}}
+{{- define "dewpoint.urlPort" -}}
+{{- regexFind "//[^/?#]*" . | regexFind ":[0-9]+$" | trimPrefix ":" }}
 {{- end }}
 
 {{- define "dewpoint.tcpPorts" -}}

@@ -1,12 +1,16 @@
 {{- /* What a schema cannot say. list CONTEXT CONFIG, as in what follows. */}}
 {{- define "dewpoint.checks" -}}
 {{- include "dewpoint.checkReplicas" . }}
-{{- include "dewpoint.checkRedis" . }}
+{{- include "dewpoint.checkStore" . }}
+{{- include "dewpoint.checkRedis" (index . 0).Values.redis }}
 {{- include "dewpoint.checkReferences" . }}
 {{- include "dewpoint.checkOverrides" . }}
 {{- include "dewpoint.checkAutoscaling" . }}
 {{- $root := index . 0 }}
 {{- $config := index . 1 }}
+{{- if and $root.Values.serviceMonitor.enabled $root.Values.podMonitor.enabled }}
+{{- fail "podMonitor.enabled: serviceMonitor.enabled is true as well, so that each pod would be scraped twice: enable one" }}
+{{- end }}
 {{- if and $root.Values.tenantsFrom $root.Values.config.tenants_dir }}
 {{- fail "config.tenants_dir: is where tenantsFrom is mounted: remove it, or tenantsFrom" }}
 {{- end }}
@@ -33,30 +37,43 @@
 {{- end }}
 {{- end }}
 
+{{- define "dewpoint.checkStore" -}}
+{{- $values := (index . 0).Values }}
+{{- $volume := $values.persistence }}
+{{- $store := (index . 1).store }}
+{{- $redis := $store.redis | default dict }}
+{{- if eq $store.type "redis" }}
+{{- if not (or $redis.url $redis.addrs) }}
+{{- fail (ternary "redis.addrs: is empty: name at least one server as host:port, or set redis.url" "config.store.type: is redis without a server: set redis.enabled and redis.addrs instead" $values.redis.enabled) }}
+{{- end }}
+{{- else if and $volume.enabled (not $volume.existingClaim) }}
+{{- $cap := dig "max_size" "4GiB" $store }}
+{{- $bytes := include "dewpoint.bytes" (list "persistence.size" $volume.size) | float64 }}
+{{- if lt $bytes (include "dewpoint.bytes" (list "config.store.max_size" $cap) | float64 | mulf 1.5) }}
+{{- fail (printf "persistence.size: %v is less than the store's file may take, 1.5 times config.store.max_size (%v): raise it, or lower max_size" $volume.size $cap) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "dewpoint.checkRedis" -}}
-{{- $redis := (index . 0).Values.redis }}
-{{- if $redis.enabled }}
-{{- $url := or $redis.url $redis.urlFrom }}
-{{- if and $redis.url $redis.urlFrom }}
+{{- if .enabled }}
+{{- if and .url .urlFrom }}
 {{- fail "redis.url: is set together with redis.urlFrom: keep one" }}
 {{- end }}
-{{- if and $url (or $redis.addrs $redis.username $redis.password $redis.db $redis.tls.enabled) }}
-{{- fail "redis.url: says everything that addrs, username, password, db and tls.enabled say: keep it or them (rediss:// is TLS, urlFrom holds a password)" }}
+{{- if and (or .url .urlFrom) (or .addrs .username .password .db .tls.enabled) }}
+{{- fail "redis.url: replaces addrs, username, password, db and tls.enabled: set one or the other (rediss:// is TLS, urlFrom holds a password)" }}
 {{- end }}
-{{- if not (or $url $redis.addrs (dig "store" "redis" dict (index . 0).Values.config)) }}
-{{- fail "redis.addrs: is empty: name at least one server as host:port, or set redis.url" }}
+{{- if and (gt (len .addrs) 1) (not .cluster) (not .sentinel.masterName) }}
+{{- fail "redis.addrs: lists several servers: set redis.cluster or redis.sentinel.masterName, or keep one" }}
 {{- end }}
-{{- if and (gt (len $redis.addrs) 1) (not $redis.cluster) (not $redis.sentinel.masterName) }}
-{{- fail "redis.addrs: are several servers: set redis.cluster or redis.sentinel.masterName, or keep one" }}
-{{- end }}
-{{- if and $redis.cluster $redis.db }}
+{{- if and .cluster .db }}
 {{- fail "redis.db: a Cluster has only database 0: remove it" }}
 {{- end }}
-{{- if and $redis.username (not $redis.password) }}
+{{- if and .username (not .password) }}
 {{- fail "redis.password: is missing while redis.username is set: set it, or remove the name" }}
 {{- end }}
-{{- include "dewpoint.checkSentinel" $redis }}
-{{- include "dewpoint.checkTLS" $redis }}
+{{- include "dewpoint.checkSentinel" . }}
+{{- include "dewpoint.checkTLS" . }}
 {{- end }}
 {{- end }}
 
@@ -79,7 +96,7 @@
 {{- fail "redis.tls: is not enabled, and has a secret or a serverName: enable it, or remove them" }}
 {{- end }}
 {{- if and $tls.secret (ne (empty $tls.cert) (empty $tls.key)) }}
-{{- fail "redis.tls: cert and key are for each other: name both, or neither" }}
+{{- fail "redis.tls: cert and key must be set together" }}
 {{- end }}
 {{- end }}
 

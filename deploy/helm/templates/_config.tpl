@@ -100,7 +100,7 @@ tls_server_name: {{ . | quote }}
 {{- define "dewpoint.seconds" -}}
 {{- $text := index . 1 | toString }}
 {{- if not (regexMatch "^(0|([0-9]+(\\.[0-9]+)?(h|m|s|ms))+)$" $text) }}
-{{- fail (printf "%s: %q is no duration that the chart can add up: write it as 5s, 5m or 1h30m" (index . 0) $text) }}
+{{- fail (printf "%s: %q is not a duration that the chart understands: write it as 5s, 5m or 1h30m" (index . 0) $text) }}
 {{- end }}
 {{- $seconds := 0.0 }}
 {{- range regexFindAll "[0-9]+(\\.[0-9]+)?(ms|h|m|s)" $text -1 }}

@@ -47,12 +47,18 @@
 {{- define "dewpoint.memoryLimit" -}}
 {{- $limit := dig "limits" "memory" "" .Values.resources | toString }}
 {{- if and $limit .Values.memoryLimitPercent }}
-{{- $unit := regexFind "[A-Za-z]*$" $limit }}
+{{- $bytes := include "dewpoint.bytes" (list "resources.limits.memory" $limit) | float64 }}
+{{- mulf $bytes .Values.memoryLimitPercent 0.01 | floor | int64 }}
+{{- end }}
+{{- end }}
+
+{{- /* The bytes of a size as Kubernetes or Dewpoint writes it (512Mi, 4GiB): list KEY SIZE. */}}
+{{- define "dewpoint.bytes" -}}
+{{- $size := index . 1 | toString | trimSuffix "B" }}
+{{- $unit := regexFind "[A-Za-z]*$" $size }}
 {{- $powers := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
 {{- if not (hasKey $powers $unit) }}
-{{- fail (printf "resources.limits.memory: %q has a unit that the chart does not know: write it as 512Mi or 1Gi, or set memoryLimitPercent to 0" $limit) }}
+{{- fail (printf "%s: %q has a unit that the chart does not know: write it as 512Mi or 1Gi" (index . 0) $size) }}
 {{- end }}
-{{- $share := divf .Values.memoryLimitPercent 100.0 }}
-{{- printf "%d" (mulf (trimSuffix $unit $limit | float64) (get $powers $unit) $share | floor | int64) }}
-{{- end }}
+{{- mulf (trimSuffix $unit $size | float64) (get $powers $unit) }}
 {{- end }}

@@ -103,17 +103,30 @@ func (v *validator) upstream(key string, up Upstream) {
 	v.optional(key+".compaction", up.Compaction, CompactionAuto, CompactionPass, CompactionAnswer)
 }
 
-// baseURL accepts an empty URL, which is inherited. Messages do not show the URL, since it may contain a password.
+// baseURL checks that a URL contains the version of the API, but not a path that requests add.
 func (v *validator) baseURL(key, text string) {
+	u := v.url(key, text, "https://api.openai.com/v1")
+	if u == nil {
+		return
+	}
+	path := trimSlash(u.Path)
+	for _, endpoint := range []string{"/chat/completions", "/messages", "/responses"} {
+		v.when(strings.HasSuffix(path, endpoint), key, "ends with %s, which is added to it: remove that part", endpoint)
+	}
+	v.when(path == "" && (u.Host == "api.openai.com" || u.Host == "api.anthropic.com"), key, "has no version: write it as https://%s/v1", u.Host)
+}
+
+// url accepts an empty URL, which is inherited or not needed. Messages do not show the URL, since it may contain a password.
+func (v *validator) url(key, text, example string) *url.URL {
 	u, err := url.Parse(text)
 	switch {
 	case text == "":
 	case err != nil:
-		v.add(key, "is not a URL: write it as https://api.openai.com/v1")
+		v.add(key, "is not a URL: write it as %s", example)
 	case u.Scheme != "http" && u.Scheme != "https":
-		v.add(key, "does not begin with http:// or https://: write it as https://api.openai.com/v1")
+		v.add(key, "does not begin with http:// or https://: write it as %s", example)
 	case u.Hostname() == "":
-		v.add(key, "has no host: write it as https://api.openai.com/v1")
+		v.add(key, "has no host: write it as %s", example)
 	case u.User != nil:
 		v.add(key, "contains a user name or password: remove it, and set api_key")
 	case u.Fragment != "":
@@ -123,6 +136,7 @@ func (v *validator) baseURL(key, text string) {
 	case u.Port() != "" && !validPort(u.Port()):
 		v.add(key, "has no port between 1 and 65535: correct it, or leave it out")
 	}
+	return u
 }
 
 func validPort(port string) bool {

@@ -190,7 +190,7 @@ func (v *validator) memory(key string, m *Memory) {
 
 func (v *validator) webhook(key string, w Webhook) {
 	v.when(w.Secret != "" && w.URL == "", key+".url", "is missing while secret is set: set it, or remove secret")
-	v.baseURL(key+".url", w.URL.Reveal())
+	v.url(key+".url", w.URL.Reveal(), "https://example.com/findings")
 	if encoded, is := strings.CutPrefix(w.Secret.Reveal(), "whsec_"); is {
 		_, err := base64.StdEncoding.DecodeString(encoded)
 		v.when(err != nil, key+".secret", "begins with whsec_, but the rest is not base64: copy all of it")
@@ -208,7 +208,7 @@ func (v *validator) mcp(key string, m *MCP) {
 	case m.URL == "" && len(m.Command) == 0:
 		v.when(m.Tool != "" || m.Arguments != "", key+".command", "is missing, and so is url: set command for a program, or url for a server")
 	default:
-		v.baseURL(key+".url", m.URL)
+		v.url(key+".url", m.URL, "http://127.0.0.1:8000/mcp")
 	}
 	if m.Arguments != "" {
 		var object map[string]any

@@ -36,6 +36,8 @@ func TestExitCodes(t *testing.T) {
 	f(exitUsage, "not defined", "serve", "--lisen", "x")
 	f(exitUsage, "unexpected argument", "serve", "x")
 	f(exitUsage, "listen", "--listen", "nowhere")
+	f(exitUsage, "upstream.base_url: has no version: write it as https://api.anthropic.com/v1 (--upstream)", "--upstream", "https://api.anthropic.com/")
+	f(exitUsage, "upstream.base_url: ends with /chat/completions, ", "--upstream", "http://127.0.0.1:1/v1/chat/completions/")
 	f(exitUsage, "one file", "check-config")
 	f(exitUsage, "no such file", "check-config", "missing.yaml")
 	f(exitUsage, "one file", "check-store")

@@ -55,7 +55,7 @@ func badValues() []badFixture {
 		{"bad.memory.yaml", []string{
 			`tenants[0].memory: has file and webhook: keep one of them (line 4)`,
 			`tenants[0].memory.max_pending: is negative: write a number, or leave it out (line 4)`,
-			`tenants[0].memory.webhook.url: does not begin with http:// or https://: write it as https://api.openai.com/v1 (line 4)`,
+			`tenants[0].memory.webhook.url: does not begin with http:// or https://: write it as https://example.com/findings (line 4)`,
 			`tenants[0].memory.webhook.secret: begins with whsec_, but the rest is not base64: copy all of it (line 4)`,
 			`tenants[1].memory: has no destination: set file, webhook.url, mcp.url or mcp.command, or remove it (line 7)`,
 			`tenants[1].memory.max_age: is negative: write a duration such as 30s (line 7)`,

@@ -325,7 +325,7 @@ func (t *Turn) prepare(ctx context.Context) {
 	t.runAhead(ctx, job.Need(), func(ctx context.Context, c *Turn) Attempt {
 		job := c.dueSoon(c.counted().fixed, c.size().Tokens)
 		ready, err := c.prepared(ctx)
-		if job == nil || err == nil && !summarisesLast(&ready, &c.shown.view) {
+		if job == nil || err == nil && !summarisesLast(&ready, &c.shown.view) || c.ancestorPrepares(ctx) {
 			return Attempt{}
 		}
 		tried := c.storePrepared(ctx, job)
@@ -336,12 +336,22 @@ func (t *Turn) prepare(ctx context.Context) {
 	})
 }
 
-// summariseLater starts writing the summary for which excerpts stand in.
+// ancestorPrepares reports whether a condensation is being prepared for an ancestor of the thread, or that cannot be found out.
+func (t *Turn) ancestorPrepares(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+	defer cancel()
+	busy, err := t.registry.Preparing(ctx, &t.place, t.engine.o.Limits.CondenseLease)
+	return busy || err != nil
+}
+
+// summariseLater starts writing the summary for which excerpts stand in, or else one that will soon be due.
 func (t *Turn) summariseLater(ctx context.Context) {
-	if job := t.wait.later; job != nil && t.in.Tenant.Ahead {
+	job := t.wait.later
+	if t.wait.later = nil; job == nil {
+		t.prepare(ctx)
+	} else if t.in.Tenant.Ahead {
 		t.runAhead(ctx, job.Need(), func(ctx context.Context, c *Turn) Attempt { return c.storePrepared(ctx, job) })
 	}
-	t.wait.later = nil
 }
 
 // runAhead runs work under the thread's lock while no request waits for it. If another request works on the thread, or too many
@@ -386,10 +396,10 @@ func (t *Turn) storePrepared(ctx context.Context, job condense.Job) Attempt {
 	return tried
 }
 
-// lastApplied returns the id of the view's last condensation, zero if it has none.
+// lastApplied returns the id of the view's newest condensation, zero if it has none.
 func (t *Turn) lastApplied() session.CondensationID {
-	if n := len(t.shown.view.Applied); n > 0 {
-		return t.shown.view.Applied[n-1].ID
+	if c := t.shown.view.Newest(); c != nil {
+		return c.ID
 	}
 	return session.CondensationID{}
 }
@@ -401,16 +411,16 @@ func (t *Turn) prepared(ctx context.Context) (session.Condensation, error) {
 	return t.registry.Prepared(ctx, &t.place, &t.shown.view)
 }
 
-// summarisesLast reports whether c hides the same events as the last condensation of the view: it is then the summary that one lacks.
+// summarisesLast reports whether c hides the same events as the newest condensation of the view: it is then the summary that one lacks.
 func summarisesLast(c *session.Condensation, v *session.View) bool {
-	n := len(v.Applied)
-	return n > 0 && slices.Equal(c.Forgotten, v.Applied[n-1].Forgotten)
+	newest := v.Newest()
+	return newest != nil && slices.Equal(c.Forgotten, newest.Forgotten)
 }
 
 // usePrepared logs and shows the prepared condensation. It reports whether the view has changed, which includes a condensation that
 // another request logged meanwhile. It needs no lock: of two condensations, the first one logged counts.
 func (t *Turn) usePrepared(ctx context.Context, need condense.Need, report *Report) bool {
-	if !t.in.Tenant.Ahead || t.place.New {
+	if !t.in.Tenant.Ahead || t.place.New && t.place.Thread.Parent == "" {
 		return false
 	}
 	c, err := t.prepared(ctx)
@@ -429,12 +439,12 @@ const coldAfter = time.Hour
 
 // catchUp replaces excerpts by the summary prepared for them, once the cache is cold, so that the changed prefix costs nothing extra.
 func (t *Turn) catchUp(ctx context.Context) Report {
-	n := len(t.shown.view.Applied)
-	if n == 0 || !t.shown.view.Applied[n-1].Provisional || t.thread().Idle < coldAfter || t.in.Tenant.Passes() ||
+	newest := t.shown.view.Newest()
+	if newest == nil || !newest.Provisional || t.thread().Idle < coldAfter || t.in.Tenant.Passes() ||
 		t.purpose.Spares() || t.place.Again || t.place.Match == session.MatchReplay {
 		return Report{}
 	}
-	need := condense.Need{Reason: t.shown.view.Applied[n-1].Reason}
+	need := condense.Need{Reason: newest.Reason}
 	report, _ := t.runFlight(ctx, need.Reason, func(ctx context.Context, c *Turn, report *Report) { c.usePrepared(ctx, need, report) })
 	return report
 }

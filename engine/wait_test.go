@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
@@ -217,4 +218,39 @@ func TestSummariesArePreparedForOurOwnCount(t *testing.T) {
 		}
 	}
 	t.Error("nothing was due")
+}
+
+// TestAPreparedSummaryOutlivesTrims: results that are trimmed on arrival do not waste the summary that was prepared before.
+func TestAPreparedSummaryOutlivesTrims(t *testing.T) {
+	r, summariser := hurrying(t)
+	close(summariser.free)
+	r.tenant.Condenser = condense.Pipeline{Stages: []condense.Condenser{condense.ToolOutputTrim{MaxEventLength: 200}, r.tenant.Condenser}}
+	r.isShownWhenDue(summariser, func(n int) *body { return calls("now", n, 0) })
+}
+
+// TestAPreparedSummaryIsCarriedOver: a client that changes its first message at each step pays for a summary once, and gets it.
+func TestAPreparedSummaryIsCarriedOver(t *testing.T) {
+	r, summariser := hurrying(t)
+	close(summariser.free)
+	r.isShownWhenDue(summariser, func(n int) *body { return calls(fmt.Sprint("It is ", n), n, 0) })
+}
+
+// isShownWhenDue sends a growing history until it is condensed, and checks that it then has the one summary that was paid for.
+func (r *rig) isShownWhenDue(summariser held, history func(calls int) *body) {
+	r.Helper()
+	for n := 2; n < 20; n++ {
+		asked := history(n)
+		turn := r.begin(asked, engine.WishNone)
+		turn.Condense(r.Context())
+		r.logged(turn)
+		asked.work.Wait()
+		if turn.Sent().Events == turn.Before().Events {
+			continue
+		}
+		if paid := len(summariser.asked); paid != 1 || !bytes.Contains(forwarded(turn), []byte("the sea.")) {
+			r.Errorf("%d summaries were paid for, %d calls, shown: %s", paid, n, forwarded(turn))
+		}
+		return
+	}
+	r.Error("nothing was condensed")
 }

@@ -225,7 +225,7 @@ func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c 
 		c.Time = time.Now()
 	}
 	c.buildOn(view)
-	c.Hidden = Hidden{Span: spanOf(res.query.History, &c), Run: runOf(res.query.History, &c)}
+	c.Hidden = hiddenBy(res.query.History, &c)
 	c, err := r.store.Condense(ctx, res.Thread.ID, c)
 	if err != nil {
 		return c, fmt.Errorf("log condensation: %w", err)
@@ -237,29 +237,6 @@ func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c 
 	withoutText := c
 	withoutText.Summary = ""
 	res.Thread.Condensations = append(slices.Clip(res.Thread.Condensations), withoutText)
-	return c, nil
-}
-
-// Prepare stores a condensation of a view for a later request, which gets it from Prepared.
-func (r *Registry) Prepare(ctx context.Context, res *Resolution, view *View, c Condensation) error {
-	c.Time = time.Now()
-	c.buildOn(view)
-	if err := r.store.Prepare(ctx, res.Thread.ID, c); err != nil {
-		return fmt.Errorf("store prepared condensation: %w", err)
-	}
-	return nil
-}
-
-// Prepared returns the condensation that was prepared for the resolution's thread, if it still applies to the history after
-// those that the view shows, and ErrNotFound otherwise.
-func (r *Registry) Prepared(ctx context.Context, res *Resolution, view *View) (Condensation, error) {
-	c, err := r.store.Prepared(ctx, res.Thread.ID)
-	if err != nil {
-		return c, fmt.Errorf("read prepared condensation: %w", err)
-	}
-	if all := Applicable(res.query.History, append(slices.Clip(view.Applied), c)); len(all) <= len(view.Applied) {
-		return Condensation{}, fmt.Errorf("the prepared condensation no longer applies: %w", ErrNotFound)
-	}
 	return c, nil
 }
 

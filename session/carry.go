@@ -114,6 +114,11 @@ func (c *Condensation) touches(position int) bool {
 	return slices.ContainsFunc(c.Trims, func(t Trim) bool { return t.Pos == position })
 }
 
+// hiddenBy returns the hashes by which a later history proves that it has the messages which c hides.
+func hiddenBy(h *History, c *Condensation) Hidden {
+	return Hidden{Span: spanOf(h, c), Run: runOf(h, c)}
+}
+
 // spanOf returns the hash of the messages that c touches. It does not depend on where they are in a history, but on the
 // history's scope.
 func spanOf(h *History, c *Condensation) Hash {

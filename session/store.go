@@ -44,8 +44,8 @@ type Store interface {
 	// Condense logs c in its thread and returns it with its id. When it returns, c is durable and visible to all replicas.
 	// It returns ErrNotFound if the thread does not exist.
 	Condense(ctx context.Context, thread ThreadID, c Condensation) (Condensation, error)
-	// Prepare stores a condensation that may be logged later, replacing the one prepared before. Logging any condensation
-	// deletes it. It returns ErrNotFound if the thread does not exist.
+	// Prepare stores a condensation that may be logged later, replacing the one prepared before. Logging one that
+	// Answers deletes it. It returns ErrNotFound if the thread does not exist.
 	Prepare(ctx context.Context, thread ThreadID, c Condensation) error
 	// Prepared reads the prepared condensation. It returns ErrNotFound if there is none and ErrUnreadable if it cannot be
 	// decrypted.

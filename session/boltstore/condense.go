@@ -36,12 +36,10 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 		c.ID.Seq = rec.thread.Seq
 		if c.Answers() {
 			rec.thread.Requested = 0
+			ch.delete(prepared(id))
 		}
 		rec.list = codec.Listed(bytes.Clone(rec.list), c)
 		ch.put(summaries.entry(id, c.ID.Seq), summary)
-		if !c.Aside() {
-			ch.delete(prepared(id))
-		}
 	})
 	if err != nil {
 		return session.Condensation{}, err

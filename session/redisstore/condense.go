@@ -16,10 +16,7 @@ import (
 func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {
 	c.ID = session.CondensationID{Thread: id}
 	answers := "0"
-	switch {
-	case c.Aside():
-		answers = "aside"
-	case c.Answers():
+	if c.Answers() {
 		answers = "1"
 	}
 	args := []any{

@@ -55,8 +55,7 @@ return {due and 1 or 0, was[3]}
 `
 
 // logScript logs a condensation or a request for one. KEYS: record, log, traces left. ARGV: event, TTL in ms (0 for none),
-// token, "1" if the entry answers a request or "aside" for an aside; and, for a condensation, itself and its summary. It
-// returns the Seq, or nil if the thread does not exist.
+// token, "1" if the entry answers a request; and, for a condensation, itself and its summary. It returns the Seq, or nil if the thread does not exist.
 const logScript = `
 local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'n', 'c')
 if not was[1] then return false end
@@ -67,12 +66,11 @@ redis.call('HSET', KEYS[1], 'o', ARGV[3])
 if ARGV[5] then
   local list = (was[4] or '') .. name .. ':' .. #ARGV[5] .. ':' .. ARGV[5]
   redis.call('HSET', KEYS[1], 'c', list, 's' .. name, ARGV[6])
-  if ARGV[4] ~= 'aside' then redis.call('HDEL', KEYS[1], 'p') end
 else
   redis.call('HSET', KEYS[1], 'q', name)
 end
 redis.call('RPUSH', KEYS[2], ARGV[1])
-if ARGV[4] == '1' then redis.call('HDEL', KEYS[1], 'q') end
+if ARGV[4] == '1' then redis.call('HDEL', KEYS[1], 'p', 'q') end
 if ARGV[2] ~= '0' then for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[2]) end end
 return seq
 `

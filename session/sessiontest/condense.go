@@ -46,6 +46,9 @@ func (s suite) CondensePrepared(t *testing.T) {
 	}
 	equal(t, thread(t, store, "t"), before)
 	is(t, second(store.Summary(ctx(t), session.CondensationID{Thread: "t"})), session.ErrNotFound)
+	trim := session.Condensation{Reason: session.ReasonArrival, Prefix: 7, Hash: hash("t", "7"), Time: clock}
+	ok(t, second(store.Condense(ctx(t), "t", trim)))
+	ok(t, second(store.Prepared(ctx(t), "t")))
 	ok(t, second(store.Condense(ctx(t), "t", condensation(7))))
 	is(t, second(store.Prepared(ctx(t), "t")), session.ErrNotFound)
 }

@@ -1,0 +1,112 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+)
+
+// Prepare stores a condensation of a view for a later request, which gets it from Prepared.
+func (r *Registry) Prepare(ctx context.Context, res *Resolution, view *View, c Condensation) error {
+	c.Time = time.Now()
+	c.buildOn(view)
+	c.Hidden = hiddenBy(res.query.History, &c)
+	if err := r.store.Prepare(ctx, res.Thread.ID, c); err != nil {
+		return fmt.Errorf("store prepared condensation: %w", err)
+	}
+	return nil
+}
+
+// Prepared returns the condensation that was prepared for the resolution's thread or one of its ancestors, if it still applies
+// to the history after those that the view shows, and ErrNotFound otherwise.
+func (r *Registry) Prepared(ctx context.Context, res *Resolution, view *View) (Condensation, error) {
+	shared := res.query.History.Len()
+	for t, err := range r.line(ctx, &res.Thread) {
+		if err != nil {
+			return Condensation{}, err
+		}
+		c, err := r.store.Prepared(ctx, t.ID)
+		switch {
+		case err == nil && c.follow(view, shared):
+			return c, nil
+		case err != nil && !errors.Is(err, ErrNotFound):
+			return Condensation{}, fmt.Errorf("read prepared condensation: %w", err)
+		}
+		shared = min(shared, t.ForkAt)
+	}
+	return Condensation{}, fmt.Errorf("no prepared condensation applies: %w", ErrNotFound)
+}
+
+// Preparing reports whether a condensation is being made for an ancestor of the resolution's thread. A client that edits its
+// history begins a thread with each request, and one summary serves them all.
+func (r *Registry) Preparing(ctx context.Context, res *Resolution, ttl time.Duration) (bool, error) {
+	for t, err := range r.line(ctx, &res.Thread) {
+		if err != nil {
+			return false, err
+		}
+		if t.ID == res.Thread.ID {
+			continue // the caller has locked it
+		}
+		lease, err := r.store.Lock(ctx, t.ID, ttl)
+		if err != nil {
+			return errors.Is(err, ErrLocked), err
+		}
+		lease.Release()
+	}
+	return false, nil
+}
+
+// maxLine is the maximum number of threads in a line.
+const maxLine = 16
+
+// line iterates over a thread and its ancestors, nearest first.
+func (r *Registry) line(ctx context.Context, t *Thread) iter.Seq2[*Thread, error] {
+	return func(yield func(*Thread, error) bool) {
+		for n := 0; t != nil && n < maxLine && yield(t, nil) && t.Parent != ""; n++ {
+			var err error
+			if t, err = r.readThread(ctx, t.Parent); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
+// follow changes c, which was made for a history that shares the first positions, up to shared, with the view's, so that it
+// applies after the condensations that the view shows. It reports whether it can.
+func (c *Condensation) follow(view *View, shared int) bool {
+	current := view.isCurrent(c.Base)
+	c.Base = CondensationID{}
+	kept := carryOver(view.History, []Condensation{*c}, shared)
+	if !current || len(kept) == 0 {
+		return false
+	}
+	*c = kept[0]
+	c.buildOn(view)
+	return len(Applicable(view.History, append(slices.Clip(view.Applied), *c))) > len(view.Applied)
+}
+
+// isCurrent reports whether the view hides what it hid right after a condensation, the zero one being none: later ones only trim
+// or add text.
+func (v *View) isCurrent(base CondensationID) bool {
+	for i := len(v.Applied) - 1; i >= 0 && v.Applied[i].ID != base; i-- {
+		if v.Applied[i].Answers() || i == 0 && base != (CondensationID{}) {
+			return false
+		}
+	}
+	return len(v.Applied) > 0 || base == (CondensationID{})
+}
+
+// Newest returns the newest condensation that the view shows, not counting those that only trim or add text. It returns nil
+// if there is none.
+func (v *View) Newest() *Condensation {
+	for i := len(v.Applied) - 1; i >= 0; i-- {
+		if v.Applied[i].Answers() {
+			return &v.Applied[i]
+		}
+	}
+	return nil
+}

@@ -82,6 +82,7 @@ type CallError struct {
 	Window int    // the model's context window, in tokens, if the server says that the prompt does not fit it; else 0
 	Prompt int    // the prompt's tokens by the same message; 0 if it does not say
 	Err    error  // cause on our side of the connection; nil if there is none
+	Begun  *Reply // what had arrived of an answer that broke off; nil if none had begun
 }
 
 func (e *CallError) Error() string {

@@ -54,7 +54,11 @@ func (c Caller) Summarise(ctx context.Context, r condense.Request) (condense.Rep
 			c.Lacks.remember(r, known)
 		}
 		if err != nil && !errors.Is(err, errNotStreamed) {
-			return condense.Reply{}, callError(ctx, err, r.Endpoint.APIKey)
+			failed := callError(ctx, err, r.Endpoint.APIKey)
+			if errors.Is(err, errBroken) || reply != (condense.Reply{}) {
+				failed.Begun = &reply
+			}
+			return condense.Reply{}, failed
 		}
 		return reply, nil
 	}
@@ -161,7 +165,7 @@ var callFailures = [...]struct {
 }
 
 // callError returns err as a *condense.CallError without any text of the server's, which might quote the key.
-func callError(ctx context.Context, err error, key string) error {
+func callError(ctx context.Context, err error, key string) *condense.CallError {
 	if ctx.Err() != nil {
 		return &condense.CallError{Kind: contextFailure(ctx), Err: ctx.Err()}
 	}

@@ -201,18 +201,22 @@ func TestOpenAIFailures(t *testing.T) {
 		},
 		"number as code": {500, `{"error":{"message":"x","code":7}}`, condense.FailureServer, ""},
 		"not json":       {502, "<html>" + key, condense.FailureServer, ""},
+		"error cut off":  {429, `{"error":{"code":"sl`, condense.FailureRateLimited, ""},
 		"broken reply":   {200, `{"choices":[{` + key, condense.FailureMalformed, ""},
 		"huge reply":     {200, `{"choices":[],"x":"` + strings.Repeat("x", 17<<20) + `"}`, condense.FailureMalformed, ""},
 		"huge error":     {500, strings.Repeat("x", 17<<20), condense.FailureMalformed, ""},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if name == "error cut off" {
+				w.Header().Set("Content-Length", "1000")
+			}
 			w.WriteHeader(c.status)
 			io.WriteString(w, c.body)
 		}))
 		_, err := summariser.Caller{}.Summarise(context.Background(), request(server.URL, "m"))
 		server.Close()
 		e, ok := errors.AsType[*condense.CallError](err)
-		if !ok || e.Kind != c.kind || e.Code != c.code {
+		if !ok || e.Kind != c.kind || e.Code != c.code || e.Begun != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if ok && (e.Window == 8192 && e.Prompt == 9000) != (name == "its window") {
@@ -261,7 +265,7 @@ func TestOpenAIUnreachable(t *testing.T) {
 	base := server.URL
 	server.Close()
 	_, err := summariser.Caller{}.Summarise(context.Background(), request(base+"/"+key, "m"))
-	if e, ok := errors.AsType[*condense.CallError](err); !ok || e.Kind != condense.FailureUnreachable || strings.Contains(err.Error(), key) {
+	if e, ok := errors.AsType[*condense.CallError](err); !ok || e.Kind != condense.FailureUnreachable || e.Begun != nil || strings.Contains(err.Error(), key) {
 		t.Errorf("got %v", err)
 	}
 }

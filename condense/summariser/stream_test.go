@@ -87,6 +87,9 @@ func TestStreamedAnswers(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), key) {
 			t.Errorf("%s: %v tells the key", name, err)
 		}
+		if failed != nil && (failed.Begun == nil || !strings.HasPrefix("STATE: fi", failed.Begun.Text) || failed.Begun.Text == "") {
+			t.Errorf("%s: had arrived: %+v", name, failed.Begun)
+		}
 	}
 }
 
@@ -264,6 +267,9 @@ func TestPatience(t *testing.T) {
 			if c.kind == "" && err != nil || c.kind != "" && (failed == nil || failed.Kind != c.kind) || time.Since(begun) != c.took {
 				t.Errorf("%s: %v after %s", name, err, time.Since(begun))
 			}
+			if wrote := name == "stalled" || name == "endless"; failed != nil && (failed.Begun != nil) != wrote {
+				t.Errorf("%s: had arrived: %+v", name, failed.Begun)
+			}
 			time.Sleep(2 * time.Hour) // let the server finish
 		})
 	}
@@ -304,7 +310,7 @@ func TestStreamCutWithinALine(t *testing.T) {
 			}))
 			_, err := summariser.Caller{}.Summarise(t.Context(), ask(server.URL, "m"))
 			server.Close()
-			if e, ok := errors.AsType[*condense.CallError](err); !ok || e.Kind != condense.FailureUnreachable || calls != 1 {
+			if e, ok := errors.AsType[*condense.CallError](err); !ok || e.Kind != condense.FailureUnreachable || e.Begun == nil || calls != 1 {
 				t.Errorf("%s, %s: %d calls: %v", api, name, calls, err)
 			}
 		}

@@ -76,7 +76,7 @@ func (s *sender) post(ctx context.Context, body []byte, a answer) error {
 		return readEvents(resp.Body, a.readEvent)
 	}
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
+	if err != nil && (success || errors.Is(err, errResponseSize)) {
 		return err //nolint:wrapcheck // callError wraps it
 	}
 	if !success {

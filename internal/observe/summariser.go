@@ -66,9 +66,15 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 }
 
 // usageOf returns the usage of a call, estimated if the reply does not report it. A failed call counts its prompt if the
-// server may have read it. It counts nothing if the server refused the call or was not reached.
+// server may have read it, and what had arrived of the answer. It counts nothing if the server refused the call or was not
+// reached.
 func usageOf(r condense.Request, reply condense.Reply, err error) model.Usage {
 	prompt := r.Size() / 4
+	if call, ok := errors.AsType[*condense.CallError](err); ok && call.Begun != nil {
+		u := usageOf(r, *call.Begun, nil)
+		u.Output = max(u.Output, (len(call.Begun.Text)+len(call.Begun.Arguments))/4) // a report before the end may be too low
+		return u
+	}
 	if u := reply.Usage; err == nil && (u.Input > 0 || u.Output > 0) {
 		return model.Usage{
 			Input: max(u.Input, 0), Cached: max(u.Cached, 0), Output: max(u.Output, 0),

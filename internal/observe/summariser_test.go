@@ -39,11 +39,19 @@ func TestBills(t *testing.T) {
 			summariser{reply: condense.Reply{Text: "The sea is deep."}},
 			[]limit.Call{{Model: "cheap", Input: 25, Output: 4, USD: 33e-6, Known: true}},
 		},
-		"silent":    {summariser{err: &condense.CallError{Kind: condense.FailureTimeout}}, guess},
-		"given up":  {summariser{err: &condense.CallError{Kind: condense.FailureCanceled}}, guess},
-		"unread":    {summariser{err: errors.New("no JSON")}, guess},
-		"refused":   {summariser{err: &condense.CallError{Kind: condense.FailureRejected, Status: 400}}, nothing},
-		"away":      {summariser{err: &condense.CallError{Kind: condense.FailureUnreachable}}, nothing},
+		"silent":   {summariser{err: &condense.CallError{Kind: condense.FailureTimeout}}, guess},
+		"given up": {summariser{err: &condense.CallError{Kind: condense.FailureCanceled}}, guess},
+		"unread":   {summariser{err: errors.New("no JSON")}, guess},
+		"refused":  {summariser{err: &condense.CallError{Kind: condense.FailureRejected, Status: 400}}, nothing},
+		"away":     {summariser{err: &condense.CallError{Kind: condense.FailureUnreachable}}, nothing},
+		"broken off": {
+			summariser{err: &condense.CallError{Kind: condense.FailureUnreachable, Begun: &condense.Reply{Text: "The sea is ", Arguments: "{"}}},
+			[]limit.Call{{Model: "cheap", Input: 25, Output: 3, USD: 31e-6, Known: true, Failed: true}},
+		},
+		"stalled, with usage": {
+			summariser{err: &condense.CallError{Kind: condense.FailureTimeout, Begun: &condense.Reply{Text: "The sea is deep.", Usage: session.Usage{Input: 7, Output: 1}}}},
+			[]limit.Call{{Model: "cheap", Input: 7, Output: 4, USD: 15e-6, Known: true, Failed: true}},
+		},
 		"not asked": {summariser{err: &condense.CallError{Kind: condense.FailureLimited}}, nothing},
 	} {
 		t.Run(name, func(t *testing.T) {

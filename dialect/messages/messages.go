@@ -120,8 +120,11 @@ var types = map[int]string{
 	429: "rate_limit_error", 503: "overloaded_error", 504: "timeout_error",
 }
 
-// Event wraps an encoded error in a stream event.
+// Event wraps an encoded error in a stream event. A server may encode it as OpenAI does, without the outer type.
 func (d *Dialect) Event(failure []byte) []byte {
+	if split.Member(rawjson.ValueOf(failure), "type").Kind == 0 {
+		failure = slices.Concat([]byte(`{"type":"error",`), failure[1:])
+	}
 	return slices.Concat([]byte("event: error\ndata: "), failure, []byte("\n\n"))
 }
 

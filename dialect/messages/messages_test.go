@@ -315,3 +315,18 @@ func TestMerge(t *testing.T) {
 		t.Error("what is no message was merged")
 	}
 }
+
+// TestEvent checks that an error of another server's shape gets the type that clients look for.
+func TestEvent(t *testing.T) {
+	d := messages.New(split.Options{})
+	own := `{"type":"error","error":{"type":"api_error","message":"m"}}`
+	for failure, want := range map[string]string{
+		own:                         own,
+		`{"error":{"message":"m"}}`: `{"type":"error","error":{"message":"m"}}`,
+		`{"error":{"type":"overloaded_error"},"request_id":"r"}`: `{"type":"error","error":{"type":"overloaded_error"},"request_id":"r"}`,
+	} {
+		if got := string(d.Event([]byte(failure))); got != "event: error\ndata: "+want+"\n\n" {
+			t.Errorf("%s: got %s", failure, got)
+		}
+	}
+}

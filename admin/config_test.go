@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
@@ -106,21 +107,37 @@ func TestConfigInForce(t *testing.T) {
 func TestTenantsAreTold(t *testing.T) {
 	r := start(t, func(c *config.Config) {
 		sum := strings.Repeat("ab", 32)
-		c.Limits.Tenant = limit.Tenant{Concurrent: 20}
+		c.Limits.Tenant = limit.Tenant{Concurrent: 20, Budget: limit.Budget{Tokens: 9, Period: 720 * time.Hour}}
 		c.Tenants = []config.Tenant{
 			{Name: "a", APIKeys: []config.APIKey{{SHA256: sum}}, LogContent: true},
 			{Name: "b", APIKeys: []config.APIKey{{SHA256: sum[1:] + "c"}}, Limits: &limit.Tenant{Body: 1 << 20, Tokens: 5}},
 		}
 	})
-	var list struct{ Tenants []admin.Tenant }
+	type budget struct {
+		Tokens       int
+		Period, Then string
+	}
+	type limits struct {
+		Concurrent int
+		Body       int `json:"max_body"`
+		Tokens     int `json:"tokens_per_minute"`
+		Budget     budget
+	}
+	var list struct {
+		Tenants []struct {
+			Keys       int
+			LogContent bool `json:"log_content"`
+			Limits     limits
+		}
+	}
 	r.get("/api/v1/tenants", &list)
 	if len(list.Tenants) != 2 {
 		t.Fatalf("%+v", list)
 	}
-	if a := list.Tenants[0]; !a.LogContent || a.Limits != (limit.Tenant{Concurrent: 20}) || a.Keys != 1 {
+	if a := list.Tenants[0]; !a.LogContent || a.Limits != (limits{Concurrent: 20, Budget: budget{9, "720h0m0s", limit.Refuse}}) || a.Keys != 1 {
 		t.Errorf("%+v", a)
 	}
-	if b := list.Tenants[1]; b.LogContent || b.Limits != (limit.Tenant{Body: 1 << 20, Tokens: 5}) {
+	if b := list.Tenants[1]; b.LogContent || b.Limits != (limits{Body: 1 << 20, Tokens: 5, Budget: budget{Period: "0s"}}) {
 		t.Errorf("%+v", b)
 	}
 }

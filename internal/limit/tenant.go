@@ -1,7 +1,11 @@
 // Package limit defines limits: sizes in bytes, rates, and the limits of a tenant. The configuration, the proxy and the admin API share them.
 package limit
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
 
 // Tenant holds the limits of a tenant; 0 means no limit. Each replica applies them separately, except budgets and, if Shared is set, the
 // limits per minute, which replicas share through the store.
@@ -24,10 +28,10 @@ type Tenant struct {
 
 // Budget limits what may be spent in each period, in dollars, tokens or both. The zero Budget is no limit.
 type Budget struct {
-	USD    float64       `yaml:"usd" json:"usd"`
-	Tokens int           `yaml:"tokens" json:"tokens"` // of prompts and answers
-	Period time.Duration `yaml:"period" json:"period"` // counted from 1970, in UTC: 24h begins at midnight
-	Then   string        `yaml:"then" json:"then"`     // Refuse or Condense; empty: Refuse
+	USD    float64       `yaml:"usd"`
+	Tokens int           `yaml:"tokens"` // of prompts and answers
+	Period time.Duration `yaml:"period"` // counted from 1970, in UTC: 24h begins at midnight
+	Then   string        `yaml:"then"`   // Refuse or Condense; empty: Refuse
 }
 
 // Values of Budget.Then.
@@ -35,6 +39,14 @@ const (
 	Refuse   = "refuse"   // refuse requests once it is spent
 	Condense = "condense" // condense harder once little is left, and then refuse
 )
+
+// MarshalJSON implements json.Marshaler: the period is text, and a budget that is set has no empty Then.
+func (b Budget) MarshalJSON() ([]byte, error) {
+	if b.Set() {
+		b.Then = cmp.Or(b.Then, Refuse)
+	}
+	return fmt.Appendf(nil, `{"usd":%g,"tokens":%d,"period":%q,"then":%q}`, b.USD, b.Tokens, b.Period.String(), b.Then), nil
+}
 
 // Set reports whether b limits anything.
 func (b Budget) Set() bool { return b.USD > 0 || b.Tokens > 0 }

@@ -115,7 +115,7 @@ func (v *validator) redisAddrs(r Redis) {
 		"store.redis.addrs", "names several servers: set cluster or master_name, or keep one")
 	for i, addr := range r.Addrs {
 		key := syntax.Index("store.redis.addrs", i)
-		if host, _, ok := v.address(key, addr); ok && host == "" {
+		if host, _, ok := v.address(key, addr, redisPort); ok && host == "" {
 			v.add(key, "has no host: write it as host:port")
 		}
 	}

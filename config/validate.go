@@ -58,8 +58,8 @@ func (v *validator) when(wrong bool, key, format string, args ...any) {
 
 func (v *validator) listeners() {
 	c := v.config
-	_, port, ok := v.address("listen", c.Listen)
-	host, adminPort, adminOK := v.address("admin.listen", c.Admin.Listen)
+	_, port, ok := v.address("listen", c.Listen, "8080")
+	host, adminPort, adminOK := v.address("admin.listen", c.Admin.Listen, "9090")
 	v.when(ok && adminOK && c.Listen == c.Admin.Listen && port != "0" && adminPort != "0",
 		"admin.listen", "is the same address as listen: give the admin listener its own port")
 	v.when(adminOK && !loopback(host) && c.Admin.Token == "",
@@ -72,14 +72,14 @@ func (v *validator) listeners() {
 }
 
 // address splits host:port and checks that the port is a number. An empty host stands for every interface.
-func (v *validator) address(key, address string) (host, port string, ok bool) {
+func (v *validator) address(key, address, usual string) (host, port string, ok bool) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		v.add(key, "is not host:port: write it as 127.0.0.1:8080")
+		v.add(key, "is not host:port: write it as 127.0.0.1:%s", usual)
 		return "", "", false
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		v.add(key, "has no port between 0 and 65535: write it as 127.0.0.1:8080")
+		v.add(key, "has no port between 0 and 65535: write it as 127.0.0.1:%s", usual)
 		return "", "", false
 	}
 	return host, port, true
@@ -148,6 +148,8 @@ func validPort(port string) bool {
 func (v *validator) headerValue(key string, secret Secret) {
 	odd := func(r rune) bool { return r <= ' ' || r == 0x7f }
 	v.when(strings.ContainsFunc(secret.Reveal(), odd), key, "contains a space, line break or control character: write the key alone")
+	name, dollar := strings.CutPrefix(secret.Reveal(), "$")
+	v.when(dollar && syntax.VariableName(name) && name == strings.ToUpper(name), key, "begins with $ like a variable, which is not replaced: write it as ${NAME}")
 }
 
 func (v *validator) notNegative(key string, d time.Duration) {

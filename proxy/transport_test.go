@@ -412,7 +412,7 @@ func TestUpstreamHangsUp(t *testing.T) {
 			})})
 			resp, body := r.ask(hello)
 			wantError(t, resp, body, 502, "upstream_unreachable")
-			if !strings.Contains(body, "The upstream closed the connection before it answered.") {
+			if !strings.Contains(body, "The upstream closed the connection before it answered. Try again.") {
 				t.Errorf("%s, linger %d: %s", name, linger, body)
 			}
 		}

@@ -131,9 +131,9 @@ func upstreamError(ctx context.Context, err error) error {
 	case errors.Is(context.Cause(ctx), context.Canceled):
 		return errStopping
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, errConnectionClosed):
-		return badUpstream(codeUnreachable, "The upstream closed the connection before it answered.")
+		return badUpstream(codeUnreachable, "The upstream closed the connection before it answered. Try again.")
 	}
-	return badUpstream(codeUnreachable, fmt.Sprintf("The upstream could not be reached: %s.", reason(err)))
+	return badUpstream(codeUnreachable, fmt.Sprintf("The upstream could not be reached: %s. Try again, or check upstream.base_url.", reason(err)))
 }
 
 // reason returns a short cause that contains no address.

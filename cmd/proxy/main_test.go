@@ -38,6 +38,7 @@ func TestExitCodes(t *testing.T) {
 	f(exitUsage, "listen", "--listen", "nowhere")
 	f(exitUsage, "upstream.base_url: has no version: write it as https://api.anthropic.com/v1 (--upstream)", "--upstream", "https://api.anthropic.com/")
 	f(exitUsage, "upstream.base_url: ends with /chat/completions, ", "--upstream", "http://127.0.0.1:1/v1/chat/completions/")
+	f(exitUsage, "upstream.api_key: begins with $", "check-config", write(t, "dollar.yaml", "upstream: {api_key: $OPENAI_KEY}"))
 	f(exitUsage, "one file", "check-config")
 	f(exitUsage, "no such file", "check-config", "missing.yaml")
 	f(exitUsage, "one file", "check-store")

@@ -51,7 +51,8 @@ func (d decoder) value(v reflect.Value, n *node, key string) {
 
 func (d decoder) section(v reflect.Value, n *node, key string) {
 	if n.kind != kindTable {
-		d.problems.add(key, "must be a section of keys, not %s", n.kind)
+		own := syntax.KeysOf(v.Type())
+		d.problems.add(key, "must be a section of keys, not %s: write it as {%s: ...}", n.kind, strings.Join(own[:min(2, len(own))], ": ...} or {"))
 		return
 	}
 	switch special := v.Addr().Interface().(type) { // sections whose defaults depend on their content
@@ -120,7 +121,7 @@ func (d decoder) foreign(section reflect.Type, f *node, key string) bool {
 // names reads a section whose keys are names chosen by the user. Its entries are sections or values.
 func (d decoder) names(v reflect.Value, n *node, key string) {
 	if n.kind != kindTable {
-		d.problems.add(key, "must be a section of named entries, not %s", n.kind)
+		d.problems.add(key, "must be a section of named entries, not %s: write it as {NAME: ...}", n.kind)
 		return
 	}
 	if v.IsNil() && len(n.fields) > 0 {
@@ -145,7 +146,7 @@ func (d decoder) list(v reflect.Value, n *node, key string) {
 	if n.kind == kindText && syntax.IsScalar(v.Type().Elem()) {
 		items = splitList(n)
 	} else if n.kind != kindList {
-		d.problems.add(key, "must be a list, not %s", n.kind)
+		d.problems.add(key, "must be a list, not %s: write it in brackets, as [A, B]", n.kind)
 		return
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(items), len(items)))

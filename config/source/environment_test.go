@@ -196,8 +196,8 @@ func TestVariablesLeaveHole(t *testing.T) {
 func TestVariableBelowWrongValue(t *testing.T) {
 	_, err := buildText(".yaml", "store: embedded\ntenants: x\n", "DEWPOINT_STORE_PATH=x", "DEWPOINT_TENANTS_0_NAME=a")
 	wantProblems(t, err,
-		"store: must be a section of keys, not a string (line 1)",
-		"tenants: must be a section of tenants by name, or a list, not a string (line 2)")
+		"store: must be a section of keys, not a string: write it as {type: ...} or {path: ...} (line 1)",
+		"tenants: must be a section of tenants by name, or a list, not a string: write it as {NAME: {api_keys: ...}} (line 2)")
 }
 
 // Kubernetes sets these in every container of a namespace where a service is called dewpoint, or dewpoint-redis.

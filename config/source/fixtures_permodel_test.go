@@ -15,10 +15,10 @@ func badPerModel() []badFixture {
 			`condenser.per_model.e.keep_first: has no value: give it one, or remove the key (line 9)`,
 			`condenser.per_model.f: overrides nothing: give it one of ` + keys + `, or remove it (line 10)`,
 			`condenser.per_model.g: overrides nothing: give it one of ` + keys + `, or remove it (line 11)`,
-			`condenser.per_model.h: must be a section of keys, not a whole number (line 12)`,
+			`condenser.per_model.h: must be a section of keys, not a whole number: write it as {max_size: ...} or {max_tokens: ...} (line 12)`,
 			`tenants[0].condenser.per_model: does not belong to type "pipeline": remove it, or use condensers, agent_request, condense_command, recall (line 18)`,
 			`tenants[0].condenser.condensers[0].per_model: does not belong to type "noop": remove it, this type has no keys (line 19)`,
-			`tenants[0].condenser.condensers[1].per_model: must be a section of named entries, not a list (line 19)`,
+			`tenants[0].condenser.condensers[1].per_model: must be a section of named entries, not a list: write it as {NAME: ...} (line 19)`,
 		}},
 		{"bad.per-model-names.yaml", []string{
 			`condenser.per_model[""]: has an empty name: name the model (line 4)`,
@@ -42,7 +42,7 @@ func badPerModel() []badFixture {
 			`condenser.condensers[1].condensers[1].per_model.b.stride: is not positive: write a number of at least 1 (line 16)`,
 		}},
 		{"bad.per-model.toml", []string{
-			`condenser.per_model: must be a section of named entries, not a string (line 3)`,
+			`condenser.per_model: must be a section of named entries, not a string: write it as {NAME: ...} (line 3)`,
 			`tenants[0].condenser.per_model["gpt-4.1"].attention_window: does not belong to type "structured_summary": remove it, or use ` + keys + ` (line 14)`,
 			`tenants[0].condenser.per_model["gpt-4.1"].keep_first: is 2, and must be below max_size/2 = 1: lower it, or raise max_size (line 12)`,
 		}},

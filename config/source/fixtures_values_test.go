@@ -130,7 +130,7 @@ func badValues() []badFixture {
 		}},
 		{"bad.listen.yaml", []string{
 			`listen: is not host:port: write it as 127.0.0.1:8080 (line 1)`,
-			`admin.listen: has no port between 0 and 65535: write it as 127.0.0.1:8080 (line 2)`,
+			`admin.listen: has no port between 0 and 65535: write it as 127.0.0.1:9090 (line 2)`,
 		}},
 		{"bad.llm-max-output.yaml", []string{
 			`llms.a.max_output: is above the 16384 tokens that the model may write: lower it, or describe the model in models (line 3)`,
@@ -194,7 +194,7 @@ func badValues() []badFixture {
 			`condenser.condensers: is empty: name at least one condenser (line 1)`,
 		}},
 		{"bad.redis-address.yaml", []string{
-			`store.redis.addrs[0]: is not host:port: write it as 127.0.0.1:8080 (line 1)`,
+			`store.redis.addrs[0]: is not host:port: write it as 127.0.0.1:6379 (line 1)`,
 		}},
 		{"bad.redis-cluster-and-sentinel.toml", []string{
 			`store.redis.addrs[0]: has no host: write it as host:port (line 4)`,
@@ -274,7 +274,7 @@ func badValues() []badFixture {
 			`tenants[1].condenser.keep_first: is 120, and must be below max_size/2 = 120: lower it, or raise max_size (line 8)`,
 		}},
 		{"bad.tenant-keys.yaml", []string{
-			`tenants[0].api_keys[0]: must be a section of keys, not a string (line 4)`,
+			`tenants[0].api_keys[0]: must be a section of keys, not a string: write it as {sha256: ...} or {env: ...} (line 4)`,
 			`tenants[0].api_keys[1].sha256: is not 64 hexadecimal digits: write the SHA-256 of the key, never the key itself (line 5)`,
 			`tenants[0].api_keys[2].env: is not the name of an environment variable: write the name, never the key itself (line 6)`,
 			`tenants[0].api_keys[3].env: names the environment variable NOT_SET, which is empty or not set: set it (line 7)`,

@@ -21,7 +21,7 @@ func (d decoder) tenants(v reflect.Value, n *node, key string) {
 	case kindList:
 		d.list(v, n, key)
 	default:
-		d.problems.add(key, "must be a section of tenants by name, or a list, not %s", n.kind)
+		d.problems.add(key, "must be a section of tenants by name, or a list, not %s: write it as {NAME: {api_keys: ...}}", n.kind)
 	}
 	for _, f := range n.fields {
 		t, key := config.Tenant{}, cmp.Or(f.key, syntax.Join(key, f.name))

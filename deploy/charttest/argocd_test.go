@@ -7,6 +7,14 @@ import (
 
 // The values of the example for Argo CD render, and none of its secrets is made: a new one would be made at each sync.
 func TestArgoCDExample(t *testing.T) {
+	r := mustRender(t, argoCD(t))
+	loadConfig(t, r)
+	wantKinds(t, r, "ConfigMap Deployment PodDisruptionBudget Service ServiceAccount ServiceMonitor")
+}
+
+// argoCD gives the values of the example.
+func argoCD(t *testing.T) map[string]any {
+	t.Helper()
 	text, err := os.ReadFile("../../examples/argocd/application.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +32,5 @@ func TestArgoCDExample(t *testing.T) {
 	if _, err := os.Stat("../../" + source.Path + "/Chart.yaml"); err != nil || len(source.Helm.ValuesObject) == 0 {
 		t.Fatalf("%v, %d values", err, len(source.Helm.ValuesObject))
 	}
-	r := mustRender(t, source.Helm.ValuesObject)
-	loadConfig(t, r)
-	wantKinds(t, r, "ConfigMap Deployment PodDisruptionBudget Service ServiceAccount ServiceMonitor")
+	return source.Helm.ValuesObject
 }

@@ -110,6 +110,24 @@ func TestNotes(t *testing.T) {
 			}
 		}
 	})
+	const open = "any client that reaches the service spends it"
+	key := "secrets: {K: {name: a, key: b}}\nconfig: "
+	for values, warned := range map[string]bool{
+		"{}":                                  false,
+		key + "{upstream: {api_key: '${K}'}}": true,
+		key + "{llms: {a: {model: m}, b: {model: m, api_key: '${K}'}}}":             true,
+		key + "{upstream: {api_key: '${K}'}, tenants: {a: {api_keys: [{env: K}]}}}": false,
+		"tenantsFrom: [{secret: a}]\n" + key + "{upstream: {api_key: '${K}'}}":      false,
+	} {
+		if notes := mustRender(t, from(t, values)).notes; strings.Contains(notes, open) != warned {
+			t.Errorf("%s: the notes should warn of an open key: %v:\n%s", values, warned, notes)
+		}
+	}
+	for set, values := range map[string]map[string]any{"production": sets(t)["production"], "argocd": argoCD(t)} {
+		if notes := mustRender(t, values).notes; strings.Contains(notes, open) {
+			t.Errorf("%s opens the operator's key to all", set)
+		}
+	}
 	for set, want := range map[string]string{
 		"default":    "port-forward service/try-dewpoint 8080:80\n",
 		"gateway":    "export OPENAI_BASE_URL=https://llm.example.com/v1\n",

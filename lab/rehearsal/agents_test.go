@@ -213,7 +213,7 @@ func (a *agent) begin(ctx context.Context, fault fakeupstream.Fault) (*http.Resp
 		return nil, nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer key-of-"+a.name)
+	req.Header.Set("Authorization", "Bearer "+clientKey)
 	resp, err := a.client.Do(req)
 	return resp, a.service.served(local), err
 }

@@ -27,13 +27,17 @@ type site struct {
 	traces   string       // the collector's host:port
 }
 
-const redisPassword = "the-password-of-redis"
+const (
+	redisPassword = "the-password-of-redis"
+	clientKey     = "the-key-of-team-a"
+)
 
 // secrets gives the keys of the Secrets that the production set only refers to, which an operator makes.
 func secrets() map[string]string {
 	return map[string]string{
 		"dewpoint-admin-token/token": "the-token-of-the-admin-port",
 		"openai/api-key":             "sk-of-the-upstream",
+		"team-a/dewpoint-key":        clientKey,
 		"redis/password":             redisPassword,
 		"store-keys/2025":            "sVc0wQz6kGm4o2nSx1q0rXg4f2kZb9yJt7uP3aLdE5s=",
 		"store-keys/2026":            "wJ3nP8bT5rY1mK6hD0cV7xZ4qS9gL2fA8uE5tR3iO1w=",

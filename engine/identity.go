@@ -28,7 +28,7 @@ func (s *Settings) identify(header func(string) string, fields map[string]string
 		return found
 	}
 	for _, name := range agents.ParentHeaders() {
-		if v := header(name); usable(v) && v != found.Key {
+		if v := header(name); IsSessionKey(v) && v != found.Key {
 			found.Parent = v
 			break
 		}
@@ -40,26 +40,26 @@ func (s *Settings) identify(header func(string) string, fields map[string]string
 func (s *Settings) identityKey(header func(string) string, fields map[string]string) identity {
 	for _, name := range s.Headers {
 		v := header(name)
-		if !usable(v) {
+		if !IsSessionKey(v) {
 			continue
 		}
 		if !strings.EqualFold(name, agents.SubAgent) {
 			return identity{Key: v}
 		}
-		if parent := header(agents.SubAgentSession); usable(parent) {
+		if parent := header(agents.SubAgentSession); IsSessionKey(parent) {
 			return identity{Key: parent + "/" + v, Parent: parent}
 		}
 	}
 	for _, path := range s.Fields {
-		if v := fields[path]; usable(v) {
+		if v := fields[path]; IsSessionKey(v) {
 			return identity{Key: v}
 		}
 	}
 	return identity{}
 }
 
-// usable reports whether v can be a session key: 1 to 256 bytes of printable ASCII.
-func usable(v string) bool {
+// IsSessionKey reports whether v can be a session key: 1 to 256 bytes of printable ASCII.
+func IsSessionKey(v string) bool {
 	return v != "" && len(v) <= maxKey && strings.IndexFunc(v, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 

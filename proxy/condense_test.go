@@ -149,6 +149,21 @@ func TestCondenseOff(t *testing.T) {
 	}
 }
 
+// TestIgnoredHeaders: an answer names the headers of the request whose values have no meaning.
+func TestIgnoredHeaders(t *testing.T) {
+	r := condensing(t, setup{})
+	f := func(want string, header ...string) {
+		t.Helper()
+		resp := r.wantUnchanged(messages(turns("ships", 3)...), header...)
+		if got := strings.Join(resp.Header.Values("X-Dewpoint-Ignored"), ", "); got != want {
+			t.Errorf("%q: ignored %q, want %q", header, got, want)
+		}
+	}
+	f("", "X-Dewpoint-Condense", "Off", "X-Dewpoint-Session", "a")
+	f("X-Dewpoint-Condense", "X-Dewpoint-Condense", "yes")
+	f("X-Dewpoint-Session, X-Dewpoint-Condense", "X-Dewpoint-Condense", "yes", "X-Dewpoint-Session", strings.Repeat("a", 300))
+}
+
 func TestCondenseNow(t *testing.T) {
 	r := condensing(t, setup{})
 	resp := r.wantCondensed(messages(turns("ships", 9)...), "X-Dewpoint-Condense", "now")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -16,6 +17,14 @@ func (r *request) describe(h *fasthttp.ResponseHeader) {
 	h.Set("X-Dewpoint-Thread", string(thread.ID))
 	h.Set("X-Dewpoint-Events", fmt.Sprintf("%d;%d", before.Events, after.Events))
 	h.Set("X-Dewpoint-Tokens", fmt.Sprintf("%d;%d", t.Adjust(before.Tokens), t.Adjust(after.Tokens)))
+	if key := r.params.header("X-Dewpoint-Session"); key != "" && !engine.IsSessionKey(key) {
+		h.Add("X-Dewpoint-Ignored", "X-Dewpoint-Session")
+	}
+	switch r.wish() {
+	case "", engine.WishNow, engine.WishOff:
+	default:
+		h.Add("X-Dewpoint-Ignored", "X-Dewpoint-Condense")
+	}
 	for _, c := range t.Condensed() {
 		events, tokens := c.Before.Events-c.After.Events, c.Before.Tokens-c.After.Tokens
 		h.Add("X-Dewpoint-Condensed", fmt.Sprintf("%s; %d; %d; %s", c.Reason, events, tokens, c.Made()))

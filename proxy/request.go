@@ -103,7 +103,7 @@ func (r *request) input() engine.Input {
 		Tenant:     &r.tenant.Tenant,
 		Upstream:   r.endpoint(),
 		Client:     engine.Client{Credential: r.params.keys, Header: r.params.header, Request: r.obs.record.Asked.ID},
-		Wish:       engine.Wish(strings.ToLower(r.params.header("X-Dewpoint-Condense"))),
+		Wish:       r.wish(),
 		Dialect:    r.params.dialect,
 		Split:      r.parsed.split,
 		Model:      r.model.Model,
@@ -113,6 +113,10 @@ func (r *request) input() engine.Input {
 		Spent:      r.reporter().chargeSummary,
 		Late:       r.reporter().attempts,
 	}
+}
+
+func (r *request) wish() engine.Wish {
+	return engine.Wish(strings.ToLower(r.params.header("X-Dewpoint-Condense")))
 }
 
 // endpoint returns the request's upstream and how it is called: key, path, query and headers.

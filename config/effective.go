@@ -17,7 +17,7 @@ import (
 )
 
 // Effective returns the whole configuration as YAML, with defaults, without secrets. Loading it gives the same configuration, except for the
-// secrets and for zeros that stand for a default, which is shown. Tenants of TenantsDir are listed under tenants, so TenantsDir is left out.
+// secrets and for zeros that stand for a default, which is shown unless it depends on the machine. Tenants of TenantsDir are listed under tenants, so TenantsDir is left out.
 func (c *Config) Effective() ([]byte, error) {
 	root, err := yaml.ValueToNode(c.encode(writer{}))
 	if err != nil {
@@ -56,7 +56,8 @@ func (c *Config) encode(w writer) any {
 	whole := *c
 	whole.TenantsDir = ""
 	w.zeros = map[string]any{"LLM.timeout": c.Limits.SummariserTimeout, "Memory.max_pending": DefaultPending,
-		"Memory.max_age": DefaultPendingAge, "Knowledge.max_tokens": DefaultKnowledge}
+		"Memory.max_age": DefaultPendingAge, "Knowledge.max_tokens": DefaultKnowledge,
+		"Config.keep_warm_usd": float64(DefaultKeepWarmUSD), "Tenant.keep_warm_usd": float64(DefaultKeepWarmUSD)}
 	return w.value(reflect.ValueOf(whole))
 }
 
@@ -104,7 +105,8 @@ func (w writer) fields(v reflect.Value) (section yaml.MapSlice) {
 	}
 	for f, value := range v.Fields() {
 		name, optional := syntax.KeyOf(f), strings.HasSuffix(f.Tag.Get("yaml"), ",omitempty")
-		if meant, ok := w.zeros[v.Type().Name()+"."+name]; ok && value.IsZero() && !v.IsZero() {
+		meant, ok := w.zeros[v.Type().Name()+"."+name]
+		if ok && value.IsZero() && !v.IsZero() && (name != "keep_warm_usd" || v.FieldByName("KeepWarm").Bool()) {
 			value = reflect.ValueOf(meant)
 		}
 		if slices.Contains(keys, name) && !(optional && value.IsZero()) {

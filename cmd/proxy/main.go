@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 }
 
 func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
-	if len(args) == 0 || (len(args[0]) > 0 && args[0][0] == '-') {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "--version" && args[0] != "-v" {
 		args = append([]string{"serve"}, args...)
 	}
 	name, rest := args[0], args[1:]
@@ -86,7 +86,7 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 		return interruptible(ctx, func(ctx context.Context) error { return replayRuns(ctx, rest, out, errs) })
 	case "health":
 		return interruptible(ctx, func(ctx context.Context) error { return checkHealth(ctx, rest, out, errs) })
-	case "version":
+	case "version", "--version", "-v":
 		fmt.Fprintln(out, versionText())
 		return nil
 	case "help":

@@ -31,7 +31,9 @@ func TestExitCodes(t *testing.T) {
 	}
 	f(exitOK, "Usage:", "help")
 	f(exitOK, "Usage:", "--help")
-	f(exitOK, "dewpoint", "version")
+	f(exitOK, "\ndewpoint "+version, "version")
+	f(exitOK, "\ndewpoint "+version, "--version")
+	f(exitOK, "\ndewpoint "+version, "-v")
 	f(exitUsage, "unknown command", "sevre")
 	f(exitUsage, "not defined", "serve", "--lisen", "x")
 	f(exitUsage, "unexpected argument", "serve", "x")

@@ -134,6 +134,9 @@ func (t *Turn) shape(in condense.Input, d condense.Decision) bool {
 // summary, runJob also returns the job that writes that summary.
 func (t *Turn) runJob(ctx context.Context, job condense.Job) (Attempt, condense.Job) {
 	begun := t.engine.o.Now()
+	if job.Asks() && !job.Need().AtOnce && !t.engine.unkept.mayAsk(begun) {
+		return Attempt{Reason: job.Need().Reason, Err: errUnkept}, nil
+	}
 	billed, total := withCost(ctx)
 	result, err := job.Run(billed)
 	cost := total()
@@ -334,6 +337,7 @@ func (t *Turn) logCondensation(ctx context.Context, c session.Condensation) (ses
 		cancel()
 	}
 	c, err := t.registry.Condense(ctx, &t.place, &t.shown.view, c)
+	t.engine.unkept.note(err, t.engine.o.Now())
 	if err == nil {
 		logged()
 	}

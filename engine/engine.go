@@ -122,6 +122,7 @@ type Engine struct {
 	counts   *countCache
 	flights  *flights
 	warm     *warmer
+	unkept   unkept
 }
 
 // New returns an engine without settings: call Swap before the first turn.

@@ -393,6 +393,9 @@ func (t *Turn) storePrepared(ctx context.Context, job condense.Job) Attempt {
 	ctx, cancel := context.WithTimeout(ctx, writeFactor*t.engine.o.Limits.Store)
 	defer cancel()
 	tried.Err = t.registry.Prepare(ctx, &t.place, &t.shown.view, made)
+	if tried.Err != nil { // a store may keep it later than it says so
+		t.engine.unkept.note(tried.Err, t.engine.o.Now())
+	}
 	return tried
 }
 

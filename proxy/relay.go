@@ -114,8 +114,28 @@ func (l *relay) startBody(ctx *fasthttp.RequestCtx, size int) {
 	}
 	l.uncut = listen.CutOff(l.r.ctx, ctx.Conn())
 	l.r.lease.relayed = true
+	if size < 0 && !ctx.Request.Header.IsHTTP11() {
+		l.sendUnframed(ctx)
+		return
+	}
 	ctx.Response.ImmediateHeaderFlush = size < 0
 	ctx.Response.SetBodyStream(l, size)
+}
+
+// sendUnframed sends the answer to an HTTP/1.0 client, which cannot read chunks: the end of the connection is the end of the answer.
+// fasthttp always frames an answer, so it is sent here, and fasthttp finds the connection closed.
+func (l *relay) sendUnframed(ctx *fasthttp.RequestCtx) {
+	conn := ctx.Conn()
+	defer conn.Close()
+	defer l.Close() //nolint:errcheck // it returns none
+	ctx.Response.Header.SetConnectionClose()
+	_, err := ctx.Response.Header.WriteTo(conn)
+	if err == nil {
+		_, err = io.Copy(conn, l)
+	}
+	if tcp, ok := conn.(interface{ SetLinger(sec int) error }); ok && err != nil {
+		_ = tcp.SetLinger(0) // a reset tells the client that the answer is not whole
+	}
 }
 
 // attach prepares the relay of upstream's answer, and describes in the header what was done to the request.

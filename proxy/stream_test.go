@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -294,4 +295,42 @@ func streaming(t *testing.T, scheme string, play func(net.Conn, *http.Request)) 
 	transport := proxy.NewTransportTo(roots)
 	t.Cleanup(transport.CloseIdleConnections)
 	return setup{base: up.URL + "/v1", transport: transport}
+}
+
+// TestOldClients: an HTTP/1.0 client, which cannot read chunks, gets an answer that ends with its connection, whether or not it waits for a
+// summary. If upstream breaks off, the connection is reset.
+func TestOldClients(t *testing.T) {
+	hold := make(chan struct{})
+	for name, c := range map[string]struct {
+		rig       *rig
+		body      string
+		begun     func(w *wire)
+		wantReset bool
+	}{
+		"at once": {rig: newRig(t, setup{}), body: helloing},
+		"after a summary": {rig: waits(t, hold, "", fakeupstream.Answer{Content: "Ahoy."}), body: streamOf(11), begun: func(w *wire) {
+			if got := readEvent(t, w.r); got != comment {
+				t.Errorf("got %q", got)
+			}
+			close(hold)
+		}},
+		"broken": {rig: newRig(t, setup{base: cannedUpstream(t, "HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: "+chunkOne+"\n\n")}),
+			body: helloing, wantReset: true},
+	} {
+		w := c.rig.dial()
+		w.send(fmt.Sprintf("POST %s HTTP/1.0\r\nContent-Type: application/json\r\nConnection: keep-alive\r\nContent-Length: %d\r\n\r\n%s",
+			chatPath, len(c.body), c.body))
+		resp := w.begin(http.MethodPost)
+		if len(resp.TransferEncoding) > 0 || !resp.Close || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") == "" {
+			t.Fatalf("%s: %+v", name, resp)
+		}
+		if c.begun != nil {
+			c.begun(w)
+		}
+		answer, err := io.ReadAll(w.r)
+		if reset := errors.Is(err, syscall.ECONNRESET); reset != c.wantReset || !reset && !strings.HasSuffix(string(answer), "data: [DONE]\n\n") {
+			t.Errorf("%s: %v, %q", name, err, answer)
+		}
+		c.rig.atEnd("dewpoint_client_gone_total", 0)
+	}
 }

@@ -134,7 +134,7 @@ func (t *Turn) shape(in condense.Input, d condense.Decision) bool {
 // summary, runJob also returns the job that writes that summary.
 func (t *Turn) runJob(ctx context.Context, job condense.Job) (Attempt, condense.Job) {
 	begun := t.engine.o.Now()
-	if job.Asks() && !job.Need().AtOnce && !t.engine.unkept.mayAsk(begun) {
+	if job.Asks() && !job.Need().AtOnce && !t.engine.mayAsk() {
 		return Attempt{Reason: job.Need().Reason, Err: errUnkept}, nil
 	}
 	billed, total := withCost(ctx)
@@ -337,7 +337,7 @@ func (t *Turn) logCondensation(ctx context.Context, c session.Condensation) (ses
 		cancel()
 	}
 	c, err := t.registry.Condense(ctx, &t.place, &t.shown.view, c)
-	t.engine.unkept.note(err, t.engine.o.Now())
+	t.engine.noteWrite(err)
 	if err == nil {
 		logged()
 	}

@@ -122,7 +122,8 @@ type Engine struct {
 	counts   *countCache
 	flights  *flights
 	warm     *warmer
-	unkept   unkept
+
+	pausedUntil atomic.Int64 // in nanoseconds of Unix time; 0: models may be called
 }
 
 // New returns an engine without settings: call Swap before the first turn.

@@ -394,7 +394,7 @@ func (t *Turn) storePrepared(ctx context.Context, job condense.Job) Attempt {
 	defer cancel()
 	tried.Err = t.registry.Prepare(ctx, &t.place, &t.shown.view, made)
 	if tried.Err != nil { // a store may keep it later than it says so
-		t.engine.unkept.note(tried.Err, t.engine.o.Now())
+		t.engine.noteWrite(tried.Err)
 	}
 	return tried
 }

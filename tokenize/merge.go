@@ -37,7 +37,7 @@ func (m *merger) begin(v *vocabulary, piece string) {
 	for i := range last {
 		m.id[i] = v.single[piece[i]]
 		m.prev[i], m.next[i] = int32(i-1), int32(i+1)
-		m.tree[m.leaf+i] = key(v.pairs.merge(v.single[piece[i]], v.single[piece[i+1]]), int32(i))
+		m.tree[m.leaf+i] = key(v.double[int(piece[i])<<8|int(piece[i+1])], int32(i))
 	}
 	m.id[last] = v.single[piece[last]]
 	m.prev[last], m.next[last] = int32(last-1), int32(len(piece)) //nolint:gosec // the vocabulary, or a window, is smaller

@@ -64,7 +64,7 @@ func (v *validator) traits(section string, t Tenant) {
 		section+"holdout", "does not work together with observe, under which no session is condensed: remove one of them")
 	v.when(t.KeepWarmUSD < 0, section+"keep_warm_usd", "is negative: write an amount in USD a day, or 0 for the default")
 	v.when(t.KeepWarmUSD != 0 && !t.KeepWarm, section+"keep_warm_usd", "does nothing without keep_warm: set keep_warm: true, or remove it")
-	v.when(t.LogContent && (!v.config.Log.Requests || v.config.Log.Level == "warn" || v.config.Log.Level == "error"),
+	v.when(section == "" && t.LogContent && (!v.config.Log.Requests || v.config.Log.Level == "warn" || v.config.Log.Level == "error"),
 		section+"log_content", "does nothing without log.requests at level info: set log.requests: true and log.level: info, or remove it")
 	k := t.Knowledge
 	v.when(k.MaxTokens < 0, section+"knowledge.max_tokens", "is negative: write a number of tokens, or leave it out")

@@ -126,6 +126,10 @@ tenants:
   c: {api_keys: [{sha256: `+key+`02}]}
 `, `store\.path: .*: create .* \(line 2\)`, `condenser\.command: .*: install .* \(line 3\)`, `tenants\.a\.knowledge\.folder: .* \(line 5\)`,
 		`tenants\.b\.memory\.file: .*: create .* \(line 6\)`, `tenants\.b\.condenser\.command: must be a list, .* \(line 6\)`)
+	f(`
+upstream: {base_url: "https://me:s3cret@host:80a/v1"}
+tenants: {a: {api_keys: [{env: UNSET_KEY}]}, b: {api_keys: [{sha256: `+key+`01}]}}
+`, `upstream\.base_url: [^@]* \(line 2\)`, `tenants\.a\.api_keys\[0\]\.env: .* \(line 3\)`)
 }
 
 // TestDocumentedConfigurationIsFine runs check-config on the sample in docs/configuration.md.

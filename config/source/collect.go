@@ -58,13 +58,14 @@ func (p *problems) originOf(key string) string {
 	return ""
 }
 
-// merge adds the problems that Validate found, except those of keys that could not be read in the first place.
-func (p *problems) merge(err error) {
+// merge adds the problems that Validate found, except those of keys that could not be read in the first place. isRelated reports whether a
+// problem follows from an earlier one, by their keys.
+func (p *problems) merge(err error, isRelated func(key, earlier string) bool) {
 	var found config.Problems
 	errors.As(err, &found)
 	earlier := p.list
 	for _, problem := range found {
-		unread := slices.ContainsFunc(earlier, func(e config.Problem) bool { return within(problem.Key, e.Key) })
+		unread := slices.ContainsFunc(earlier, func(e config.Problem) bool { return isRelated(problem.Key, e.Key) })
 		if !unread {
 			problem.Origin = p.originOf(problem.Key)
 			p.list = append(p.list, problem)

@@ -56,9 +56,9 @@ func Load(src Input) (*config.Config, error) {
 		return nil, p.list.Err()
 	}
 	cfg := build(root, src, env, p)
-	p.merge(cfg.Validate())
+	p.merge(cfg.Validate(), within)
 	if src.Check != nil {
-		p.merge(src.Check(cfg))
+		p.merge(src.Check(cfg), func(key, earlier string) bool { return within(key, earlier) || within(earlier, key) })
 	}
 	return cfg, p.list.Err()
 }

@@ -202,7 +202,7 @@ func buildText(extension, text string, env ...string) (*config.Config, error) {
 		return nil, p.list.Err()
 	}
 	cfg := build(root, Input{}, environment(env), p)
-	p.merge(cfg.Validate())
+	p.merge(cfg.Validate(), within)
 	return cfg, p.list.Err()
 }
 

@@ -91,13 +91,16 @@ func confine(tenant *node, p *problems) {
 		var what string
 		switch {
 		case n.kind == kindString && strings.Contains(strings.ReplaceAll(n.text, "$${", ""), "${"):
-			n.kind, what = kindBroken, "an environment variable"
+			what = "an environment variable"
 		case n.kind == kindList && strings.HasSuffix(path, ".command"):
 			what = "a program"
 		case n.text != "" && (strings.HasSuffix(path, ".memory.file") || strings.HasSuffix(path, ".knowledge.folder")):
 			what = "a file or folder of this machine"
 		default:
 			return
+		}
+		if n.kind != kindList {
+			n.kind = kindBroken // the file or folder is not looked at
 		}
 		p.addAt(n.origin, path, "names %s: remove it, or set tenants_trusted to true in the configuration if you trust every file in tenants_dir", what)
 	})

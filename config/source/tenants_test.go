@@ -210,6 +210,13 @@ memory: {webhook: {url: "http://c"}}
 		`tenants_dir["b.toml"].knowledge.folder: names a file or folder of this machine`+advice+at("b.toml", 3),
 		`tenants_dir["c.yaml"].condenser.condensers[0].command: names a program`+advice+at("c.yaml", 2),
 		`tenants_dir["c.yaml"].condenser.condensers[0].command[1]: names an environment variable`+advice+at("c.yaml", 2))
+
+	cfg, _ := buildText(".yaml", fmt.Sprintf("tenants_dir: %q", dir), env...)
+	for _, tenant := range cfg.Tenants { // which further checks may look at
+		if tenant.Knowledge.Folder != "" || tenant.Memory.File != "" {
+			t.Errorf("%s: folder %q, file %q", tenant.Name, tenant.Knowledge.Folder, tenant.Memory.File)
+		}
+	}
 }
 
 // A variable that could mean either of two names is an error.

@@ -24,19 +24,26 @@ import (
 
 // Check builds what a start builds, but opens no store, port or connection. It returns the problems as config.Problems.
 func Check(cfg *config.Config) error {
-	out := newCalls(nil, zap.NewNop())
-	_, err := buildTenants(cfg, out)
-	errs := []error{err, out.knowledge.closeUnused(nil)}
+	var spans, store error
 	if otlp.Wanted(os.Getenv) {
-		_, err = otlp.FromEnv(os.Getenv)
-		errs = append(errs, err)
+		_, spans = otlp.FromEnv(os.Getenv)
 	}
 	if cfg.Store.Type == config.StoreRedis {
-		_, err = redisOptions(cfg.Store)
+		_, store = redisOptions(cfg.Store)
 	} else {
-		err = folderOf("store.path", cfg.Store.Path)
+		store = folderOf("store.path", cfg.Store.Path)
 	}
-	errs = append(errs, err)
+	return checkTenants(cfg, spans, store)
+}
+
+// CheckReload is Check for what a reload applies.
+func CheckReload(cfg *config.Config) error { return checkTenants(cfg) }
+
+// checkTenants returns these errors and those of the tenants as config.Problems.
+func checkTenants(cfg *config.Config, errs ...error) error {
+	out := newCalls(nil, zap.NewNop())
+	_, err := buildTenants(cfg, out)
+	errs = append(errs, err, out.knowledge.closeUnused(nil))
 	for _, t := range cfg.EveryTenant() {
 		key := keyOf(cfg, t) + "memory."
 		errs = append(errs, folderOf(key+"file", t.Memory.File), program(key+"mcp.command", t.Memory.MCP.Command))
@@ -99,7 +106,11 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	upstream, chosen, limits, of := cfg.UpstreamFor(c), cfg.CondenserFor(c), cfg.LimitsFor(c), keyOf(cfg, c)
 	base, err := url.Parse(upstream.BaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("%supstream.base_url: %w", of, err)
+		key := "upstream.base_url"
+		if c.Upstream.BaseURL != "" {
+			key = of + key
+		}
+		return nil, errors.New(key + ": is not a URL") // which is not shown, since it may hold a password
 	}
 	build := builder{
 		config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String(), health: out.health.Tenant(), limits: limits,

@@ -74,8 +74,8 @@ func (d decoder) section(v reflect.Value, n *node, key string) {
 		seen[f.name] = true
 		d.value(fieldOf(v, f.name), f, path)
 	}
-	if m, ok := v.Addr().Interface().(*model.Info); ok && seen["context_window"] && !seen["max_output"] {
-		m.MaxOutput = min(m.MaxOutput, m.ContextWindow/4) // the default is for a larger window
+	if m, ok := v.Addr().Interface().(*model.Info); ok && !seen["max_output"] && m.MaxOutput > m.ContextWindow && seen["context_window"] {
+		m.MaxOutput = m.ContextWindow / 4 // the default is for a larger window
 	}
 }
 

@@ -19,13 +19,12 @@ func newActiveSessions() activeSessions {
 	return activeSessions{cache}
 }
 
-// count returns how many sessions are active at a time. It removes the others.
-func (a activeSessions) count(at time.Time) int {
-	for {
-		id, last, ok := a.GetOldest()
-		if !ok || at.Sub(last) <= activeTime {
-			return a.Len()
+// count returns how many sessions are active at a time.
+func (a activeSessions) count(at time.Time) (n int) {
+	for _, last := range a.Values() {
+		if at.Sub(last) <= activeTime {
+			n++
 		}
-		a.Remove(id)
 	}
+	return n
 }

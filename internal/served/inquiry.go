@@ -72,7 +72,7 @@ func (e *entry) window() int {
 	if top := e.TopProvider.ContextLength; top > 0 && top < e.ContextLength {
 		return top
 	}
-	return cmp.Or(e.MaxModelLen, e.ContextLength, e.ContextWindow, e.Loaded, e.Max)
+	return cmp.Or(max(e.MaxModelLen, 0), max(e.ContextLength, 0), max(e.ContextWindow, 0), max(e.Loaded, 0), max(e.Max, 0))
 }
 
 // find returns the model's entry in a list, an empty one if there is none.

@@ -42,7 +42,9 @@
 {{- $volume := $values.persistence }}
 {{- $store := (index . 1).store }}
 {{- $redis := $store.redis | default dict }}
-{{- if eq $store.type "redis" }}
+{{- $overridden := or $values.extraEnvFrom (contains "DEWPOINT_STORE_" (list $values.extraEnv $values.secrets | toJson)) }}
+{{- if $overridden }}
+{{- else if eq $store.type "redis" }}
 {{- if not (or $redis.url $redis.addrs) }}
 {{- fail (ternary "redis.addrs: is empty: name at least one server as host:port, or set redis.url" "config.store.type: is redis without a server: set redis.enabled and redis.addrs instead" $values.redis.enabled) }}
 {{- end }}

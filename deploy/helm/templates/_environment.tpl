@@ -52,13 +52,13 @@
 {{- end }}
 {{- end }}
 
-{{- /* The bytes of a size as Kubernetes or Dewpoint writes it (512Mi, 4GiB): list KEY SIZE. */}}
+{{- /* The bytes of a size as Kubernetes or Dewpoint writes it (512Mi, 4GiB, 4gib): list KEY SIZE. */}}
 {{- define "dewpoint.bytes" -}}
-{{- $size := index . 1 | toString | trimSuffix "B" }}
+{{- $size := index . 1 | toString | upper | trimSuffix "B" }}
 {{- $unit := regexFind "[A-Za-z]*$" $size }}
-{{- $powers := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
+{{- $powers := dict "" 1 "K" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 "KI" 1024 "MI" 1048576 "GI" 1073741824 "TI" 1099511627776 "PI" 1125899906842624 "EI" 1152921504606846976 }}
 {{- if not (hasKey $powers $unit) }}
-{{- fail (printf "%s: %q has a unit that the chart does not know: write it as 512Mi or 1Gi" (index . 0) $size) }}
+{{- fail (printf "%s: %q has a unit that the chart does not know: write it as 512M or 1G, with an i behind it for powers of 1024" (index . 0) $size) }}
 {{- end }}
 {{- mulf (trimSuffix $unit $size | float64) (get $powers $unit) }}
 {{- end }}

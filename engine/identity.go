@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"net/url"
@@ -177,6 +178,21 @@ func markTransient(d dialect.Dialect, split *dialect.Request) *dialect.Request {
 	return &own
 }
 
+// Before messages are decoded, a piece of a reminder is searched for: reminderPiece bytes, starting reminderAt bytes before the end.
+const (
+	reminderAt    = 110
+	reminderPiece = 40
+)
+
+// mayEndAlike reports whether two messages may end with the same text, without decoding them.
+func mayEndAlike(a, b []byte) bool {
+	if len(a) < reminderAt || len(b) < reminderAt {
+		return false
+	}
+	from := len(b) - reminderAt
+	return bytes.Contains(a[max(len(a)-2*reminderAt, 0):], b[from:from+reminderPiece])
+}
+
 // withoutReminder returns the newest message without the reminder at its end, if it is a user message that ends with the same reminder
 // as the system prompt. Otherwise it returns nil.
 func withoutReminder(d dialect.Dialect, messages []session.Message) *session.Message {
@@ -184,7 +200,7 @@ func withoutReminder(d dialect.Dialect, messages []session.Message) *session.Mes
 		return nil
 	}
 	system, last := &messages[0], &messages[len(messages)-1]
-	if system.Kind != session.System || last.Kind != session.User || last.Attached {
+	if system.Kind != session.System || last.Kind != session.User || last.Attached || !mayEndAlike(system.Raw, last.Raw) {
 		return nil
 	}
 	rest, reminded := agents.WithoutReminder(textOf(d, system), textOf(d, last))

@@ -155,13 +155,15 @@ func (e *Economics) cold(t Thread) bool {
 // shownAtFirst returns the number of items that a view had after its last condensation, not counting one that only replaced
 // excerpts by their summary. The rest came later.
 func shownAtFirst(v *session.View) int {
-	for i := len(v.Applied) - 1; i >= 0; i-- {
-		hidden := v.Applied[i].Forgotten
-		if len(hidden) > 0 && (i == 0 || !slices.Equal(hidden, v.Applied[i-1].Forgotten)) {
-			return v.Applied[i].After.Events
+	first := 0
+	var hidden []session.Range
+	for i := range v.Applied {
+		c := &v.Applied[i]
+		if len(c.Forgotten) > 0 && !slices.Equal(c.Forgotten, hidden) {
+			first, hidden = c.After.Events, c.Forgotten
 		}
 	}
-	return 0
+	return first
 }
 
 // Pauses counts how clients pause: how many pauses lasted until a prompt was to be touched for the n-th time, to keep it in

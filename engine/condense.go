@@ -84,12 +84,17 @@ func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, boo
 	return t.runFlight(ctx, need.Reason, func(ctx context.Context, c *Turn, report *Report) {
 		for made, lost := 0, 0; ; {
 			in, decision := c.decide()
+			if n := len(c.made); decision.Job == nil && made > 0 && need.AtOnce && hidesNothing(&c.made[n-1]) {
+				in = c.input(condense.Need{Reason: need.Reason}) // what was due before excerpts were replaced by their summary still is
+				decision = c.in.Tenant.Condenser.Condense(in)
+			}
 			c.shape(in, decision)
 			if decision.Job == nil || made == maxCondensations || lost == maxCondensations {
 				report.Kept = Outcome(decision.Kept)
 				return
 			}
-			need, before, seen := decision.Job.Need(), len(c.made), c.shown.seen
+			before, seen := len(c.made), c.shown.seen
+			need = decision.Job.Need()
 			if need.Hard && condense.Essential(in) > condense.Room(in) && c.shorten(ctx, false, report) {
 				return // only the newest results were too long
 			}
@@ -105,6 +110,12 @@ func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, boo
 			}
 		}
 	})
+}
+
+// hidesNothing reports whether c made the view hardly smaller, as the summary of excerpts does that were shown already. Alone it would rewrite
+// the cached beginning of the prompt for nothing.
+func hidesNothing(c *session.Condensation) bool {
+	return c.Before.Events == c.After.Events && c.After.Tokens > c.Before.Tokens*9/10
 }
 
 // shape shows the view that the condenser makes for this request, and reports whether there is one.
@@ -337,7 +348,9 @@ func (t *Turn) logCondensation(ctx context.Context, c session.Condensation) (ses
 		cancel()
 	}
 	c, err := t.registry.Condense(ctx, &t.place, &t.shown.view, c)
-	t.engine.noteWrite(err)
+	if err != nil || c.Answers() { // a trim may fit where a summary does not
+		t.engine.noteWrite(err)
+	}
 	if err == nil {
 		logged()
 	}

@@ -318,9 +318,8 @@ func (t *Turn) fileTokens() (n int) {
 
 // calibration returns the name under which counts are calibrated.
 func (t *Turn) calibration(attached bool) string {
-	name := t.counter.source
-	if attached { // counts of images and files are estimates, and say nothing about text
-		name[0] ^= 1
+	if attached {
+		return t.counter.coarse
 	}
-	return string(name[:])
+	return t.counter.plain
 }

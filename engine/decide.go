@@ -56,7 +56,7 @@ func (t *Turn) belowAllThresholds() bool {
 // inputFor returns the condenser's input for a request of total tokens, fixed of which are not messages; both are uncalibrated. Whether
 // it fits the window, or soon will not, is judged by the larger of both counts, since upstream may report too little.
 func (t *Turn) inputFor(need condense.Need, fixed, total int) condense.Input {
-	need.AtOnce = (t.neverWaits() || t.engine.pauses()) && !need.Ahead
+	need.AtOnce = (need.AtOnce || t.neverWaits() || t.engine.pauses()) && !need.Ahead
 	need.WindowOnly = need.WindowOnly || t.purpose == session.PurposeCompaction
 	reserved, window := t.reserved(), t.model.Window
 	byLarger := need.Ahead && need.WindowOnly || window > 0 && total+min(reserved, window/2) > window

@@ -325,11 +325,15 @@ func (t *Turn) prepare(ctx context.Context) {
 	t.runAhead(ctx, job.Need(), func(ctx context.Context, c *Turn) Attempt {
 		job := c.dueSoon(c.counted().fixed, c.size().Tokens)
 		ready, err := c.prepared(ctx)
-		if job == nil || err == nil && !summarisesLast(&ready, &c.shown.view) || c.ancestorPrepares(ctx) {
-			return Attempt{}
+		tried, found := Attempt{}, err == nil && !summarisesLast(&ready, &c.shown.view)
+		switch {
+		case found && ready.ID.Thread != c.place.Thread.ID: // an ancestor's: later threads find it here
+			tried.Err = c.registry.Prepare(ctx, &c.place, &c.shown.view, ready)
+		case job != nil && !found && !c.ancestorPrepares(ctx):
+			tried = c.storePrepared(ctx, job)
+			found = tried.Err == nil
 		}
-		tried := c.storePrepared(ctx, job)
-		if tried.Err == nil {
+		if found {
 			c.engine.memory.ready.Add(c.place.Thread.ID, c.lastApplied())
 		}
 		return tried
@@ -340,7 +344,7 @@ func (t *Turn) prepare(ctx context.Context) {
 func (t *Turn) ancestorPrepares(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
-	busy, err := t.registry.Preparing(ctx, &t.place, t.engine.o.Limits.CondenseLease)
+	busy, err := t.registry.Preparing(ctx, &t.place)
 	return busy || err != nil
 }
 

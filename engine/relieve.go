@@ -41,7 +41,16 @@ type relief struct {
 // Relieve shrinks a request that overflowed upstream's context window. Its condensations are on trial until Settle. It reports whether the
 // request is now smaller, and is to be sent again.
 func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (report Report, smaller bool) {
-	if over.ByOutput || !t.mayShrink() {
+	if over.ByOutput {
+		return report, false
+	}
+	defer func() {
+		isSummary := func(a Attempt) bool { return a.Made.Made() == session.MadeSummary }
+		if !smaller && slices.ContainsFunc(t.relief.trial, isSummary) {
+			t.noteQuirk(refusesSummaries, t.conversation())
+		}
+	}()
+	if !t.mayShrink() {
 		return report, false
 	}
 	t.awaitLog()
@@ -146,9 +155,9 @@ func (t *Turn) fits() bool {
 
 // condenseHard condenses a request that upstream refused for its length, and reports whether it should fit now.
 func (t *Turn) condenseHard(ctx context.Context, c condense.Condenser, locked bool, report *Report) bool {
-	d := c.Condense(t.input(condense.Need{Reason: session.ReasonOverflow, Hard: true}))
-	inVain := d.Job != nil && d.Job.Asks() && t.hasQuirk(refusesSummaries, t.conversation(), RefusalKept)
-	if d.Job != nil && !inVain && t.applyJob(ctx, d.Job, locked, report) {
+	inVain := t.hasQuirk(refusesSummaries, t.conversation(), RefusalKept) // no further summary is paid for
+	d := c.Condense(t.input(condense.Need{Reason: session.ReasonOverflow, Hard: true, AtOnce: inVain}))
+	if d.Job != nil && t.applyJob(ctx, d.Job, locked, report) {
 		if shape := t.in.Tenant.Condenser.Condense(t.input(t.requested())); shape.View != nil {
 			t.show(t.reshaped(*shape.View, math.MaxInt))
 		}
@@ -256,13 +265,10 @@ func (t *Turn) rememberAccepted() {
 	}
 }
 
-// dropTrial drops condensations on trial that did not help, and remembers if they were paid for.
+// dropTrial drops condensations on trial that did not help.
 func (t *Turn) dropTrial(trial []Attempt, report *Report) {
 	for _, a := range trial {
 		t.attempted(report, Attempt{Reason: a.Reason, Err: ErrRefused, Cost: a.Cost})
-		if a.Made.Made() == session.MadeSummary {
-			t.noteQuirk(refusesSummaries, t.conversation())
-		}
 	}
 }
 

@@ -107,8 +107,17 @@ type records struct {
 // meter counts a request's tokens.
 type meter struct {
 	Counter
-	source   source // whose calibration applies to the counts
+	source source // whose calibration applies to the counts
+	plain  string // the name of that calibration
+	coarse string // its name for requests with images or files, whose counts are estimates and say nothing about text
+
 	cacheKey uint64 // identifies upstream, key, model, tools and system prompt; valid only in this process
+}
+
+func newMeter(counter Counter, source source, cacheKey uint64) meter {
+	coarse := source
+	coarse[0] ^= 1
+	return meter{counter, source, string(source[:]), string(coarse[:]), cacheKey}
 }
 
 // waitState is how a turn waits for condensations.
@@ -198,7 +207,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 // count is needed, which for most requests is during the call upstream.
 func (t *Turn) prepareCounting() {
 	e := t.engine
-	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.source(), t.cacheKey()}
+	t.counter = newMeter(e.o.Tokens.Counter(t.in.Split.Model), t.source(), t.cacheKey())
 	shared := t.shared()
 	if e.o.Windows != nil && !t.model.Configured {
 		if served := e.o.Windows.Window(t.in.Upstream.BaseURL, t.in.Split.Model); served > 0 {

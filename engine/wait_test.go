@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -127,32 +128,39 @@ func TestALateSummaryIsShownWhenTheCacheIsCold(t *testing.T) {
 	}
 }
 
-// TestALateSummaryDoesNotDelayTheNextCondensation: by price, a late summary is shown with the next condensation, not in its place.
+// TestALateSummaryDoesNotDelayTheNextCondensation: by price, a late summary is shown with the next condensation, not in its place. Results that
+// are trimmed meanwhile change nothing.
 func TestALateSummaryDoesNotDelayTheNextCondensation(t *testing.T) {
-	summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
-	close(summariser.free)
-	prices := condense.Economics{Read: 0.1, Write: 1.25, Target: 1000}
-	r := newRig(t, condense.NewLLM(condense.LLMSettings{
-		Settings: condense.Settings{Economics: &prices, KeepFirst: 1}, Summariser: summariser, Model: "cheap",
-	}))
-	r.tenant.Never, r.tenant.Ahead = true, true
-	late := 0
-	for n := 3; n < 400 && late < 3; n += 2 {
-		asked := says(n)
-		turn := r.begin(asked, engine.WishNone)
-		report := turn.Condense(t.Context())
-		r.logged(turn)
-		asked.work.Wait()
-		if len(report.Attempts) == 0 || report.Attempts[0].Redeems == 0 {
-			continue
-		}
-		late++
-		if last := report.Attempts[len(report.Attempts)-1].Made; last == nil || last.Before.Events-last.After.Events < 10 {
-			t.Errorf("%d messages: %d attempts, the last of them hides too little", n, len(report.Attempts))
-		}
-	}
-	if late < 3 {
-		t.Errorf("%d late summaries", late)
+	for name, history := range map[string]func(n int) *body{
+		"words": func(n int) *body { return says(2*n + 1) }, "trimmed results": func(n int) *body { return calls("now", n, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
+			close(summariser.free)
+			prices := condense.Economics{Read: 0.1, Write: 1.25, Target: 1000}
+			r := newRig(t, condense.Pipeline{Stages: []condense.Condenser{condense.ToolOutputTrim{MaxEventLength: 200}, condense.NewLLM(condense.LLMSettings{
+				Settings: condense.Settings{Economics: &prices, KeepFirst: 1}, Summariser: summariser, Model: "cheap",
+			})}})
+			r.tenant.Never, r.tenant.Ahead = true, true
+			late := 0
+			for n := 1; n < 250 && late < 3; n++ {
+				asked := history(n)
+				turn := r.begin(asked, engine.WishNone)
+				report := turn.Condense(t.Context())
+				r.logged(turn)
+				asked.work.Wait()
+				if !slices.ContainsFunc(report.Attempts, func(a engine.Attempt) bool { return a.Redeems > 0 }) {
+					continue
+				}
+				late++
+				if last := report.Attempts[len(report.Attempts)-1].Made; last == nil || last.Before.Events-last.After.Events < 10 {
+					t.Errorf("step %d: %d attempts, the last of them hides too little", n, len(report.Attempts))
+				}
+			}
+			if late < 3 {
+				t.Errorf("%d late summaries", late)
+			}
+		})
 	}
 }
 

@@ -29,8 +29,8 @@ var (
 const keepAliveComment = ": condensing\n\n"
 
 // relay copies upstream's answer to the client, chunk by chunk. If a streamed request waits long for a condensation, the relay opens the
-// client's stream early and sends comments. fasthttp reads it after the handler has returned, flushes after each Read, and calls Close
-// exactly once, whatever happens.
+// client's stream early and sends comments. fasthttp reads it after the handler has returned (sendUnframed within it), flushes after each
+// Read, and calls Close exactly once, whatever happens.
 type relay struct {
 	r        *request
 	answered chan struct{}  // closed when resp or err is set; nil: one of them is set from the start
@@ -166,7 +166,7 @@ func (l *relay) attach(header *fasthttp.ResponseHeader) {
 	}
 }
 
-// Read implements io.Reader. It runs after the handler has returned, which can recover from no panic any more.
+// Read implements io.Reader. It usually runs after the handler has returned, which can recover from no panic any more.
 func (l *relay) Read(p []byte) (n int, err error) {
 	if l.stall != nil {
 		l.stall.Stop()
@@ -283,7 +283,7 @@ func isEventStream(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
 }
 
-// Close implements io.Closer. fasthttp calls it exactly once, also if the client has left.
+// Close implements io.Closer. fasthttp or sendUnframed calls it exactly once, also if the client has left.
 func (l *relay) Close() error {
 	if l.stall != nil {
 		l.stall.Stop()

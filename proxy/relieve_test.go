@@ -81,7 +81,8 @@ func TestASummaryOutlivesAnAnswerThatDoesNotCome(t *testing.T) {
 		"upstream resets": {Fault: fakeupstream.Fault{Break: fakeupstream.BreakReset, BreakAfter: -1}},
 		"client leaves":   {Fault: fakeupstream.Fault{HoldHeaders: make(chan struct{})}},
 		"rate limit":      fakeupstream.RateLimited("1"),
-		"overload":        fakeupstream.BadGateway(),
+		"bad gateway":     fakeupstream.BadGateway(),
+		"server error":    fakeupstream.ServerError(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())

@@ -54,7 +54,7 @@ type params struct {
 	key           string                   // finds the tenant, and is forwarded
 	keys          string                   // all keys that the client sent
 	credential    credential               // the hash of keys if only upstream authenticates clients
-	header        func(name string) string // reads the client's header; valid until the handler returns
+	header        func(name string) string // reads the client's header; valid until the answer is sent
 	streams       bool                     // the answer is streamed
 	notices       bool                     // and notices are sent as comments in the stream
 	route

@@ -111,7 +111,8 @@ func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 // endTurn ends a turn whose request is not sent again.
 func (r *request) endTurn(status int, why refusal) {
 	r.turn.NoteFailure(why.status)
-	if why.status >= http.StatusBadRequest && why.overflow == nil && !why.refused && !slices.Contains(doubtful, why.status) {
+	passing := why.status == http.StatusInternalServerError || why.status >= http.StatusBadRequest && !slices.Contains(doubtful, why.status)
+	if passing && why.overflow == nil && !why.refused {
 		r.endUnanswered() // such as a rate limit: the request itself may be acceptable
 		return
 	}

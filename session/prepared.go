@@ -42,7 +42,7 @@ func (r *Registry) Prepared(ctx context.Context, res *Resolution, view *View) (C
 
 // Preparing reports whether a condensation is being made for an ancestor of the resolution's thread. A client that edits its
 // history begins a thread with each request, and one summary serves them all.
-func (r *Registry) Preparing(ctx context.Context, res *Resolution, ttl time.Duration) (bool, error) {
+func (r *Registry) Preparing(ctx context.Context, res *Resolution) (bool, error) {
 	for t, err := range r.line(ctx, &res.Thread) {
 		if err != nil {
 			return false, err
@@ -50,17 +50,20 @@ func (r *Registry) Preparing(ctx context.Context, res *Resolution, ttl time.Dura
 		if t.ID == res.Thread.ID {
 			continue // the caller has locked it
 		}
-		lease, err := r.store.Lock(ctx, t.ID, ttl)
-		if err != nil {
-			return errors.Is(err, ErrLocked), err
+		lease, err := r.store.Lock(ctx, t.ID, time.Second)
+		switch {
+		case errors.Is(err, ErrLocked):
+			return true, nil
+		case err != nil:
+			return false, fmt.Errorf("probe lock: %w", err)
 		}
 		lease.Release()
 	}
 	return false, nil
 }
 
-// maxLine is the maximum number of threads in a line.
-const maxLine = 16
+// maxLine is the maximum number of threads in a line. Each costs two reads, which a request may have to wait for.
+const maxLine = 8
 
 // line iterates over a thread and its ancestors, nearest first.
 func (r *Registry) line(ctx context.Context, t *Thread) iter.Seq2[*Thread, error] {

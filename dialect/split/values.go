@@ -140,7 +140,9 @@ func FilterMembers(object []byte, keep func(name string, v *rawjson.Value) bool)
 
 // TextMessage encodes a message with a role and text, in the form that most protocols share.
 func TextMessage(role, text string) []byte {
-	return append(rawjson.AppendQuote([]byte(`{"role":"`+role+`","content":`), text), '}')
+	b := make([]byte, 0, len(text)+len(text)/16+64) // a summary is long
+	b = append(b, `{"role":"`+role+`","content":`...)
+	return append(rawjson.AppendQuote(b, text), '}')
 }
 
 // List encodes elements as a list.

@@ -32,7 +32,8 @@ func spellings(name string) iter.Seq[string] {
 // gpt-oss-20b.
 func fold(name string) string {
 	name, tuned := strings.CutPrefix(strings.ToLower(name), "ft:")
-	name = host.ReplaceAllString(name[strings.LastIndexByte(name, '/')+1:], "")
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	name = name[len(host.FindString(name)):]
 	if base, edition, ok := strings.Cut(name, ":"); ok {
 		switch {
 		case tuned || slices.Contains(editions, edition):
@@ -82,7 +83,7 @@ func trim(name string) string {
 			return base
 		}
 	}
-	return date.ReplaceAllString(name, "")
+	return strings.TrimSuffix(name, date.FindString(name))
 }
 
 // endings change neither a model's sizes nor its price. An ending that changes the price, or names another model, needs its own

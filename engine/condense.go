@@ -222,7 +222,7 @@ func (t *Turn) lockThread(ctx context.Context, patient bool) (held context.Conte
 	if err := t.logNew(ctx); err != nil {
 		return nil, nil, fmt.Errorf("lock thread: %w", err)
 	}
-	ttl := max(t.engine.o.Limits.CondenseLease, 2*t.engine.o.Limits.Store) // a renewal may wait that long for the store
+	ttl := t.engine.o.Limits.CondenseLease
 	for waited := false; ; waited = true {
 		limited, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 		lease, err := t.store.Lock(limited, t.place.Thread.ID, ttl)

@@ -72,7 +72,7 @@ type Windows interface {
 // Limits bound how long a turn may take.
 type Limits struct {
 	Store         time.Duration // for one turn's reads of the store
-	CondenseLease time.Duration // minimum TTL of a thread's lock, which live replicas renew
+	CondenseLease time.Duration // TTL of a thread's lock, which live replicas renew
 }
 
 // DefaultLimits returns limits that suit a shared proxy.

@@ -54,11 +54,11 @@
 
 {{- /* The bytes of a size as Kubernetes or Dewpoint writes it (512Mi, 4GiB, 4gib): list KEY SIZE. */}}
 {{- define "dewpoint.bytes" -}}
-{{- $size := index . 1 | toString | upper | trimSuffix "B" }}
+{{- $size := index . 1 | toString | trimSuffix "b" | trimSuffix "B" }}
 {{- $unit := regexFind "[A-Za-z]*$" $size }}
 {{- $powers := dict "" 1 "K" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 "KI" 1024 "MI" 1048576 "GI" 1073741824 "TI" 1099511627776 "PI" 1125899906842624 "EI" 1152921504606846976 }}
-{{- if not (hasKey $powers $unit) }}
+{{- if or (eq $unit "m") (not (hasKey $powers (upper $unit))) }}
 {{- fail (printf "%s: %q has a unit that the chart does not know: write it as 512M or 1G, with an i behind it for powers of 1024" (index . 0) $size) }}
 {{- end }}
-{{- mulf (trimSuffix $unit $size | float64) (get $powers $unit) }}
+{{- mulf (trimSuffix $unit $size | float64) (get $powers (upper $unit)) }}
 {{- end }}

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -164,22 +163,6 @@ func TestCapAtOpen(t *testing.T) {
 		want(t, living(t, s, "a", "b", "c", "d", "e", "f"), "[d e f]")
 		whole(t, s)
 	})
-}
-
-// TestSizesOfOldFile: a file without a recorded size is measured.
-func TestSizesOfOldFile(t *testing.T) {
-	s := start(t, Options{Content: true})
-	must(t, s.Append(t.Context(), twoEvents("t", 0)))
-	must(t, s.Close())
-	db, err := bolt.Open(s.options.Path, 0o600, nil)
-	must(t, err)
-	must(t, db.Update(func(tx *bolt.Tx) error { return tx.Bucket(meta.name()).Delete([]byte("sizes")) }))
-	must(t, db.Close())
-	s = start(t, s.options)
-	whole(t, s)
-	if total(t, s) == 0 {
-		t.Error("nothing is stored")
-	}
 }
 
 // TestForgetLeavesWhatIsNeededMeanwhile: a thread that was chosen for deletion is written to or forked before it is

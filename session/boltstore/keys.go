@@ -35,9 +35,6 @@ func (b bucket) String() string {
 	}[b]
 }
 
-// optional reports whether files of an earlier version lack the bucket. It is created when such a file is opened.
-func (b bucket) optional() bool { return b == accounts || b == savings || b == outbox }
-
 func (b bucket) name() []byte { return []byte{byte(b)} }
 
 func (b bucket) key(name string) string { return string(byte(b)) + name }

@@ -15,11 +15,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
-// The format as recorded in the file. Earlier versions wrote the old one.
-const (
-	format    = "dewpoint session store 2"
-	oldFormat = "dewpoint session store 1"
-)
+// format is the format as recorded in the file.
+const format = "dewpoint session store 2"
 
 // Options configure a store. Only Path is required. Package config validates them.
 //
@@ -100,18 +97,14 @@ func survive(f func() error) error {
 	return err
 }
 
-// initialise creates the records that a new file, or one of an earlier version, lacks.
+// initialise creates the records that a new file lacks.
 func initialise(tx *bolt.Tx) error {
 	for _, b := range buckets {
 		if _, err := tx.CreateBucketIfNotExists(b.name()); err != nil {
 			return fmt.Errorf("create bucket: %w", err)
 		}
 	}
-	size, err := savedSize(tx)
-	if err != nil {
-		return fmt.Errorf("measure: %w", err)
-	}
-	if err := saveSize(tx, size); err != nil {
+	if err := saveSize(tx, savedSize(tx)); err != nil {
 		return fmt.Errorf("save size: %w", err)
 	}
 	return tx.Bucket(meta.name()).Put([]byte("format"), []byte(format))
@@ -174,20 +167,15 @@ func checkFormat(tx *bolt.Tx, size int64) error {
 		return nil // created, but not written to before a crash
 	}
 	m := tx.Bucket(meta.name())
-	if m != nil && string(m.Get([]byte("format"))) == oldFormat {
-		return codec.ErrOld
-	}
 	if m == nil || string(m.Get([]byte("format"))) != format {
 		return errNoStore
 	}
 	for _, b := range buckets {
 		found := tx.Bucket(b.name())
-		if found == nil && !b.optional() {
+		if found == nil {
 			return fmt.Errorf("%w: bucket %q is missing", errDamaged, b.name())
 		}
-		if found != nil {
-			found.Cursor().Last()
-		}
+		found.Cursor().Last()
 	}
 	return nil
 }

@@ -2,15 +2,12 @@ package boltstore
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
-
-	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
 func TestPathsWithoutAFile(t *testing.T) {
@@ -80,16 +77,6 @@ func TestUnusableFiles(t *testing.T) {
 				t.Error("the file was changed")
 			}
 		})
-	}
-}
-
-// TestOldFile: a file of an earlier version is refused with advice.
-func TestOldFile(t *testing.T) {
-	s := start(t, Options{})
-	must(t, s.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(meta.name()).Put([]byte("format"), []byte(oldFormat)) }))
-	must(t, s.Close())
-	if _, err := Open(s.options); !errors.Is(err, codec.ErrOld) || !strings.Contains(err.Error(), "another store.path") {
-		t.Errorf("got %v", err)
 	}
 }
 

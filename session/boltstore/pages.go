@@ -55,9 +55,7 @@ func checkTrees(tx *bolt.Tx, file io.ReaderAt, leaves bool, report func(error)) 
 		p.report = func(err error) { report(fmt.Errorf("%s: %w", b, err)) }
 		found := tx.Bucket(b.name())
 		if found == nil {
-			if !b.optional() {
-				p.report(errors.New("the bucket is missing"))
-			}
+			p.report(errors.New("the bucket is missing"))
 			continue
 		}
 		if found.Root() != 0 { // otherwise the bucket is inside its parent's page

@@ -70,11 +70,8 @@ func (s *Store) takeQueue() (writes map[string][]byte, waiting []chan error) {
 // apply commits writes. It writes in the order of the keys, which touches each page of a tree once.
 func (s *Store) apply(writes map[string][]byte) error {
 	var size int64
-	err := s.update(func(tx *bolt.Tx) (err error) {
-		size, err = savedSize(tx)
-		if err != nil {
-			return err
-		}
+	err := s.update(func(tx *bolt.Tx) error {
+		size = savedSize(tx)
 		for _, key := range slices.Sorted(maps.Keys(writes)) {
 			grown, err := put(tx, key, writes[key])
 			if err != nil {
@@ -144,47 +141,27 @@ func cost(name int, value []byte) int64 {
 // counted reports whether records in the bucket count towards the size. There are few of the others.
 func (b bucket) counted() bool { return b != meta && b != outbox }
 
-// saveSize records the size of all records, in the transaction that changes it. Earlier versions stored it as the sum of
-// two numbers.
+// saveSize records the size of all records, in the transaction that changes it.
 func saveSize(tx *bolt.Tx, size int64) error {
-	b := make([]byte, 16)
-	binary.BigEndian.PutUint64(b, uint64(size)) //nolint:gosec // the same 64 bits
+	b := binary.BigEndian.AppendUint64(nil, uint64(size)) //nolint:gosec // the same 64 bits
 	return tx.Bucket(meta.name()).Put([]byte("sizes"), b)
 }
 
-// savedSize returns the recorded size, which it measures if the file was written before sizes were recorded.
-func savedSize(tx *bolt.Tx) (int64, error) {
+// savedSize returns the recorded size, 0 in a new file.
+func savedSize(tx *bolt.Tx) int64 {
 	b := tx.Bucket(meta.name()).Get([]byte("sizes"))
-	if len(b) != 16 {
-		return measureSize(tx)
+	if len(b) < 8 {
+		return 0
 	}
-	return int64(binary.BigEndian.Uint64(b) + binary.BigEndian.Uint64(b[8:])), nil //nolint:gosec // the same 64 bits
-}
-
-// measureSize reads the whole file.
-func measureSize(tx *bolt.Tx) (size int64, err error) {
-	for _, b := range buckets {
-		if !b.counted() {
-			continue
-		}
-		err := tx.Bucket(b.name()).ForEach(func(name, value []byte) error {
-			size += cost(len(name), value)
-			return nil
-		})
-		if err != nil {
-			return 0, err
-		}
-	}
-	return size, nil
+	return int64(binary.BigEndian.Uint64(b)) //nolint:gosec // the same 64 bits
 }
 
 // Size returns the size of all records in bytes, as MaxSize counts it, and the length of the file. Neither includes
 // the queue.
 func (s *Store) Size() (records, file int64, err error) {
-	err = s.view(func(tx *bolt.Tx) (err error) {
-		records, err = savedSize(tx)
-		file = tx.Size()
-		return err
+	err = s.view(func(tx *bolt.Tx) error {
+		records, file = savedSize(tx), tx.Size()
+		return nil
 	})
 	return records, file, err
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
-	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
@@ -181,20 +180,5 @@ func unavailable(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, session.ErrUnavailable) {
 		t.Fatalf("got %v, want %v", err, session.ErrUnavailable)
-	}
-}
-
-// TestOldDatabase: a database of an earlier version is refused with advice.
-func TestOldDatabase(t *testing.T) {
-	server := miniredis.RunT(t)
-	s := start(t, Options{Addrs: []string{server.Addr()}})
-	must(t, server.Set("dp:secret", "of before"))
-	_, err := s.Secret(t.Context(), session.Secret("new"))
-	if !errors.Is(err, session.ErrUnavailable) || !errors.Is(err, codec.ErrOld) {
-		t.Errorf("secret: %v", err)
-	}
-	server.HSet("dp:{t}:t", "r", "\x01\x01t", "n", "2")
-	if _, err := s.Thread(t.Context(), "t"); !errors.Is(err, codec.ErrOld) {
-		t.Errorf("thread: %v", err)
 	}
 }

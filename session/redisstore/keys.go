@@ -11,9 +11,6 @@ type keys struct{ prefix string }
 
 func (k keys) secret() string { return k.prefix + "secret:2" }
 
-// oldSecret exists in databases of an earlier version.
-func (k keys) oldSecret() string { return k.prefix + "secret" }
-
 func (k keys) settings() string { return k.prefix + "settings" }
 
 func (k keys) bucket(name string) string { return k.prefix + "b:" + name }

@@ -3,14 +3,10 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/dewpoint-proxy/dewpoint/session"
-	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
 // secretEvery is how often the server secret is written again.
@@ -23,30 +19,22 @@ type secret struct {
 	written time.Time
 }
 
-// Secret implements session.Store. It returns an existing secret even if the server refuses writes. It refuses a database
-// of an earlier version.
+// Secret implements session.Store. It returns an existing secret even if the server refuses writes.
 func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Secret, error) {
 	if len(proposed) == 0 {
 		return nil, errors.New("the proposed secret is empty")
 	}
-	var value []byte
-	var old *redis.IntCmd
-	err := s.write(ctx, func(ctx context.Context) error {
+	value, err := result(ctx, s.write, func(ctx context.Context) ([]byte, error) {
 		pipe := s.client.Pipeline()
 		put := pipe.SetNX(ctx, s.keys.secret(), []byte(proposed), 0)
 		get := pipe.Get(ctx, s.keys.secret())
-		old = pipe.Exists(ctx, s.keys.oldSecret())
 		_, _ = pipe.Exec(ctx) // each command has its own result
-		var err error
-		value, err = get.Bytes()
+		value, err := get.Bytes()
 		if absent(err) {
-			return put.Err()
+			return nil, put.Err()
 		}
-		return err
+		return value, err
 	})
-	if err == nil && old.Val() > 0 {
-		err = fmt.Errorf("%w: %w; or delete the keys %s*", session.ErrUnavailable, codec.ErrOld, s.keys.prefix)
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -192,23 +192,6 @@ func TestCorrupt(t *testing.T) {
 	f("session", []byte{0x22, 0xff, 0xff, 0xff, 0xff, 0x0f})
 }
 
-// TestOldRecords: records of the earlier format are recognised by their first byte.
-func TestOldRecords(t *testing.T) {
-	for _, first := range []byte{1, 2} {
-		b := append([]byte{first}, "\x02t1\x02s1"...)
-		_, threadErr := codec.ParseThread(b)
-		_, sessionErr := codec.ParseSession(b)
-		_, eventErr := content.ParseEvent("t", b, 1)
-		_, textErr := content.ParseText(b, session.Condensation{})
-		_, listErr := codec.ParseList(append([]byte("1:7:"), b...))
-		for i, err := range []error{threadErr, sessionErr, eventErr, textErr, listErr} {
-			if !errors.Is(err, codec.ErrOld) {
-				t.Errorf("%d, record %d: %v", first, i, err)
-			}
-		}
-	}
-}
-
 // TestLaterRecords: unknown fields are skipped.
 func TestLaterRecords(t *testing.T) {
 	b := append(codec.Thread(session.Thread{ID: "t", Len: 3}), 0xfa, 0x3f, 2, 'h', 'i') // field 1023

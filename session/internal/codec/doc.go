@@ -5,11 +5,5 @@ package codec
 
 import "errors"
 
-// Errors of records that cannot be read.
-var (
-	// ErrCorrupt: the bytes are not a record of this format.
-	ErrCorrupt = errors.New("corrupt record")
-	// ErrOld: an earlier version of the program wrote the record.
-	ErrOld = errors.New("the record was written by an earlier version of Dewpoint, which this one cannot read: " +
-		"give it an empty store (another store.path, or another store.redis.db)")
-)
+// ErrCorrupt means that the bytes are not a record of this format.
+var ErrCorrupt = errors.New("corrupt record")

@@ -94,7 +94,7 @@ func (o Content) content(p, place []byte) []byte {
 // open decodes the output of content.
 func (o Content) open(b, place []byte) ([]byte, error) {
 	var packed, sealed []byte
-	if err := contentFields(&packed, &sealed).parse(b); err != nil {
+	if err := contentFields(&packed, &sealed).decode(b); err != nil {
 		return nil, err
 	}
 	if (len(packed) == 0) == (len(sealed) == 0) {

@@ -20,9 +20,9 @@ func sessionFields(s *session.Session) message {
 // Session encodes s.
 func Session(s session.Session) []byte { return sessionFields(&s).encode() }
 
-// ParseSession decodes a session, or returns ErrCorrupt or ErrOld.
+// ParseSession decodes a session, or returns ErrCorrupt.
 func ParseSession(b []byte) (s session.Session, err error) {
-	err = sessionFields(&s).parse(b)
+	err = sessionFields(&s).decode(b)
 	return valid(s, err, s.ID != "")
 }
 
@@ -48,18 +48,18 @@ func threadFields(t *session.Thread) message {
 // Thread encodes t without its condensations, which List encodes.
 func Thread(t session.Thread) []byte { return threadFields(&t).encode() }
 
-// ParseThread decodes a thread without its condensations, or returns ErrCorrupt or ErrOld.
+// ParseThread decodes a thread without its condensations, or returns ErrCorrupt.
 func ParseThread(b []byte) (t session.Thread, err error) {
-	err = threadFields(&t).parse(b)
+	err = threadFields(&t).decode(b)
 	return valid(t, err, t.ID != "")
 }
 
 // Savings encodes s.
 func Savings(s session.Savings) []byte { return savingsFields(&s).encode() }
 
-// ParseSavings decodes savings, or returns ErrCorrupt or ErrOld. An empty b gives zero savings.
+// ParseSavings decodes savings, or returns ErrCorrupt. An empty b gives zero savings.
 func ParseSavings(b []byte) (s session.Savings, err error) {
-	err = savingsFields(&s).parse(b)
+	err = savingsFields(&s).decode(b)
 	return valid(s, err, true)
 }
 
@@ -107,7 +107,7 @@ func (o Content) Event(thread session.ThreadID, e session.Event) []byte {
 	return eventFields(&e, &kind, &payload).encode()
 }
 
-// ParseEvent decodes an event, or returns ErrCorrupt or ErrOld, or session.ErrUnreadable if encrypted content was
+// ParseEvent decodes an event, or returns ErrCorrupt, or session.ErrUnreadable if encrypted content was
 // changed or moved. If the content's key is not configured, the event has no payload. The event owns its payload.
 func (o Content) ParseEvent(thread session.ThreadID, b []byte, seq uint64) (session.Event, error) {
 	e, payload, err := parseEvent(b)
@@ -125,7 +125,7 @@ func (o Content) ParseEvent(thread session.ThreadID, b []byte, seq uint64) (sess
 	return valid(e, err, true)
 }
 
-// ChainOf decodes only the chain hash of an event, zero if it has none, or returns ErrCorrupt or ErrOld.
+// ChainOf decodes only the chain hash of an event, zero if it has none, or returns ErrCorrupt.
 func ChainOf(b []byte) (session.Hash, error) {
 	e, _, err := parseEvent(b)
 	return e.Chain, err
@@ -134,7 +134,7 @@ func ChainOf(b []byte) (session.Hash, error) {
 // parseEvent returns the payload separately, as it is stored.
 func parseEvent(b []byte) (e session.Event, payload []byte, err error) {
 	var kind uint64
-	err = eventFields(&e, &kind, &payload).parse(b)
+	err = eventFields(&e, &kind, &payload).decode(b)
 	e.Kind = session.Kind(kind) //nolint:gosec // checked below
 	e, err = valid(e, err, kind > 0 && kind <= math.MaxUint8)
 	return e, payload, err
@@ -177,7 +177,7 @@ func SetList(t *session.Thread, list []byte) error {
 	return err
 }
 
-// ParseList decodes a list, or returns ErrCorrupt or ErrOld.
+// ParseList decodes a list, or returns ErrCorrupt.
 func ParseList(list []byte) ([]session.Condensation, error) {
 	var all []session.Condensation
 	for len(list) > 0 {
@@ -197,7 +197,7 @@ func parseListed(list []byte) (c session.Condensation, rest []byte, err error) {
 	if seqErr != nil || err != nil || size > uint64(len(rest)) {
 		return c, nil, ErrCorrupt
 	}
-	err = condensationFields(&c).parse(rest[:size])
+	err = condensationFields(&c).decode(rest[:size])
 	c.ID.Seq = seq
 	return c, rest[size:], err
 }

@@ -107,15 +107,7 @@ func (m message) encode() []byte {
 	return b
 }
 
-// parse decodes a record, or returns ErrCorrupt or ErrOld. The earlier format began with a byte of 1 or 2, which no message
-// does.
-func (m message) parse(b []byte) error {
-	if len(b) > 0 && (b[0] == 1 || b[0] == 2) {
-		return ErrOld
-	}
-	return m.decode(b)
-}
-
+// decode decodes a record, or returns ErrCorrupt.
 func (m message) decode(b []byte) error {
 	for len(b) > 0 {
 		n, wire, size := protowire.ConsumeTag(b)

@@ -86,6 +86,18 @@ func TestEmptyFile(t *testing.T) {
 	must(t, start(t, Options{Path: path}).Append(t.Context(), twoEvents("t", 0)))
 }
 
+// TestFileWithoutBuckets: a crash can leave a file that was created, but not written to.
+func TestFileWithoutBuckets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	db, err := bolt.Open(path, 0o600, nil)
+	must(t, err)
+	must(t, db.Close())
+	if c, err := Check(path); err != nil || len(c.Damages) > 0 {
+		t.Errorf("check: %v, %v", c.Damages, err)
+	}
+	must(t, start(t, Options{Path: path}).Append(t.Context(), twoEvents("t", 0)))
+}
+
 func wholeFile(t *testing.T) []byte {
 	t.Helper()
 	s := start(t, Options{Content: true})

@@ -38,7 +38,7 @@ type pageChecker struct {
 	report func(error)
 }
 
-// checkTrees checks the list of buckets and the tree of each bucket, and reports damage.
+// checkTrees checks the list of buckets and the tree of each bucket, and reports damage. A new file has no buckets yet.
 func checkTrees(tx *bolt.Tx, file io.ReaderAt, leaves bool, report func(error)) {
 	size := int64(tx.DB().Info().PageSize)
 	p := &pageChecker{
@@ -54,11 +54,7 @@ func checkTrees(tx *bolt.Tx, file io.ReaderAt, leaves bool, report func(error)) 
 	for _, b := range buckets {
 		p.report = func(err error) { report(fmt.Errorf("%s: %w", b, err)) }
 		found := tx.Bucket(b.name())
-		if found == nil {
-			p.report(errors.New("the bucket is missing"))
-			continue
-		}
-		if found.Root() != 0 { // otherwise the bucket is inside its parent's page
+		if found != nil && found.Root() != 0 { // with 0, the bucket is inside its parent's page
 			p.walk(uint64(found.Root()), 0)
 		}
 	}

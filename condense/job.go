@@ -76,6 +76,7 @@ func (j *job) picker(summary session.Size) *picker {
 		p.summaries()
 	}
 	p.protect()
+	p.edited(j.due.Target)
 	p.head(j.KeepFirst, j.due.Target)
 	return p
 }

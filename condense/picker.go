@@ -104,6 +104,19 @@ func (p *picker) protect() {
 	}
 }
 
+// edited picks the user message that the client edited, unless it takes more than a quarter of the target. Some clients edit the same
+// message before each request, and a summary of what was in it would serve one request only.
+func (p *picker) edited(target session.Size) {
+	h := p.view.History
+	for i, item := range p.view.Items {
+		if p.in.Thread.Edited > 0 && item.Index == h.At(p.in.Thread.Edited) {
+			if from, to := p.block(i); p.size(from, to).Tokens <= target.Tokens/4 && p.fits(from, to, target) {
+				p.pick(from, to)
+			}
+		}
+	}
+}
+
 // summaries picks the view's summary, for a strategy that writes none itself.
 func (p *picker) summaries() {
 	for i, n := range p.blocks {

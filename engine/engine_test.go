@@ -18,6 +18,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -34,6 +35,7 @@ type rig struct {
 	window   int
 	late     func(engine.Report)
 	client   string // its credential
+	key      string // its session key
 	upstream string
 
 	configured bool      // the window is configured
@@ -88,8 +90,16 @@ func (r *rig) tryBegin(b *body, wish engine.Wish) (*engine.Turn, error) {
 	return r.engine.Begin(ctx, engine.Input{
 		Settings: r.settings, Tenant: &r.tenant, Wish: wish,
 		Dialect: r.settings.Dialects[0], Split: split, Model: r.settings.Models(split.Model), Body: b, Late: r.late,
-		Client: engine.Client{Credential: r.client, Header: func(string) string { return "" }}, Upstream: condense.Endpoint{BaseURL: r.upstream, APIKey: r.client},
+		Client: engine.Client{Credential: r.client, Header: r.header}, Upstream: condense.Endpoint{BaseURL: r.upstream, APIKey: r.client},
 	})
+}
+
+// header returns the session key for the first of the headers that may name a session, and nothing for the others.
+func (r *rig) header(name string) string {
+	if name == agents.SessionHeaders()[0] {
+		return r.key
+	}
+	return ""
 }
 
 // logged writes a turn's messages to the log.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -241,6 +242,30 @@ func TestAPreparedSummaryIsCarriedOver(t *testing.T) {
 	r, summariser := hurrying(t)
 	close(summariser.free)
 	r.isShownWhenDue(summariser, func(n int) *body { return calls(fmt.Sprint("It is ", n), n, 0) })
+}
+
+// TestAnEditedMessageIsNotSummarised: so that a client that edits it at each step, and calls no tools, gets the one summary paid for too.
+func TestAnEditedMessageIsNotSummarised(t *testing.T) {
+	r, summariser := hurrying(t)
+	r.key, summariser.asked = "k", make(chan struct{}, 99)
+	close(summariser.free)
+	for n := range 40 {
+		all := []string{`{"role":"user","content":"Sail."}`, `{"role":"assistant","content":"Aye."}`, fmt.Sprintf(`{"role":"user","content":"It is %d."}`, n)}
+		for i := range n {
+			all = append(all, fmt.Sprintf(`{"role":"assistant","content":"Step %d."}`, i), `{"role":"user","content":"`+strings.Repeat("The sea is deep. ", 20)+`"}`)
+		}
+		asked := &body{bytes: []byte(`{"model":"m","messages":[` + strings.Join(all, ",") + `]}`)}
+		turn := r.begin(asked, engine.WishNone)
+		turn.Condense(t.Context())
+		r.logged(turn)
+		asked.work.Wait()
+		if sent := forwarded(turn); n > 15 && (!bytes.Contains(sent, []byte("the sea.")) || !bytes.Contains(sent, fmt.Appendf(nil, "It is %d.", n))) {
+			t.Fatalf("step %d: %s", n, sent)
+		}
+	}
+	if paid := len(summariser.asked); paid > 8 {
+		t.Errorf("%d summaries were paid for", paid)
+	}
 }
 
 // isShownWhenDue sends a growing history until it is condensed, and checks that it then has the one summary that was paid for.

@@ -24,18 +24,15 @@ func (r *Registry) beginThread(ctx context.Context, q Query, res *Resolution) er
 	t := Thread{
 		ID: names.thread, Tenant: q.Scope.Tenant, Purpose: q.Purpose, Dialect: q.Dialect, Head: q.History.Chain[0], Created: now, Seen: now,
 	}
+	var linked *Thread
 	if link.Known() {
-		linked, err := r.readThread(ctx, link.Thread)
-		if err != nil {
+		if linked, err = r.readThread(ctx, link.Thread); err != nil {
 			return err
 		}
 		if linked != nil && linked.Len == 0 && link.Pos == 0 {
 			// The thread answered a request that was only a system prompt. The history begins with that answer.
 			res.Thread, res.Match, res.Source, res.Known = *linked, MatchEnd, SourceTrace, Place{}
 			return nil
-		}
-		if linked != nil {
-			t.Condensations = carryOver(q.History, linked.Condensations, 0)
 		}
 	}
 	keyed, known, err := r.sessionOfKey(ctx, q)
@@ -53,6 +50,18 @@ func (r *Registry) beginThread(ctx context.Context, q Query, res *Resolution) er
 		res.Source = SourceTrace
 	default:
 		t.Session, res.Begins = names.session, true
+	}
+	if !res.Begins {
+		before, err := r.predecessor(ctx, t.Session, q.History, 0)
+		if err != nil {
+			return err
+		}
+		if before != nil {
+			linked, t.Parent = before, before.ID
+		}
+	}
+	if linked != nil {
+		t.Condensations = carryOver(q.History, linked.Condensations, 0)
 	}
 	res.Thread, res.New, res.Logged, res.Known = t, true, 0, Place{}
 	return nil

@@ -91,25 +91,41 @@ func TestCondensationsAreCarriedOver(t *testing.T) {
 	f("nothing but its end", "u9 a3 o3 a4 o4", "u9 a3 o3 a4 o4")
 }
 
-// TestAClockDoesNotEndAThreadsCondensations changes the first message at each step and condenses at every third step.
+// TestAClockDoesNotEndAThreadsCondensations: a client that edits the same message before each request keeps its condensations.
 func TestAClockDoesNotEndAThreadsCondensations(t *testing.T) {
-	d, scope := newDesk(t), session.Scope{Tenant: "t"}
-	words, gone := "", 1
-	for step := range 12 {
-		n := string(rune('a' + step))
-		words += " a" + n + " o" + n
-		q := query(scope, "u"+n+words)
-		want := q.History.Len() - gone + 1
-		if gone > 1 {
-			want++ // the summary
-		}
-		if got := len(strings.Fields(d.shown(q))); got != want {
-			t.Fatalf("step %d: %d messages are shown, want %d", step, got, want)
-		}
-		if step%3 == 2 {
-			d.condensed(q, "sum", session.Range{From: gone + 1, To: q.History.Len() - 1})
-			gone = q.History.Len() - 2
-		}
+	for name, client := range map[string]struct {
+		key          string
+		opening      string // before the message with the clock
+		answer, next string
+	}{
+		"first message":           {answer: "a", next: "o"},
+		"a later message":         {opening: "u1 g1", answer: "a", next: "o"},
+		"short call ids":          {key: "k", answer: "c", next: "r"},
+		"short call ids, later":   {key: "k", opening: "u1 g1", answer: "c", next: "r"},
+		"no calls":                {key: "k", answer: "g", next: "u"},
+		"no calls, later message": {key: "k", opening: "u1 g1", answer: "g", next: "u"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, scope := newDesk(t), session.Scope{Tenant: "t", Key: client.key}
+			words, clock := "", len(strings.Fields(client.opening))+1
+			gone := clock // the last position that is hidden, if it is after the clock
+			for step := range 12 {
+				n := string(rune('a' + step))
+				words += " " + client.answer + n + " " + client.next + n
+				q := query(scope, client.opening+" u0"+n+words)
+				want := q.History.Len() - (gone - clock)
+				if gone > clock {
+					want++ // the summary
+				}
+				if got := len(strings.Fields(d.shown(q))); got != want {
+					t.Fatalf("step %d: %d messages are shown, want %d", step, got, want)
+				}
+				if step%3 == 2 {
+					d.condensed(q, "sum", session.Range{From: gone + 1, To: q.History.Len() - 1})
+					gone = q.History.Len() - 2
+				}
+			}
+		})
 	}
 }
 

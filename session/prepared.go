@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,9 @@ func (r *Registry) Prepared(ctx context.Context, res *Resolution, view *View) (C
 			return Condensation{}, fmt.Errorf("read prepared condensation: %w", err)
 		}
 		shared = min(shared, t.ForkAt)
+		if t.Follows != "" {
+			shared = 0
+		}
 	}
 	return Condensation{}, fmt.Errorf("no prepared condensation applies: %w", ErrNotFound)
 }
@@ -65,12 +69,12 @@ func (r *Registry) Preparing(ctx context.Context, res *Resolution) (bool, error)
 // maxLine is the maximum number of threads in a line. Each costs two reads, which a request may have to wait for.
 const maxLine = 8
 
-// line iterates over a thread and its ancestors, nearest first.
+// line iterates over a thread and those that it goes on from, nearest first.
 func (r *Registry) line(ctx context.Context, t *Thread) iter.Seq2[*Thread, error] {
 	return func(yield func(*Thread, error) bool) {
 		for n := 0; t != nil && n < maxLine && yield(t, nil) && t.Parent != ""; n++ {
 			var err error
-			if t, err = r.readThread(ctx, t.Parent); err != nil {
+			if t, err = r.readThread(ctx, cmp.Or(t.Follows, t.Parent)); err != nil {
 				yield(nil, err)
 				return
 			}

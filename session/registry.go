@@ -145,6 +145,9 @@ func (r *Registry) assignThread(ctx context.Context, q Query, res *Resolution, t
 	case MatchInside:
 		res.Thread, res.Source = r.fork(thread, q, res.Logged), SourcePrefix
 		res.New, res.parentCreated = true, thread.Created
+		if err := r.follow(ctx, q.History, &res.Thread); err != nil {
+			return err
+		}
 	case MatchNone:
 		if err := r.beginThread(ctx, q, res); err != nil {
 			return err

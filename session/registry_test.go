@@ -46,7 +46,7 @@ func (d *desk) another() *session.Registry {
 var secret = session.Secret("the secret of the tests")
 
 // query returns a history made of words: u.. is a user message, a.. an action whose call id is the word, o.. its result,
-// g.. the agent's text, s.. a system message.
+// g.. the agent's text, s.. a system message. The call id of c.. is the word alone, which is not unique; r.. is its result.
 func query(scope session.Scope, words string) session.Query {
 	var messages []session.Message
 	for _, w := range strings.Fields(words) {
@@ -63,6 +63,10 @@ func query(scope session.Scope, words string) session.Query {
 			m.Kind, m.Calls = session.Action, []string{"call-of-" + w + "-123456"}
 		case 'o':
 			m.Kind, m.Result = session.Observation, "call-of-a"+w[1:]+"-123456"
+		case 'c':
+			m.Kind, m.Calls = session.Action, []string{w}
+		case 'r':
+			m.Kind, m.Result = session.Observation, "c"+w[1:]
 		}
 		messages = append(messages, m)
 	}

@@ -17,6 +17,7 @@ type Thread struct {
 	Dialect string   // wire protocol of its messages, empty for Chat Completions
 	Parent  ThreadID // the thread it was forked from or linked to, empty if none
 	ForkAt  int      // positions shared with the parent, 0 if it is only linked
+	Follows ThreadID // for a fork: the thread of the session that it goes on from, empty if that is the parent
 
 	Len    int    // positions logged, including those shared with the parent
 	Head   Hash   // chain hash at position Len

@@ -2,6 +2,7 @@ package session
 
 import (
 	"crypto/sha256"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -12,7 +13,8 @@ import (
 
 // Bounds of traces. Lengths are in bytes.
 const (
-	minCallID = 12 // shorter call ids (call_1, 0) are not unique enough to link a history
+	minCallID = 12 // shorter call ids (call_1, 0) are not unique enough to link a history, unless they look random
+	minRandom = 9  // shortest call id that may look random (Mistral's D681PevKs)
 	minAnswer = 12 // shortest answer that links a history quoting it whole
 	minLine   = 32 // shortest line that links a history
 
@@ -38,8 +40,14 @@ func CallTraces(seed Hash, ids []string) []Hash {
 	return out
 }
 
-// unique reports whether a call id is long enough to be unique.
-func unique(callID string) bool { return len(callID) >= minCallID }
+// unique reports whether a call id is unique: long, or made up of letters of both cases with a digit among them.
+func unique(callID string) bool {
+	return len(callID) >= minCallID || len(callID) >= minRandom && randomID.MatchString(callID) &&
+		strings.ToLower(callID) != callID && strings.ToUpper(callID) != callID
+}
+
+// randomID matches letters and digits of which one digit comes before a letter. Names with a number at the end do not match.
+var randomID = regexp.MustCompile(`^[A-Za-z0-9]*[0-9][A-Za-z][A-Za-z0-9]*$`)
 
 // KeyTrace returns the trace that remembers the session of a session key.
 func KeyTrace(seed Hash) Hash { return trace(seed, 'k', "") }

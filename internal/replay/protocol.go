@@ -98,9 +98,9 @@ func (p *player) body(body map[string]any) []byte {
 	return marshal(body)
 }
 
-func (completions) Answer(body []byte, streamed bool) (json.RawMessage, error) {
+func (c completions) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 	if streamed {
-		return readChunks(body)
+		return readAnswer(c.Dialect(), body, streamed)
 	}
 	return readCompletion(body)
 }

@@ -6,9 +6,6 @@ import (
 	"strings"
 )
 
-// CondensationTool is the name of the tool with which an agent requests a condensation.
-const CondensationTool = "request_condensation"
-
 // browserTools are parts of the names of tools whose results are pages or screenshots. A tool is a browser tool if its
 // name, in lower case and without hyphens, underscores and dots, contains one of them, or is one of browserExact.
 //

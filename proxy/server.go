@@ -5,6 +5,8 @@ package proxy
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -126,14 +128,9 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		IdleTimeout:                  s.o.Limits.Idle,
 		ConnState:                    listen.Follow,
 		SecureErrorLogMessage:        true,
-		Logger:                       discardLogger{},
+		Logger:                       log.New(io.Discard, "", 0), // this package logs and counts its errors
 	}
 }
-
-// discardLogger keeps fasthttp from logging. This package logs and counts its errors.
-type discardLogger struct{}
-
-func (discardLogger) Printf(string, ...any) {}
 
 // malformed answers a request that fasthttp could not read.
 func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {

@@ -74,7 +74,7 @@ func (r *Registry) continueKept(res *Resolution, t *Thread, pos int) {
 	}
 	now := time.Now()
 	res.Thread = Thread{
-		ID: ThreadID(newID()), Session: t.Session, Tenant: t.Tenant, Dialect: t.Dialect, Parent: t.ID, ForkAt: pos, Len: pos,
+		ID: ThreadID(newID()), Session: t.Session, Tenant: t.Tenant, Dialect: t.Dialect, Origin: Origin{Parent: t.ID, ForkAt: pos}, Len: pos,
 		Head: trace(t.Head, 'u', string(t.ID)), System: t.System, Created: now, Seen: now,
 	}
 	res.Match, res.New, res.Logged, res.parentCreated = MatchInside, true, pos, t.Created

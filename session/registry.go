@@ -200,7 +200,7 @@ func (r *Registry) fork(parent *Thread, q Query, at int) Thread {
 	now := time.Now()
 	return Thread{
 		ID: r.forkID(parent, q, at), Session: parent.Session, Tenant: parent.Tenant, Purpose: q.Purpose, Dialect: q.Dialect,
-		Parent: parent.ID, ForkAt: at, Len: at, Head: q.History.Chain[at], System: parent.System, Created: now, Seen: now,
+		Origin: Origin{Parent: parent.ID, ForkAt: at}, Len: at, Head: q.History.Chain[at], System: parent.System, Created: now, Seen: now,
 		Lists: Lists{
 			Condensations: carryOver(q.History, parent.Condensations, at),
 			Asides: slices.DeleteFunc(slices.Clone(parent.Asides), func(c Condensation) bool {

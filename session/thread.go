@@ -14,10 +14,9 @@ type Thread struct {
 	Session SessionID
 	Tenant  string
 	Purpose Purpose
-	Dialect string   // wire protocol of its messages, empty for Chat Completions
-	Parent  ThreadID // the thread it was forked from or linked to, empty if none
-	ForkAt  int      // positions shared with the parent, 0 if it is only linked
-	Follows ThreadID // for a fork: the thread of the session that it goes on from, empty if that is the parent
+	Dialect string // wire protocol of its messages, empty for Chat Completions
+
+	Origin
 
 	Len    int    // positions logged, including those shared with the parent
 	Head   Hash   // chain hash at position Len
@@ -28,6 +27,13 @@ type Thread struct {
 
 	Lists
 	Created, Seen time.Time
+}
+
+// Origin is where a thread comes from. It is zero if the thread begins a conversation.
+type Origin struct {
+	Parent  ThreadID // the thread it was forked from or linked to
+	ForkAt  int      // positions shared with the parent, 0 if it is only linked
+	Follows ThreadID // for a fork: the thread of the session that it goes on from, empty if that is the parent
 }
 
 // Lists are the condensations and asides of a thread, without their texts. They include those of the parent up to the fork.

@@ -58,7 +58,7 @@ type Thread struct {
 	Sent         Prefix        // the client's request, for asking for a summary behind it; nil: not possible
 	CacheFor     time.Duration // how long the client asks for an idle prefix to be cached; 0: it does not ask, or Idle is short
 	Instructions string        // the client's own instructions for the record
-	Edited       int           // position of the user message in which the history differs from the one before, 0 if there is none
+	Edited       int           // position of the user message that the client edits at each step, 0 if there is none
 
 	Recall bool // the model can recall hidden messages by position, so summaries and notes name positions
 }

@@ -104,15 +104,16 @@ func (p *picker) protect() {
 	}
 }
 
-// edited picks the user message that the client edited, unless it takes more than a quarter of the target. Some clients edit the same
-// message before each request, and a summary of what was in it would serve one request only.
+// edited picks everything up to the user message that the client edits at each step, if that takes at most a quarter of the target's
+// tokens and half of its events. A summary of this message would serve one request only.
 func (p *picker) edited(target session.Size) {
-	h := p.view.History
-	for i, item := range p.view.Items {
-		if p.in.Thread.Edited > 0 && item.Index == h.At(p.in.Thread.Edited) {
-			if from, to := p.block(i); p.size(from, to).Tokens <= target.Tokens/4 && p.fits(from, to, target) {
-				p.pick(from, to)
-			}
+	position := p.in.Thread.Edited
+	for i := range p.beginning() {
+		if position == 0 || p.view.Items[i].Index != p.view.History.At(position) {
+			continue
+		}
+		if _, to := p.block(i); p.size(0, to).Tokens <= target.Tokens/4 && p.size(0, to).Events <= target.Events/2 && p.fits(0, to, target) {
+			p.pick(0, to)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (t *Turn) thread() condense.Thread {
 		Name: string(t.place.Thread.ID), Instructions: t.in.Told, Sent: t,
 		Recall: t.in.Tenant.Hidden.Recall, // not whether this request offers it, or the prefix would differ between requests
 	}
-	if p := t.place.Thread.ForkAt + 1; t.place.Thread.Parent != "" && p <= t.history.Len() && t.history.Message(p).Kind == session.User {
+	if p := t.place.Thread.ForkAt + 1; t.place.Thread.Follows != "" && p <= t.history.Len() && t.history.Message(p).Kind == session.User {
 		c.Edited = p
 	}
 	if !t.place.New {

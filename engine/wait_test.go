@@ -246,9 +246,12 @@ func TestAPreparedSummaryIsCarriedOver(t *testing.T) {
 
 // TestAnEditedMessageIsNotSummarised: so that a client that edits it at each step, and calls no tools, gets the one summary paid for too.
 func TestAnEditedMessageIsNotSummarised(t *testing.T) {
-	r, summariser := hurrying(t)
-	r.key, summariser.asked = "k", make(chan struct{}, 99)
+	summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
 	close(summariser.free)
+	r := newRig(t, condense.NewLLM(condense.LLMSettings{
+		Settings: condense.Settings{MaxSize: 20, KeepFirst: 1, BackgroundAt: 0.8}, Summariser: summariser, Model: "cheap",
+	}))
+	r.key, r.tenant.Never, r.tenant.Ahead = "k", true, true
 	for n := range 40 {
 		all := []string{`{"role":"user","content":"Sail."}`, `{"role":"assistant","content":"Aye."}`, fmt.Sprintf(`{"role":"user","content":"It is %d."}`, n)}
 		for i := range n {

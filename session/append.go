@@ -141,7 +141,11 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 		b.Events = append(b.Events, Event{
 			Pos: p, Kind: m.Kind, Digest: m.Digest, Chain: h.Chain[p], Tokens: tally.Tokens(p), Time: t.Seen, Payload: m.Raw,
 		})
-		b.Traces = append(b.Traces, answerTraces(h, t.Session, m)...)
+		if res.New && !res.Begins { // probably a client that edits its history at each step
+			b.Traces = append(b.Traces, answerTraces(h, t.Session, m)...)
+		} else {
+			b.Traces = append(b.Traces, CallTraces(h.Chain[0], m.Calls)...)
+		}
 	}
 	for p := min(res.Logged, max(res.Known.Pos, t.ForkAt)) + 1; p <= h.Len(); p++ {
 		b.Places = append(b.Places, IndexEntry{Hash: h.Chain[p], Place: Place{

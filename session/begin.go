@@ -51,17 +51,13 @@ func (r *Registry) beginThread(ctx context.Context, q Query, res *Resolution) er
 	default:
 		t.Session, res.Begins = names.session, true
 	}
-	if !res.Begins {
-		before, err := r.predecessor(ctx, t.Session, q.History, 0)
-		if err != nil {
-			return err
-		}
-		if before != nil {
-			linked, t.Parent = before, before.ID
-		}
-	}
 	if linked != nil {
 		t.Condensations = carryOver(q.History, linked.Condensations, 0)
+	}
+	if !res.Begins {
+		if err := r.follow(ctx, q.History, &t); err != nil {
+			return err
+		}
 	}
 	res.Thread, res.New, res.Logged, res.Known = t, true, 0, Place{}
 	return nil

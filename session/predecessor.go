@@ -38,19 +38,23 @@ func (r *Registry) predecessor(ctx context.Context, id SessionID, h *History, sh
 	return nil, nil
 }
 
-// follow makes a fork go on from its predecessor, if that is not its parent.
-func (r *Registry) follow(ctx context.Context, h *History, fork *Thread) error {
-	before, err := r.predecessor(ctx, fork.Session, h, fork.ForkAt)
-	if err != nil || before == nil || before.ID == fork.Parent {
+// follow makes a new thread go on from its predecessor, if that is not its parent.
+func (r *Registry) follow(ctx context.Context, h *History, t *Thread) error {
+	before, err := r.predecessor(ctx, t.Session, h, t.ForkAt)
+	if err != nil || before == nil || before.ID == t.Parent {
 		return err
 	}
 	shared := 0
-	if before.Parent == fork.Parent {
-		shared = min(before.ForkAt, fork.ForkAt)
+	if t.Parent == "" {
+		t.Parent = before.ID
+	} else {
+		t.Follows = before.ID
+		if before.Parent == t.Parent {
+			shared = min(before.ForkAt, t.ForkAt)
+		}
 	}
-	fork.Follows = before.ID
-	if carried := carryOver(h, before.Condensations, shared); reach(carried) > reach(fork.Condensations) {
-		fork.Condensations = carried
+	if carried := carryOver(h, before.Condensations, shared); reach(carried) > reach(t.Condensations) {
+		t.Condensations = carried
 	}
 	return nil
 }

@@ -183,21 +183,23 @@ func (e Economics) Worth(tokens int) float64 {
 	return cold/touch - 1
 }
 
-// Touch reports whether another touch, after the given number in the same pause, is expected to save more than it costs; if
-// so, it must be made. The estimate is how often clients came back after as many touches, assuming every other time at
-// first. All touches of a pause together never cost more than one return saves.
-func (p *Pauses) Touch(before int, worth float64) bool {
-	if float64(before+1) > worth {
-		return false
+// Pays reports whether another touch, after the given number in the same pause, is expected to save more than it costs. The
+// estimate is how often clients came back after as many touches, assuming every other time at first. All touches of a pause
+// together never cost more than one return saves.
+func (p *Pauses) Pays(before int, worth float64) bool {
+	reached, ended := 0, 0
+	if before < len(p.reached) {
+		reached, ended = p.reached[before], p.ended[before]
 	}
+	return float64(before+1) <= worth && float64(ended+1)*worth > float64(reached+2)
+}
+
+// Touched records that a touch was made, after the given number in the same pause.
+func (p *Pauses) Touched(before int) {
 	for len(p.reached) <= before {
 		p.reached, p.ended = append(p.reached, 0), append(p.ended, 0)
 	}
-	if float64(p.ended[before]+1)*worth <= float64(p.reached[before]+2) {
-		return false
-	}
 	p.reached[before]++
-	return true
 }
 
 // End records that a client came back after the given number of touches.

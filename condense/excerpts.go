@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/excerpt"
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
@@ -70,7 +71,7 @@ func (j *excerptsJob) quote(ctx context.Context, cut Cut) (session.Condensation,
 		}
 		text := s.previousRecord()
 		if j.provisional {
-			text = s.recordWithNote()
+			text = strings.TrimSpace(fmt.Sprintf("%s\n\n%s%d messages were removed without a summary.", text, noteMark, s.missing))
 		}
 		c, enough := j.complete(s, text)
 		if !enough {

@@ -99,7 +99,7 @@ func (s *span) readApplied(applied []session.Condensation) (late map[int]bool) {
 	}
 	for _, c := range slices.Backward(applied) {
 		switch {
-		case !isUnsummarised(c):
+		case c.Model != "" && c.SummaryTokens > 0: // by the size, since registries drop the text of summaries that are not shown
 			return late
 		case c.Added > 0:
 			continue
@@ -115,12 +115,6 @@ func (s *span) readApplied(applied []session.Condensation) (late map[int]bool) {
 		}
 	}
 	return late
-}
-
-// isUnsummarised reports whether no model has summarised what a condensation hid. It relies on the size because registries
-// drop the text of summaries that are not shown.
-func isUnsummarised(c session.Condensation) bool {
-	return c.Model == "" || c.SummaryTokens == 0
 }
 
 // read decodes a message. A message that cannot be decoded is taken for plain text.
@@ -141,9 +135,4 @@ func (s *span) previousRecord() string {
 		return s.noted && strings.HasPrefix(line, noteMark)
 	})
 	return strings.TrimSpace(strings.Join(lines, ""))
-}
-
-// recordWithNote returns a record made without a model: the previous one, with a note of all missing messages.
-func (s *span) recordWithNote() string {
-	return strings.TrimSpace(fmt.Sprintf("%s\n\n%s%d messages were removed without a summary.", s.previousRecord(), noteMark, s.missing))
 }

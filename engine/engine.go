@@ -152,8 +152,8 @@ func (e *Engine) Swap(s Settings) *Settings {
 		s.Fields = agents.SessionFields()
 	}
 	e.memory.purge()
-	e.warm.clear()
 	e.settings.Store(&s)
+	e.warm.clear()
 	return &s
 }
 

@@ -45,12 +45,14 @@ const (
 type heldPrompt struct {
 	tenant  *Tenant
 	request condense.Request
-	thread  session.Thread // as the request left it
-	bill    func(context.Context) context.Context
-	life    time.Duration // of the cache
-	price   float64       // of a touch, in USD
-	worth   float64       // what the client's return saves if the cache is warm, in touches
-	touches int           // made so far
+	thread  session.Thread   // as the request left it
+	turn    *Turn            // what is needed of it for bills and budgets, without the request
+	read    time.Time        // when upstream last read it
+	life    time.Duration    // of the cache
+	price   float64          // of a touch, in USD
+	worth   float64          // what the client's return saves if the cache is warm, in touches
+	pauses  *condense.Pauses // of the tenant, used under the warmer's mu
+	touches int              // made so far
 	timer   *time.Timer
 }
 
@@ -62,7 +64,7 @@ type warmer struct {
 	bytes  int                         // of held bodies
 	pauses map[string]*condense.Pauses // by tenant
 	work   sync.WaitGroup
-	ctx    context.Context // ends, under mu, when the engine is closed
+	ctx    context.Context // ends when the engine is closed
 	cancel context.CancelFunc
 }
 
@@ -83,10 +85,8 @@ func (w *warmer) clear() {
 
 // close drops all held prompts, accepts no more, and cancels running touches.
 func (w *warmer) close() {
-	w.mu.Lock()
 	w.cancel()
-	w.mu.Unlock()
-	w.clear()
+	w.clear() // after this, begin and hold see that ctx has ended
 	w.work.Wait()
 }
 
@@ -99,35 +99,38 @@ func (w *warmer) drop(id session.ThreadID) {
 	}
 }
 
-// resumed records that a thread goes on.
-func (w *warmer) resumed(id session.ThreadID) {
+// resumed records that a client is back. If it has edited a history, it has left the other versions of it.
+func (w *warmer) resumed(p *session.Resolution) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if h := w.held[id]; h != nil {
-		w.pausesOf(h.tenant.Name).End(h.touches)
-		w.drop(id)
+	to := &p.Thread
+	for id, h := range w.held {
+		left := id == to.Parent || h.thread.Parent == to.Parent && h.thread.ForkAt == to.ForkAt
+		if id == to.ID || left && p.Match == session.MatchInside {
+			h.pauses.End(h.touches)
+			w.drop(id)
+		}
 	}
 }
 
-// pausesOf returns the record of a tenant's pauses. The caller holds w.mu.
-func (w *warmer) pausesOf(tenant string) *condense.Pauses {
-	if w.pauses[tenant] == nil {
-		w.pauses[tenant] = &condense.Pauses{}
-	}
-	return w.pauses[tenant]
-}
-
-// hold schedules a prompt to be touched before it leaves the cache. It does nothing if the limits are reached.
-func (w *warmer) hold(h *heldPrompt) {
+// hold schedules a prompt to be touched before it leaves the cache. It does nothing if the limits are reached, the prompt has left the
+// cache already, no touch could pay, or the settings of its request are no longer in force.
+func (w *warmer) hold(h *heldPrompt, s *Settings) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.drop(h.thread.ID)
-	if w.ctx.Err() != nil || len(w.held) == maxHeld || w.bytes+len(h.request.Body) > maxHeldBytes {
+	full := len(w.held) == maxHeld || w.bytes+len(h.request.Body) > maxHeldBytes
+	idle := w.engine.o.Now().Sub(h.read)
+	if full || idle >= h.life || h.interval() > maxHeldTime || h.worth < 1 || s != w.engine.settings.Load() || w.ctx.Err() != nil {
 		return
 	}
+	if w.pauses[h.tenant.Name] == nil {
+		w.pauses[h.tenant.Name] = &condense.Pauses{}
+	}
+	h.pauses = w.pauses[h.tenant.Name]
 	w.held[h.thread.ID] = h
 	w.bytes += len(h.request.Body)
-	h.timer = time.AfterFunc(h.interval(), func() { w.touchIfWorth(h) })
+	h.timer = time.AfterFunc(h.interval()-idle, func() { w.touchIfWorth(h) })
 }
 
 // interval is the time between two touches.
@@ -141,13 +144,12 @@ func (w *warmer) begin(h *heldPrompt) bool {
 	if w.held[h.thread.ID] != h || w.ctx.Err() != nil {
 		return false
 	}
-	pays := time.Duration(h.touches+1)*h.interval() <= maxHeldTime && w.pausesOf(h.tenant.Name).Touch(h.touches, h.worth)
-	if pays {
-		w.work.Add(1)
-	} else {
+	if time.Duration(h.touches+1)*h.interval() > maxHeldTime || !h.pauses.Pays(h.touches, h.worth) {
 		w.drop(h.thread.ID)
+		return false
 	}
-	return pays
+	w.work.Add(1)
+	return true
 }
 
 // touchIfWorth touches a prompt if that pays, and schedules the next touch.
@@ -156,38 +158,40 @@ func (w *warmer) touchIfWorth(h *heldPrompt) {
 		return
 	}
 	defer w.work.Done()
+	begun := w.engine.o.Now()
 	outcome := w.touch(h)
+	if told := h.tenant.Warm.Told; told != nil && outcome != "" {
+		told(outcome)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	h.touches++
+	if outcome != "" && outcome != WarmSpent {
+		h.pauses.Touched(h.touches)
+		h.touches++
+	}
 	switch {
 	case w.held[h.thread.ID] != h:
 	case outcome == WarmKept:
-		h.timer.Reset(h.interval())
+		h.timer.Reset(h.interval() - w.engine.o.Now().Sub(begun))
 	default:
 		w.drop(h.thread.ID)
 	}
 }
 
 // touch asks upstream for one token after a prompt. It returns an empty outcome if the thread has gone on, or another replica touches it.
-func (w *warmer) touch(h *heldPrompt) (outcome WarmOutcome) {
-	ctx, cancel := context.WithTimeout(h.bill(w.ctx), time.Minute)
+func (w *warmer) touch(h *heldPrompt) WarmOutcome {
+	ctx, cancel := context.WithTimeout(h.turn.billed(w.ctx), time.Minute)
 	defer cancel()
-	defer func() {
-		if report := h.tenant.Warm.Told; report != nil && outcome != "" {
-			report(outcome)
-		}
-	}()
 	if !w.isNewest(ctx, h) {
 		return ""
 	}
 	now, price := w.engine.o.Now(), int64(math.Ceil(h.price*1e6))
 	day := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
 	expires := h.thread.Seen.Add(time.Duration(h.touches+1) * h.life) // the account admits one touch until then
-	charges := []session.Charge{
+	charges := append([]session.Charge{
 		{Account: session.Account{Tenant: h.tenant.Name, Name: "warm/" + string(h.thread.ID), Until: expires}, Limit: 1, Amount: 1},
 		{Account: session.Account{Tenant: h.tenant.Name, Name: "warm/usd", Until: day}, Limit: int64(h.tenant.Warm.USD * 1e6), Amount: price},
-	}
+	}, h.turn.in.Budgets(h.thread.Session, h.request.Model)...)
 	id := "warm/" + string(h.thread.ID) + strconv.FormatInt(expires.UnixNano(), 36) + strconv.FormatInt(now.UnixNano(), 36)
 	got, err := w.engine.Reserve(ctx, id, charges)
 	switch {
@@ -196,8 +200,13 @@ func (w *warmer) touch(h *heldPrompt) (outcome WarmOutcome) {
 	case got.Full:
 		return WarmSpent
 	}
-	_ = w.engine.Settle(ctx, id, nil) // end the hold; the charges stay
-	reply, err := h.tenant.Warm.Model.Summarise(ctx, h.request)
+	billed, spent := withCost(ctx)
+	reply, err := h.tenant.Warm.Model.Summarise(billed, h.request)
+	charges[0].Amount, charges[1].Amount = 0, 0 // are charged already
+	if cost := spent(); cost.Calls > 0 && cost.Unpriced == "" {
+		charges[1].Amount = cost.Nano/1e3 - price
+	}
+	_ = w.engine.Settle(context.WithoutCancel(ctx), id, charges) // if it fails, the expected price stays charged
 	switch {
 	case err != nil:
 		return WarmFailed
@@ -219,16 +228,16 @@ func (w *warmer) isNewest(ctx context.Context, h *heldPrompt) (newest bool) {
 
 // notePrompt keeps a copy of the prompt as it goes upstream, if it may have to be kept warm.
 func (t *Turn) notePrompt() {
-	if t.in.Tenant.Warm == nil || t.purpose != session.PurposeMain || t.remote() {
+	if t.in.Tenant.Warm == nil || t.in.Tenant.Passes() || t.purpose != session.PurposeMain || t.remote() {
 		return
 	}
-	t.engine.warm.resumed(t.place.Thread.ID)
+	t.engine.warm.resumed(&t.place)
 	if t.size().Tokens < minWarmTokens {
 		return
 	}
 	if body := t.in.Dialect.Touch(slices.Concat(t.Forwarded()...)); body != nil {
 		t.prompt = &heldPrompt{
-			tenant: t.in.Tenant, life: t.in.Dialect.CacheTTL(t.in.Split.Body),
+			tenant: t.in.Tenant, read: t.engine.o.Now(), life: t.in.Dialect.CacheTTL(t.in.Split.Body),
 			request: condense.Request{Endpoint: t.in.Upstream, Model: t.in.Split.Model, Body: body, MaxOutput: 1},
 		}
 	}
@@ -250,11 +259,9 @@ func (t *Turn) KeepWarm(u session.Usage) {
 	if !e.Asked || h.life <= 0 {
 		h.life = e.Life
 	}
-	// The bill outlives the request's body, so it must not refer to t.
-	bare := &Turn{engine: t.engine, sessionLog: t.sessionLog, records: records{entry: t.entry}}
-	bare.in.Spent, bare.place.Thread = t.in.Spent, h.thread
-	h.bill = bare.billed
+	h.turn = &Turn{engine: t.engine, sessionLog: t.sessionLog, records: records{entry: t.entry}}
+	h.turn.in.Spent, h.turn.in.Budgets, h.turn.place.Thread = t.in.Spent, t.in.Budgets, h.thread
 	h.price = (e.Read*float64(u.Input) + e.Answer) / 1e6
 	h.worth = e.Worth(u.Input)
-	t.engine.warm.hold(h)
+	t.engine.warm.hold(h, t.in.Settings)
 }

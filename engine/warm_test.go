@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -22,6 +23,7 @@ type touched struct {
 	mu     sync.Mutex
 	bodies []string
 	cached int
+	takes  time.Duration
 	err    error
 }
 
@@ -29,7 +31,9 @@ func (u *touched) Summarise(ctx context.Context, r condense.Request) (condense.R
 	u.mu.Lock()
 	u.bodies = append(u.bodies, string(r.Body))
 	u.mu.Unlock()
-	limit.Bill(ctx, limit.Call{Model: r.Model, Input: 20_000, Cached: u.cached, Output: 1})
+	time.Sleep(u.takes)
+	usd := (.3*float64(u.cached) + 3.75*float64(20_000-u.cached) + 15) / 1e6
+	limit.Bill(ctx, limit.Call{Model: r.Model, Input: 20_000, Cached: u.cached, Output: 1, USD: usd, Known: true})
 	return condense.Reply{Usage: session.Usage{Input: 20_000, Cached: u.cached, Output: 1}}, u.err
 }
 
@@ -56,9 +60,16 @@ func warmRig(t *testing.T, usd float64) (*rig, *touched, map[engine.WarmOutcome]
 // answered sends a request with n messages, which upstream answers.
 func (r *rig) answered(n int) {
 	r.Helper()
-	turn := r.begin(says(n), engine.WishNone)
+	r.answeredAfter(0, says(n))
+}
+
+// answeredAfter sends a request, whose answer takes so long.
+func (r *rig) answeredAfter(takes time.Duration, b *body) {
+	r.Helper()
+	turn := r.begin(b, engine.WishNone)
 	turn.Condense(r.Context())
 	r.logged(turn)
+	time.Sleep(takes)
 	turn.KeepWarm(session.Usage{Input: 20_000, Cached: 18_000, Written: 2000, Output: 10})
 }
 
@@ -113,6 +124,30 @@ func TestKeepWarmEnds(t *testing.T) {
 		"upstream fails": {10, func(r *rig, u *touched) { u.err = errors.New("no"); r.answered(warmMessages) }, map[engine.WarmOutcome]int{engine.WarmFailed: 1}},
 		"the budget":     {0.02, func(r *rig, _ *touched) { r.answered(warmMessages) }, map[engine.WarmOutcome]int{engine.WarmKept: 4, engine.WarmSpent: 1}},
 		"a new one":      {10, func(r *rig, _ *touched) { r.answered(warmMessages); r.engine.Swap(engine.Settings{}) }, nil},
+		"a new one during the answer": {10, func(r *rig, _ *touched) {
+			turn := r.begin(says(warmMessages), engine.WishNone)
+			r.logged(turn)
+			r.engine.Swap(engine.Settings{})
+			turn.KeepWarm(session.Usage{Input: 20_000, Cached: 18_000})
+		}, nil},
+		"observed":        {10, func(r *rig, _ *touched) { r.tenant.Observe = true; r.answered(warmMessages) }, nil},
+		"switched off":    {10, func(r *rig, _ *touched) { r.tenant.Off = true; r.answered(warmMessages) }, nil},
+		"cold at the end": {10, func(r *rig, _ *touched) { r.answeredAfter(5*time.Minute, says(warmMessages)) }, nil},
+		"the tenant's budget": {10, func(r *rig, _ *touched) {
+			r.budget = &session.Charge{Account: session.Account{Tenant: "a", Name: "tenant/usd", Until: time.Now().Add(time.Hour)}, Limit: 100}
+			r.answered(warmMessages)
+			spent := *r.budget
+			spent.Amount = 100
+			_, err := r.engine.Reserve(r.Context(), "x", []session.Charge{spent})
+			must(r.T, err)
+		}, map[engine.WarmOutcome]int{engine.WarmSpent: 1}},
+		"what touches cost": {0.1, func(r *rig, u *touched) {
+			u.cached = 0
+			for i := range 3 {
+				r.answered(warmMessages + 2*i)
+				time.Sleep(time.Hour)
+			}
+		}, map[engine.WarmOutcome]int{engine.WarmCold: 2, engine.WarmSpent: 1}},
 		"not in any cache": {10, func(r *rig, _ *touched) {
 			turn := r.begin(says(warmMessages), engine.WishNone)
 			r.logged(turn)
@@ -137,6 +172,65 @@ func TestKeepWarmEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestKeepWarmInTime: the cache's lifetime counts from the request, or the last touch, however long its answer takes.
+func TestKeepWarmInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, upstream, _ := warmRig(t, 10)
+		defer r.closed()
+		upstream.takes = 40 * time.Second
+		r.answeredAfter(2*time.Minute, says(warmMessages))
+		for n := range 2 {
+			time.Sleep(3*time.Minute - time.Second + time.Duration(n)*90*time.Second)
+			synctest.Wait()
+			if touches := len(upstream.all()); touches != n+1 {
+				t.Errorf("%d touches within the life of the cache, want %d", touches, n+1)
+			}
+		}
+	})
+}
+
+// TestKeepWarmOneOfForks: of the versions of a history that its client edits, only the newest is kept warm.
+func TestKeepWarmOneOfForks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, upstream, _ := warmRig(t, 10)
+		defer r.closed()
+		before := r.begin(says(warmMessages-2), engine.WishNone)
+		r.logged(before)
+		must(t, before.Answered(dialect.Answer{Text: "The answer that all versions share."}, nil)(t.Context()))
+		newest := ""
+		for _, version := range []string{"first", "second", "third"} {
+			b := says(warmMessages)
+			b.bytes = []byte(strings.Replace(string(b.bytes), "240: The", version+" The", 1))
+			newest = version
+			r.answeredAfter(time.Second, b)
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if all := upstream.all(); len(all) != 1 || !strings.Contains(all[0], newest) {
+			t.Errorf("%d touches", len(all))
+		}
+	})
+}
+
+// TestKeepWarmLearnsFromTouches: pauses without a touch, for which no budget was left, say nothing about clients.
+func TestKeepWarmLearnsFromTouches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _, told := warmRig(t, 0.005) // one touch a day
+		defer r.closed()
+		for i := range 41 {
+			if i == 40 {
+				time.Sleep(24 * time.Hour)
+			}
+			r.answered(warmMessages + 2*i)
+			time.Sleep(7 * time.Minute)
+			synctest.Wait()
+		}
+		if want := map[engine.WarmOutcome]int{engine.WarmKept: 2, engine.WarmSpent: 39}; !maps.Equal(told, want) {
+			t.Errorf("told of %v, want %v", told, want)
+		}
+	})
 }
 
 // TestKeepWarmLearns: prompts are kept only if clients tend to come back.

@@ -111,6 +111,7 @@ func (r *request) input() engine.Input {
 		Compaction: engine.Compaction{Compacts: c.wanted, Asks: c.ours, Limit: c.Limit, Told: c.Instructions},
 		Condensing: r.obs.condensing,
 		Spent:      r.reporter().chargeSummary,
+		Budgets:    r.reporter().budgets,
 		Late:       r.reporter().attempts,
 	}
 }

@@ -291,6 +291,11 @@ func usedBy(status int, answer dialect.Answer, prompt int) (used session.Usage, 
 	return session.Usage{Input: prompt, Output: n / 4}, false
 }
 
+// budgets returns a charge of nothing to each budget that a session's requests to a model spend.
+func (p reporter) budgets(id session.SessionID, model string) []session.Charge {
+	return charges(p.server.accounts(p.tenant, id, p.server.live.Load().Models(model)), nil)
+}
+
 // chargeSummary charges the tenant's budgets for a call of a summariser, even if they are full: the call was made.
 func (p reporter) chargeSummary(id session.SessionID, c limit.Call) {
 	used := session.Usage{Input: c.Input, Cached: c.Cached, Written: c.Written, Output: c.Output}

@@ -126,10 +126,9 @@ func sealed(items []*item, before *session.Message) bool {
 	if slices.ContainsFunc(items, (*item).isPrefixBound) {
 		return true
 	}
-	return before != nil && dependsOnEarlier(items) && (before.Sealed || hasReasoning(before.Raw))
-}
-
-func hasReasoning(raw []byte) bool {
-	items, err := itemsOf(raw)
-	return err == nil && slices.ContainsFunc(items, (*item).isReasoningOrReference)
+	if before == nil || !dependsOnEarlier(items) {
+		return false
+	}
+	earlier, err := itemsOf(before.Raw)
+	return before.Sealed || err == nil && slices.ContainsFunc(earlier, (*item).isReasoningOrReference)
 }

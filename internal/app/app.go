@@ -20,6 +20,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/internal/served"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -95,7 +96,8 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	a.calls.spans = spans
 	a.calls.draw = drawFrom(backend, cfg.Store.Timeout, a.metrics)
 	a.onStop("knowledge", func(context.Context) error { return a.calls.knowledge.closeUnused(nil) })
-	a.openMemory(store)
+	a.calls.memory = findings.New(store, watchFindings{a.metrics, a.log}) // delivers findings once it has routes for them
+	a.onStop("delivery of findings", a.calls.memory.Close)
 	if err := a.buildEngine(session.Guard(backend, a.metrics.StoreCalls())); err != nil {
 		return nil, err
 	}

@@ -14,12 +14,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// openMemory creates the courier, which delivers findings once it has routes for them.
-func (a *App) openMemory(store session.Store) {
-	a.calls.memory = findings.New(store, watchFindings{a.metrics, a.log})
-	a.onStop("delivery of findings", a.calls.memory.Close)
-}
-
 // watchFindings counts the outcomes of findings, and logs when a sink fails and when it recovers.
 type watchFindings struct {
 	*observe.Metrics

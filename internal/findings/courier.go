@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -108,7 +109,7 @@ func (c *Courier) Promise(ctx context.Context, tenant string, thread session.Thr
 	c.mu.Lock()
 	r := c.rounds[tenant]
 	c.mu.Unlock()
-	if r == nil || !hasFindings(made) {
+	if r == nil || made.Model == "" || !made.Answers() || len(record.Findings(made.Summary)) == 0 {
 		return nothing
 	}
 	noted, err := c.store.Enqueue(ctx, session.Notice{Tenant: tenant, Thread: thread, Made: made.Time}, r.route.Load().MaxPending)

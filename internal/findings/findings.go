@@ -52,8 +52,3 @@ type Conn interface {
 type RefusedError struct{ Why string }
 
 func (e *RefusedError) Error() string { return "the sink refused the message: " + e.Why }
-
-// hasFindings reports whether a condensation has findings: a model wrote its record, and they are in it.
-func hasFindings(c *session.Condensation) bool {
-	return c.Model != "" && c.Answers() && len(record.Findings(c.Summary)) > 0
-}

@@ -237,8 +237,8 @@ func keptWarm() func(*sizes, condense.Economics) (total, dearest float64) {
 
 // touched is how often a prompt is touched in a pause of so many lives of the cache, and whether it is in the cache at its end.
 func touched(known *condense.Pauses, e condense.Economics, idle float64, tokens int) (touches int, warm bool) {
-	for tokens >= warmTokens && idle > touchShare*float64(touches+1) && known.Touch(touches, e.Worth(tokens)) {
-		touches++
+	for ; tokens >= warmTokens && idle > touchShare*float64(touches+1) && known.Pays(touches, e.Worth(tokens)); touches++ {
+		known.Touched(touches)
 	}
 	if !math.IsInf(idle, 1) {
 		known.End(touches)

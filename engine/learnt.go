@@ -3,6 +3,7 @@ package engine
 import (
 	"crypto/sha256"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -27,7 +28,8 @@ type memory struct {
 	logging  *lru.Cache[session.ThreadID, chanMutex] // held while a condensation of the thread is logged, so that none is logged twice
 	usages   *lru.Cache[session.ThreadID, usage]
 	doubted  *lru.Cache[source, struct{}]                         // sources for which a Misreport was returned
-	begun    *lru.Cache[session.SessionID, struct{}]              // sessions already counted by a holdout
+	begun    *lru.Cache[session.SessionID, *atomic.Bool]          // sessions that began here, and whether a holdout has counted them
+	created  *lru.Cache[session.SessionID, time.Time]             // when the sessions of holdouts began
 	supposed *lru.Cache[session.ThreadID, []session.Condensation] // that threads of observing tenants would have
 }
 
@@ -51,7 +53,8 @@ func newMemory() *memory {
 		logging:  newCache[session.ThreadID, chanMutex](learntKept),
 		usages:   newCache[session.ThreadID, usage](usagesKept),
 		doubted:  newCache[source, struct{}](doubtedKept),
-		begun:    newCache[session.SessionID, struct{}](usagesKept),
+		begun:    newCache[session.SessionID, *atomic.Bool](usagesKept),
+		created:  newCache[session.SessionID, time.Time](usagesKept),
 		supposed: newCache[session.ThreadID, []session.Condensation](learntKept),
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
@@ -70,7 +72,10 @@ func (t *Turn) takeSeat(secret session.Secret) {
 		return
 	}
 	t.entry = &session.Entry{
-		Experiment: secret.Experiment(t.in.Tenant.Name, share), Seat: secret.Seat(t.place.Thread.Session, share), Begun: t.place.Thread.Created,
+		Experiment: secret.Experiment(t.in.Tenant.Name, share), Seat: secret.Seat(t.place.Thread.Session, share),
+	}
+	if t.place.Begins {
+		t.engine.memory.begun.ContainsOrAdd(t.place.Thread.Session, new(atomic.Bool))
 	}
 	if t.entry.Seat.Arm == session.HeldOut {
 		tenant := *t.in.Tenant
@@ -85,10 +90,9 @@ func (t *Turn) Compared() bool { return t.entry != nil }
 // Compare adds an answered request and its cost in USD to the tenant's holdout; known reports whether the cost is known.
 func (t *Turn) Compare(ctx context.Context, usd float64, known bool) error {
 	var sums session.Sums
-	if t.place.Begins {
-		if again, _ := t.engine.memory.begun.ContainsOrAdd(t.place.Thread.Session, struct{}{}); !again {
-			sums.Sessions = 1
-		}
+	counted, begun := t.engine.memory.begun.Get(t.place.Thread.Session) // by this request, or by one that upstream did not answer
+	if begun && counted.CompareAndSwap(false, true) {
+		sums.Sessions = 1
 	}
 	if t.purpose == session.PurposeMain {
 		sums.Steps = 1
@@ -106,11 +110,25 @@ func (t *Turn) enter(ctx context.Context, sums session.Sums, usd float64, known 
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
 	entry := *t.entry
-	entry.Sums = sums
+	entry.Sums, entry.Begun = sums, t.sessionCreated(ctx)
 	if err := t.store.Enter(ctx, entry); err != nil {
 		return fmt.Errorf("add to holdout: %w", err)
 	}
 	return nil
+}
+
+// sessionCreated returns when the session began, or this thread if that cannot be read.
+func (t *Turn) sessionCreated(ctx context.Context) time.Time {
+	id, created := t.place.Thread.Session, t.engine.memory.created
+	if at, known := created.Get(id); known {
+		return at
+	}
+	s, err := t.store.Session(ctx, id)
+	if err != nil {
+		return t.place.Thread.Created
+	}
+	created.Add(id, s.Created)
+	return s.Created
 }
 
 // billed returns a context whose model calls are passed to Input.Spent and added to the session's holdout entry. Losing a figure does no

@@ -42,16 +42,16 @@ func (s Secret) Experiment(tenant string, share float64) string {
 	return s.derive("experiment", tenant, strconv.FormatFloat(share, 'g', -1, 64)).String()[:32]
 }
 
-// Entry is a thread's contribution to an experiment.
+// Entry is a session's contribution to an experiment.
 type Entry struct {
 	Experiment string
 	Seat       Seat
-	Begun      time.Time // when the thread began
+	Begun      time.Time // when the session began
 	Sums       Sums
 }
 
-// Opens returns the start of an experiment whose first entry is e: the start of e's thread if a session begins with it, and
-// now otherwise.
+// Opens returns the start of an experiment whose first entry is e: the start of e's session if it counts that, and now
+// otherwise.
 func (e *Entry) Opens(now time.Time) time.Time {
 	if e.Sums.Sessions > 0 {
 		return e.Begun
@@ -75,7 +75,7 @@ func (t *Sums) Add(more Sums) {
 	t.Nano += more.Nano
 }
 
-// Experiment holds the totals of an experiment's sessions. Threads that began before it are left out.
+// Experiment holds the totals of an experiment's sessions. Those that began before it are left out.
 type Experiment struct {
 	Since time.Time // when it began, zero if nothing was added yet
 	Arms  [2][Groups]Sums

@@ -60,8 +60,8 @@ type Store interface {
 	Trace(ctx context.Context, traces []Hash) ([]Place, error)
 	// Mark makes traces point to a place. If the thread no longer exists, it stores nothing and returns ErrNotFound.
 	Mark(ctx context.Context, traces []Hash, at Place) error
-	// Enter adds e to an experiment. The first entry begins the experiment (see Entry.Opens); entries for threads that began
-	// before it are ignored. Losing or repeating an entry does no harm.
+	// Enter adds e to an experiment. The first entry begins the experiment (see Entry.Opens); entries for sessions that
+	// began before it are ignored. Losing or repeating an entry does no harm.
 	Enter(ctx context.Context, e Entry) error
 	// Experiment reads an experiment. One without entries is zero.
 	Experiment(ctx context.Context, name string) (Experiment, error)

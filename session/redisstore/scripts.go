@@ -83,7 +83,7 @@ redis.call('HSET', KEYS[1], 'p', ARGV[1])
 return 1
 `
 
-// enterScript adds an entry to an experiment. KEYS: experiment. ARGV: when the thread began, when the experiment begins if
+// enterScript adds an entry to an experiment. KEYS: experiment. ARGV: when the session began, when the experiment begins if
 // this is its first entry, TTL in ms (0 for none), then pairs of a field and an amount.
 const enterScript = `
 redis.call('HSETNX', KEYS[1], 'since', ARGV[2])

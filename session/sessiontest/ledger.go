@@ -101,7 +101,7 @@ func (s suite) ExperimentSums(t *testing.T) {
 	equal(t, must(s.replica(t, store).Experiment(ctx(t), "a"))(t), want)
 }
 
-// ExperimentSince: threads that began before the experiment do not count.
+// ExperimentSince: sessions that began before the experiment do not count.
 func (s suite) ExperimentSince(t *testing.T) {
 	store := s.fresh(t)
 	old := time.Now().Add(-time.Hour)

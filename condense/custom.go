@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -160,6 +161,7 @@ func (j *llmJob) fromAnswer(ctx context.Context, r Reply) (c session.Condensatio
 	if err := json.Unmarshal([]byte(r.Text), &a); err != nil {
 		return c, FaultMalformed.errorf("the reply is not an answer in JSON")
 	}
+	a.Record = strings.TrimSpace(a.Record)
 	var summary session.Size
 	if a.Record != "" {
 		summary = session.Size{Events: 1, Tokens: j.in.Count(a.Record) + messageOverhead}

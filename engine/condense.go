@@ -300,7 +300,9 @@ func (t *Turn) commit(ctx context.Context, made Attempt, later condense.Job, rep
 		later = t.wait.later
 	}
 	t.wait.later = later
-	f.saveCheckpoint()
+	if !f.abandoned { // what is logged so far, for the request
+		f.checkpoint, f.attempts = f.turn.copyFor(nil), slices.Clone(f.report.Attempts)
+	}
 	return true
 }
 

@@ -37,6 +37,8 @@ type flight struct {
 	ahead  bool // prepares a summary that is not due yet: no request waits for it
 	quick  bool // does not wait for a model
 
+	next func(run bool) // starts, or drops, the work that waits for the end of a flight that is ahead; guarded by flights.mu. nil: none
+
 	turn   *Turn // the copy it works on. The request takes turn and report over once the flight has finished
 	report Report
 	done   chan struct{} // closed at the end
@@ -61,6 +63,7 @@ func (m chanMutex) Unlock() { <-m }
 type flights struct {
 	mu       sync.Mutex
 	byThread map[session.ThreadID]*flight // the last one started for each
+	ahead    map[session.ThreadID]*flight // the one that prepares a summary
 	count    int                          // of all
 	perOwner map[string]int
 	closed   bool
@@ -72,7 +75,7 @@ type flights struct {
 
 func newFlights() *flights {
 	f := &flights{
-		byThread: map[session.ThreadID]*flight{}, perOwner: map[string]int{}, cpus: make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1)),
+		byThread: map[session.ThreadID]*flight{}, ahead: map[session.ThreadID]*flight{}, perOwner: map[string]int{}, cpus: make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1)),
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
@@ -104,6 +107,9 @@ func (f *flights) add(flight *flight) error {
 		return ErrCrowded
 	}
 	f.byThread[flight.thread] = flight
+	if flight.ahead && f.ahead[flight.thread] == nil {
+		f.ahead[flight.thread] = flight
+	}
 	f.count++
 	f.perOwner[flight.owner]++
 	f.work.Add(1)
@@ -121,9 +127,31 @@ func (f *flights) remove(flight *flight) {
 	if f.byThread[flight.thread] == flight {
 		delete(f.byThread, flight.thread)
 	}
+	if f.ahead[flight.thread] == flight {
+		delete(f.ahead, flight.thread)
+	}
 	f.mu.Unlock()
 	close(flight.done)
+	if flight.next != nil { // postpone no longer finds this flight
+		flight.next(true)
+	}
 	f.work.Done()
+}
+
+// postpone has next called at the end of the flight that prepares a summary for a thread, in place of what waited for that before. It reports
+// false if there is no such flight.
+func (f *flights) postpone(thread session.ThreadID, next func(run bool)) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	running := f.ahead[thread]
+	if running == nil {
+		return false
+	}
+	if running.next != nil {
+		running.next(false)
+	}
+	running.next = next
+	return true
 }
 
 // find returns the flight of a thread, nil if it has none.
@@ -236,13 +264,6 @@ func (f *flight) await(ctx context.Context, deadline time.Duration) bool {
 	}
 }
 
-// saveCheckpoint keeps what a flight has logged so far for its request, unless that has gone. The caller holds f.mu.
-func (f *flight) saveCheckpoint() {
-	if !f.abandoned {
-		f.checkpoint, f.attempts = f.turn.copyFor(nil), slices.Clone(f.report.Attempts)
-	}
-}
-
 // finish marks a flight as finished. If its request has abandoned it, late receives what the request did not report.
 func (f *flight) finish(late func(Report)) {
 	f.mu.Lock()
@@ -348,13 +369,27 @@ func (t *Turn) ancestorPrepares(ctx context.Context) bool {
 	return busy || err != nil
 }
 
-// summariseLater starts writing the summary for which excerpts stand in, or else one that will soon be due.
+// summariseLater starts writing the summary for which excerpts stand in, or else one that will soon be due. If one is being written, which
+// the excerpts have overtaken, theirs is next.
 func (t *Turn) summariseLater(ctx context.Context) {
 	job := t.wait.later
-	if t.wait.later = nil; job == nil {
+	switch t.wait.later = nil; {
+	case job == nil:
 		t.prepare(ctx)
-	} else if t.in.Tenant.Ahead {
-		t.runAhead(ctx, job.Need(), func(ctx context.Context, c *Turn) Attempt { return c.storePrepared(ctx, job) })
+		return
+	case !t.in.Tenant.Ahead:
+		return
+	}
+	c := t.copyFor(nil)
+	c.in.Body.Hold()
+	start := func(run bool) {
+		defer c.in.Body.Release()
+		if run {
+			c.runAhead(ctx, job.Need(), func(ctx context.Context, c *Turn) Attempt { return c.storePrepared(ctx, job) })
+		}
+	}
+	if !t.engine.flights.postpone(t.place.Thread.ID, start) {
+		start(true)
 	}
 }
 

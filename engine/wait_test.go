@@ -102,6 +102,39 @@ func TestWhatIsNotReadyIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+// TestAMissingSummaryIsWrittenNext: if excerpts stand in while a summary is being written, which then fits them no longer, theirs is written
+// next. So it is there at the next condensation, however soon that is due.
+func TestAMissingSummaryIsWrittenNext(t *testing.T) {
+	r, summariser := hurrying(t)
+	r.late = func(report engine.Report) { r.failed(report) }
+	var bodies []*body
+	for _, n := range []int{17, 23, 35} {
+		bodies = append(bodies, says(n))
+		turn := r.begin(bodies[len(bodies)-1], engine.WishNone)
+		if n == 17 {
+			turn.Condense(t.Context())
+			<-summariser.asked
+		} else {
+			r.standsIn(turn)
+		}
+		r.logged(turn)
+	}
+	close(summariser.free)
+	for _, b := range bodies {
+		b.work.Wait()
+	}
+	if asked := len(summariser.asked); asked != 1 {
+		t.Errorf("asked for %d missing summaries", asked)
+	}
+	last := says(47)
+	defer last.work.Wait()
+	due := r.begin(last, engine.WishNone)
+	report := due.Condense(t.Context())
+	if len(report.Attempts) == 0 || report.Attempts[0].Redeems == 0 || !bytes.Contains(forwarded(due), []byte("the sea.")) {
+		t.Errorf("%+v", report)
+	}
+}
+
 // TestALateSummaryIsShownWhenTheCacheIsCold: a missing summary is written at once, and shown after a pause.
 func TestALateSummaryIsShownWhenTheCacheIsCold(t *testing.T) {
 	r, summariser := hurrying(t)

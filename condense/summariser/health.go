@@ -257,8 +257,9 @@ func blame(err error) (server, thread outcome) {
 		return succeeded, failed
 	}
 	call, ok := errors.AsType[*condense.CallError](err)
+	ours := []condense.Failure{condense.FailureDeadline, condense.FailureUntrusted, condense.FailureLimited}
 	switch {
-	case errors.Is(err, context.Canceled), ok && isOurs(call.Kind), !ok && errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled), ok && slices.Contains(ours, call.Kind), !ok && errors.Is(err, context.DeadlineExceeded):
 		return unknown, unknown
 	case !ok, call.Kind == condense.FailureMalformed, call.Kind == condense.FailureRejected && !call.Missing():
 		return succeeded, failed
@@ -266,9 +267,4 @@ func blame(err error) (server, thread outcome) {
 		return succeeded, failed
 	}
 	return failed, unknown
-}
-
-// isOurs reports whether a failure was caused on our side, and says nothing about the server.
-func isOurs(kind condense.Failure) bool {
-	return kind == condense.FailureDeadline || kind == condense.FailureUntrusted || kind == condense.FailureLimited
 }

@@ -60,16 +60,11 @@ func (r *rounds) run(ctx context.Context) {
 			pause = pollInterval
 		default:
 			r.failures++
-			pause = backoff(r.failures)
+			pause = min(minPause<<min(r.failures-1, 16), maxPause)
+			pause -= rand.N(pause / 2) //nolint:gosec // no secret: it is random so that replicas do not retry all at once
 		}
 		timer.Reset(pause)
 	}
-}
-
-// backoff returns how long to wait after consecutive failures of a sink. It is random, so that replicas do not retry all at once.
-func backoff(failures int) time.Duration {
-	d := min(minPause<<min(failures-1, 16), maxPause)
-	return d/2 + rand.N(d/2) //nolint:gosec // no secret
 }
 
 // round delivers a page of notices, and returns the pause before the next round.

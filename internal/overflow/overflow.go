@@ -91,8 +91,10 @@ func Failure(status int, contentType string, body []byte) int {
 
 // parseError reads the error in a response. It reports false if the response cannot be an overflow.
 func parseError(status int, contentType string, body []byte) (report, bool) {
-	if !mayReport(status) {
-		return report{}, false
+	switch {
+	case status/100 == 2, status/100 == 5, status == 400, status == 413, status == 422: // some servers report it as a failure of their own
+	default:
+		return report{}, false // 401 to 404 and 429 have other causes, whatever the body says
 	}
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err == nil && strings.Contains(kind, "html") {
@@ -100,10 +102,4 @@ func parseError(status int, contentType string, body []byte) (report, bool) {
 	}
 	r := read(payload(body[:min(len(body), maxBody)]))
 	return r, status >= 400 || r.failed
-}
-
-// mayReport reports whether a response with this status can be an overflow. 401 to 404 and 429 have other causes, whatever
-// the body says; some servers report an overflow as a failure of their own.
-func mayReport(status int) bool {
-	return status/100 == 2 || status/100 == 5 || status == 400 || status == 413 || status == 422
 }

@@ -107,14 +107,13 @@ func (p *picker) protect() {
 // edited picks everything up to the user message that the client edits at each step, if that takes at most a quarter of the target's
 // tokens and half of its events. A summary of this message would serve one request only.
 func (p *picker) edited(target session.Size) {
-	position := p.in.Thread.Edited
-	for i := range p.beginning() {
-		if position == 0 || p.view.Items[i].Index != p.view.History.At(position) {
-			continue
-		}
-		if _, to := p.block(i); p.size(0, to).Tokens <= target.Tokens/4 && p.size(0, to).Events <= target.Events/2 && p.fits(0, to, target) {
-			p.pick(0, to)
-		}
+	i, shown := itemsByPosition(p.view)[p.in.Thread.Edited]
+	if p.in.Thread.Edited == 0 || !shown || i >= p.beginning() {
+		return
+	}
+	_, to := p.block(i)
+	if head := p.size(0, to); head.Tokens <= target.Tokens/4 && head.Events <= target.Events/2 && p.fits(0, to, target) {
+		p.pick(0, to)
 	}
 }
 

@@ -139,19 +139,19 @@ func (r *Registry) resolve(ctx context.Context, q Query) (Resolution, error) {
 
 // assignThread sets the resolution's thread according to its match.
 func (r *Registry) assignThread(ctx context.Context, q Query, res *Resolution, thread *Thread) error {
+	var err error
 	switch res.Match {
 	case MatchEnd, MatchReplay:
 		res.Thread, res.Source = *thread, SourcePrefix
 	case MatchInside:
 		res.Thread, res.Source = r.fork(thread, q, res.Logged), SourcePrefix
 		res.New, res.parentCreated = true, thread.Created
-		if err := r.follow(ctx, q.History, &res.Thread); err != nil {
-			return err
-		}
+		err = r.follow(ctx, q.History, &res.Thread)
 	case MatchNone:
-		if err := r.beginThread(ctx, q, res); err != nil {
-			return err
-		}
+		err = r.beginThread(ctx, q, res)
+	}
+	if err != nil {
+		return err
 	}
 	if q.Scope.Key != "" {
 		res.Source = SourceKey
@@ -159,7 +159,6 @@ func (r *Registry) assignThread(ctx context.Context, q Query, res *Resolution, t
 	if res.Match != MatchEnd || res.Logged != q.History.Len() {
 		return nil
 	}
-	var err error
 	res.Again, err = r.answered(ctx, q)
 	return err
 }

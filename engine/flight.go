@@ -75,7 +75,8 @@ type flights struct {
 
 func newFlights() *flights {
 	f := &flights{
-		byThread: map[session.ThreadID]*flight{}, ahead: map[session.ThreadID]*flight{}, perOwner: map[string]int{}, cpus: make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1)),
+		byThread: map[session.ThreadID]*flight{}, ahead: map[session.ThreadID]*flight{}, perOwner: map[string]int{},
+		cpus: make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1)),
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
@@ -384,7 +385,7 @@ func (t *Turn) summariseLater(ctx context.Context) {
 	c.in.Body.Hold()
 	start := func(run bool) {
 		defer c.in.Body.Release()
-		if run {
+		if run && !c.engine.settings.Load().tenant(c.in.Tenant.Name).Passes() { // it may have been switched off meanwhile
 			c.runAhead(ctx, job.Need(), func(ctx context.Context, c *Turn) Attempt { return c.storePrepared(ctx, job) })
 		}
 	}

@@ -33,7 +33,8 @@ type Input struct {
 	// Spent is called for each model call made to condense a session, whether or not it succeeds. It may be nil.
 	Spent func(session.SessionID, limit.Call)
 
-	// Budgets returns a charge of nothing to each budget that a session's requests to a model spend.
+	// Budgets returns a charge of nothing to each budget that a session's requests to a model spend. It may be nil only for a tenant
+	// whose prompts are not kept warm.
 	Budgets func(id session.SessionID, model string) []session.Charge
 
 	// Late receives the report of a condensation that the request did not wait for, in a separate goroutine. It may be nil.

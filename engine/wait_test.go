@@ -277,6 +277,29 @@ func TestAPreparedSummaryIsCarriedOver(t *testing.T) {
 	r.isShownWhenDue(summariser, func(n int) *body { return calls(fmt.Sprint("It is ", n), n, 0) })
 }
 
+// TestAPostponedSummaryMayBeSwitchedOff: a summary that waits for another one is not begun once condensing is switched off.
+func TestAPostponedSummaryMayBeSwitchedOff(t *testing.T) {
+	r, summariser := hurrying(t)
+	r.late = func(engine.Report) {}
+	early, next := says(17), says(23)
+	first := r.begin(early, engine.WishNone)
+	first.Condense(t.Context())
+	<-summariser.asked
+	r.logged(first)
+	second := r.begin(next, engine.WishNone)
+	r.standsIn(second)
+	r.logged(second)
+	off := r.tenant
+	off.Off = true
+	r.engine.Swap(engine.Settings{Tenants: []*engine.Tenant{&off}, Dialects: r.settings.Dialects, Models: r.settings.Models})
+	close(summariser.free)
+	early.work.Wait()
+	next.work.Wait()
+	if n := len(summariser.asked); n != 0 {
+		t.Errorf("%d summaries begun after condensing was switched off", n)
+	}
+}
+
 // TestAnEditedMessageIsNotSummarised: so that a client that edits it at each step, and calls no tools, gets the one summary paid for too.
 func TestAnEditedMessageIsNotSummarised(t *testing.T) {
 	summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}

@@ -99,14 +99,15 @@ func (w *warmer) drop(id session.ThreadID) {
 	}
 }
 
-// resumed records that a client is back. If it has edited a history, it has left the other versions of it.
-func (w *warmer) resumed(p *session.Resolution) {
+// resumed records that a client is back. If it has edited a history, it has left the other versions of it. A history without an answer
+// has edited none: it may be a sub-agent's, linked to its parent's.
+func (w *warmer) resumed(p *session.Resolution, answered bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	to := &p.Thread
 	for id, h := range w.held {
-		left := id == to.Parent || h.thread.Parent == to.Parent && h.thread.ForkAt == to.ForkAt
-		if id == to.ID || left && p.Match == session.MatchInside {
+		forked := p.Match == session.MatchInside && h.thread.Parent == to.Parent && h.thread.ForkAt == to.ForkAt
+		if id == to.ID || answered && p.New && (id == to.Parent || id == to.Follows || forked) {
 			h.pauses.End(h.touches)
 			w.drop(id)
 		}
@@ -165,7 +166,7 @@ func (w *warmer) touchIfWorth(h *heldPrompt) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if outcome != "" && outcome != WarmSpent {
+	if outcome == WarmKept || outcome == WarmCold {
 		h.pauses.Touched(h.touches)
 		h.touches++
 	}
@@ -231,7 +232,7 @@ func (t *Turn) notePrompt() {
 	if t.in.Tenant.Warm == nil || t.in.Tenant.Passes() || t.purpose != session.PurposeMain || t.remote() {
 		return
 	}
-	t.engine.warm.resumed(&t.place)
+	t.engine.warm.resumed(&t.place, slices.ContainsFunc(t.history.Messages, func(m session.Message) bool { return m.Kind.ByModel() }))
 	if t.size().Tokens < minWarmTokens {
 		return
 	}

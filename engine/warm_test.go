@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -210,6 +211,54 @@ func TestKeepWarmOneOfForks(t *testing.T) {
 		synctest.Wait()
 		if all := upstream.all(); len(all) != 1 || !strings.Contains(all[0], newest) {
 			t.Errorf("%d touches", len(all))
+		}
+	})
+}
+
+// TestKeepWarmOneOfVersions: a client that edits its first message before each request, or other messages by turns, has one prompt kept warm.
+func TestKeepWarmOneOfVersions(t *testing.T) {
+	for name, edits := range map[string][]int{"the first message": {0, 0, 0, 0}, "by turns": {0, 40, 20, 40, 20}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, upstream, _ := warmRig(t, 10)
+				defer r.closed()
+				for i, at := range edits {
+					n := warmMessages + 2*i
+					b := says(n)
+					b.bytes = []byte(strings.Replace(string(b.bytes), fmt.Sprintf(`"%d: The`, at), fmt.Sprintf(`"version %d, %d: The`, i, at), 1))
+					turn := r.begin(b, engine.WishNone)
+					turn.Condense(t.Context())
+					r.logged(turn)
+					must(t, turn.Answered(dialect.Answer{Text: fmt.Sprintf("%d: %s", n, strings.Repeat("The sea is deep. ", 20))}, nil)(t.Context()))
+					turn.KeepWarm(session.Usage{Input: 20_000, Cached: 18_000, Written: 2000, Output: 10})
+					time.Sleep(time.Second)
+				}
+				time.Sleep(5 * time.Minute)
+				synctest.Wait()
+				if n := len(upstream.all()); n != 1 {
+					t.Errorf("%d touches", n)
+				}
+			})
+		})
+	}
+}
+
+// TestKeepWarmAfterOutage: touches that failed say nothing about clients.
+func TestKeepWarmAfterOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, upstream, told := warmRig(t, 1000)
+		defer r.closed()
+		upstream.err = errors.New("503")
+		for i := range 60 {
+			if i == 30 {
+				upstream.err = nil
+			}
+			r.answered(warmMessages + 2*i)
+			time.Sleep(7 * time.Minute)
+			synctest.Wait()
+		}
+		if told[engine.WarmKept] == 0 {
+			t.Errorf("never touched after the outage: %v", told)
 		}
 	})
 }

@@ -301,7 +301,7 @@ func badValues() []badFixture {
 		{"bad.keep_warm.yaml", []string{
 			`keep_warm: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
 			`tenants[0].keep_warm_usd: does nothing without keep_warm: set keep_warm: true, or remove it (line 5)`,
-			`tenants[1].keep_warm: does nothing together with observe: remove one of them (line 8)`,
+			`tenants[1].keep_warm: does not work together with observe: remove one of them (line 8)`,
 			`tenants[1].keep_warm_usd: is negative: write an amount in USD a day, or 0 for the default (line 9)`,
 		}},
 		{"bad.holdout.yaml", []string{

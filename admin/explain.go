@@ -145,7 +145,7 @@ func meaning(x *engine.Explanation) string {
 		return text
 	}
 	if x.Relation.Kind == session.RelationLink {
-		return "The request belongs to its parent's session, because it carries text that was relayed to it or its client names the parent. " +
+		return "The request belongs to its parent's session, because it carries content of the parent or its client names the parent. " +
 			"It shares no messages with the parent."
 	}
 	return "The request starts a conversation: none of its messages are known, and it has no answers yet."

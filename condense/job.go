@@ -76,8 +76,8 @@ func (j *job) picker(summary session.Size) *picker {
 		p.summaries()
 	}
 	p.protect()
-	p.edited(j.due.Target)
 	p.head(j.KeepFirst, j.due.Target)
+	p.edited(j.due.Target)
 	return p
 }
 

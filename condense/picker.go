@@ -107,8 +107,11 @@ func (p *picker) protect() {
 // edited picks everything up to the user message that the client edits at each step, if that takes at most a quarter of the target's
 // tokens and half of its events. A summary of this message would serve one request only.
 func (p *picker) edited(target session.Size) {
+	if p.in.Thread.Edited == 0 {
+		return
+	}
 	i, shown := itemsByPosition(p.view)[p.in.Thread.Edited]
-	if p.in.Thread.Edited == 0 || !shown || i >= p.beginning() {
+	if !shown || i >= p.beginning() {
 		return
 	}
 	_, to := p.block(i)

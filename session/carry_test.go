@@ -97,6 +97,7 @@ func TestAClockDoesNotEndAThreadsCondensations(t *testing.T) {
 		key          string
 		opening      string // before the message with the clock
 		answer, next string
+		side         session.Purpose // of requests with the newest messages in between; empty: none
 	}{
 		"first message":           {answer: "a", next: "o"},
 		"a later message":         {opening: "u1 g1", answer: "a", next: "o"},
@@ -104,6 +105,8 @@ func TestAClockDoesNotEndAThreadsCondensations(t *testing.T) {
 		"short call ids, later":   {key: "k", opening: "u1 g1", answer: "c", next: "r"},
 		"no calls":                {key: "k", answer: "g", next: "u"},
 		"no calls, later message": {key: "k", opening: "u1 g1", answer: "g", next: "u"},
+		"titles in between":       {key: "k", opening: "u1 g1", answer: "g", next: "u", side: session.PurposeTitle},
+		"sub-agents in between":   {key: "k", opening: "u1 g1", answer: "a", next: "o", side: session.PurposeMain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, scope := newDesk(t), session.Scope{Tenant: "t", Key: client.key}
@@ -123,6 +126,11 @@ func TestAClockDoesNotEndAThreadsCondensations(t *testing.T) {
 				if step%3 == 2 {
 					d.condensed(q, "sum", session.Range{From: gone + 1, To: q.History.Len() - 1})
 					gone = q.History.Len() - 2
+				}
+				if client.side != "" {
+					side := query(scope, "u5"+n+" "+client.answer+n+" "+client.next+n+" u6")
+					side.Purpose = client.side
+					d.send(d.registry, side)
 				}
 			}
 		})

@@ -1,9 +1,18 @@
 package session
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
-// maxAnswers is how many of a history's newest answers are looked up to find the thread that it goes on from.
-const maxAnswers = 32
+const (
+	// newestAnswers is how many traces of a history's newest answers are looked up one after the other, to find the thread that it
+	// goes on from. The distance to each further one doubles.
+	newestAnswers = 16
+
+	// maxPredecessors is how many threads with such answers are compared. Side requests and sub-agents may have logged the same ones.
+	maxPredecessors = 3
+)
 
 // answerTraces returns the traces by which an answer of the model is found in its session: the ids of its calls or, if none is
 // unique, the whole message. It returns none for other messages.
@@ -15,54 +24,72 @@ func answerTraces(h *History, id SessionID, m *Message) []Hash {
 	return traces
 }
 
-// predecessor returns the thread of a session that last logged the newest known answer of a history after its first shared
-// positions, nil if there is none. A client that edits an early message at each step begins a thread with each request, and
-// each goes on from the one before, wherever the longest known prefix is.
-func (r *Registry) predecessor(ctx context.Context, id SessionID, h *History, shared int) (*Thread, error) {
+// predecessors returns the threads of t's session that last logged answers which the history of the new thread t has after the
+// positions shared with its parent, newest answer first.
+func (r *Registry) predecessors(ctx context.Context, h *History, t *Thread) (ids []ThreadID, err error) {
 	var traces []Hash
-	for p := h.Len(); p > shared && len(traces) < maxAnswers; p-- {
-		traces = append(traces, answerTraces(h, id, h.Message(p))...)
+	for p, step := h.Len(), 1; p > t.ForkAt; p -= step {
+		traces = append(traces, answerTraces(h, t.Session, h.Message(p))...)
+		if len(traces) >= newestAnswers {
+			step *= 2
+		}
 	}
 	if len(traces) == 0 {
 		return nil, nil
 	}
 	places, err := r.readTraces(ctx, traces)
-	if err != nil {
-		return nil, err
-	}
 	for _, p := range places {
-		if p.Session == id && p.Pos > shared {
-			return r.readThread(ctx, p.Thread)
+		known := p.Session == t.Session && p.Pos > t.ForkAt && p.Thread != t.ID
+		if known && len(ids) < maxPredecessors && !slices.Contains(ids, p.Thread) {
+			ids = append(ids, p.Thread)
 		}
 	}
-	return nil, nil
+	return ids, err
 }
 
-// follow makes a new thread go on from its predecessor, if that is not its parent.
+// follow makes a new thread go on from its predecessor, if that is not its parent. A client that edits an early message at each
+// step begins a thread with each request, and each goes on from the one before, wherever the longest known prefix is.
 func (r *Registry) follow(ctx context.Context, h *History, t *Thread) error {
-	before, err := r.predecessor(ctx, t.Session, h, t.ForkAt)
-	if err != nil || before == nil || before.ID == t.Parent {
+	ids, err := r.predecessors(ctx, h, t)
+	if err != nil || len(ids) > 0 && ids[0] == t.Parent {
 		return err
 	}
-	shared := 0
-	if t.Parent == "" {
-		t.Parent = before.ID
-	} else {
-		t.Follows = before.ID
+	var follows ThreadID
+	for _, id := range ids {
+		before, err := r.readThread(ctx, id)
+		if err != nil {
+			return err
+		}
+		if before == nil || id == t.Parent || before.Purpose != t.Purpose {
+			continue
+		}
+		shared := 0
 		if before.Parent == t.Parent {
 			shared = min(before.ForkAt, t.ForkAt)
 		}
+		carried := carryOver(h, before.Condensations, shared)
+		further := lastHidden(carried) > lastHidden(t.Condensations)
+		if further {
+			t.Condensations = carried
+		}
+		if further || follows == "" {
+			follows = id
+		}
 	}
-	if carried := carryOver(h, before.Condensations, shared); reach(carried) > reach(t.Condensations) {
-		t.Condensations = carried
+	if t.Parent == "" {
+		t.Parent = follows
+	} else {
+		t.Follows = follows
 	}
 	return nil
 }
 
-// reach returns the last position that condensations apply to.
-func reach(all []Condensation) (last int) {
+// lastHidden returns the last position that condensations hide, 0 if they hide none.
+func lastHidden(all []Condensation) (last int) {
 	for _, c := range all {
-		last = max(last, c.Prefix)
+		if n := len(c.Forgotten); n > 0 {
+			last = max(last, c.Forgotten[n-1].To-1)
+		}
 	}
 	return last
 }

@@ -201,6 +201,19 @@ func TestTracesLinkWhatClientsRewrote(t *testing.T) {
 	f("nothing in common", "uE", "Count the lines.", false)
 }
 
+// TestNamesAreNotUnique: unrelated conversations whose clients or models use names or counters as call ids are not linked.
+func TestNamesAreNotUnique(t *testing.T) {
+	for id, unique := range map[string]bool{
+		"call_1": false, "0": false, "call_d5wg": false, "list_files": false, "WebSearch": false, "Search2Web": false, "S3GetObject": false,
+		"functions.Bash:0": false, "functions.read_file:12": false,
+		"D681PevKs": true, "a0B1c2D3e": true, "call_9f8e7d6c5b4a": true, "toolu_01A09q90qw90lq917835lq9": true,
+	} {
+		if got := len(session.CallTraces(session.Hash{}, []string{id})) > 0; got != unique {
+			t.Errorf("%s: %v", id, got)
+		}
+	}
+}
+
 func TestABeginningAlikeIsAnotherConversation(t *testing.T) {
 	d := newDesk(t)
 	anyone := session.Scope{Tenant: "t"}

@@ -33,10 +33,10 @@ type Thread struct {
 type Origin struct {
 	Parent  ThreadID // the thread it was forked from or linked to
 	ForkAt  int      // positions shared with the parent, 0 if it is only linked
-	Follows ThreadID // the thread of the session with the newest answers that are in this one too, empty if that is the parent
+	Follows ThreadID // the thread of the session that it goes on from, by its newest answers; empty if that is the parent
 }
 
-// Lists are the condensations and asides of a thread, without their texts. They include those of the parent up to the fork.
+// Lists are the condensations and asides of a thread, without their texts. They include those carried over when it began.
 type Lists struct {
 	Condensations []Condensation
 	Asides        []Condensation

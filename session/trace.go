@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A trace is a fingerprint of something that the proxy relayed to a client: the id of a tool call, an answer, a line of an
+// A trace is a fingerprint of something that the proxy relayed to a client or logged: the id of a tool call, an answer, a line of an
 // answer. If a history matches no known prefix, because its client summarised it, rewrote its beginning or gave a task to a
 // sub-agent, its traces link it to its session. Traces are keyed by the scope's seed, so they find nothing in other scopes.
 
 // Bounds of traces. Lengths are in bytes.
 const (
-	minCallID = 12 // shorter call ids (call_1, 0) are not unique enough to link a history, unless they look random
-	minRandom = 9  // shortest call id that may look random (Mistral's D681PevKs)
+	minCallID = 12 // shorter call ids (call_1, 0) are not unique enough to link a history, except for
+	shortID   = 9  // those of Mistral's length that look random (D681PevKs)
 	minAnswer = 12 // shortest answer that links a history quoting it whole
 	minLine   = 32 // shortest line that links a history
 
@@ -40,14 +40,18 @@ func CallTraces(seed Hash, ids []string) []Hash {
 	return out
 }
 
-// unique reports whether a call id is unique: long, or made up of letters of both cases with a digit among them.
+// unique reports whether a call id is unique: long and not a name with an index, or nine letters of both cases and digits.
 func unique(callID string) bool {
-	return len(callID) >= minCallID || len(callID) >= minRandom && randomID.MatchString(callID) &&
-		strings.ToLower(callID) != callID && strings.ToUpper(callID) != callID
+	if len(callID) == shortID {
+		return randomID.MatchString(callID) && strings.ToLower(callID) != callID && strings.ToUpper(callID) != callID
+	}
+	return len(callID) >= minCallID && !indexedID.MatchString(callID)
 }
 
-// randomID matches letters and digits of which one digit comes before a letter. Names with a number at the end do not match.
-var randomID = regexp.MustCompile(`^[A-Za-z0-9]*[0-9][A-Za-z][A-Za-z0-9]*$`)
+var (
+	randomID  = regexp.MustCompile(`^[A-Za-z0-9]*[0-9][A-Za-z][A-Za-z0-9]*$`) // a digit before a letter, unlike in a name with a number
+	indexedID = regexp.MustCompile(`^functions\.[^:]+:[0-9]+$`)               // Kimi's, which count from 0 in each conversation
+)
 
 // KeyTrace returns the trace that remembers the session of a session key.
 func KeyTrace(seed Hash) Hash { return trace(seed, 'k', "") }

@@ -1,13 +1,14 @@
 package replay
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
-	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 )
 
@@ -42,15 +43,36 @@ func callOf(id, name, arguments string) toolCall {
 	return c
 }
 
-// readAnswer returns the message of an answer in the form in which a client sends it back.
-func readAnswer(d dialect.Dialect, body []byte, streamed bool) ([]byte, error) {
-	reader := d.FilterAnswers(streamed, func(string) bool { return false })
-	reader.Write(body)
-	said := reader.Close()
-	if said.Message == nil || !said.Complete {
-		return nil, fmt.Errorf("read answer: it is not complete: %.200s", body)
+// eventsOf yields the data of a stream's events.
+func eventsOf(stream []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for line := range bytes.Lines(stream) {
+			if data, ok := bytes.CutPrefix(bytes.TrimRight(line, "\r\n"), []byte("data: ")); ok && !yield(data) {
+				return
+			}
+		}
 	}
-	return said.Message, nil
+}
+
+// readChunks assembles a streamed answer of Chat Completions, as a client does.
+func readChunks(stream []byte) (json.RawMessage, error) {
+	message := assemble.Piece{}
+	for data := range eventsOf(stream) {
+		if string(data) == "[DONE]" {
+			return assemble.Encode(message), nil
+		}
+		chunk := assemble.Decode(data)
+		if chunk == nil {
+			return nil, fmt.Errorf("read stream: %.200s is not an object", data)
+		}
+		choices, _ := chunk["choices"].([]any)
+		for _, c := range choices {
+			choice, _ := c.(assemble.Piece)
+			delta, _ := choice["delta"].(assemble.Piece)
+			assemble.Add(message, delta)
+		}
+	}
+	return nil, errors.New("read stream: no [DONE]")
 }
 
 // sameAnswer checks that the text and the tool calls of an answer arrived unchanged.

@@ -98,9 +98,9 @@ func (p *player) body(body map[string]any) []byte {
 	return marshal(body)
 }
 
-func (c completions) Answer(body []byte, streamed bool) (json.RawMessage, error) {
+func (completions) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 	if streamed {
-		return readAnswer(c.Dialect(), body, streamed)
+		return readChunks(body)
 	}
 	return readCompletion(body)
 }

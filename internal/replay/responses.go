@@ -2,8 +2,8 @@ package replay
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -91,19 +91,38 @@ func (items) outputs(m chatMessage) []json.RawMessage {
 	return list
 }
 
-// Answer implements protocol. If the answer includes reasoning, the message keeps its items.
+// Answer implements protocol.
 func (i items) Answer(body []byte, streamed bool) (json.RawMessage, error) {
-	said, err := readAnswer(i.Dialect(), body, streamed)
+	var r struct{ Output []json.RawMessage }
+	if !streamed {
+		if err := json.Unmarshal(body, &r); err != nil {
+			return nil, fmt.Errorf("read answer: %w", err)
+		}
+		return i.message(r.Output)
+	}
+	for data := range eventsOf(body) {
+		var e struct {
+			Type string
+			Item json.RawMessage
+		}
+		if err := json.Unmarshal(data, &e); err != nil {
+			return nil, fmt.Errorf("read stream: %w", err)
+		}
+		switch e.Type {
+		case "response.output_item.done":
+			r.Output = append(r.Output, e.Item)
+		case "response.completed":
+			return i.message(r.Output)
+		}
+	}
+	return nil, errors.New("read stream: no response.completed")
+}
+
+// message translates output items to a message. If they include reasoning, the message keeps the items.
+func (i items) message(list []json.RawMessage) (json.RawMessage, error) {
+	raw, err := lastAnswer(i.Dialect(), marshal(map[string]any{"model": "", "input": list}))
 	if err != nil {
 		return nil, err
-	}
-	raw, err := lastAnswer(i.Dialect(), i.Dialect().Compose([][]byte{said}))
-	if err != nil {
-		return nil, err
-	}
-	var list []json.RawMessage
-	if err := json.Unmarshal(slices.Concat([]byte{'['}, said, []byte{']'}), &list); err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
 	}
 	m := readMessage(raw)
 	for _, raw := range list {

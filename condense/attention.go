@@ -3,7 +3,6 @@ package condense
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,10 +20,7 @@ func NewAttention(s LLMSettings) *LLM {
 
 // rank has the model rank the events and makes a condensation of the ranking.
 func (j *llmJob) rank(ctx context.Context) (session.Condensation, error) {
-	return j.askOnce(ctx, func() (Request, error) {
-		r, err := j.candidates(ctx)
-		return r, errors.Join(ctx.Err(), err)
-	}, j.fromRanking)
+	return j.askOnce(ctx, func() (Request, error) { return j.candidates(ctx) }, j.fromRanking)
 }
 
 // candidates returns the request for a ranking. It shows the events that may stay or go, oldest first, one message each. If
@@ -59,10 +55,10 @@ func (j *llmJob) candidates(ctx context.Context) (Request, error) {
 			break
 		}
 	}
-	if len(r.Events) == 0 {
+	if len(r.Events) == 0 && ctx.Err() == nil {
 		return r, FaultTooLarge.errorf("no event fits the window")
 	}
-	return r, nil
+	return r, ctx.Err()
 }
 
 // newestWithin returns the longest tail of messages that fits a number of tokens.

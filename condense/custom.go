@@ -174,10 +174,9 @@ func (j *llmJob) fromAnswer(ctx context.Context, r Reply) (c session.Condensatio
 	c = j.plain(cut)
 	if a.Record != "" {
 		j.span, err = readSpan(ctx, j.in, cut)
-		if err != nil {
-			return c, err
+		if err == nil {
+			c, err = j.withRecord(a.Record, j.replacedTokens())
 		}
-		c, err = j.withRecord(a.Record, j.replacedTokens())
 		if err != nil {
 			return c, err
 		}

@@ -38,14 +38,12 @@ type Health interface {
 var ErrCooling = errors.New("summariser is cooling down")
 
 // isCooling reports whether the model failed recently and must not be called yet.
-func (j *llmJob) isCooling() bool { return j.s.Health != nil && !j.s.Health.Ready(j.nextAttempt()) }
+func (j *llmJob) isCooling() bool { return j.s.Health != nil && !j.s.Health.Ready(j.attemptFor(j.in)) }
 
 // modelMissing reports whether the configured summary model does not exist, as far as is known.
 func (j *llmJob) modelMissing() bool {
-	return j.form != nil && j.s.Health != nil && j.isConfigured(j.in) && j.s.Health.Missing(j.nextAttempt())
+	return j.form != nil && j.s.Health != nil && j.isConfigured(j.in) && j.s.Health.Missing(j.attemptFor(j.in))
 }
-
-func (j *llmJob) nextAttempt() Attempt { return j.attemptFor(j.in) }
 
 func (l *LLM) attemptFor(in Input) Attempt {
 	return Attempt{Endpoint: l.endpoint(in), Model: l.model(in), Thread: in.Thread.Name, Configured: l.s.Model != ""}
@@ -106,7 +104,7 @@ func (j *llmJob) withHealth(call func(healthy bool) (session.Condensation, error
 	if j.s.Health == nil {
 		return call(true)
 	}
-	a := j.nextAttempt()
+	a := j.attemptFor(j.in)
 	healthy := j.s.Health.Begin(a)
 	if !healthy && !j.due.Need.mayTry() {
 		return c, ErrCooling

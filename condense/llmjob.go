@@ -166,15 +166,13 @@ func (j *llmJob) summarise(ctx context.Context, retry bool) (session.Condensatio
 	if err == nil || !retry || ctx.Err() != nil || !mayRetry(err) {
 		return c, err
 	}
-	if overflown {
+	switch {
+	case overflown:
 		j.LLM, j.maxOutput = fitted, fitted.s.MaxOutput
-		c, _, err = j.attempt(ctx, used, maxCalls-j.callCount())
-		return c, err
-	}
-	if cutOff {
+	case cutOff:
 		j.maxOutput = max(j.maxOutput, min(moreRoom*j.maxOutput, j.window(j.in)/2))
 	}
-	if j.due.Need.Hard {
+	if j.due.Need.Hard && !overflown {
 		used = max(used/4, minEventLength)
 	}
 	c, _, err = j.attempt(ctx, used, maxCalls-j.callCount())

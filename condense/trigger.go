@@ -75,7 +75,8 @@ func (s Settings) addLimits(in Input, d *Due) {
 	if room, due := over(in.Total, limit); due {
 		d.tokens(Need{Reason: session.ReasonTokens}, limit/2-in.Fixed-room)
 	}
-	limit = s.windowLimit(in)
+	// A max_tokens of more than half the window is not cured by a smaller history, so no more than that counts.
+	limit = in.Window - min(in.Reserved, in.Window/2) - s.Margin
 	if room, due := over(in.Total, limit); due {
 		d.tokens(Need{Reason: session.ReasonWindow, Hard: !in.Need.Ahead}, s.windowTarget(in, limit)-in.Fixed-room)
 	}
@@ -115,12 +116,6 @@ func (s Settings) tokenLimit(window int) int {
 		return int(s.MaxTokens * float64(window))
 	}
 	return int(min(s.MaxTokens, math.MaxInt32))
-}
-
-// windowLimit returns the room for the request in the model's window. Of the tokens reserved for the answer at most half the
-// window counts: a max_tokens that large is not cured by a smaller history.
-func (s Settings) windowLimit(in Input) int {
-	return in.Window - min(in.Reserved, in.Window/2) - s.Margin
 }
 
 // windowTarget returns half of the limit, or less if the tokens reserved for the answer leave less.

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -9,14 +8,15 @@ import (
 
 // Defuse makes text safe to quote in a prompt: it cannot open or close our tags or the marks of a chat template.
 func Defuse(text string) string {
-	return newFence(text, ownTags()).run()
+	return newFence(text).run()
 }
 
 // inert makes text safe to stand in a summary. Besides our own tags and those of templates it defuses tags named after a
 // role, and turns lines that look like a speaker's turn into list items.
 func inert(text string) string {
-	f := newFence(text, slices.Concat(ownTags(), roleTags()))
-	f.speakers, f.headings = speakers(), headings()
+	f := newFence(text, "system", "developer", "user", "human", "assistant", "tool", "function", "instruction")
+	f.speakers = []string{"system", "developer", "user", "human", "assistant", "tool", "ai"}
+	f.headings = []string{"instruction", "instructions", "response", "input"}
 	return strings.TrimSpace(f.run())
 }
 
@@ -27,13 +27,14 @@ type fence struct {
 	skeleton skeleton
 	marks    marks
 
-	speakers, headings []string // names that begin a turn; nil: lines are not checked
+	speakers, headings []string // names that begin a turn, headings only in a markdown heading; nil: lines are not checked
 
 	out     strings.Builder
 	written int // text[:written] has been processed and is in out
 }
 
-func newFence(text string, tags []string) *fence {
+// newFence returns a fence against our own tags, those of templates, and those whose names begin with one of tags, in lower case.
+func newFence(text string, tags ...string) *fence {
 	text = Printable(text)
 	f := &fence{text: text, skeleton: readSkeleton(text), marks: templates()}
 	f.marks.tags = append(f.marks.tags, tags...)
@@ -173,20 +174,14 @@ func Printable(text string) string {
 	}, text)
 }
 
-// Prefixes, in lower case, of the names of tags that quoted text must not contain.
-func ownTags() []string { return []string{"dewpoint"} }
-
-func roleTags() []string {
-	return []string{"system", "developer", "user", "human", "assistant", "tool", "function", "instruction"}
-}
-
-// marks holds the marks of chat templates: text that a server may take for the beginning or end of a turn. Marks that begin
-// with <| are found without being listed.
+// marks holds our own marks and those of chat templates: text that a server may take for the beginning or end of a turn. Marks
+// that begin with <| are found without being listed.
 type marks struct{ tags, brackets, closings []string }
 
 func templates() marks {
 	return marks{
 		tags: []string{
+			"dewpoint",                     // our own
 			"im_start", "im_end", "im_sep", // ChatML without its bars
 			"start_of_turn", "end_of_turn", "bos>", "eos>", "pad>", "unk>", "mask>", // Gemma
 			"sys>", "s>", // Llama 2, Mistral
@@ -201,10 +196,3 @@ func templates() marks {
 		closings: []string{"~b]", "~!b["},
 	}
 }
-
-// speakers begin a line that looks like a turn; headings do so only in a markdown heading.
-func speakers() []string {
-	return []string{"system", "developer", "user", "human", "assistant", "tool", "ai"}
-}
-
-func headings() []string { return []string{"instruction", "instructions", "response", "input"} }

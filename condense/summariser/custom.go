@@ -34,10 +34,6 @@ func (s Service) Summarise(ctx context.Context, r condense.Request) (condense.Re
 	if err != nil {
 		return condense.Reply{}, callError(ctx, err, s.Key)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	if s.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+s.Key)
-	}
 	sender := Caller{Client: s.Client}.newSender(condense.Endpoint{APIKey: s.Key}, func() {})
 	resp, err := sender.do(req)
 	if err != nil {

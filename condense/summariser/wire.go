@@ -62,10 +62,6 @@ func (s *sender) post(ctx context.Context, body []byte, a answer) error {
 	if err != nil {
 		return err //nolint:wrapcheck // callError wraps it
 	}
-	req.Header.Set("Content-Type", "application/json")
-	if s.to.APIKey != "" {
-		req.Header.Set("Authorization", "Bearer "+s.to.APIKey)
-	}
 	resp, err := s.do(req)
 	if err != nil {
 		return err
@@ -148,6 +144,7 @@ func address(r *http.Request, to condense.Endpoint) error {
 		}
 		r.URL.RawQuery = strings.Trim(base.RawQuery+"&"+to.Way.Query, "&")
 	}
+	r.Header.Set("Content-Type", "application/json")
 	for line := range strings.Lines(to.Way.Headers + to.Way.Route) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		r.Header.Add(name, value)
@@ -155,14 +152,17 @@ func address(r *http.Request, to condense.Endpoint) error {
 	if to.Way.API == condense.APIMessages && r.Header.Get(versionHeader) == "" {
 		r.Header.Set(versionHeader, anthropicVersion)
 	}
-	if header := keyHeader(to, base); header != "" && header != "Authorization" && to.APIKey != "" {
-		r.Header.Del("Authorization")
+	switch header := keyHeader(to, base); {
+	case to.APIKey == "":
+	case header == "Authorization":
+		r.Header.Set(header, "Bearer "+to.APIKey)
+	default:
 		r.Header.Set(header, to.APIKey)
 	}
 	return nil
 }
 
-// keyHeader returns the header for the endpoint's key, or an empty string for Authorization.
+// keyHeader returns the header for the endpoint's key.
 func keyHeader(to condense.Endpoint, base *url.URL) string {
 	switch {
 	case to.Way.KeyHeader != "":
@@ -172,7 +172,7 @@ func keyHeader(to condense.Endpoint, base *url.URL) string {
 	case to.Way.Path != "" || agents.Azure(base):
 		return "api-key"
 	}
-	return ""
+	return "Authorization"
 }
 
 // path returns the API's path below the base URL.

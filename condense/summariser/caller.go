@@ -128,9 +128,7 @@ func (c Caller) postInTime(ctx context.Context, r condense.Request, body []byte,
 			}
 		}
 	}
-	s := c.newSender(r.Endpoint, progress)
-	s.streamed = streamed
-	err := s.post(ctx, body, a)
+	err := c.newSender(r.Endpoint, progress).post(ctx, body, a, streamed)
 	if err == nil {
 		return nil
 	}

@@ -23,7 +23,6 @@ type sender struct {
 	client   *http.Client
 	to       condense.Endpoint
 	progress func()
-	streamed bool // a streamed answer is requested
 }
 
 var (
@@ -56,8 +55,8 @@ func (s *sender) do(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// post sends a body and reads the answer into a: the events of a stream up to the last one, or the whole body.
-func (s *sender) post(ctx context.Context, body []byte, a answer) error {
+// post sends a body and reads the answer into a: the events of a stream, if one is requested, up to the last one, or the whole body.
+func (s *sender) post(ctx context.Context, body []byte, a answer, streamed bool) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(s.to.BaseURL, openAI+path(s.to)), bytes.NewReader(body))
 	if err != nil {
 		return err //nolint:wrapcheck // callError wraps it
@@ -68,7 +67,7 @@ func (s *sender) post(ctx context.Context, body []byte, a answer) error {
 	}
 	defer resp.Body.Close()
 	success := resp.StatusCode/100 == 2 // some gateways answer 201
-	if s.streamed && success && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+	if streamed && success && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		return readEvents(resp.Body, a.readEvent)
 	}
 	text, err := io.ReadAll(resp.Body)

@@ -128,14 +128,13 @@ func compactionIn(message rawjson.Value) (block rawjson.Value, rest [][]byte) {
 	return block, rest
 }
 
-// compactionID returns the id of a compaction block, or of the delta in a stream that holds its content. It returns "" for
-// other blocks.
-func compactionID(block rawjson.Value) string {
-	content := split.Member(block, "content").Text()
-	if content == "" || !strings.HasPrefix(split.Member(block, "type").Text(), compaction) {
+// contentOf returns the content of a compaction block, or of the delta in a stream that holds it. It returns "" for other
+// blocks.
+func contentOf(block rawjson.Value) string {
+	if !strings.HasPrefix(split.Member(block, "type").Text(), compaction) {
 		return ""
 	}
-	return split.CompactionID(content)
+	return split.Member(block, "content").Text()
 }
 
 // Compaction encodes an answer with one compaction block.

@@ -35,8 +35,6 @@ type parsed struct {
 	content rawjson.Value
 }
 
-var errForm = errors.New("not a message")
-
 func parse(raw []byte) (parsed, error) {
 	p := parsed{form: formOf(raw), role: "user"}
 	if p.form == blocks {
@@ -57,7 +55,7 @@ func parse(raw []byte) (parsed, error) {
 		p.role = "system"
 	}
 	if p.role == "" {
-		return p, errForm
+		return p, errors.New("not a message")
 	}
 	return p, nil
 }
@@ -92,7 +90,7 @@ func readContent(content rawjson.Value, c *session.Content) (string, []string) {
 		case "redacted_thinking", "tool_result":
 		default:
 			file := split.UnknownFile(kind, element.Raw) // mostly calls and results of the server's own tools
-			file.ID = compactionID(element)
+			file.ID = split.CompactionID(contentOf(element))
 			c.Files = append(c.Files, file)
 		}
 	}

@@ -51,7 +51,7 @@ func (a *answer) Event(event rawjson.Value) (ends bool) {
 	case "content_block_start":
 		a.beginBlock(index, split.Member(event, "content_block"))
 	case "content_block_delta":
-		a.addCompaction(delta)
+		a.AddCompaction(contentOf(delta))
 		a.AddText(split.Member(delta, "text").Text())
 		for i := range a.Calls {
 			if a.Calls[i].Index == index {
@@ -69,7 +69,7 @@ func (a *answer) Event(event rawjson.Value) (ends bool) {
 
 // beginBlock reads a block, or the start of one in a stream.
 func (a *answer) beginBlock(index int, block rawjson.Value) {
-	a.addCompaction(block)
+	a.AddCompaction(contentOf(block))
 	kind := split.Member(block, "type")
 	switch {
 	case kind.Is("text"):
@@ -79,12 +79,6 @@ func (a *answer) beginBlock(index int, block rawjson.Value) {
 		if input := string(split.Member(block, "input").Raw); c != nil && input != "{}" {
 			a.AddArguments(c, input)
 		}
-	}
-}
-
-func (a *answer) addCompaction(block rawjson.Value) {
-	if id := compactionID(block); id != "" {
-		a.Known.Compactions = append(a.Known.Compactions, id)
 	}
 }
 

@@ -78,7 +78,7 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 	}
 	items, opened := split.Elements(split.Member(rawjson.ValueOf(body), list)), false
 	for i, raw := range items {
-		if sealed := compactionIn(rawjson.ValueOf(raw)); strings.HasPrefix(sealed, mark) {
+		if sealed := itemOf(rawjson.ValueOf(raw)).compaction(); strings.HasPrefix(sealed, mark) {
 			text, err := open(sealed)
 			if err != nil {
 				return nil, err
@@ -93,12 +93,12 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 	return split.WithMember(body, list, split.List(items)), nil
 }
 
-// compactionIn returns the content of a compaction, or "" if the item is none.
-func compactionIn(element rawjson.Value) string {
-	if it := itemOf(element); it.isMessage() || it.class() != systemMessage {
+// compaction returns the content of a compaction, or "" if the item is none or only upstream has its content.
+func (it *item) compaction() string {
+	if it.isMessage() || it.class() != systemMessage {
 		return ""
 	}
-	return split.Member(element, "encrypted_content").Text()
+	return split.Member(rawjson.ValueOf(it.Raw), "encrypted_content").Text()
 }
 
 // Compaction encodes an answer with one compaction item.

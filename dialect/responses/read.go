@@ -114,19 +114,8 @@ func (it *item) call() session.Call {
 // file describes an item whose content is not read.
 func (it *item) file() session.File {
 	f := split.UnknownFile(it.Get("type").Text(), it.Raw)
-	if it.class() == systemMessage {
-		f.ID = it.compactionID()
-	}
+	f.ID = split.CompactionID(it.compaction())
 	return f
-}
-
-// compactionID returns the id of a compaction, or "" if only upstream has its content.
-func (it *item) compactionID() string {
-	content := split.Member(rawjson.ValueOf(it.Raw), "encrypted_content").Text()
-	if content == "" {
-		return ""
-	}
-	return split.CompactionID(content)
 }
 
 // readContent reads a string, a part, or parts.

@@ -18,6 +18,8 @@
 package responses
 
 import (
+	"cmp"
+
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
@@ -71,19 +73,12 @@ func finish(w *split.Walker, r *dialect.Request) {
 	r.MaxOutput = split.Integer(w.Member("max_output_tokens"))
 	r.Stores = w.Member("store").Kind != rawjson.False
 	r.Kept.Answer = split.Truncate(w.Member("previous_response_id").Text())
-	r.Kept.Conversation = conversation(w.Member("conversation"))
+	conversation := w.Member("conversation") // an id, or an object with one
+	r.Kept.Conversation = split.Truncate(cmp.Or(conversation.Text(), split.Member(conversation, "id").Text()))
 	if text := w.Member("instructions"); text.Kind == rawjson.String && len(text.Inner()) > 0 {
 		first := session.Message{Raw: text.Raw, Kind: session.System, Digest: w.Digest.Message("system", text)}
 		r.Messages = append([]session.Message{first}, r.Messages...)
 	}
-}
-
-// conversation returns the id of a conversation, which is given as a string or in an object.
-func conversation(v rawjson.Value) string {
-	if v.Kind == rawjson.Object {
-		v = split.Member(v, "id")
-	}
-	return split.Truncate(v.Text())
 }
 
 // Note encodes text as a user message. Invalid UTF-8 becomes U+FFFD.

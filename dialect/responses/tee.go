@@ -61,9 +61,7 @@ func (a *answer) addItem(v rawjson.Value) {
 		a.AddText(strings.Join(c.texts, "\n"))
 		a.hasMessage = true
 	case it.class() == systemMessage:
-		if id := it.compactionID(); id != "" {
-			a.Known.Compactions = append(a.Known.Compactions, id)
-		}
+		a.AddCompaction(it.compaction())
 	case it.callID().Kind == rawjson.String:
 		call := it.call()
 		if c := a.BeginCall(0, call.ID, call.Name); c != nil {

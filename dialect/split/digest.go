@@ -72,14 +72,10 @@ func (h *Digest) Message(role string, content rawjson.Value) session.Hash {
 // part, gives a frame with its text. Any other list gives a frame for each part, without cache_control, null members and
 // those in Format.Drop; parts that Format.Skip matches give none. Content of more than 16 Ki parts is compared byte for byte.
 func (h *Digest) Content(field byte, v rawjson.Value) {
-	switch v.Kind {
-	case rawjson.Array:
+	switch {
+	case v.Kind == rawjson.Array:
 		h.parts(field, v)
-	case rawjson.String:
-		if len(v.Inner()) > 0 {
-			h.Value(field, v)
-		}
-	default:
+	case v.Kind != rawjson.String || len(v.Inner()) > 0:
 		h.Value(field, v)
 	}
 }
@@ -104,9 +100,7 @@ func (h *Digest) Arguments(field byte, v rawjson.Value) {
 	switch {
 	case v.Kind == 0 || v.Kind == rawjson.Null || v.Kind == rawjson.String && len(v.Inner()) == 0:
 		h.frame(field, formJSON, []byte("{}"))
-	case v.Kind != rawjson.String:
-		h.Value(field, v)
-	case h.canon.arguments(v.Inner()):
+	case v.Kind == rawjson.String && h.canon.arguments(v.Inner()):
 		h.frame(field, formJSON, h.canon.buf)
 	default:
 		h.Value(field, v)

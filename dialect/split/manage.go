@@ -59,8 +59,11 @@ func Ask(body []byte, list string, history func(rawjson.Value) []byte, drop ...s
 }
 
 // CompactionID derives an id from the content of a compaction made by upstream. A history that starts with the compaction
-// is recognised by it.
+// is recognised by it. It returns "" if the content is not known.
 func CompactionID(content string) string {
+	if content == "" {
+		return ""
+	}
 	return fmt.Sprintf("compaction %x", sha256.Sum256([]byte(content)))
 }
 

@@ -183,6 +183,13 @@ func (c *Collector) AddArguments(call *PartialCall, text string) {
 	call.arguments = append(call.arguments, text...)
 }
 
+// AddCompaction adds a compaction by its content, unless that is empty.
+func (c *Collector) AddCompaction(content string) {
+	if content != "" {
+		c.Known.Compactions = append(c.Known.Compactions, CompactionID(content))
+	}
+}
+
 // SetUsage sets the token counts of an answer. input should include cached; some gateways leave the cached tokens out, as
 // Anthropic does, so they are added if they exceed input.
 func (c *Collector) SetUsage(input, cached, output int) {

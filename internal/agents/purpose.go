@@ -21,14 +21,7 @@ type marker struct {
 }
 
 func (m marker) matches(system, user string) bool {
-	switch {
-	case m.system != "":
-		return strings.Contains(system, m.system)
-	case m.start != "":
-		return strings.HasPrefix(user, m.start)
-	default:
-		return strings.Contains(user, m.within)
-	}
+	return strings.Contains(system, m.system) && strings.HasPrefix(user, m.start) && strings.Contains(user, m.within)
 }
 
 // markers are phrases in the side requests of known agents. An unknown side request is still recognised as a fork, but without a
@@ -79,7 +72,7 @@ func SideRequest(r Request) string {
 		return Compaction
 	}
 	user := strings.TrimLeft(r.User, " \t\r\n")
-	system, user := head(r.System, markerReach), head(user, markerReach)+"\n"+tail(user, markerReach)
+	system, user := head(r.System, markerReach), head(user, markerReach)+"\n"+user[max(len(user)-markerReach, 0):]
 	for _, m := range markers {
 		if m.matches(system, user) {
 			return m.request
@@ -141,5 +134,3 @@ func containsAny(text string, words []string) bool {
 }
 
 func head(s string, n int) string { return s[:min(len(s), n)] }
-
-func tail(s string, n int) string { return s[max(len(s)-n, 0):] }

@@ -113,8 +113,6 @@ func (s *Store) Saved(ctx context.Context, id session.ThreadID) (session.Savings
 	return query(ctx, s, func(r *reader) (session.Savings, error) { return codec.ParseSavings(r.get(savings.key(string(id)))) })
 }
 
-type lock struct{ until time.Time }
-
 // Lock implements session.Store. The lock is in memory, because the file belongs to one process.
 func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (session.Lease, error) {
 	if err := ctx.Err(); err != nil {
@@ -123,15 +121,15 @@ func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration
 	if ttl <= 0 {
 		return session.Lease{}, fmt.Errorf("ttl of %v: it must be positive", ttl)
 	}
-	mine := &lock{}
+	mine := new(time.Time)
 	hold := func(context.Context) error {
 		s.lockMu.Lock()
 		defer s.lockMu.Unlock()
 		now := time.Now()
-		if held := s.locks[id]; held != nil && held != mine && now.Before(held.until) {
+		if held := s.locks[id]; held != nil && held != mine && now.Before(*held) {
 			return session.ErrLocked
 		}
-		mine.until = now.Add(ttl)
+		*mine = now.Add(ttl)
 		s.locks[id] = mine
 		return nil
 	}

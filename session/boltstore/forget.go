@@ -48,14 +48,12 @@ func deleteSession(c *change, id session.SessionID) ([]session.ThreadID, error) 
 	}
 	c.delete(sessions.key(string(id)))
 	for _, thread := range ses.Threads {
-		rec, err := c.thread(thread)
-		if errors.Is(err, session.ErrNotFound) {
-			continue
-		}
-		if err != nil {
+		switch rec, err := c.thread(thread); {
+		case err == nil:
+			deleteThread(c, rec)
+		case !errors.Is(err, session.ErrNotFound):
 			return nil, err
 		}
-		deleteThread(c, rec)
 	}
 	return ses.Threads, nil
 }

@@ -66,17 +66,13 @@ func (s *Store) Reserve(ctx context.Context, id string, charges []session.Charge
 				return err
 			}
 			b := session.Balance{Spent: spent, Held: s.pending.holds[key].sum(now)}
-			if _, own := s.pending.holds[key][id]; own {
-				held = true
-			}
+			_, own := s.pending.holds[key][id]
+			held = held || own
 			out.Full = out.Full || charges[i].Full(b)
 			out.Balances = append(out.Balances, b)
 		}
-		if held {
-			out.Full = false
-			return nil
-		}
-		if out.Full || id == "" {
+		out.Full = out.Full && !held
+		if held || out.Full || id == "" {
 			return nil
 		}
 		for i := range charges {

@@ -63,7 +63,7 @@ func newStore(db *bolt.DB, o Options) *Store {
 		timer:       time.NewTimer(linger),
 		full:        make(chan struct{}, 1),
 		quit:        make(chan struct{}),
-		locks:       map[session.ThreadID]*lock{},
+		locks:       map[session.ThreadID]*time.Time{},
 		stopSweeper: func() {},
 	}
 }

@@ -88,14 +88,13 @@ func (s *Store) Enqueued(ctx context.Context, tenant string, from, limit int) (f
 			return err
 		}
 		total = int(waiting)
-		skip := from
 		for key, _ = cursor.Next(); bytes.HasPrefix(key, prefix) && len(found) < limit; key, _ = cursor.Next() {
 			n, ok := parseNotice(key)
 			if !ok {
 				return codec.ErrCorrupt
 			}
-			if skip > 0 {
-				skip--
+			if from > 0 {
+				from--
 				continue
 			}
 			found = append(found, n)

@@ -82,17 +82,14 @@ func (p *pageChecker) walk(id uint64, depth int) {
 	if err != nil {
 		p.report(fmt.Errorf("page %d: %w", id, err))
 	}
-	if !p.leaves && len(children) > 0 && p.isLeaf(children[0]) {
-		return // the tree is balanced, so the other children are leaves too
+	if !p.leaves && len(children) > 0 {
+		if _, areLeaves, _, err := p.read(children[0]); err == nil && areLeaves {
+			return // the tree is balanced, so the other children are leaves too
+		}
 	}
 	for _, child := range children {
 		p.walk(child, depth+1)
 	}
-}
-
-func (p *pageChecker) isLeaf(id uint64) bool {
-	_, leaf, _, err := p.read(id)
-	return err == nil && leaf
 }
 
 // read reads a page with its overflow pages.

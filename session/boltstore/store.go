@@ -34,8 +34,8 @@ type Store struct {
 	quit    chan struct{} // closed by Close
 	writer  sync.WaitGroup
 
-	lockMu sync.Mutex // guards locks
-	locks  map[session.ThreadID]*lock
+	lockMu sync.Mutex                      // guards locks
+	locks  map[session.ThreadID]*time.Time // when each ends
 
 	closing     sync.Once
 	stopSweeper func() // stops the sweeper and waits for it

@@ -95,13 +95,10 @@ func (s *Store) batchKeys(b session.Batch) []string {
 
 // appendArgs returns the arguments of appendScript, including the places if indexes is set.
 func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, indexes bool) []any {
-	begins, needsParent, parent := 0, 0, ""
+	begins, parent := codec.Begins(b), ""
 	var condensations []byte // only a thread's beginning sets them, and there may be many
-	if codec.Begins(b) {
-		begins, condensations = 1, codec.List(b.Thread.Listed())
-	}
-	if forks(b) {
-		needsParent = 1
+	if begins {
+		condensations = codec.List(b.Thread.Listed())
 	}
 	if !b.ParentCreated.IsZero() {
 		parent = createdSuffix(b.ParentCreated)
@@ -110,7 +107,7 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, indexes b
 	args = append(args, point(b, b.At), begins, codec.Thread(b.Thread), point(b, b.Thread.Len), condensations,
 		session.Joined(shared), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), token(), joinHashes(b.Traces))
 	args = append(args, joinArgs(b)...)
-	args = append(args, needsParent, parent, codec.Place(codec.Last(b)), len(b.Events))
+	args = append(args, forks(b), parent, codec.Place(codec.Last(b)), len(b.Events))
 	for _, e := range b.Events {
 		args = append(args, s.content.Event(b.Thread.ID, e))
 	}

@@ -15,12 +15,8 @@ import (
 // Condense implements session.Store. It is as durable as the server's configuration makes writes.
 func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {
 	c.ID = session.CondensationID{Thread: id}
-	answers := "0"
-	if c.Answers() {
-		answers = "1"
-	}
 	args := []any{
-		s.content.Event(id, codec.Condensed(c)), s.options.TTL.Milliseconds(), token(), answers, codec.Condensation(c), s.content.Text(c),
+		s.content.Event(id, codec.Condensed(c)), s.options.TTL.Milliseconds(), token(), c.Answers(), codec.Condensation(c), s.content.Text(c),
 	}
 	seq, err := runScript(ctx, s, script{logScript, s.threadKeys(id), args}, (*redis.Cmd).Uint64)
 	if err != nil {

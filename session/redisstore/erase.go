@@ -99,8 +99,7 @@ func (s *Store) detach(ctx context.Context, id session.SessionID) (ids []session
 		if err != nil {
 			return nil, err
 		}
-		existed := fields[0] == "1"
-		if !existed && (len(ids) > 0 || len(fields) == 1) {
+		if existed := fields[0] == "1"; !existed && (len(ids) > 0 || len(fields) == 1) {
 			break
 		}
 		ids = ids[:0]

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -26,13 +25,10 @@ func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.Th
 	if len(traces) > 0 {
 		found.Traced = places[len(hashes):]
 	}
-	if hint == "" {
+	if hint == "" || hinted[0] == "" {
 		return found, nil
 	}
 	thread, err := parseThread(hinted)
-	if errors.Is(err, session.ErrNotFound) {
-		return found, nil
-	}
 	if err != nil {
 		return session.Found{}, err
 	}
@@ -41,11 +37,8 @@ func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.Th
 }
 
 func (s *Store) Trace(ctx context.Context, traces []session.Hash) ([]session.Place, error) {
-	got, _, err := s.get(ctx, s.keys.indexed(nil, traces), "")
-	if err != nil {
-		return nil, err
-	}
-	return parsePlaces(got)
+	found, err := s.Find(ctx, nil, "", traces...)
+	return found.Traced, err
 }
 
 // get reads string keys, "" for those that do not exist, and the hinted thread's fields, nil without a hint, in one pipeline.

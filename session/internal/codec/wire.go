@@ -1,12 +1,19 @@
+// Package codec encodes the records of both stores. Records are protobuf messages, so that a new field does not need a new
+// format. Places, of which every request reads many, have a smaller encoding: a version byte, then the fields in order,
+// integers as varints and strings preceded by their length.
 package codec
 
 import (
+	"errors"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
+
+// ErrCorrupt means that the bytes are not a record of this format.
+var ErrCorrupt = errors.New("corrupt record")
 
 // message describes a protobuf message by pointers to the values of its fields, in the order of the field numbers, which
 // start at 1. An entry is nil if no field has its number. Zero values are not written. In the terms of a .proto file, int, int64 and

@@ -1,6 +1,7 @@
 package tokenize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -74,15 +75,12 @@ func fileTokens(f session.File) int {
 
 // isText reports whether a format, a media type or a file extension, is text.
 func isText(format string) bool {
-	if strings.HasPrefix(format, "text/") {
-		return true
+	kinds := []string{
+		"txt", "md", "csv", "tsv", "json", "jsonl", "xml", "yaml", "yml", "html", "htm", "log", "go", "py", "js", "ts", "java", "c", "sh",
+		"sql", "javascript",
 	}
-	switch strings.TrimPrefix(strings.TrimPrefix(format, "application/"), "x-") {
-	case "txt", "md", "csv", "tsv", "json", "jsonl", "xml", "yaml", "yml", "html", "htm", "log", "go", "py", "js", "ts", "java", "c", "sh",
-		"sql", "javascript":
-		return true
-	}
-	return false
+	kind := strings.TrimPrefix(strings.TrimPrefix(format, "application/"), "x-")
+	return strings.HasPrefix(format, "text/") || slices.Contains(kinds, kind)
 }
 
 // OpenAI's tile rule for images ("Images and vision", calculating costs): the image is scaled to fit 2048 by 2048, then its

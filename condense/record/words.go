@@ -104,12 +104,9 @@ func (w *Words) Text(tokens, outputTokens int, count func(string) int) string {
 
 // fit cuts messages as little as it takes to fit all, or as many as possible. It returns lines by index and tokens left.
 func (w *Words) fit(indexes []int, tokens int, count func(string) int) (lines map[int]string, left int) {
-	for limit := maxWordsBytes; limit >= sentenceBytes; limit /= 2 {
-		var all bool
+	all := false
+	for limit := maxWordsBytes; !all && limit >= sentenceBytes; limit /= 2 {
 		lines, left, all = w.newest(indexes, limit, tokens, count)
-		if all {
-			break
-		}
 	}
 	return lines, left
 }

@@ -93,11 +93,7 @@ func Add(to, more Piece) {
 
 // isAtomic reports whether a member arrives in one piece, which may be repeated.
 func isAtomic(key string) bool {
-	switch key {
-	case "id", "type", "name", "role", "format":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"id", "type", "name", "role", "format"}, key)
 }
 
 func addToList(to, more []any) []any {

@@ -89,9 +89,6 @@ func (s *State) Summary(complete bool) (said dialect.Said, parts [][]byte) {
 
 // AssignNumber gives a part of a stream the next index that the client sees.
 func (s *State) AssignNumber(index int) {
-	if s.Numbers == nil {
-		s.Numbers = map[int]int{}
-	}
 	s.Numbers[index] = s.numbered
 	s.numbered++
 }

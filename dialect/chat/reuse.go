@@ -82,9 +82,5 @@ func (d *Dialect) Touch(body []byte) []byte {
 		split.Member(all, key).Kind == 0 && agents.RefusesMaxTokens(split.Member(all, "model").Text()) {
 		key = limits[0]
 	}
-	reused := d.Reuse(body, 0)
-	if reused == nil {
-		return nil
-	}
-	return split.WithMember(reused, key, []byte("1"))
+	return split.Limited(d.Reuse(body, 0), key, "1")
 }

@@ -16,7 +16,7 @@ func (d *Dialect) CanHideTools(r *dialect.Request) bool { return assemble.Accept
 
 // FilterAnswers returns a filter that removes calls of hidden tools from answers.
 func (d *Dialect) FilterAnswers(streamed bool, hidden func(tool string) bool) dialect.AnswerFilter {
-	return assemble.NewFilter(streamed, &filter{State: assemble.State{Hidden: hidden}})
+	return assemble.NewFilter(streamed, &filter{State: assemble.State{Hidden: hidden, Numbers: map[int]int{}}})
 }
 
 // filter implements assemble.Reader. The parts in its State are blocks.

@@ -66,9 +66,5 @@ func (d *Dialect) Touch(body []byte) []byte {
 	if split.Member(rawjson.ValueOf(body), "thinking", "budget_tokens").Kind != 0 {
 		return nil
 	}
-	reused := d.Reuse(body, 0)
-	if reused == nil {
-		return nil
-	}
-	return split.WithMember(reused, "max_tokens", []byte("1"))
+	return split.Limited(d.Reuse(body, 0), "max_tokens", "1")
 }

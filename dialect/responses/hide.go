@@ -19,7 +19,7 @@ func (d *Dialect) CanHideTools(r *dialect.Request) bool {
 
 // FilterAnswers returns a filter that removes calls of hidden tools from answers.
 func (d *Dialect) FilterAnswers(streamed bool, hidden func(tool string) bool) dialect.AnswerFilter {
-	return assemble.NewFilter(streamed, &filter{State: assemble.State{Hidden: hidden}, sequence: -1})
+	return assemble.NewFilter(streamed, &filter{State: assemble.State{Hidden: hidden, Numbers: map[int]int{}}, sequence: -1})
 }
 
 // filter implements assemble.Reader. The parts in its State are items.

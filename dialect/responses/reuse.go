@@ -45,9 +45,5 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 
 // Touch implements dialect.Dialect. The API accepts a limit of at least 16 tokens.
 func (d *Dialect) Touch(body []byte) []byte {
-	reused := d.Reuse(body, 0)
-	if reused == nil {
-		return nil
-	}
-	return split.WithMember(reused, "max_output_tokens", []byte("16"))
+	return split.Limited(d.Reuse(body, 0), "max_output_tokens", "16")
 }

@@ -95,20 +95,16 @@ func webp(b []byte, chunk string) (width, height int) {
 	return 0, 0
 }
 
-// legible reports whether JSON is mostly words, and not encoded data.
-func legible(raw []byte) bool {
+// UnknownFile describes a part or an item whose type the dialect does not know. It has the format of JSON if it is mostly words, and
+// not encoded data.
+func UnknownFile(kind string, raw []byte) session.File {
 	const (
-		short    = 4 << 10 // bytes; shorter values always count as legible
+		maxKind  = 64      // bytes
+		short    = 4 << 10 // bytes; shorter values always count as words
 		wordSize = 64      // average bytes between spaces, at most
 	)
-	return len(raw) < short || bytes.Count(raw, []byte{' '}) > len(raw)/wordSize
-}
-
-// UnknownFile describes a part or an item whose type the dialect does not know.
-func UnknownFile(kind string, raw []byte) session.File {
-	const maxKind = 64 // bytes
 	f := session.File{Kind: kind[:min(len(kind), maxKind)], Bytes: len(raw)}
-	if legible(raw) {
+	if len(raw) < short || bytes.Count(raw, []byte{' '}) > len(raw)/wordSize {
 		f.Format = "json"
 	}
 	return f

@@ -7,6 +7,7 @@
 package boltstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,10 +57,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	if s.pending.closed {
 		return errClosed
 	}
-	if s.pending.failed != nil {
-		return s.pending.failed
-	}
-	return s.damage.err()
+	return cmp.Or(s.pending.failed, s.damage.err())
 }
 
 // Close commits the queue and closes the file. Later calls return ErrUnavailable. Closing again is not an error.

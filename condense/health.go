@@ -96,9 +96,6 @@ func Cause(err error) string {
 	return "internal"
 }
 
-// errPanicked is the outcome of an attempt that panicked.
-var errPanicked = errors.New("summary panicked")
-
 // withHealth runs call and reports the outcome to the model's health. healthy is false if the model failed recently.
 func (j *llmJob) withHealth(call func(healthy bool) (session.Condensation, error)) (c session.Condensation, err error) {
 	if j.s.Health == nil {
@@ -109,7 +106,7 @@ func (j *llmJob) withHealth(call func(healthy bool) (session.Condensation, error
 	if !healthy && !j.due.Need.mayTry() {
 		return c, ErrCooling
 	}
-	err = errPanicked
+	err = errors.New("summary panicked") // the outcome if call does not return
 	defer func() { j.s.Health.End(a, err) }()
 	c, err = call(healthy)
 	return c, err

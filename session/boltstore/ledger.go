@@ -76,20 +76,16 @@ func (s *Store) Reserve(ctx context.Context, id string, charges []session.Charge
 			return nil
 		}
 		for i := range charges {
-			s.hold(&charges[i], id, now)
+			key := account(charges[i].Account)
+			if s.pending.holds[key] == nil {
+				s.pending.holds[key] = holds{}
+			}
+			s.pending.holds[key][id] = reservation{amount: charges[i].Room, until: now.Add(session.HoldFor)}
 			c.putSpent(charges[i].Account, out.Balances[i].Spent+charges[i].Amount)
 		}
 		return nil
 	})
 	return out, err
-}
-
-func (s *Store) hold(c *session.Charge, id string, now time.Time) {
-	key := account(c.Account)
-	if s.pending.holds[key] == nil {
-		s.pending.holds[key] = holds{}
-	}
-	s.pending.holds[key][id] = reservation{amount: c.Room, until: now.Add(session.HoldFor)}
 }
 
 func (s *Store) Settle(ctx context.Context, id string, charges []session.Charge) error {

@@ -3,8 +3,11 @@
 package observe
 
 import (
+	"context"
+	"errors"
 	"iter"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -213,4 +216,33 @@ func (f *families) seconds(name, help string, buckets []float64, labels ...strin
 	)
 	f.add(name, h, labels)
 	return h
+}
+
+// StoreCalls returns a watch that measures the calls of a store. It creates the series of all operations and losses at 0,
+// because increase() sees a first event only after a 0.
+func (m *Metrics) StoreCalls() session.Watch {
+	for _, op := range [...]string{
+		"secret", "find", "thread", "append", "condense", "summary", "events", "trace", "mark", "session", "lock", "save",
+	} {
+		m.store.seconds.WithLabelValues(op)
+		m.store.errors.WithLabelValues(op)
+	}
+	for _, op := range [...]string{
+		"resolve", "append", "append_queue_full", "mark answer", "save", "save_queue_full", "compare", "compare_queue_full",
+		"budget", "shared_limit", "summary_unreadable",
+	} {
+		m.store.losses.WithLabelValues(op)
+	}
+	return func(op string, begun time.Time, err error) {
+		m.store.seconds.WithLabelValues(op).Observe(time.Since(begun).Seconds())
+		if storeFailed(err) {
+			m.store.errors.WithLabelValues(op).Inc()
+		}
+	}
+}
+
+// storeFailed reports whether err is a failure of the store: neither a regular result nor a caller's cancellation.
+func storeFailed(err error) bool {
+	regular := [...]error{session.ErrNotFound, session.ErrStale, session.ErrLocked, context.Canceled}
+	return err != nil && !slices.ContainsFunc(regular[:], func(e error) bool { return errors.Is(err, e) })
 }

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -9,11 +10,15 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/otlp"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -42,7 +47,9 @@ func (s *Spans) Request(ctx context.Context, r *proxy.Record, header http.Header
 	}
 	ctx, _ = s.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(r.Times.Begun),
 		trace.WithAttributes(attributes...))
-	r.Asked.Trace = traceID(ctx)
+	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
+		r.Asked.Trace = span.TraceID().String()
+	}
 	return ctx
 }
 
@@ -151,15 +158,6 @@ func endResolve(ctx context.Context, parent trace.Span, r *proxy.Record) {
 	span.SetAttributes(attribute.String("dewpoint.source", string(r.Turn.Source)), attribute.Bool("dewpoint.thread.new", r.Turn.Relation.Kind.Begins()))
 }
 
-// traceID returns the ID of a sampled trace, or "".
-func traceID(ctx context.Context) string {
-	span := trace.SpanContextFromContext(ctx)
-	if !span.IsSampled() {
-		return ""
-	}
-	return span.TraceID().String()
-}
-
 // methodName returns a standard method unchanged, and _OTHER for any other, as the HTTP conventions require.
 func methodName(method string) string {
 	switch method {
@@ -223,4 +221,40 @@ func provider(host string) attribute.KeyValue {
 		}
 	}
 	return semconv.GenAIProviderNameOpenAI
+}
+
+// OpenTraces returns spans that are sent to the collector configured by OpenTelemetry's environment variables. It returns nil if they
+// do not enable traces. It calls exported for each batch, with nil if the collector accepted it. stop sends the remaining spans, and
+// gives up when its context ends.
+func OpenTraces(getenv func(string) string, version string, exported func(error)) (_ *Spans, stop func(context.Context) error, err error) {
+	if !otlp.Wanted(getenv) {
+		return nil, nil, nil
+	}
+	settings, err := otlp.FromEnv(getenv)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open traces: %w", err)
+	}
+	ctx := context.Background()
+	exporter, err := otlptrace.New(ctx, otlp.NewClient(settings, exported))
+	if err != nil {
+		return nil, nil, fmt.Errorf("open traces: %w", err)
+	}
+	described, err := resource.New(ctx,
+		resource.WithAttributes(attribute.String("service.name", "dewpoint"), attribute.String("service.version", version)),
+		resource.WithTelemetrySDK(), resource.WithFromEnv(),
+	)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(described))
+	return NewSpans(provider), provider.Shutdown, nil
+}
+
+// Propagator adds the trace context of its span to each request.
+type Propagator struct{ http.RoundTripper }
+
+func (p Propagator) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	propagation.TraceContext{}.Inject(r.Context(), propagation.HeaderCarrier(r.Header))
+	return p.RoundTripper.RoundTrip(r)
 }

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -32,9 +33,7 @@ var _ condense.Summariser = Summariser{}
 
 func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
 	info := s.Models(r.Model)
-	if info.Name == "" {
-		info.Name = proxy.OtherModel
-	}
+	info.Name = cmp.Or(info.Name, proxy.OtherModel)
 	ctx, span := s.span(ctx, info.Name, r.Endpoint.BaseURL)
 	begun := time.Now()
 	reply, err := s.Summariser.Summarise(ctx, r)

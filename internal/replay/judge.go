@@ -90,13 +90,8 @@ func (j *judge) step(o observed) {
 }
 
 func (j *judge) bounded(o observed) error {
-	n := 0
-	for _, c := range o.condensed {
-		if !isArrival(c) { // each condenser that trims new messages may do so once
-			n++
-		}
-	}
-	if n > cmp.Or(j.expect.PerRequest, 2) {
+	others := slices.DeleteFunc(slices.Clone(o.condensed), isArrival) // each condenser that trims new messages may do so once
+	if n := len(others); n > cmp.Or(j.expect.PerRequest, 2) {
 		return fmt.Errorf("%d condensations", n)
 	}
 	return nil

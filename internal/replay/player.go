@@ -2,11 +2,13 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -79,9 +81,7 @@ type Report struct {
 
 // Play plays a run and judges it.
 func Play(ctx context.Context, run Run, o Options) (Report, error) {
-	if o.Client == nil {
-		o.Client = &http.Client{}
-	}
+	o.Client = cmp.Or(o.Client, &http.Client{})
 	if o.Counter == nil {
 		o.Counter = func(b []byte) int { return len(b) / 4 }
 	}
@@ -90,8 +90,11 @@ func Play(ctx context.Context, run Run, o Options) (Report, error) {
 		return Report{}, fmt.Errorf("play run: unknown protocol %q: want chat, messages or responses", o.Protocol)
 	}
 	p := &player{
-		o: o, protocol: wire, run: run, judge: &judge{expect: o.Expect}, seen: nextIndex(o.Upstream),
+		o: o, protocol: wire, run: run, judge: &judge{expect: o.Expect},
 		sealed: map[int]json.RawMessage{}, report: Report{Name: run.Name},
+	}
+	if earlier := o.Upstream.Requests(); len(earlier) > 0 {
+		p.seen = earlier[len(earlier)-1].Index + 1
 	}
 	for i, c := range run.calls() {
 		if err := p.step(ctx, i, c); err != nil {
@@ -236,10 +239,7 @@ func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage,
 	if err != nil {
 		return nil, nil, fmt.Errorf("new request: %w", err)
 	}
-	req.Header = p.o.Headers.Clone()
-	if req.Header == nil {
-		req.Header = http.Header{}
-	}
+	maps.Copy(req.Header, p.o.Headers)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(stepHeader, "1")
 	req.Header.Set("Anthropic-Version", "2023-06-01") // ignored in other protocols
@@ -287,13 +287,4 @@ func (p *player) received() (own []fakeupstream.Request, main fakeupstream.Reque
 	}
 	p.report.Overflows += overflows
 	return own, main, nil
-}
-
-// nextIndex returns the index of the upstream's next request.
-func nextIndex(up *fakeupstream.Server) int {
-	all := up.Requests()
-	if len(all) == 0 {
-		return 0
-	}
-	return all[len(all)-1].Index + 1
 }

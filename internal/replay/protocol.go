@@ -40,7 +40,9 @@ func toChat(d dialect.Dialect, body []byte, dropped ...string) ([]json.RawMessag
 		}
 		m := chatMessage{Role: c.Role, Content: c.Text, Result: c.Result}
 		for _, call := range c.Calls {
-			m.ToolCalls = append(m.ToolCalls, callOf(call.ID, call.Name, call.Arguments))
+			t := toolCall{ID: call.ID, Type: "function"}
+			t.Function.Name, t.Function.Arguments = call.Name, call.Arguments
+			m.ToolCalls = append(m.ToolCalls, t)
 		}
 		drop := slices.ContainsFunc(dropped, func(signature string) bool { return bytes.Contains(raw, []byte(signature)) })
 		if r.Messages[i].Sealed && !drop {
@@ -58,7 +60,7 @@ func lastAnswer(d dialect.Dialect, body []byte) (json.RawMessage, error) {
 		return nil, err
 	}
 	for _, m := range slices.Backward(all) {
-		if role(m) == "assistant" {
+		if readMessage(m).Role == "assistant" {
 			return m, nil
 		}
 	}
@@ -102,5 +104,14 @@ func (completions) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 	if streamed {
 		return readChunks(body)
 	}
-	return readCompletion(body)
+	var a struct {
+		Choices []struct{ Message json.RawMessage }
+	}
+	if err := json.Unmarshal(body, &a); err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	if len(a.Choices) != 1 {
+		return nil, errors.New("read answer: not one choice")
+	}
+	return a.Choices[0].Message, nil
 }

@@ -3,6 +3,7 @@
 package replay
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -34,9 +35,7 @@ func Load(path string) (Run, error) {
 	if run.Steps() == 0 {
 		return run, fmt.Errorf(`load run %s: no answer in "messages" after the first, and no "final_response"; %s`, filepath.Base(path), format)
 	}
-	if run.Name == "" {
-		run.Name = filepath.Base(path)
-	}
+	run.Name = cmp.Or(run.Name, filepath.Base(path))
 	return run, nil
 }
 
@@ -75,7 +74,7 @@ func (r *Run) Steps() int { return len(r.calls()) }
 func (r *Run) calls() []call {
 	var out []call
 	for k, m := range r.Messages {
-		if k > 0 && role(m) == "assistant" {
+		if k > 0 && readMessage(m).Role == "assistant" {
 			out = append(out, call{messages: r.Messages[:k], answer: m})
 		}
 	}
@@ -90,15 +89,9 @@ func (r Run) Beginning(n int) Run {
 	if len(r.Messages) <= n {
 		return r
 	}
-	for n > 2 && role(r.Messages[n]) != "assistant" {
+	for n > 2 && readMessage(r.Messages[n]).Role != "assistant" {
 		n--
 	}
 	r.Messages, r.Final = r.Messages[:n], r.Messages[n]
 	return r
-}
-
-func role(message json.RawMessage) string {
-	var m struct{ Role string }
-	_ = json.Unmarshal(message, &m)
-	return m.Role
 }

@@ -55,7 +55,7 @@ func TestRecordedSmallWindows(t *testing.T) {
 func (r Run) fits(window int) bool {
 	size := 0
 	for _, m := range r.Messages {
-		if who := role(m); who == "system" || who == "developer" {
+		if who := readMessage(m).Role; who == "system" || who == "developer" {
 			size += len(m)
 		}
 	}

@@ -146,20 +146,12 @@ func NewCondenser(condenserType string) Condenser {
 		c.AttentionWindow = 1
 	}
 	keys := CondenserKeys(condenserType)
-	v := reflect.ValueOf(&c).Elem()
-	for i := range v.NumField() {
-		if !slices.Contains(keys, syntax.KeyOf(v.Type().Field(i))) {
-			v.Field(i).SetZero()
+	for f, value := range reflect.ValueOf(&c).Elem().Fields() {
+		if !slices.Contains(keys, syntax.KeyOf(f)) {
+			value.SetZero()
 		}
 	}
 	c.Type = condenserType
-	return c
-}
-
-// defaultCondenser returns the condenser that is used if none is configured. Unlike a configured one, its trigger defaults to economics.
-func defaultCondenser() Condenser {
-	c := NewCondenser(TypeLLM)
-	c.Trigger = TriggerEconomics
 	return c
 }
 
@@ -231,14 +223,6 @@ func (c Condenser) Prepares() bool {
 	})
 }
 
-// rolling reports whether the type condenses down to half of max_size.
-func (c Condenser) rolling() bool { return slices.Contains(CondenserKeys(c.Type), "max_size") }
-
-// summarises reports whether the type replaces hidden events by a summary.
-func (c Condenser) summarises() bool {
-	return c.Type == TypeLLM || c.Type == TypeStructuredSummary || c.Type == TypeCustom
-}
-
 // ForeignKey returns the message about a key that does not belong to the type. own are the keys that do.
 func ForeignKey(condenserType string, own []string) string {
 	advice := "remove it, this type has no keys"
@@ -265,10 +249,10 @@ type Override struct {
 // With returns the condenser with an override applied, and without PerModel.
 func (c Condenser) With(o Override) Condenser {
 	c.PerModel = nil
-	from, to := reflect.ValueOf(o), reflect.ValueOf(&c).Elem()
-	for i := range from.NumField() {
-		if !from.Field(i).IsNil() {
-			to.FieldByName(from.Type().Field(i).Name).Set(from.Field(i).Elem())
+	to := reflect.ValueOf(&c).Elem()
+	for f, threshold := range reflect.ValueOf(o).Fields() {
+		if !threshold.IsNil() {
+			to.FieldByName(f.Name).Set(threshold.Elem())
 		}
 	}
 	return c
@@ -282,10 +266,9 @@ func Thresholds(condenserType string) []string {
 
 // setKeys lists the keys of a struct that have a value.
 func setKeys(section any) (keys []string) {
-	v := reflect.ValueOf(section)
-	for i := range v.NumField() {
-		if !v.Field(i).IsZero() {
-			keys = append(keys, syntax.KeyOf(v.Type().Field(i)))
+	for f, value := range reflect.ValueOf(section).Fields() {
+		if !value.IsZero() {
+			keys = append(keys, syntax.KeyOf(f))
 		}
 	}
 	return keys

@@ -248,6 +248,8 @@ type Log struct {
 
 // Default returns the configuration that is used if nothing is configured.
 func Default() *Config {
+	condenser := NewCondenser(TypeLLM)
+	condenser.Trigger = TriggerEconomics // the default of a configured one is TriggerLimits
 	return &Config{
 		Listen:   "127.0.0.1:8080",
 		Admin:    Admin{Listen: "127.0.0.1:9090"},
@@ -263,7 +265,7 @@ func Default() *Config {
 		},
 		LLMs:      map[string]LLM{},
 		Models:    map[string]model.Info{},
-		Condenser: defaultCondenser(),
+		Condenser: condenser,
 		Limits: Limits{
 			MaxBody:                       64 << 20,
 			MaxHeader:                     16 << 10, // a kept connection holds this much

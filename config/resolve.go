@@ -118,10 +118,10 @@ type Differences struct {
 // Differences returns what changes from c to now.
 func (c *Config) Differences(now *Config) Differences {
 	var d Differences
-	before, after := reflect.ValueOf(*c), reflect.ValueOf(*now)
-	for i := range before.NumField() {
-		key := syntax.KeyOf(before.Type().Field(i))
-		if key != "" && key != "tenants" && !reflect.DeepEqual(before.Field(i).Interface(), after.Field(i).Interface()) {
+	after := reflect.ValueOf(*now)
+	for f, before := range reflect.ValueOf(*c).Fields() {
+		key := syntax.KeyOf(f)
+		if key != "" && key != "tenants" && !reflect.DeepEqual(before.Interface(), after.FieldByIndex(f.Index).Interface()) {
 			d.Keys = append(d.Keys, key)
 		}
 	}

@@ -24,14 +24,11 @@ func (s Secret) String() string {
 	return Redacted
 }
 
-// GoString returns String, quoted.
-func (s Secret) GoString() string { return strconv.Quote(s.String()) }
-
 // Format writes the redacted form for every verb, so that %x and %d do not bypass String.
 func (s Secret) Format(f fmt.State, verb rune) {
 	text := s.String()
 	if verb == 'q' || verb == 'v' && f.Flag('#') {
-		text = s.GoString()
+		text = strconv.Quote(text)
 	}
 	_, _ = io.WriteString(f, text)
 }

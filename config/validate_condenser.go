@@ -27,10 +27,10 @@ func (v *validator) condenser(key string, c Condenser, depth int) {
 
 // sizes checks the values of the keys that belong to the condenser's type, and how they go together.
 func (v *validator) sizes(key string, c Condenser) {
-	if c.rolling() {
+	keys := CondenserKeys(c.Type)
+	if slices.Contains(keys, "max_size") {
 		v.rolling(key, c)
 	}
-	keys := CondenserKeys(c.Type)
 	size := func(name string, n int) {
 		if slices.Contains(keys, name) {
 			v.positive(key+"."+name, n)
@@ -70,6 +70,7 @@ func (v *validator) foreign(key, condenserType string, set, own []string) {
 	}
 }
 
+// rolling checks a type that condenses down to half of max_size.
 func (v *validator) rolling(key string, c Condenser) {
 	v.when(c.Trigger != TriggerLimits && c.Trigger != TriggerEconomics,
 		key+".trigger", "is unknown: write %s or %s", TriggerLimits, TriggerEconomics)
@@ -85,7 +86,7 @@ func (v *validator) rolling(key string, c Condenser) {
 // keepFirst checks that half of max_size, the target of a condensation, holds the first events, the summary and at least one later event.
 func (v *validator) keepFirst(key string, c Condenser) {
 	half, summary := c.MaxSize/2, 0
-	if c.summarises() {
+	if c.Type == TypeLLM || c.Type == TypeStructuredSummary || c.Type == TypeCustom { // hidden events are replaced by a summary
 		summary = 1
 	}
 	switch {

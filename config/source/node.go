@@ -67,13 +67,11 @@ func (n *node) at(i int) *node {
 // set replaces or appends a field, and returns it.
 func (n *node) set(name string, value *node) *node {
 	value.name = name
-	for i := range n.fields {
-		if n.fields[i].name == name {
-			n.fields[i] = value
-			return value
-		}
+	if i := slices.IndexFunc(n.fields, func(f *node) bool { return f.name == name }); i >= 0 {
+		n.fields[i] = value
+	} else {
+		n.fields = append(n.fields, value)
 	}
-	n.fields = append(n.fields, value)
 	return value
 }
 

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -119,7 +120,9 @@ func (b *yamlBuilder) value(n ast.Node, path string, depth int) *node {
 	case *ast.SequenceNode:
 		return b.list(n, path, depth)
 	case *ast.AnchorNode:
-		return b.anchor(n, path, depth)
+		value := b.value(n.Value, path, depth+1)
+		b.anchors[n.Name.GetToken().Value] = value
+		return value
 	case *ast.AliasNode:
 		return b.alias(n, path)
 	default:
@@ -186,12 +189,6 @@ func (b *yamlBuilder) list(n *ast.SequenceNode, path string, depth int) *node {
 	return list
 }
 
-func (b *yamlBuilder) anchor(n *ast.AnchorNode, path string, depth int) *node {
-	value := b.value(n.Value, path, depth+1)
-	b.anchors[n.Name.GetToken().Value] = value
-	return value
-}
-
 func (b *yamlBuilder) alias(n *ast.AliasNode, path string) *node {
 	known := b.anchors[n.Value.GetToken().Value]
 	if known == nil {
@@ -233,10 +230,7 @@ func (b *yamlBuilder) scalar(n ast.Node, path string) *node {
 }
 
 func (b *yamlBuilder) refuse(n ast.Node, path, message string) *node {
-	if path == "" {
-		path = "file"
-	}
-	b.problems.list = append(b.problems.list, config.Problem{Key: path, Message: message, Origin: yamlLine(n)})
+	b.problems.list = append(b.problems.list, config.Problem{Key: cmp.Or(path, "file"), Message: message, Origin: yamlLine(n)})
 	return &node{kind: kindBroken}
 }
 

@@ -136,8 +136,8 @@ func (d *delivery) unreadable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	d.unread = &deliveryError{noticeUnreadable, err}
-	return d.unread
+	d.unread = err
+	return &deliveryError{noticeUnreadable, err}
 }
 
 // missing returns the outcome of a notice whose condensation was not found: o, unless it may still be logged.
@@ -186,8 +186,6 @@ type deliveryError struct {
 	kind errorKind
 	error
 }
-
-func (e *deliveryError) Unwrap() error { return e.error }
 
 func kindOf(err error) errorKind {
 	if e, ok := errors.AsType[*deliveryError](err); ok {

@@ -81,16 +81,15 @@ func (c mcpConn) Send(ctx context.Context, m *Message) error {
 	var arguments map[string]any
 	_ = json.Unmarshal([]byte(c.Arguments), &arguments) // validated with the configuration
 	result, err := c.session.CallTool(ctx, &mcp.CallToolParams{Name: c.Tool, Arguments: fill(arguments, m)})
-	if err == nil {
-		if result.IsError {
-			return &RefusedError{"the tool " + c.Tool + " failed"}
-		}
+	wire, refused := errors.AsType[*jsonrpc.Error](err)
+	switch {
+	case err == nil && result.IsError:
+		return &RefusedError{"the tool " + c.Tool + " failed"}
+	case err == nil:
 		return nil
-	}
-	if wire, ok := errors.AsType[*jsonrpc.Error](err); ok {
+	case refused:
 		return &RefusedError{fmt.Sprintf("the tool %s failed with JSON-RPC error %d", c.Tool, wire.Code)}
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		return fmt.Errorf("call memory.mcp: %w", ctx.Err())
 	}
 	return errors.New("call memory.mcp: the connection failed")

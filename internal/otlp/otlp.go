@@ -107,12 +107,9 @@ func (c *Client) encode(spans []*tracepb.ResourceSpans) ([]byte, error) {
 
 // retryable is a temporary failure.
 type retryable struct {
-	err   error
+	error
 	after time.Duration // minimum delay requested by the collector
 }
-
-func (r *retryable) Error() string { return r.err.Error() }
-func (r *retryable) Unwrap() error { return r.err }
 
 // maxResponse bounds how much of a response is read so that its connection can be reused, in bytes.
 const maxResponse = 64 << 10
@@ -133,7 +130,7 @@ func (c *Client) post(ctx context.Context, body []byte) error {
 	case err != nil && ctx.Err() != nil:
 		return errors.New("send spans: the collector did not answer in time")
 	case err != nil:
-		return &retryable{err: errors.New("send spans: the collector cannot be reached")}
+		return &retryable{error: errors.New("send spans: the collector cannot be reached")}
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxResponse))
@@ -149,7 +146,7 @@ func statusError(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-		return &retryable{err: err, after: time.Duration(max(seconds, 0)) * time.Second}
+		return &retryable{error: err, after: time.Duration(max(seconds, 0)) * time.Second}
 	}
 	return err
 }

@@ -37,8 +37,7 @@ func (i *inquiry) run(ctx context.Context) int {
 	case "llamacpp": // reports the context of a slot, which may be a part of the model's
 		return fetch[props](ctx, i, i.root("props"), nil).Settings.Context
 	case "organization_owner": // LM Studio has its own list in addition to OpenAI's
-		e := i.find(fetch[list](ctx, i, i.root("api/v0/models"), nil))
-		return e.window()
+		return i.find(fetch[list](ctx, i, i.root("api/v0/models"), nil)).window()
 	case "library":
 		return i.ollama(ctx)
 	case "openai":
@@ -68,7 +67,7 @@ type entry struct {
 }
 
 // window returns the window of the first field that is set, 0 if none is.
-func (e *entry) window() int {
+func (e entry) window() int {
 	if top := e.TopProvider.ContextLength; top > 0 && top < e.ContextLength {
 		return top
 	}

@@ -58,10 +58,8 @@ var (
 		Status: 503, Type: typeServer, Code: "compaction_unavailable", Retry: 5,
 		Message: "The store that keeps the secret for compactions cannot be reached. Try again shortly.",
 	}
-	errNoRecord = apiError{
-		Status: 502, Type: typeServer, Code: "compaction_failed",
-		Message: "The model did not return a usable summary of the history. Nothing was lost: try again.",
-	}
+	errNoRecord = badUpstream("compaction_failed",
+		"The model did not return a usable summary of the history. Nothing was lost: try again.")
 	errEncoding = badRequest("invalid_encoding",
 		"The body is not valid in its Content-Encoding, or has bytes after its end. Encode it once, as a whole.")
 	errOverloaded = apiError{

@@ -34,7 +34,6 @@ type live struct {
 
 // Swap replaces the configuration for requests that come from now on. What a tenant has taken of its limits is kept.
 func (s *Server) Swap(l Live) {
-	next := &live{Live: l}
 	gates := map[string]*gate{}
 	s.abilities.compact.Purge()
 	s.abilities.manage.Purge()
@@ -48,11 +47,11 @@ func (s *Server) Swap(l Live) {
 		t.gate = cmp.Or(t.gate, gates[t.Name], &gate{})
 		forEngine[i] = &t.Tenant
 	}
-	next.settings = s.o.Engine.Swap(engine.Settings{
+	settings := s.o.Engine.Swap(engine.Settings{
 		Tenants: forEngine, Dialects: slices.Collect(maps.Values(l.Dialects)), Headers: l.Headers, Fields: l.Fields,
 		Models: func(name string) engine.Model { return l.Models(name).Model },
 	})
-	s.live.Store(next)
+	s.live.Store(&live{l, settings})
 }
 
 // clientDialect returns the dialect that clients of a path use: it shapes the errors that they get, and says where they send keys. It is nil

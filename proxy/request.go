@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"maps"
@@ -122,15 +123,12 @@ func (r *request) wish() engine.Wish {
 
 // endpoint returns the request's upstream and how it is called: key, path, query and headers.
 func (r *request) endpoint() condense.Endpoint {
-	to := condense.Endpoint{BaseURL: r.tenant.Upstream.BaseURL.String(), APIKey: r.tenant.Upstream.APIKey}
+	to := condense.Endpoint{BaseURL: r.tenant.Upstream.BaseURL.String(), APIKey: cmp.Or(r.tenant.Upstream.APIKey, r.params.key)}
 	to.Way = condense.Way{API: r.params.dialect.Name(), Path: r.params.deployment}
 	to.Way.KeyHeader, _ = r.keyHeader()
 	to.Way.Headers, to.Way.Route = sharedHeaders(r.header)
 	if query, err := url.ParseQuery(r.params.query); err == nil && query.Has(apiVersion) {
 		to.Way.Query = url.Values{apiVersion: query[apiVersion]}.Encode()
-	}
-	if to.APIKey == "" {
-		to.APIKey = r.params.key
 	}
 	return to
 }

@@ -92,8 +92,6 @@ type limitedSummariser struct {
 	calls, tokens limit.Share
 }
 
-var _ condense.Summariser = limitedSummariser{}
-
 // buckets holds what a tenant has spent on summaries. It is kept across reloads.
 type buckets struct{ calls, tokens limit.Bucket }
 

@@ -184,8 +184,6 @@ type perRequest struct {
 	build func(in condense.Input) condense.Condenser
 }
 
-var _ condense.Condenser = perRequest{}
-
 func (p perRequest) Name() string { return p.name }
 
 func (p perRequest) Condense(in condense.Input) condense.Decision { return p.build(in).Condense(in) }

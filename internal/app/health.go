@@ -103,9 +103,7 @@ func (a *App) lookStore(ctx context.Context) (health.State, string) {
 		}
 		return health.Degraded, "unavailable: requests are forwarded unchanged"
 	}
-	if a.server.Degraded() {
-		a.server.CheckStore(ctx)
-	}
+	a.server.CheckStore(ctx)
 	if a.server.Degraded() {
 		return health.Degraded, "recovering, slow or full: the last request was forwarded unchanged or not logged"
 	}

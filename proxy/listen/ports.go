@@ -24,12 +24,9 @@ const acceptGrace = 100 * time.Millisecond
 // Open listens on a TCP address.
 func Open(address string) (net.Listener, error) {
 	var c net.ListenConfig
-	c.SetMultipathTCP(false) // watching and parking connections is tested over plain TCP only
-	l, err := c.Listen(context.Background(), "tcp", address)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the address
-	}
-	return l, nil
+	// Watching and parking connections is tested over plain TCP only.
+	c.SetMultipathTCP(false)
+	return c.Listen(context.Background(), "tcp", address) //nolint:wrapcheck // it names the address
 }
 
 // Ports is a set of listeners and the connections that they accepted. Close still serves what a client has begun: fasthttp's own shutdown

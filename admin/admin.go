@@ -7,6 +7,8 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
@@ -91,4 +93,16 @@ func New(o Options) http.Handler {
 		mux.Handle(path, o.Health)
 	}
 	return mux
+}
+
+func (a *api) tenants(*http.Request, *query) (any, error) {
+	return map[string][]Tenant{"tenants": a.o.Settings.Tenants()}, nil
+}
+
+func (a *api) config(*http.Request, *query) (any, error) {
+	text, err := a.o.Settings.Effective()
+	if err != nil {
+		return nil, fmt.Errorf("encode configuration: %w", err)
+	}
+	return json.RawMessage(text), nil
 }

@@ -159,65 +159,6 @@ func (m *Metrics) Tenant(tenant string) {
 	}
 }
 
-// Findings counts the outcome of a condensation's findings for a tenant's memory.
-func (m *Metrics) Findings(tenant string, o findings.Outcome) {
-	m.history.findings.WithLabelValues(tenant, string(o)).Inc()
-}
-
-// Names maps the name of each Dewpoint metric to its label names. Histograms are listed without _bucket, _sum and _count.
-func Names() map[string][]string {
-	m := NewMetrics()
-	m.Gauges(Gauges{})
-	return m.families.labels
-}
-
-// families creates and registers metrics, and keeps their label names.
-type families struct {
-	registry *prometheus.Registry
-	labels   map[string][]string // by metric
-}
-
-const namespace = "dewpoint"
-
-func (f *families) add(name string, c prometheus.Collector, labels []string) {
-	f.registry.MustRegister(c)
-	f.labels[namespace+"_"+name] = labels
-}
-
-func (f *families) counter(name, help string, labels ...string) *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
-	f.add(name, c, labels)
-	return c
-}
-
-func (f *families) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
-	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
-	f.add(name, g, labels)
-	return g
-}
-
-func (f *families) gaugeFunc(name, help string, read func() float64) {
-	f.add(name, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, read), nil)
-}
-
-// gaugeSeries registers a gauge whose series are computed at each scrape: read calls emit for each of them.
-func (f *families) gaugeSeries(name, help string, labels []string, read func(emit func(v float64, labels ...string))) {
-	desc := prometheus.NewDesc(namespace+"_"+name, help, labels, nil)
-	f.add(name, prometheus.CollectorFunc(func(out chan<- prometheus.Metric) {
-		read(func(v float64, values ...string) {
-			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, values...)
-		})
-	}), labels)
-}
-
-func (f *families) seconds(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	h := prometheus.NewHistogramVec(
-		prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels,
-	)
-	f.add(name, h, labels)
-	return h
-}
-
 // StoreCalls returns a watch that measures the calls of a store. It creates the series of all operations and losses at 0,
 // because increase() sees a first event only after a 0.
 func (m *Metrics) StoreCalls() session.Watch {
@@ -245,4 +186,58 @@ func (m *Metrics) StoreCalls() session.Watch {
 func storeFailed(err error) bool {
 	regular := [...]error{session.ErrNotFound, session.ErrStale, session.ErrLocked, context.Canceled}
 	return err != nil && !slices.ContainsFunc(regular[:], func(e error) bool { return errors.Is(err, e) })
+}
+
+// Findings counts the outcome of a condensation's findings for a tenant's memory.
+func (m *Metrics) Findings(tenant string, o findings.Outcome) {
+	m.history.findings.WithLabelValues(tenant, string(o)).Inc()
+}
+
+// Names maps the name of each Dewpoint metric to its label names. Histograms are listed without _bucket, _sum and _count.
+func Names() map[string][]string {
+	m := NewMetrics()
+	m.Gauges(Gauges{})
+	return m.families.labels
+}
+
+// families creates and registers metrics, and keeps their label names.
+type families struct {
+	registry *prometheus.Registry
+	labels   map[string][]string // by metric
+}
+
+const namespace = "dewpoint"
+
+// add registers a metric, and returns it.
+func add[C prometheus.Collector](f *families, name string, c C, labels []string) C {
+	f.registry.MustRegister(c)
+	f.labels[namespace+"_"+name] = labels
+	return c
+}
+
+func (f *families) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return add(f, name, prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels), labels)
+}
+
+func (f *families) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return add(f, name, prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels), labels)
+}
+
+func (f *families) gaugeFunc(name, help string, read func() float64) {
+	add(f, name, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, read), nil)
+}
+
+// gaugeSeries registers a gauge whose series are computed at each scrape: read calls emit for each of them.
+func (f *families) gaugeSeries(name, help string, labels []string, read func(emit func(v float64, labels ...string))) {
+	desc := prometheus.NewDesc(namespace+"_"+name, help, labels, nil)
+	add(f, name, prometheus.CollectorFunc(func(out chan<- prometheus.Metric) {
+		read(func(v float64, values ...string) {
+			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, values...)
+		})
+	}), labels)
+}
+
+func (f *families) seconds(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	o := prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}
+	return add(f, name, prometheus.NewHistogramVec(o, labels), labels)
 }

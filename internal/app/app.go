@@ -66,14 +66,12 @@ type Options struct {
 // New builds the service and opens its store and listeners. If it fails, it releases everything it has opened.
 func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	o.Version = cmp.Or(o.Version, "dev")
-	if o.Encoders == nil {
-		o.Encoders = tokenize.New()
-	}
+	o.Encoders = cmp.Or(o.Encoders, tokenize.New())
 	a := &App{config: cfg, loaded: cfg, options: o, log: log, metrics: observe.NewMetrics(), ports: ports{failed: make(chan error, 2)}}
 	a.metrics.Build(o.Version, o.Revision)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, a.stop(context.Background()))
+			err = errors.Join(err, a.Stop(context.Background()))
 		}
 	}()
 	spans, err := a.openTraces()
@@ -152,7 +150,7 @@ func (a *App) buildServer(embedded func() (observe.StoreSize, bool)) error {
 	a.metrics.Gauges(observe.Gauges{
 		InFlight: a.server.InFlight, Limit: func() int64 { return o.Limits.InFlight },
 		Degraded: a.server.Degraded, Cooling: a.server.Cooling, Held: a.server.Held,
-		Holdouts: a.holdouts, Embedded: embedded, Pending: a.calls.memory.Pending(),
+		Holdouts: a.holdouts, Embedded: embedded, Pending: a.calls.memory.Pending,
 	})
 	return nil
 }
@@ -256,10 +254,6 @@ func (a *App) Start() {
 
 // Failed returns a channel that receives an error if serving ends unexpectedly.
 func (a *App) Failed() <-chan error { return a.failed }
-
-// Stop shuts the service down. It waits for requests in progress until ctx ends, then cuts them off and logs that. The
-// store is written in either case. A second call does nothing.
-func (a *App) Stop(ctx context.Context) error { return a.stop(ctx) }
 
 // Addr returns the data port's address.
 func (a *App) Addr() string { return a.dataListener.Addr().String() }

@@ -35,8 +35,9 @@ func (l *lifecycle) onStopFunc(name string, fn func()) {
 	})
 }
 
-// stop runs all clean-ups, even if some of them fail. A second call does nothing.
-func (l *lifecycle) stop(ctx context.Context) error {
+// Stop shuts the service down: it runs all clean-ups, even if some of them fail. It waits for requests in progress until ctx
+// ends, then cuts them off and logs that. The store is written in either case. A second call does nothing.
+func (l *lifecycle) Stop(ctx context.Context) error {
 	var errs []error
 	for _, s := range slices.Backward(l.stops) {
 		if err := s.fn(ctx); err != nil {

@@ -3,7 +3,6 @@ package findings
 import (
 	"context"
 	"fmt"
-	"iter"
 	"sync"
 	"time"
 
@@ -127,14 +126,12 @@ func (c *Courier) Promise(ctx context.Context, tenant string, thread session.Thr
 }
 
 // Pending yields the number of pending notices by tenant, as last counted. All replicas share them.
-func (c *Courier) Pending() iter.Seq2[string, int] {
-	return func(yield func(string, int) bool) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for tenant, r := range c.rounds {
-			if !yield(tenant, int(r.pending.Load())) {
-				return
-			}
+func (c *Courier) Pending(yield func(tenant string, n int) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for tenant, r := range c.rounds {
+		if !yield(tenant, int(r.pending.Load())) {
+			return
 		}
 	}
 }

@@ -184,7 +184,7 @@ func (r *rig) counted(o findings.Outcome, want int) {
 
 func (r *rig) waiting(want int) {
 	r.t.Helper()
-	for _, n := range r.Pending() {
+	for _, n := range r.Pending {
 		if n != want {
 			r.t.Errorf("%d wait, want %d", n, want)
 		}

@@ -65,12 +65,7 @@ func (o *observation) noteOutcome(outcome engine.Outcome, cause string, due sess
 func (o *observation) beginCall(header http.Header) {
 	now := o.o.Now()
 	if o.record.Call.Sent.IsZero() {
-		o.record.Times.Overhead = now.Sub(o.record.Times.Read)
-		if t := o.record.Turn; t != nil {
-			for _, wait := range t.Waits {
-				o.record.Times.Overhead -= wait
-			}
-		}
+		o.record.Times.Overhead = now.Sub(o.record.Times.Read) - o.record.Turn.Waited()
 	}
 	o.endCall()
 	o.record.Call = Call{Sent: now}

@@ -137,6 +137,17 @@ type TurnRecord struct {
 	engine.Supposed // what condensing would have done, if the request was not condensed
 }
 
+// Waited returns how long a request waited for condensations. t may be nil.
+func (t *TurnRecord) Waited() (sum time.Duration) {
+	if t == nil {
+		return 0
+	}
+	for _, wait := range t.Waits {
+		sum += wait
+	}
+	return sum
+}
+
 // Account is the cost and saving of an answered request, by the usage that upstream reported.
 type Account struct {
 	Charged float64 // by upstream, in USD; 0: not known

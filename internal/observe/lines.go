@@ -83,7 +83,7 @@ func requestFields(r *proxy.Record) []zap.Field {
 		zap.Float64("ms", milliseconds(r.Times.Ended.Sub(r.Times.Begun))),
 		nonEmpty("code", r.Code),
 		nonEmpty("condense", r.Condensed.Did),
-		when(r.Turn != nil || r.Condensed.Did != "", zap.Float64("condense_ms", milliseconds(waited(r.Turn)))),
+		when(r.Turn != nil || r.Condensed.Did != "", zap.Float64("condense_ms", milliseconds(r.Turn.Waited()))),
 		nonEmpty("not_condensed", string(r.Condensed.Whole)),
 		when(r.Condensed.Repeated > 0, zap.Int("repeated_calls", r.Condensed.Repeated)),
 		when(!r.Call.Sent.IsZero(), zap.Float64("overhead_ms", milliseconds(r.Times.Overhead))),
@@ -133,17 +133,6 @@ func when(wanted bool, field zap.Field) zap.Field {
 
 // nonEmpty returns a text field that is logged unless it is empty.
 func nonEmpty(key, value string) zap.Field { return when(value != "", zap.String(key, value)) }
-
-// waited returns how long a request waited for condensations.
-func waited(t *proxy.TurnRecord) (sum time.Duration) {
-	if t == nil {
-		return 0
-	}
-	for _, wait := range t.Waits {
-		sum += wait
-	}
-	return sum
-}
 
 // milliseconds returns d in milliseconds, truncated to microseconds.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

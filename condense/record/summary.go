@@ -179,7 +179,10 @@ type tag struct {
 // tags returns the tags in text that have one of the given names, in any case, and no attributes. It runs several times per
 // request over everything that a client sends: a regular expression takes fifty times as long.
 func tags(text string, names []string) iter.Seq[tag] {
-	longest := len(slices.MaxFunc(names, func(a, b string) int { return len(a) - len(b) }))
+	longest := 0
+	for _, name := range names {
+		longest = max(longest, len(name))
+	}
 	return func(yield func(tag) bool) {
 		for at := 0; ; at++ {
 			n := strings.IndexByte(text[at:], '<')

@@ -109,7 +109,19 @@ func (t *Turn) thread() condense.Thread {
 }
 
 // neverWaits reports whether the request must not wait for a model.
-func (t *Turn) neverWaits() bool { return t.in.Tenant.Never && t.in.Wish != WishNow }
+func (t *Turn) neverWaits() bool {
+	return (t.in.Tenant.Never || t.losesSummaries()) && t.in.Wish != WishNow
+}
+
+// maxLost is how many threads in a row may lose their summaries until no model writes one for the request that begins another.
+const maxLost = 2
+
+// losesSummaries reports whether a summary would probably serve this request only: the client changed its history before each of the last
+// ones, so that no earlier summary fits any more.
+func (t *Turn) losesSummaries() bool { return t.place.Thread.Lost >= maxLost }
+
+// writesAhead reports whether summaries are written that no request waits for.
+func (t *Turn) writesAhead() bool { return t.in.Tenant.Ahead && !t.losesSummaries() }
 
 // measure counts items, calibrated, and not below our own count if atLeastOurs is set. A summary is not calibrated: the proxy wrote it,
 // so it is no cause of upstream's higher counts. Upstream's excess over our count is attributed to images and files, if there are any.

@@ -327,6 +327,84 @@ func TestAnEditedMessageIsNotSummarised(t *testing.T) {
 	}
 }
 
+// TestASummaryOutlivesASlidingWindow: a client that sends the first message and the newest ones gets the summaries that are paid for,
+// whether it waits for them or not, in front of what they do not stand for.
+func TestASummaryOutlivesASlidingWindow(t *testing.T) {
+	for name, waits := range map[string]bool{"waits": true, "does not wait": false} {
+		t.Run(name, func(t *testing.T) {
+			summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
+			close(summariser.free)
+			r := newRig(t, condense.NewLLM(condense.LLMSettings{
+				Settings: condense.Settings{MaxSize: 20, KeepFirst: 1, BackgroundAt: 0.8}, Summariser: summariser, Model: "cheap",
+			}))
+			r.tenant.Never, r.tenant.Ahead = !waits, true
+			var steps []string
+			for n := range 60 {
+				all := append([]string{`{"role":"user","content":"Sail."}`}, steps[max(len(steps)-30, 0):]...)
+				asked := &body{bytes: []byte(`{"model":"m","messages":[` + strings.Join(all, ",") + `]}`)}
+				turn := r.begin(asked, engine.WishNone)
+				turn.Condense(t.Context())
+				r.logged(turn)
+				asked.work.Wait()
+				sent := string(forwarded(turn))
+				head, _, _ := strings.Cut(sent, "the sea.")
+				if n > 10 && (len(head) == len(sent) || strings.Count(head, `"role"`) > 2 || turn.Sent().Events > 20) {
+					t.Fatalf("step %d: %s", n, sent)
+				}
+				steps = append(steps,
+					fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%024d","type":"function","function":{"name":"look","arguments":"{}"}}]}`, n),
+					fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%024d","content":"%s"}`, n, strings.Repeat("The sea is deep. ", 20)))
+			}
+			if paid := len(summariser.asked); paid > 12 {
+				t.Errorf("%d summaries were paid for", paid)
+			}
+		})
+	}
+}
+
+// TestSummariesThatAreLostAreNotPaidForAtEachStep: a client may change what a summary hides before each request. Once it goes on with what
+// it sent before, a summary is written.
+func TestSummariesThatAreLostAreNotPaidForAtEachStep(t *testing.T) {
+	for name, waits := range map[string]bool{"waits": true, "does not wait": false} {
+		t.Run(name, func(t *testing.T) {
+			summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
+			close(summariser.free)
+			r := newRig(t, condense.NewLLM(condense.LLMSettings{
+				Settings: condense.Settings{MaxSize: 20, KeepFirst: 1, BackgroundAt: 0.8}, Summariser: summariser, Model: "cheap",
+			}))
+			r.key, r.tenant.Never, r.tenant.Ahead = "k", !waits, true
+			all := []string{`{"role":"user","content":"Sail."}`}
+			step := func(n int) string {
+				all = append(all, fmt.Sprintf(`{"role":"assistant","content":"Step %d."}`, n), `{"role":"user","content":"`+strings.Repeat("The sea is deep. ", 20)+`"}`)
+				asked := &body{bytes: []byte(`{"model":"m","messages":[` + strings.Join(all, ",") + `]}`)}
+				turn := r.begin(asked, engine.WishNone)
+				turn.Condense(t.Context())
+				r.logged(turn)
+				asked.work.Wait()
+				if turn.Sent().Events > 20 {
+					t.Errorf("step %d: %d messages are forwarded", n, turn.Sent().Events)
+				}
+				return string(forwarded(turn))
+			}
+			for n := range 40 {
+				all[0] = fmt.Sprintf(`{"role":"user","content":"It is %d."}`, n)
+				if n > 0 {
+					all[2] = fmt.Sprintf(`{"role":"user","content":"The wind is %d."}`, n)
+				}
+				step(n)
+			}
+			if paid := len(summariser.asked); paid > 6 {
+				t.Errorf("%d summaries were paid for", paid)
+			}
+			for n := 40; !strings.Contains(step(n), "the sea."); n++ {
+				if n == 60 {
+					t.Fatal("there is no summary although the history does not change any more")
+				}
+			}
+		})
+	}
+}
+
 // isShownWhenDue sends a growing history until it is condensed, and checks that it then has the one summary that was paid for.
 func (r *rig) isShownWhenDue(summariser held, history func(calls int) *body) {
 	r.Helper()

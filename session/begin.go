@@ -55,7 +55,7 @@ func (r *Registry) beginThread(ctx context.Context, q Query, res *Resolution) er
 		t.Condensations = carryOver(q.History, linked.Condensations, 0)
 	}
 	if !res.Begins {
-		if err := r.follow(ctx, q.History, &t); err != nil {
+		if err := r.follow(ctx, q.History, &t, linked); err != nil {
 			return err
 		}
 	}

@@ -26,27 +26,49 @@ func carryOver(h *History, all []Condensation, shared int) []Condensation {
 		if !moved {
 			shift = c.findShift(h)
 		}
-		c = c.shifted(h, shift)
+		c = c.shifted(h, 0, shift)
 		if c.matches(h) {
 			out, moved = append(out, c), true
 		}
 	}
-	if moved && !slices.ContainsFunc(out, func(c Condensation) bool { return c.Hides(shared + 1) }) {
-		// The message that changed is shown, and the sealed reasoning after it was bound to what it was before.
-		newest := &out[len(out)-1]
-		newest.Stripped = max(newest.Stripped, h.LastSealed())
-		if newest.Changed == 0 || newest.Changed > shared {
-			newest.Changed = shared + 1
-		}
+	if moved && (shift != 0 || !slices.ContainsFunc(out, func(c Condensation) bool { return c.Hides(shared + 1) })) {
+		unbind(h, out, shared+1)
 	}
+	placeSummaries(out)
 	return out
+}
+
+// placeSummaries sets the positions of the summaries of carried condensations, each of which builds on the ones before it: a summary
+// is shown before the first hidden message.
+func placeSummaries(carried []Condensation) {
+	first := 0
+	for i := range carried {
+		c := &carried[i]
+		if len(c.Forgotten) == 0 {
+			continue
+		}
+		if from := c.Forgotten[0].From; first == 0 || from < first {
+			first = from
+		}
+		c.Offset = first
+	}
+}
+
+// unbind records in the newest condensation that what the view shows at a position has changed. The sealed reasoning after it was
+// bound to what it was before.
+func unbind(h *History, carried []Condensation, position int) {
+	newest := &carried[len(carried)-1]
+	newest.Stripped = max(newest.Stripped, h.LastSealed())
+	if newest.Changed == 0 || newest.Changed > position {
+		newest.Changed = position
+	}
 }
 
 // findShift returns by how many positions the messages that c hides are shifted in the history, 0 if they are not found.
 func (c *Condensation) findShift(h *History) int {
 	for d := range maxShift + 1 {
 		for _, shift := range [...]int{d, -d} {
-			if s := c.shifted(h, shift); s.matches(h) {
+			if s := c.shifted(h, 0, shift); s.matches(h) {
 				return shift
 			}
 		}
@@ -54,25 +76,33 @@ func (c *Condensation) findShift(h *History) int {
 	return 0
 }
 
-// shifted returns c with all its positions moved by shift. It returns a zero condensation, which matches nothing, if they
-// would be outside of the history.
-func (c *Condensation) shifted(h *History, shift int) Condensation {
+// shifted returns c with all its positions after the given one moved by shift. It returns a zero condensation, which matches nothing, if
+// they would be outside of the history.
+func (c *Condensation) shifted(h *History, after, shift int) Condensation {
 	s := *c
-	s.Forgotten, s.Trims = slices.Clone(c.Forgotten), slices.Clone(c.Trims)
-	for i := range s.Forgotten {
-		s.Forgotten[i].From += shift
-		s.Forgotten[i].To += shift
-	}
-	for i := range s.Trims {
-		s.Trims[i].Pos += shift
-		s.Trims[i].Copies = slices.Clone(s.Trims[i].Copies)
-		for j := range s.Trims[i].Copies {
-			s.Trims[i].Copies[j].Source += shift
+	move := func(p *int) {
+		if *p > after {
+			*p += shift
 		}
 	}
-	s.Prefix, s.Offset, s.Stripped = c.Prefix+shift, c.Offset+shift, max(c.Stripped+shift, 0)
+	s.Forgotten, s.Trims = slices.Clone(c.Forgotten), slices.Clone(c.Trims)
+	for i := range s.Forgotten {
+		move(&s.Forgotten[i].From)
+		move(&s.Forgotten[i].To)
+	}
+	for i := range s.Trims {
+		move(&s.Trims[i].Pos)
+		s.Trims[i].Copies = slices.Clone(s.Trims[i].Copies)
+		for j := range s.Trims[i].Copies {
+			move(&s.Trims[i].Copies[j].Source)
+		}
+	}
+	s.Prefix, s.Stripped = max(c.Prefix+shift, after), max(c.Stripped+shift, 0)
+	if c.Changed > 0 {
+		s.Changed = max(c.Changed+shift, 1)
+	}
 	if c.Added > 0 {
-		s.Added += shift
+		move(&s.Added)
 	}
 	if first, _ := s.extent(); first < 1 || s.Prefix > h.Len() {
 		return Condensation{}
@@ -134,21 +164,20 @@ func spanOf(h *History, c *Condensation) Hash {
 
 // runOf is spanOf for clients that cut old results. It identifies tool results by their call alone, and includes as proof
 // that it is the same run every answer up to the first call with a unique id after the last touched message. Until there is
-// such a call, or if an id is too short to be unique, runOf returns zero. Trims need no such proof, because the message is
-// shown.
+// such a call, runOf returns zero. A trim alone needs no such proof, because the message is shown, but a unique id.
 func runOf(h *History, c *Condensation) Hash {
 	first, last := c.extent()
+	hides := len(c.Forgotten) > 0
 	sum := fingerprint(h, 'r')
 	for p := first; p > 0 && p <= h.Len(); p++ {
 		m := h.Message(p)
 		touched := c.touches(p)
-		if touched && m.Kind == Observation && unique(m.Result) {
+		if touched && m.Kind == Observation && (hides || unique(m.Result)) {
 			sum = appendIdentity(sum, p-first, []byte(m.Result))
 		} else if touched || m.Kind.ByModel() {
 			sum = appendIdentity(sum, p-first, m.Digest[:])
 		}
-		proven := len(c.Forgotten) == 0 || p > last && slices.ContainsFunc(m.Calls, unique)
-		if p >= last && proven {
+		if p >= last && !hides || p > last && slices.ContainsFunc(m.Calls, unique) {
 			return sha256.Sum256(sum)
 		}
 	}

@@ -47,41 +47,69 @@ func (r *Registry) predecessors(ctx context.Context, h *History, t *Thread) (ids
 	return ids, err
 }
 
-// follow makes a new thread go on from its predecessor, if that is not its parent. A client that edits an early message at each
-// step begins a thread with each request, and each goes on from the one before, wherever the longest known prefix is.
-func (r *Registry) follow(ctx context.Context, h *History, t *Thread) error {
+// follow makes a new thread go on from its predecessor. A client that edits an early message or leaves the oldest ones out at each
+// step begins a thread with each request, and each goes on from the one before, wherever the longest known prefix is. The thread has
+// the condensations that carryOver finds in its parent, nil if there is none.
+func (r *Registry) follow(ctx context.Context, h *History, t, parent *Thread) error {
 	ids, err := r.predecessors(ctx, h, t)
-	if err != nil || len(ids) > 0 && ids[0] == t.Parent {
+	if err != nil {
 		return err
 	}
-	var follows ThreadID
+	var followed *Thread
+	source := parent // of t's condensations
 	for _, id := range ids {
-		before, err := r.readThread(ctx, id)
-		if err != nil {
-			return err
+		before := parent
+		if id != t.Parent {
+			if before, err = r.readThread(ctx, id); err != nil {
+				return err
+			}
 		}
-		if before == nil || id == t.Parent || before.Purpose != t.Purpose {
+		if before == nil || before.Purpose != t.Purpose {
 			continue
+		}
+		if before == parent {
+			break
 		}
 		shared := 0
 		if before.Parent == t.Parent {
 			shared = min(before.ForkAt, t.ForkAt)
 		}
-		carried := carryOver(h, before.Condensations, shared)
+		carried := r.carry(ctx, h, before, before.Condensations, shared)
 		further := lastHidden(carried) > lastHidden(t.Condensations)
 		if further {
-			t.Condensations = carried
+			t.Condensations, source = carried, before
 		}
-		if further || follows == "" {
-			follows = id
+		if further || followed == nil {
+			followed = before
 		}
 	}
-	if t.Parent == "" {
-		t.Parent = follows
-	} else {
-		t.Follows = follows
+	switch {
+	case followed == nil && parent != nil:
+		t.Condensations = r.carry(ctx, h, parent, parent.Condensations, t.ForkAt)
+	case followed != nil && t.Parent == "":
+		t.Parent = followed.ID
+	case followed != nil:
+		t.Follows = followed.ID
+	}
+	if len(t.Condensations) == 0 && followed != nil {
+		source = followed
+	}
+	if source != nil && source.Purpose == t.Purpose {
+		t.Lost = source.lost(t.Condensations)
 	}
 	return nil
+}
+
+// lost returns Origin.Lost of a thread that goes on from t with these of its condensations.
+func (t *Thread) lost(carried []Condensation) int {
+	newest := summaryOf(t.Condensations)
+	switch {
+	case newest == nil:
+		return t.Lost
+	case slices.ContainsFunc(carried, func(c Condensation) bool { return c.ID == newest.ID }):
+		return 0
+	}
+	return t.Lost + 1
 }
 
 // lastHidden returns the last position that condensations hide, 0 if they hide none.

@@ -31,7 +31,7 @@ func (r *Registry) Prepared(ctx context.Context, res *Resolution, view *View) (C
 		}
 		c, err := r.store.Prepared(ctx, t.ID)
 		switch {
-		case err == nil && c.follow(view, shared):
+		case err == nil && r.adapt(ctx, view, t, &c, shared):
 			return c, nil
 		case err != nil && !errors.Is(err, ErrNotFound):
 			return Condensation{}, fmt.Errorf("read prepared condensation: %w", err)
@@ -82,18 +82,27 @@ func (r *Registry) line(ctx context.Context, t *Thread) iter.Seq2[*Thread, error
 	}
 }
 
-// follow changes c, which was made for a history that shares the first positions, up to shared, with the view's, so that it
-// applies after the condensations that the view shows. It reports whether it can.
-func (c *Condensation) follow(view *View, shared int) bool {
-	current := view.isCurrent(c.Base)
-	c.Base = CondensationID{}
-	kept := carryOver(view.History, []Condensation{*c}, shared)
-	if !current || len(kept) == 0 {
+// adapt changes c, which was prepared for t's history, so that it applies to the view's after the condensations that the view shows. The
+// view's history shares t's first positions, up to shared. It reports whether it can.
+func (r *Registry) adapt(ctx context.Context, view *View, t *Thread, c *Condensation, shared int) bool {
+	if !view.isCurrent(c.Base) {
 		return false
 	}
-	*c = kept[0]
+	alone := *c
+	alone.Base = CondensationID{}
+	kept := carryOver(view.History, []Condensation{alone}, shared)
+	if len(kept) == 0 {
+		kept = r.carry(ctx, view.History, t, append(slices.Clip(t.Condensations), *c), shared)
+	}
+	if len(kept) == 0 || kept[len(kept)-1].ID != c.ID {
+		return false
+	}
+	*c = kept[len(kept)-1]
 	c.buildOn(view)
-	return len(Applicable(view.History, append(slices.Clip(view.Applied), *c))) > len(view.Applied)
+	all := append(slices.Clone(view.Applied), *c)
+	placeSummaries(all)
+	*c = all[len(all)-1]
+	return len(Applicable(view.History, all)) == len(all)
 }
 
 // isCurrent reports whether the view hides what it hid right after a condensation, the zero one being none: later ones only trim

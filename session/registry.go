@@ -143,10 +143,13 @@ func (r *Registry) assignThread(ctx context.Context, q Query, res *Resolution, t
 	switch res.Match {
 	case MatchEnd, MatchReplay:
 		res.Thread, res.Source = *thread, SourcePrefix
+		if res.Match == MatchEnd && res.Logged < q.History.Len() {
+			res.Thread.Lost = 0 // its client goes on with what it sent before
+		}
 	case MatchInside:
 		res.Thread, res.Source = r.fork(thread, q, res.Logged), SourcePrefix
 		res.New, res.parentCreated = true, thread.Created
-		err = r.follow(ctx, q.History, &res.Thread)
+		err = r.follow(ctx, q.History, &res.Thread, thread)
 	case MatchNone:
 		err = r.beginThread(ctx, q, res)
 	}
@@ -199,7 +202,7 @@ func (r *Registry) fork(parent *Thread, q Query, at int) Thread {
 	now := time.Now()
 	return Thread{
 		ID: r.forkID(parent, q, at), Session: parent.Session, Tenant: parent.Tenant, Purpose: q.Purpose, Dialect: q.Dialect,
-		Origin: Origin{Parent: parent.ID, ForkAt: at}, Len: at, Head: q.History.Chain[at], System: parent.System, Created: now, Seen: now,
+		Origin: Origin{Parent: parent.ID, ForkAt: at, Lost: parent.Lost}, Len: at, Head: q.History.Chain[at], System: parent.System, Created: now, Seen: now,
 		Lists: Lists{
 			Condensations: carryOver(q.History, parent.Condensations, at),
 			Asides: slices.DeleteFunc(slices.Clone(parent.Asides), func(c Condensation) bool {

@@ -11,12 +11,11 @@ import (
 // expired begins again under its old id and numbers its entries from the start.
 type summaryKey struct {
 	id   CondensationID
-	span Hash
-	made int64
+	made int64 // in Unix nanoseconds
 }
 
 func summaryKeyOf(c *Condensation) summaryKey {
-	return summaryKey{id: c.ID, span: c.Hidden.Span, made: c.Time.UnixNano()}
+	return summaryKey{id: c.ID, made: c.Time.UnixNano()}
 }
 
 // Condensations returns the condensations of the resolution's thread that apply to its history, with the texts that its

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -134,7 +135,7 @@ func TestBornAgain(t *testing.T) {
 
 	born := res.Thread
 	other := made[1]
-	other.Summary, other.Hidden.Span = "", session.Hash{1}
+	other.Summary, other.Time = "", other.Time.Add(time.Nanosecond)
 	born.Condensations = []session.Condensation{other}
 	store.reborn[res.Thread.ID] = born
 	d.wantView("the fork, after its parent began again", fork, fork)
@@ -144,7 +145,7 @@ func TestBornAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := store.asked
-	// The same id with another span is another condensation, whose summary is read from the store, not from the cache.
+	// The same id with another time is another condensation, whose summary is read from the store, not from the cache.
 	res.Thread.Condensations = []session.Condensation{made[0]}
 	res.Thread.Condensations[0].ID, res.Thread.Condensations[0].Summary = made[1].ID, ""
 	cs, err := registry.Condensations(t.Context(), &res)

@@ -34,6 +34,7 @@ type Origin struct {
 	Parent  ThreadID // the thread it was forked from or linked to
 	ForkAt  int      // positions shared with the parent, 0 if it is only linked
 	Follows ThreadID // the thread of the session that it goes on from, by its newest answers; empty if that is the parent
+	Lost    int      // how many threads in a row, up to this one, lost the summaries of the one that they go on from
 }
 
 // Lists are the condensations and asides of a thread, without their texts. They include those carried over when it began.

@@ -75,7 +75,7 @@ func (v *View) firstUnbound(c *Condensation) int {
 		first = min(first, c.Trims[0].Pos+1)
 	}
 	if c.Changed > 0 {
-		first = min(first, c.Changed+1)
+		first = min(first, c.Changed) // the message at this position may be one that followed those left out
 	}
 	if c.Summary != "" || c.SummaryTokens > 0 {
 		return min(first, c.Offset)

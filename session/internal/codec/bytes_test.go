@@ -21,10 +21,10 @@ func TestBytes(t *testing.T) {
 	f("place", codec.Place(session.Place{Thread: "a", Session: "b", Pos: 1, Tokens: 2, Encoding: "c"}), "010161016202040163")
 	f("session", codec.Session(session.Session{ID: "a", Tenant: "b", Key: "c", Threads: []session.ThreadID{"d", "e"}, Created: at(1), Seen: at(2)}), "0a01611201621a0163220164220165290100000000000000310200000000000000")
 	f("thread", codec.Thread(session.Thread{
-		ID: "a", Session: "b", Tenant: "c", Purpose: "d", Origin: session.Origin{Parent: "e", ForkAt: 1, Follows: "f"}, Len: 2, Head: session.Hash{3}, System: session.Hash{4},
+		ID: "a", Session: "b", Tenant: "c", Purpose: "d", Origin: session.Origin{Parent: "e", ForkAt: 1, Follows: "f", Lost: 9}, Len: 2, Head: session.Hash{3}, System: session.Hash{4},
 		Seq: 5, Requested: 6, Created: at(7), Seen: at(8), Dialect: "f",
 	}), "0a01611201621a01632201642a016530013802422003000000000000000000000000000000000000000000000000000000000000004a200400000000"+
-		"000000000000000000000000000000000000000000000000000000500558066107000000000000006908000000000000007201667a0166")
+		"000000000000000000000000000000000000000000000000000000500558066107000000000000006908000000000000007201667a0166800109")
 	f("savings", codec.Savings(session.Savings{Tokens: 1, NotSent: 2, Rewritten: 3, Cost: session.Cost{
 		Calls: 4, Took: 5, Used: session.Usage{Input: 6, Cached: 7, Output: 8}, Nano: 9, Unpriced: "a",
 	}}), "08011002180320042a0608061007180830093a01614005")

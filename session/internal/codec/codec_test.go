@@ -85,7 +85,7 @@ func TestRoundTrip(t *testing.T) {
 
 		th := session.Thread{
 			ID: session.ThreadID(draw(t, ids)), Session: session.SessionID(draw(t, ids)), Tenant: draw(t, s), Purpose: session.Purpose(draw(t, s)),
-			Origin: session.Origin{Parent: session.ThreadID(draw(t, s)), ForkAt: draw(t, n), Follows: session.ThreadID(draw(t, s))}, Len: draw(t, n), Head: draw(t, hashes), System: draw(t, hashes),
+			Origin: session.Origin{Parent: session.ThreadID(draw(t, s)), ForkAt: draw(t, n), Follows: session.ThreadID(draw(t, s)), Lost: draw(t, n)}, Len: draw(t, n), Head: draw(t, hashes), System: draw(t, hashes),
 			Seq: draw(t, rapid.Uint64()), Created: draw(t, times), Seen: draw(t, times), Requested: draw(t, rapid.Uint64()),
 		}
 		thread, err := codec.ParseThread(codec.Thread(th))

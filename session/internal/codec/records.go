@@ -42,6 +42,7 @@ func threadFields(t *session.Thread) message {
 		(*string)(&t.ID), (*string)(&t.Session), &t.Tenant, (*string)(&t.Purpose), (*string)(&t.Parent), // 1 to 5
 		&t.ForkAt, &t.Len, &t.Head, &t.System, &t.Seq, // 6 to 10
 		&t.Requested, &t.Created, &t.Seen, &t.Dialect, (*string)(&t.Follows), // 11 to 15
+		&t.Lost, // 16
 	}
 }
 

@@ -1,0 +1,225 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// Bounds of what is read from a log to find out which messages a client has left out.
+const (
+	maxSlidEvents = 1024
+	maxSlidBytes  = 4 << 20 // of payloads; the last page may exceed it
+	slidPage      = 64      // events in a page
+)
+
+// minAnswers is how many answers in a row prove that it is the same run if no call among them has a unique id.
+const minAnswers = 3
+
+// carry returns those condensations, made for t's history, that apply to a history which shares t's first positions, up to shared.
+// These are the ones that carryOver finds or, if the client sends only its newest messages, what is left of them. Only if some do not
+// apply as they are, it reads t's log. If that fails, or takes more than half of the time left in ctx, they count as invalidated.
+func (r *Registry) carry(ctx context.Context, h *History, t *Thread, all []Condensation, shared int) []Condensation {
+	whole := carryOver(h, all, shared)
+	if len(whole) == len(all) {
+		return whole
+	}
+	s := newSlide(h, all, shared)
+	if s.last == 0 || s.first <= shared || !s.readLog(ctx, r.store, t) || !s.find() {
+		return whole
+	}
+	return s.rest()
+}
+
+// slide is the step from a thread's history to one whose client left out the oldest messages, except perhaps for those at the
+// beginning that both share. It leaves out messages that the thread's condensations hide, and none after them.
+type slide struct {
+	history *History
+	all     []Condensation // made for the thread's history
+	shared  int            // positions that both histories share
+
+	touched     []bool // positions of the thread that they hide or, if they hide none, trim after the shared ones
+	hides       bool   // they hide some
+	first, last int    // of the touched positions, 0 if there are none
+
+	events map[int]Event // of the thread's log, by position, without payloads
+
+	begin   int  // the first touched position that the client still sends
+	shift   int  // from positions of the thread to those of the history; not positive
+	changed bool // the view changes before or within what it still hides
+}
+
+func newSlide(h *History, all []Condensation, shared int) *slide {
+	s := &slide{history: h, all: all, shared: shared, events: map[int]Event{}}
+	for i := range all {
+		s.hides = s.hides || len(all[i].Forgotten) > 0
+		_, last := all[i].extent()
+		s.touched = append(s.touched, make([]bool, max(last+1-len(s.touched), 0))...)
+	}
+	for i := range all {
+		for _, r := range all[i].Forgotten {
+			for p := r.From; p < r.To; p++ {
+				s.touched[p] = true
+			}
+		}
+		for _, t := range all[i].Trims {
+			s.touched[t.Pos] = s.touched[t.Pos] || !s.hides && t.Pos > shared
+		}
+	}
+	for p, touched := range s.touched {
+		if touched {
+			s.first, s.last = cmp.Or(s.first, p), p
+		}
+	}
+	return s
+}
+
+// readLog reads the thread's log from its end to the first touched message that the client may still send. It returns false if the log
+// cannot be read.
+func (s *slide) readLog(ctx context.Context, store Store, t *Thread) bool {
+	if deadline, ok := ctx.Deadline(); ok {
+		limited, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+		ctx = limited
+	}
+	size := 0
+	for to, low := t.Seq, t.Len+1; to > 0 && len(s.events) < maxSlidEvents && size < maxSlidBytes; to -= min(to, slidPage) {
+		page, err := store.Events(ctx, t.ID, max(to, slidPage)-slidPage+1, int(min(to, slidPage))) //nolint:gosec // at most slidPage
+		if err != nil {
+			return false
+		}
+		for _, e := range page {
+			size += len(e.Payload)
+			e.Payload = nil
+			if e.Pos > 0 {
+				s.events[e.Pos], low = e, min(low, e.Pos)
+			}
+		}
+		if low > s.last {
+			continue
+		}
+		s.shift = 0
+		for s.last+s.shift > s.shared && !s.same(s.last) && !s.sameCall(s.last) {
+			s.shift--
+		}
+		if s.last+s.shift <= s.shared || low <= max(s.first, s.shared+1-s.shift) {
+			break // the last one is gone, or all that may be left were read
+		}
+	}
+	return true
+}
+
+// find sets begin and shift. It returns false if the history is not what a sliding window leaves of the thread's.
+func (s *slide) find() bool {
+	for s.shift = 0; s.last+s.shift > s.shared; s.shift-- {
+		s.begin = s.last + 1
+		answers, proven := s.nextAnswers()
+		next, cut := answers > 0, false
+		for p := s.last; p >= s.first && (!s.touched[p] || s.same(p) || s.sameCall(p)); p-- {
+			if !s.touched[p] {
+				continue
+			}
+			s.begin, cut = p, cut || !s.same(p)
+			if s.events[p].Kind.ByModel() {
+				answers, proven = answers+1, proven || s.hasUniqueCall(p)
+			}
+		}
+		// Only messages at the beginning may be missing, and the answers show that the rest is not found by chance.
+		if next && s.begin <= s.last && s.begin+s.shift <= s.first && (proven || !cut && answers >= minAnswers) {
+			return true
+		}
+	}
+	return false
+}
+
+// nextAnswers returns how many answers after the touched messages the history still has, up to the first one that it does not have,
+// and whether one of them makes a call with a unique id.
+func (s *slide) nextAnswers() (n int, proven bool) {
+	for p := s.last + 1; ; p++ {
+		switch e, read := s.events[p]; {
+		case !read || e.Kind.ByModel() && !s.same(p):
+			return n, proven
+		case e.Kind.ByModel():
+			n, proven = n+1, proven || s.hasUniqueCall(p)
+		}
+	}
+}
+
+// same reports whether the history still has the thread's message at position p, unchanged.
+func (s *slide) same(p int) bool {
+	e, read := s.events[p]
+	at := p + s.shift
+	return read && at > s.shared && at <= s.history.Len() && s.history.Message(at).Digest == e.Digest
+}
+
+// sameCall reports whether the message at position p is a hidden tool result, and the history still has a result for the same call.
+func (s *slide) sameCall(p int) bool {
+	at := p + s.shift
+	if !s.hides || s.events[p].Kind != Observation || at <= s.shared || at > s.history.Len() {
+		return false
+	}
+	result := s.history.Message(at)
+	for s.events[p].Kind == Observation {
+		p--
+	}
+	return result.Kind == Observation && s.same(p) && slices.Contains(s.history.Message(p+s.shift).Calls, result.Result)
+}
+
+// hasUniqueCall reports whether the message at position p, which the history still has, makes a call with a unique id.
+func (s *slide) hasUniqueCall(p int) bool {
+	return slices.ContainsFunc(s.history.Message(p+s.shift).Calls, unique)
+}
+
+// rest returns what is left of the condensations, at the positions of the history.
+func (s *slide) rest() (out []Condensation) {
+	gone := map[CondensationID]CondensationID{} // condensations of which nothing is left, and what they were based on
+	s.changed = s.begin+s.shift > s.shared+1
+	for p := s.shared + 1; p < s.begin; p++ {
+		s.changed = s.changed || !s.hides || !s.touched[p] // it was shown
+	}
+	for _, c := range s.all {
+		if base, ok := gone[c.Base]; ok {
+			c.Base = base
+		}
+		if c.Prefix > s.shared {
+			id, base := c.ID, c.Base
+			if c = s.cut(c); c.Prefix == 0 {
+				gone[id] = base
+				continue
+			}
+		}
+		out = append(out, c)
+	}
+	if s.changed && len(out) > 0 {
+		unbind(s.history, out, s.shared+1)
+	}
+	placeSummaries(out)
+	return out
+}
+
+// cut returns what is left of c, at the positions of the history; zero if nothing is. Copies of messages that are gone are shown.
+func (s *slide) cut(c Condensation) Condensation {
+	ranges, trims := c.Forgotten, c.Trims
+	c.Forgotten, c.Trims = nil, nil
+	for _, r := range ranges {
+		if r.From = max(r.From, s.begin); r.From < r.To {
+			c.Forgotten = append(c.Forgotten, r)
+		}
+	}
+	isSent := func(p int) bool { return p <= s.shared || s.same(p) }
+	for _, t := range trims {
+		copies := t.Copies
+		t.Copies = slices.DeleteFunc(slices.Clone(copies), func(copied Copy) bool { return !isSent(copied.Source) })
+		if isSent(t.Pos) {
+			c.Trims = append(c.Trims, t)
+		}
+		s.changed = s.changed || len(t.Copies) < len(copies) || !isSent(t.Pos) && t.Pos >= s.begin
+	}
+	if c.Added > 0 && !isSent(c.Added) {
+		c.Added, s.changed = 0, true
+	}
+	c = c.shifted(s.history, s.shared, s.shift)
+	c.Hidden = hiddenBy(s.history, &c)
+	return c
+}

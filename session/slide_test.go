@@ -1,0 +1,152 @@
+package session_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// TestASlidingWindowKeepsItsCondensations: a client that sends only its newest messages, and perhaps the first one, keeps what is
+// left of its condensations. If its answers left no trace before, or its log begins behind results that it cut, it loses them once, with
+// the first message that it leaves out.
+func TestASlidingWindowKeepsItsCondensations(t *testing.T) {
+	const window, most, kept = 24, 16, 6 // messages that the client sends, that a view may have, and that a condensation leaves
+	for name, client := range map[string]struct {
+		key, head    string // sent with each request, outside of the window
+		answer, next string
+		results      int // to each answer
+		cuts         bool
+		lost         int
+	}{
+		"calls":                   {head: "u0", answer: "a", next: "o", results: 1},
+		"calls, nothing else":     {answer: "a", next: "o", results: 1},
+		"calls, old results cut":  {head: "u0", answer: "a", next: "o", results: 1, cuts: true, lost: 1},
+		"parallel calls":          {head: "u0", answer: "a", next: "o", results: 4},
+		"short ids":               {key: "k", head: "u0", answer: "c", next: "r", results: 1},
+		"short ids, nothing else": {key: "k", answer: "c", next: "r", results: 1, lost: 1},
+		"no calls":                {key: "k", head: "u0", answer: "g", next: "u", results: 1},
+		"no calls, nothing else":  {key: "k", answer: "g", next: "u", results: 1, lost: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, scope := newDesk(t), session.Scope{Tenant: "t", Key: client.key}
+			head, tail := strings.Fields(client.head), []string{"g00"}
+			hidden, lost := 0, 0 // messages of the tail that are hidden
+			for step := range 40 {
+				n := string(rune('A'+step/26)) + string(rune('a'+step%26))
+				tail = append(tail, client.answer+n)
+				for i := range client.results {
+					tail = append(tail, client.next+n+strings.Repeat("x", i))
+				}
+				for len(tail) > window || strings.HasPrefix(tail[0], client.next) {
+					tail, hidden = tail[1:], max(hidden-1, 0)
+				}
+				q := query(scope, strings.Join(slices.Concat(head, tail), " "))
+				if client.cuts {
+					old := slices.Clone(tail[:max(len(tail)-8, 0)])
+					q = cut(q, scope, slices.DeleteFunc(old, func(w string) bool { return !strings.HasPrefix(w, client.next) })...)
+				}
+				view := strings.Fields(d.shown(q))
+				if hidden > 0 && !slices.Contains(view, "sum") {
+					hidden = 0
+					lost++
+				}
+				want := slices.Clone(head)
+				if hidden > 0 {
+					want = append(want, "sum")
+				}
+				want = append(want, all(q)[len(head)+hidden:]...)
+				if !slices.Equal(view, want) {
+					t.Errorf("step %d: %s is shown, want %s", step, view, want)
+				}
+				if len(view) > most {
+					from := hidden
+					for hidden = len(tail) - kept; !strings.HasPrefix(tail[hidden], client.answer); hidden++ {
+					}
+					d.condensed(q, "sum", session.Range{From: len(head) + from + 1, To: len(head) + hidden + 1})
+				}
+			}
+			if lost != client.lost {
+				t.Errorf("the condensations were lost %d times, want %d", lost, client.lost)
+			}
+		})
+	}
+}
+
+// all returns the messages of a query.
+func all(q session.Query) (out []string) {
+	for _, m := range q.History.Messages {
+		out = append(out, strings.Trim(string(m.Raw), `"`))
+	}
+	return out
+}
+
+// TestWhatASlidingWindowLeaves: only messages at the beginning of what is hidden may be missing, and nothing may have changed.
+func TestWhatASlidingWindowLeaves(t *testing.T) {
+	f := func(name, later, want string) {
+		t.Helper()
+		d, scope := newDesk(t), session.Scope{Tenant: "t"}
+		d.condensed(query(scope, "u1 a1 o1 a2 o2 u2 a3 o3 a4 o4 u3"), "first", session.Range{From: 2, To: 6})
+		d.condensed(query(scope, "u1 a1 o1 a2 o2 u2 a3 o3 a4 o4 u3 a5 o5"), "second", session.Range{From: 6, To: 9})
+		if got := d.shown(query(scope, later)); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+	f("the oldest gone", "u1 a2 o2 u2 a3 o3 a4 o4 u3 a5 o5 a6 o6", "u1 second a4 o4 u3 a5 o5 a6 o6")
+	f("the first message gone, too", "a2 o2 u2 a3 o3 a4 o4 u3 a5 o5 a6 o6", "second a4 o4 u3 a5 o5 a6 o6")
+	f("all that the first hid gone", "u1 u2 a3 o3 a4 o4 u3 a5 o5 a6 o6", "u1 second a4 o4 u3 a5 o5 a6 o6")
+	f("all but one call gone", "u1 a3 o3 a4 o4 u3 a5 o5", "u1 second a4 o4 u3 a5 o5")
+	f("all gone", "u1 a4 o4 u3 a5 o5 a6 o6", "u1 a4 o4 u3 a5 o5 a6 o6")
+	f("another first message", "u9 a2 o2 u2 a3 o3 a4 o4 u3 a5 o5", "u9 second a4 o4 u3 a5 o5")
+	f("the newest gone, too", "u1 a2 o2 u2 a3 o3 a4 o4 u9", "u1 second a4 o4 u9")
+	f("one in between gone", "u1 a1 o1 a2 o2 a3 o3 a4 o4 u3 a5 o5", "u1 first a3 o3 a4 o4 u3 a5 o5")
+	for name, later := range map[string]string{
+		"another message":        "u1 a2 o2 u9 a3 o3 a4 o4 u3 a5 o5",
+		"another answer":         "u1 a2 o2 u2 a9 o9 a4 o4 u3 a5 o5",
+		"another result":         "u1 a2 o2 u2 a3 o9 a4 o4 u3 a5 o5",
+		"one inserted":           "u1 a2 o2 u9 u2 a3 o3 a4 o4 u3 a5 o5",
+		"one in front":           "u1 u2 u9 a2 o2 u2 a3 o3 a4 o4 u3 a5 o5",
+		"nothing that proves it": "u1 a2 o2 u2 a3 o3",
+	} {
+		f(name, later, later)
+	}
+}
+
+// TestTrimsSlide: what a view shows in part stays so until the client leaves it out. A copy is shown when its source is gone.
+func TestTrimsSlide(t *testing.T) {
+	d, scope := newDesk(t), session.Scope{Tenant: "t"}
+	q := query(scope, "u1 a1 o1 a2 o2 a3 o3 a4 o4")
+	res := d.send(d.registry, q)
+	view := session.Project(q.History, nil)
+	for i, trim := range []session.Trim{
+		{Pos: 3, Head: 1}, {Pos: 5, Head: 1}, {Pos: 7, Head: session.Whole, Copies: []session.Copy{{Source: 3, To: 1}, {Source: 5, To: 1}}},
+	} {
+		_, err := d.registry.Condense(t.Context(), &res, &view, session.Condensation{
+			Prefix: trim.Pos, Hash: q.History.Chain[trim.Pos], Trims: []session.Trim{trim}, Reason: session.ReasonArrival,
+		})
+		must(t, err)
+		view.Applied = res.Thread.Condensations[:i+1]
+	}
+	q = query(scope, "u1 a2 o2 a3 o3 a4 o4 a5 o5")
+	res = d.send(d.another(), q)
+	var got []session.Trim
+	for _, item := range projected(t, d, &res, q).Items {
+		if item.Trim != nil {
+			got = append(got, *item.Trim)
+		}
+	}
+	want := []session.Trim{{Pos: 3, Head: 1}, {Pos: 5, Head: session.Whole, Copies: []session.Copy{{Source: 3, To: 1}}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// projected returns the view of a history that was sent.
+func projected(t *testing.T, d *desk, res *session.Resolution, q session.Query) session.View {
+	t.Helper()
+	applied, err := d.registry.Condensations(t.Context(), res)
+	must(t, err)
+	return session.Project(q.History, applied)
+}

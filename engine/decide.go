@@ -120,9 +120,6 @@ const maxLost = 2
 // ones, so that no earlier summary fits any more.
 func (t *Turn) losesSummaries() bool { return t.place.Thread.Lost >= maxLost }
 
-// writesAhead reports whether summaries are written that no request waits for.
-func (t *Turn) writesAhead() bool { return t.in.Tenant.Ahead && !t.losesSummaries() }
-
 // measure counts items, calibrated, and not below our own count if atLeastOurs is set. A summary is not calibrated: the proxy wrote it,
 // so it is no cause of upstream's higher counts. Upstream's excess over our count is attributed to images and files, if there are any.
 func (t *Turn) measure(items []session.Item, atLeastOurs bool) []int {

@@ -337,7 +337,8 @@ func (t *Turn) prepare(ctx context.Context) {
 	base, known := t.engine.memory.ready.Get(t.place.Thread.ID)
 	prepared := known && base == t.lastApplied()
 	running := t.engine.flights.find(t.place.Thread.ID) != nil
-	if !t.writesAhead() || t.in.Tenant.Passes() || t.purpose.Spares() || prepared || running || t.dueSoon(t.fixed(), t.maxTokens()) == nil {
+	ahead := t.in.Tenant.Ahead && !t.losesSummaries()
+	if !ahead || t.in.Tenant.Passes() || t.purpose.Spares() || prepared || running || t.dueSoon(t.fixed(), t.maxTokens()) == nil {
 		return
 	}
 	job := t.dueSoon(t.counted().fixed, t.size().Tokens)
@@ -378,7 +379,7 @@ func (t *Turn) summariseLater(ctx context.Context) {
 	case job == nil:
 		t.prepare(ctx)
 		return
-	case !t.writesAhead():
+	case !t.in.Tenant.Ahead || t.losesSummaries():
 		return
 	}
 	c := t.copyFor(nil)

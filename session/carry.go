@@ -87,8 +87,9 @@ func (c *Condensation) shifted(h *History, after, shift int) Condensation {
 	}
 	s.Forgotten, s.Trims = slices.Clone(c.Forgotten), slices.Clone(c.Trims)
 	for i := range s.Forgotten {
-		move(&s.Forgotten[i].From)
-		move(&s.Forgotten[i].To)
+		if r := &s.Forgotten[i]; r.From > after {
+			r.From, r.To = r.From+shift, r.To+shift
+		}
 	}
 	for i := range s.Trims {
 		move(&s.Trims[i].Pos)

@@ -56,7 +56,7 @@ func (r *Registry) follow(ctx context.Context, h *History, t, parent *Thread) er
 		return err
 	}
 	var followed *Thread
-	source := parent // of t's condensations
+	var compared []*Thread
 	for _, id := range ids {
 		before := parent
 		if id != t.Parent {
@@ -77,11 +77,15 @@ func (r *Registry) follow(ctx context.Context, h *History, t, parent *Thread) er
 		carried := r.carry(ctx, h, before, before.Condensations, shared)
 		further := lastHidden(carried) > lastHidden(t.Condensations)
 		if further {
-			t.Condensations, source = carried, before
+			t.Condensations = carried
 		}
 		if further || followed == nil {
 			followed = before
 		}
+		compared = append(compared, before)
+	}
+	if parent != nil && (followed == nil || t.ForkAt == 0) && parent.Purpose == t.Purpose {
+		compared = append(compared, parent)
 	}
 	switch {
 	case followed == nil && parent != nil:
@@ -91,25 +95,25 @@ func (r *Registry) follow(ctx context.Context, h *History, t, parent *Thread) er
 	case followed != nil:
 		t.Follows = followed.ID
 	}
-	if len(t.Condensations) == 0 && followed != nil {
-		source = followed
-	}
-	if source != nil && source.Purpose == t.Purpose {
-		t.Lost = source.lost(t.Condensations)
-	}
+	t.Lost = lost(compared, t.Condensations)
 	return nil
 }
 
-// lost returns Origin.Lost of a thread that goes on from t with these of its condensations.
-func (t *Thread) lost(carried []Condensation) int {
-	newest := summaryOf(t.Condensations)
-	switch {
-	case newest == nil:
-		return t.Lost
-	case slices.ContainsFunc(carried, func(c Condensation) bool { return c.ID == newest.ID }):
-		return 0
+// lost returns Origin.Lost of a thread that goes on from one of some others, with these condensations. It is 0 if the newest summary of
+// any of them is among those.
+func lost(others []*Thread, carried []Condensation) (n int) {
+	for _, t := range others {
+		newest := summaryOf(t.Condensations)
+		switch {
+		case newest == nil:
+			n = max(n, t.Lost)
+		case slices.ContainsFunc(carried, func(c Condensation) bool { return c.ID == newest.ID }):
+			return 0
+		default:
+			n = max(n, t.Lost+1)
+		}
 	}
-	return t.Lost + 1
+	return n
 }
 
 // lastHidden returns the last position that condensations hide, 0 if they hide none.

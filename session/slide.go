@@ -26,20 +26,24 @@ func (r *Registry) carry(ctx context.Context, h *History, t *Thread, all []Conde
 		return whole
 	}
 	s := newSlide(h, all, shared)
-	if s.last == 0 || s.first <= shared || !s.readLog(ctx, r.store, t) || !s.find() {
+	if s.last == 0 || !s.readLog(ctx, r.store, t) || !s.find() {
 		return whole
 	}
-	return s.rest()
+	rest := s.rest()
+	if shown := summaryOf(s.all); shown != nil && !slices.ContainsFunc(rest, func(c Condensation) bool { return c.ID == shown.ID }) {
+		return whole // what is left has no summary
+	}
+	return rest
 }
 
 // slide is the step from a thread's history to one whose client left out the oldest messages, except perhaps for those at the
 // beginning that both share. It leaves out messages that the thread's condensations hide, and none after them.
 type slide struct {
 	history *History
-	all     []Condensation // made for the thread's history
+	all     []Condensation // made for the thread's history, each building on the one before
 	shared  int            // positions that both histories share
 
-	touched     []bool // positions of the thread that they hide or, if they hide none, trim after the shared ones
+	touched     []bool // positions of the thread after the shared ones that they hide or, if they hide none, trim
 	hides       bool   // they hide some
 	first, last int    // of the touched positions, 0 if there are none
 
@@ -51,19 +55,22 @@ type slide struct {
 }
 
 func newSlide(h *History, all []Condensation, shared int) *slide {
-	s := &slide{history: h, all: all, shared: shared, events: map[int]Event{}}
+	s := &slide{history: h, shared: shared, events: map[int]Event{}}
 	for i := range all {
-		s.hides = s.hides || len(all[i].Forgotten) > 0
-		_, last := all[i].extent()
-		s.touched = append(s.touched, make([]bool, max(last+1-len(s.touched), 0))...)
+		if n := len(s.all); n == 0 && all[i].Base == (CondensationID{}) || n > 0 && all[i].Base == s.all[n-1].ID {
+			s.all = append(s.all, all[i]) // of two that build on the same one, the first counts
+			s.hides = s.hides || len(all[i].Forgotten) > 0
+			_, last := all[i].extent()
+			s.touched = append(s.touched, make([]bool, max(last+1-len(s.touched), 0))...)
+		}
 	}
-	for i := range all {
-		for _, r := range all[i].Forgotten {
-			for p := r.From; p < r.To; p++ {
+	for _, c := range s.all {
+		for _, r := range c.Forgotten {
+			for p := max(r.From, shared+1); p < r.To; p++ {
 				s.touched[p] = true
 			}
 		}
-		for _, t := range all[i].Trims {
+		for _, t := range c.Trims {
 			s.touched[t.Pos] = s.touched[t.Pos] || !s.hides && t.Pos > shared
 		}
 	}
@@ -103,7 +110,7 @@ func (s *slide) readLog(ctx context.Context, store Store, t *Thread) bool {
 		for s.last+s.shift > s.shared && !s.same(s.last) && !s.sameCall(s.last) {
 			s.shift--
 		}
-		if s.last+s.shift <= s.shared || low <= max(s.first, s.shared+1-s.shift) {
+		if s.last+s.shift <= s.shared || low <= max(s.first, s.shared+1-s.shift) && s.events[low].Kind != Observation {
 			break // the last one is gone, or all that may be left were read
 		}
 	}
@@ -173,23 +180,19 @@ func (s *slide) hasUniqueCall(p int) bool {
 
 // rest returns what is left of the condensations, at the positions of the history.
 func (s *slide) rest() (out []Condensation) {
-	gone := map[CondensationID]CondensationID{} // condensations of which nothing is left, and what they were based on
+	base := CondensationID{}
 	s.changed = s.begin+s.shift > s.shared+1
 	for p := s.shared + 1; p < s.begin; p++ {
 		s.changed = s.changed || !s.hides || !s.touched[p] // it was shown
 	}
 	for _, c := range s.all {
-		if base, ok := gone[c.Base]; ok {
-			c.Base = base
-		}
 		if c.Prefix > s.shared {
-			id, base := c.ID, c.Base
-			if c = s.cut(c); c.Prefix == 0 {
-				gone[id] = base
-				continue
-			}
+			c = s.cut(c)
 		}
-		out = append(out, c)
+		if c.Prefix > 0 { // otherwise nothing is left of it
+			c.Base, base = base, c.ID
+			out = append(out, c)
+		}
 	}
 	if s.changed && len(out) > 0 {
 		unbind(s.history, out, s.shared+1)
@@ -203,8 +206,12 @@ func (s *slide) cut(c Condensation) Condensation {
 	ranges, trims := c.Forgotten, c.Trims
 	c.Forgotten, c.Trims = nil, nil
 	for _, r := range ranges {
-		if r.From = max(r.From, s.begin); r.From < r.To {
-			c.Forgotten = append(c.Forgotten, r)
+		shared := Range{From: r.From, To: min(r.To, s.shared+1)}
+		r.From = max(r.From, s.begin)
+		for _, left := range [...]Range{shared, r} {
+			if left.From < left.To {
+				c.Forgotten = append(c.Forgotten, left)
+			}
 		}
 	}
 	isSent := func(p int) bool { return p <= s.shared || s.same(p) }
@@ -214,7 +221,8 @@ func (s *slide) cut(c Condensation) Condensation {
 		if isSent(t.Pos) {
 			c.Trims = append(c.Trims, t)
 		}
-		s.changed = s.changed || len(t.Copies) < len(copies) || !isSent(t.Pos) && t.Pos >= s.begin
+		renumbered := t.Named && t.Pos > s.shared && s.shift < 0 && isSent(t.Pos)
+		s.changed = s.changed || renumbered || len(t.Copies) < len(copies) || !isSent(t.Pos) && t.Pos >= s.begin
 	}
 	if c.Added > 0 && !isSent(c.Added) {
 		c.Added, s.changed = 0, true

@@ -101,7 +101,8 @@ func TestWhatASlidingWindowLeaves(t *testing.T) {
 	f("all gone", "u1 a4 o4 u3 a5 o5 a6 o6", "u1 a4 o4 u3 a5 o5 a6 o6")
 	f("another first message", "u9 a2 o2 u2 a3 o3 a4 o4 u3 a5 o5", "u9 second a4 o4 u3 a5 o5")
 	f("the newest gone, too", "u1 a2 o2 u2 a3 o3 a4 o4 u9", "u1 second a4 o4 u9")
-	f("one in between gone", "u1 a1 o1 a2 o2 a3 o3 a4 o4 u3 a5 o5", "u1 first a3 o3 a4 o4 u3 a5 o5")
+	f("more kept at the beginning than is shown", "u1 a1 o1 u2 a3 o3 a4 o4 u3 a5 o5 a6 o6", "u1 second a4 o4 u3 a5 o5 a6 o6")
+	f("one in between gone", "u1 a1 o1 a2 o2 a3 o3 a4 o4 u3 a5 o5", "u1 second a4 o4 u3 a5 o5")
 	for name, later := range map[string]string{
 		"another message":        "u1 a2 o2 u9 a3 o3 a4 o4 u3 a5 o5",
 		"another answer":         "u1 a2 o2 u2 a9 o9 a4 o4 u3 a5 o5",
@@ -140,6 +141,49 @@ func TestTrimsSlide(t *testing.T) {
 	want := []session.Trim{{Pos: 3, Head: 1}, {Pos: 5, Head: session.Whole, Copies: []session.Copy{{Source: 3, To: 1}}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestLostSummariesAreCounted: in a row, until one is carried over or the client goes on with what it sent before. What a side request
+// loses does not count.
+func TestLostSummariesAreCounted(t *testing.T) {
+	for name, client := range map[string]struct {
+		edited int  // word changed at each step; 0: none
+		side   bool // a request of another kind after each step
+		want   [6]int
+	}{
+		"what a summary hides":         {edited: 5, want: [6]int{0, 1, 2, 3, 4, 5}},
+		"with titles":                  {edited: 5, side: true, want: [6]int{0, 1, 2, 3, 4, 5}},
+		"a message in front":           {edited: 0},
+		"a message in front, titles":   {edited: 0, side: true},
+		"nothing that a summary hides": {edited: 14},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+			words := strings.Fields("u1 a1 o1 u2 g2 u3 a3 o3 a4 o4 u4 a5 o5 a6 o6")
+			d.condensed(query(scope, strings.Join(words[:11], " ")), "early", session.Range{From: 2, To: 4})
+			for step, want := range client.want {
+				n := string(rune('a' + step))
+				words[client.edited] = words[client.edited][:1] + "9" + n
+				words = append(words, "a8"+n, "o8"+n)
+				q := query(scope, strings.Join(words, " "))
+				res := d.send(d.another(), q)
+				if res.Thread.Lost != want {
+					t.Errorf("step %d: %d lost, want %d", step, res.Thread.Lost, want)
+				}
+				if applied := projected(t, d, &res, q).Applied; len(applied) < 2 {
+					d.condensed(q, "late", session.Range{From: 4, To: 11})
+				}
+				if client.side {
+					title := query(scope, "u7"+n+" a8"+n+" o8"+n+" u6")
+					title.Purpose = session.PurposeTitle
+					d.send(d.registry, title)
+				}
+			}
+			if res := d.send(d.another(), query(scope, strings.Join(append(words, "a9", "o9"), " "))); res.Thread.Lost > 0 {
+				t.Errorf("%d lost although the client goes on", res.Thread.Lost)
+			}
+		})
 	}
 }
 

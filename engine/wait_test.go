@@ -327,6 +327,37 @@ func TestAnEditedMessageIsNotSummarised(t *testing.T) {
 	}
 }
 
+// slides returns the body at step n of a client that sends the first message and the 30 newest ones.
+func slides(n int) *body {
+	all := []string{`{"role":"user","content":"Sail."}`}
+	for i := max(n-15, 0); i < n; i++ {
+		all = append(all,
+			fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%024d","type":"function","function":{"name":"look","arguments":"{}"}}]}`, i),
+			fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%024d","content":"%s"}`, i, strings.Repeat("The sea is deep. ", 20)))
+	}
+	return &body{bytes: []byte(`{"model":"m","messages":[` + strings.Join(all, ",") + `]}`)}
+}
+
+// TestASummaryIsPreparedOnceForASlidingWindow: a client that stays just below its limit has a summary prepared, but not one for each request.
+func TestASummaryIsPreparedOnceForASlidingWindow(t *testing.T) {
+	summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
+	close(summariser.free)
+	r := newRig(t, condense.NewLLM(condense.LLMSettings{
+		Settings: condense.Settings{MaxSize: 34, KeepFirst: 1, BackgroundAt: 0.8}, Summariser: summariser, Model: "cheap",
+	}))
+	r.tenant.Never, r.tenant.Ahead = true, true
+	for n := range 30 {
+		asked := slides(n)
+		turn := r.begin(asked, engine.WishNone)
+		turn.Condense(t.Context())
+		r.logged(turn)
+		asked.work.Wait()
+	}
+	if paid := len(summariser.asked); paid < 1 || paid > 5 {
+		t.Errorf("%d summaries were paid for", paid)
+	}
+}
+
 // TestASummaryOutlivesASlidingWindow: a client that sends the first message and the newest ones gets the summaries that are paid for,
 // whether it waits for them or not, in front of what they do not stand for.
 func TestASummaryOutlivesASlidingWindow(t *testing.T) {
@@ -338,10 +369,8 @@ func TestASummaryOutlivesASlidingWindow(t *testing.T) {
 				Settings: condense.Settings{MaxSize: 20, KeepFirst: 1, BackgroundAt: 0.8}, Summariser: summariser, Model: "cheap",
 			}))
 			r.tenant.Never, r.tenant.Ahead = !waits, true
-			var steps []string
 			for n := range 60 {
-				all := append([]string{`{"role":"user","content":"Sail."}`}, steps[max(len(steps)-30, 0):]...)
-				asked := &body{bytes: []byte(`{"model":"m","messages":[` + strings.Join(all, ",") + `]}`)}
+				asked := slides(n)
 				turn := r.begin(asked, engine.WishNone)
 				turn.Condense(t.Context())
 				r.logged(turn)
@@ -351,9 +380,6 @@ func TestASummaryOutlivesASlidingWindow(t *testing.T) {
 				if n > 10 && (len(head) == len(sent) || strings.Count(head, `"role"`) > 2 || turn.Sent().Events > 20) {
 					t.Fatalf("step %d: %s", n, sent)
 				}
-				steps = append(steps,
-					fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%024d","type":"function","function":{"name":"look","arguments":"{}"}}]}`, n),
-					fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%024d","content":"%s"}`, n, strings.Repeat("The sea is deep. ", 20)))
 			}
 			if paid := len(summariser.asked); paid > 12 {
 				t.Errorf("%d summaries were paid for", paid)

@@ -91,8 +91,10 @@ func (r *Registry) adapt(ctx context.Context, view *View, t *Thread, c *Condensa
 	alone := *c
 	alone.Base = CondensationID{}
 	kept := carryOver(view.History, []Condensation{alone}, shared)
-	if n := len(t.Condensations); len(kept) == 0 && n > 0 {
-		alone.Base = t.Condensations[n-1].ID
+	if len(kept) == 0 {
+		for i := range t.Condensations {
+			alone.Base = t.Condensations[i].ID
+		}
 		kept = r.carry(ctx, view.History, t, append(slices.Clip(t.Condensations), alone), shared)
 	}
 	if len(kept) == 0 || kept[len(kept)-1].ID != c.ID {

@@ -7,15 +7,13 @@ import (
 	"time"
 )
 
-// Bounds of what is read from a log to find out which messages a client has left out.
+// Bounds of what is read from a log to find out which messages a client has left out, and of what proves it.
 const (
 	maxSlidEvents = 1024
 	maxSlidBytes  = 4 << 20 // of payloads; the last page may exceed it
 	slidPage      = 64      // events in a page
+	minAnswers    = 3       // in a row that prove that it is the same run, if no call among them has a unique id
 )
-
-// minAnswers is how many answers in a row prove that it is the same run if no call among them has a unique id.
-const minAnswers = 3
 
 // carry returns those condensations, made for t's history, that apply to a history which shares t's first positions, up to shared.
 // These are the ones that carryOver finds or, if the client sends only its newest messages, what is left of them. Only if some do not

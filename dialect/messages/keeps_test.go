@@ -8,7 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 )
 
-// TestKeeps checks that the shortest mark counts, and that marks in tool inputs do not.
+// TestKeeps checks that the shortest mark counts, in OpenAI's APIs too, and that marks in tool inputs and schemas do not.
 func TestKeeps(t *testing.T) {
 	d := messages.New(split.Options{})
 	for body, want := range map[string]time.Duration{
@@ -25,6 +25,10 @@ func TestKeeps(t *testing.T) {
 	}
 	for body, want := range map[string]time.Duration{
 		`{"prompt_cache_retention":"24h"}`: 24 * time.Hour, `{"prompt_cache_retention":"in_memory"}`: 0, `{"input":"prompt_cache_retention 24h"}`: 0,
+		`{"messages":[{"content":[{"cache_control":{"type":"ephemeral","ttl":"1h"}}]}],"tools":[{"function":{"parameters":{"cache_control":{}}}}]}`: time.Hour,
+		`{"messages":[{"content":[{"cache_control":{"ttl":"1h"}}]},{"content":[{"cache_control":{"type":"ephemeral"}}]}]}`:                          0,
+		`{"input":[{"content":[{"cache_control":{}}]}],"tools":[{"cache_control":{"ttl":"1h"}}]}`:                                                   0,
+		`{"input":[{"content":[{"cache_control":{"ttl":"1h"}}]}],"tools":[{"cache_control":{"ttl":"1h"}}]}`:                                         time.Hour,
 	} {
 		if got := (split.OpenAI{}).CacheTTL([]byte(body)); got != want {
 			t.Errorf("%s: %v, want %v", body, got, want)

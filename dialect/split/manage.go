@@ -70,14 +70,46 @@ func CompactionID(content string) string {
 // OpenAI has the methods of a dialect that are the same in all of OpenAI's APIs.
 type OpenAI struct{}
 
-// CacheTTL returns how long a body asks for its prefix to be kept in the prompt cache, or 0 if it does not say.
+// CacheTTL returns how long a body asks for its prefix to be kept in the prompt cache, or 0 if it does not say. Gateways to Anthropic's
+// models accept its cache marks, the shortest of which counts. Marks of five minutes say nothing: OpenAI's models ignore them.
 // https://platform.openai.com/docs/guides/prompt-caching
 func (OpenAI) CacheTTL(body []byte) time.Duration {
 	const retention = "prompt_cache_retention"
 	if bytes.Contains(body, []byte(retention)) && Member(rawjson.ValueOf(body), retention).Text() == "24h" {
 		return 24 * time.Hour
 	}
+	if marks := Marks(nil, body); len(marks) > 0 && !slices.ContainsFunc(marks, IsShort) {
+		return time.Hour
+	}
 	return 0
+}
+
+// IsShort reports whether a cache mark lasts five minutes, the default, and not an hour.
+func IsShort(mark []byte) bool { return !bytes.Contains(mark, []byte(`"1h"`)) }
+
+// Marks appends Anthropic's cache marks in a JSON text, in order. It skips tool inputs and schemas, where the key has no meaning.
+func Marks(to [][]byte, raw []byte) [][]byte {
+	const mark = "cache_control"
+	if !bytes.Contains(raw, []byte(mark)) {
+		return to
+	}
+	switch v := rawjson.ValueOf(raw); v.Kind {
+	case rawjson.Array:
+		for element := range rawjson.Elements(raw) {
+			to = Marks(to, element.Raw)
+		}
+	case rawjson.Object:
+		for key, member := range rawjson.Members(raw) {
+			switch name, object := string(key.Raw), member.Kind == rawjson.Object; {
+			case name == mark && object:
+				to = append(to, member.Raw)
+			case object && (name == "input" || name == "input_schema" || name == "parameters"):
+			default:
+				to = Marks(to, member.Raw)
+			}
+		}
+	}
+	return to
 }
 
 // Failure encodes an error.

@@ -42,9 +42,7 @@ func NewMetrics() *Metrics {
 	m.active = newActiveSessions()
 	f.gaugeFunc("sessions_active", "Sessions with a request to this replica within the last 15 minutes, at most 100,000.",
 		func() float64 { return float64(m.active.count(time.Now())) })
-	f.registry.MustRegister(
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	f.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -163,7 +161,9 @@ func (m *Metrics) Tenant(tenant string) {
 // because increase() sees a first event only after a 0.
 func (m *Metrics) StoreCalls() session.Watch {
 	for _, op := range [...]string{
-		"secret", "find", "thread", "append", "condense", "summary", "events", "trace", "mark", "session", "lock", "save",
+		"secret", "find", "thread", "append", "condense", "prepare", "prepared", "summary", "events", "trace", "mark", "enter", "experiment",
+		"save", "saved", "session", "lock", "keep lock", "reserve", "settle", "enqueue", "read outbox", "dequeue", "list sessions",
+		"forget session", "request a condensation of", "set", "settings", "ping", "close session store",
 	} {
 		m.store.seconds.WithLabelValues(op)
 		m.store.errors.WithLabelValues(op)

@@ -84,6 +84,22 @@ func TestStore(t *testing.T) {
 	}
 }
 
+// TestStoreErrorsBeginAtZero checks that each call of a store has a series from the start.
+func TestStoreErrorsBeginAtZero(t *testing.T) {
+	metrics := observe.NewMetrics()
+	metrics.StoreCalls()
+	code, err := os.ReadFile("../../session/guard.go")
+	must(t, err)
+	zeros := map[string]float64{}
+	for _, op := range regexp.MustCompile(`(?:\.run\(|call\(g, )"([^"]+)"`).FindAllStringSubmatch(string(code), -1) {
+		zeros[fmt.Sprintf("dewpoint_store_errors_total{op=%q}", op[1])] = 0
+	}
+	if len(zeros) < 30 {
+		t.Errorf("the code has only %v", zeros)
+	}
+	wantValues(t, metrics, zeros)
+}
+
 // TestLossesBeginAtZero checks that each loss reported in the code has a series from the start, so that alerts see the first loss.
 func TestLossesBeginAtZero(t *testing.T) {
 	metrics := observe.NewMetrics()

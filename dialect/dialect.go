@@ -201,6 +201,12 @@ type Answer struct {
 	Usage  *session.Usage // nil if upstream did not report it
 	Finish string
 
+	Refusal string // its beginning; in some protocols it is also in Text
+	Ran     bool   // the provider ran a tool of its own
+	Failed  bool   // it reports an error
+	Code    string // of the error; empty if it has none
+	Garbled bool   // an event of the stream could not be read
+
 	ID          string   // under which upstream may store it; empty if the protocol has no ids
 	Said        []byte   // the answer as a message of a history; nil if it is too long or the protocol does not need it
 	Compactions []string // split.CompactionID of each compaction in it

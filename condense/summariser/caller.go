@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 )
 
 const (
@@ -64,43 +65,24 @@ func (c Caller) Summarise(ctx context.Context, r condense.Request) (condense.Rep
 	}
 }
 
-// answer is a call in one protocol: it builds the request and collects the answer.
-type answer interface {
-	// request returns the body of the request, to be encoded as JSON, without the features that the server lacks.
-	request(c Caller, r condense.Request, l lacks) any
-	// readEvent adds an event of a stream, and reports whether it was the last one.
-	readEvent(data []byte) (last bool, err error)
-	// readBody reads an answer that was not streamed.
-	readBody(body []byte) error
-	// complete reports whether a stream can be used although its last event is missing.
-	complete() bool
-	// reply returns the answer.
-	reply(r condense.Request) condense.Reply
-}
-
 // attempt makes one call.
 func (c Caller) attempt(ctx context.Context, r condense.Request, l lacks) (condense.Reply, error) {
-	var a answer
+	request := chatRequest
 	switch r.Endpoint.Way.API {
 	case condense.APIMessages:
-		a = &message{}
+		request = messagesRequest
 	case condense.APIResponses:
-		a, l.stream = &response{}, false
-	default:
-		a = &completion{}
+		request, l.stream = responsesRequest, false
 	}
 	body := r.Body
 	if body == nil {
 		var err error
-		if body, err = json.Marshal(a.request(c, r, l)); err != nil {
+		if body, err = json.Marshal(request(c, r, l)); err != nil {
 			return condense.Reply{}, err //nolint:wrapcheck // callError wraps it
 		}
 	}
-	err := c.postInTime(ctx, r, body, a, !l.stream)
-	if errors.Is(err, errNoEnd) && a.complete() {
-		err = nil
-	}
-	return a.reply(r), err
+	answer, err := c.postInTime(ctx, r, body, !l.stream)
+	return replyTo(&r, &answer), err
 }
 
 // Reasons for cancelling a call for which the caller was still waiting.
@@ -111,7 +93,7 @@ var (
 )
 
 // postInTime sends a body and reads the answer. It cancels the call if the server takes too long or, for a stream, falls silent.
-func (c Caller) postInTime(ctx context.Context, r condense.Request, body []byte, a answer, streamed bool) error {
+func (c Caller) postInTime(ctx context.Context, r condense.Request, body []byte, streamed bool) (dialect.Answer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	reading, writing := c.patience(r)
@@ -128,18 +110,16 @@ func (c Caller) postInTime(ctx context.Context, r condense.Request, body []byte,
 			}
 		}
 	}
-	err := c.newSender(r.Endpoint, progress).post(ctx, body, a, streamed)
-	if err == nil {
-		return nil
-	}
+	a, err := c.newSender(r.Endpoint, progress).post(ctx, body, streamed)
 	cause := context.Cause(ctx)
 	switch {
+	case err == nil:
 	case errors.Is(cause, errSilent) && began:
-		return errStalled
+		err = errStalled
 	case errors.Is(cause, errSilent), errors.Is(cause, errSlow):
-		return cause
+		err = cause
 	}
-	return err
+	return a, err
 }
 
 func (c Caller) timeout() time.Duration { return cmp.Or(c.Timeout, DefaultTimeout) }

@@ -51,6 +51,8 @@ func TestStreamedAnswers(t *testing.T) {
 		}, condense.Reply{Text: "STATE: fine", Finish: "stop", Usage: all}, ""},
 		"without usage and end mark": {nil, []string{delta(`"content":"STATE: fine"`, `"length"`)},
 			condense.Reply{Text: "STATE: fine", Finish: "length"}, ""},
+		"in parts": {nil, []string{delta(`"content":[{"type":"text","text":"STATE: "}]`, "null"), delta(`"content":[{"type":"text","text":"fine"}]`, `"stop"`), "[DONE]"},
+			condense.Reply{Text: "STATE: fine", Finish: "stop"}, ""},
 		"without a finish": {nil, []string{delta(`"content":"STATE: fine"`, "null"), usage, "[DONE]"},
 			condense.Reply{Text: "STATE: fine", Usage: all}, ""},
 		"refusal": {nil, []string{delta(`"refusal":"I ca"`, "null"), delta(`"refusal":"nnot"`, `"stop"`), "[DONE]"},
@@ -134,7 +136,7 @@ func TestPlainCalls(t *testing.T) {
 		}, []asked{both, noOptions, plain, plain}},
 		"streams of its own": {func(w http.ResponseWriter, a asked) {
 			if a.stream {
-				events(w, `{"choices":[{"index":0,"delta":{"content":[{"type":"text","text":"STATE"}]}}]}`, "[DONE]")
+				events(w, "STATE: fine", "[DONE]")
 				return
 			}
 			io.WriteString(w, fine)

@@ -1,7 +1,6 @@
 package summariser
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -14,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 )
@@ -55,33 +55,38 @@ func (s *sender) do(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// post sends a body and reads the answer into a: the events of a stream, if one is requested, up to the last one, or the whole body.
-func (s *sender) post(ctx context.Context, body []byte, a answer, streamed bool) error {
+// post sends a body and reads the answer: a stream, if one is requested, or the whole body. With an error it returns what had arrived.
+func (s *sender) post(ctx context.Context, body []byte, streamed bool) (a dialect.Answer, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(s.to.BaseURL, openAI+path(s.to)), bytes.NewReader(body))
 	if err != nil {
-		return err //nolint:wrapcheck // callError wraps it
+		return a, err //nolint:wrapcheck // callError wraps it
 	}
 	resp, err := s.do(req)
 	if err != nil {
-		return err
+		return a, err
 	}
 	defer resp.Body.Close()
 	success := resp.StatusCode/100 == 2 // some gateways answer 201
 	if streamed && success && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		return readEvents(resp.Body, a.readEvent)
+		return s.readStream(resp.Body)
 	}
 	text, err := io.ReadAll(resp.Body)
 	if err != nil && (success || errors.Is(err, errResponseSize)) {
-		return err //nolint:wrapcheck // callError wraps it
+		return a, err //nolint:wrapcheck // callError wraps it
 	}
 	if !success {
-		return s.refused(resp, text)
+		return a, s.refused(resp, text)
 	}
-	return a.readBody(text)
+	return s.readWhole(text)
 }
 
 // openAI is the base URL of endpoints without one.
 const openAI = "https://api.openai.com/v1"
+
+// isChat reports whether the endpoint is called with Chat Completions.
+func (s *sender) isChat() bool {
+	return s.to.Way.API != condense.APIMessages && s.to.Way.API != condense.APIResponses
+}
 
 // refused is an error reported by the server. status is 0 for an error within an answer.
 type refused struct {
@@ -99,35 +104,12 @@ func (s *sender) refused(resp *http.Response, body []byte) error {
 	_ = json.Unmarshal(body, &m) // a body of another form has no code
 	over, _ := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), body)
 	e := &refused{status: resp.StatusCode, code: m.Error.Code, text: string(body), over: over}
-	if s.to.Way.API == condense.APIMessages || s.to.Way.API == condense.APIResponses {
-		e.code = cmp.Or(e.code, m.Error.Type)
-	} else {
+	if s.isChat() {
 		e.text = cmp.Or(strings.TrimSpace(m.Error.Param+" "+m.Error.Message), e.text)
+	} else {
+		e.code = cmp.Or(e.code, m.Error.Type)
 	}
 	return e
-}
-
-// readEvents passes the data of each event to read until that returns true or an error.
-func readEvents(from io.Reader, read func(data []byte) (last bool, err error)) error {
-	lines := bufio.NewReader(from)
-	for {
-		line, readErr := lines.ReadBytes('\n')
-		if readErr != nil && !errors.Is(readErr, io.EOF) {
-			return readErr //nolint:wrapcheck // callError wraps it
-		}
-		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-			last, err := read(data)
-			if readErr != nil && (errors.Is(err, errGarbled) || errors.Is(err, errUnreadable)) {
-				return errNoEnd // the stream ended within a line
-			}
-			if last || err != nil {
-				return err
-			}
-		}
-		if readErr != nil {
-			return errNoEnd
-		}
-	}
 }
 
 // address sets the URL and the headers of a request as the endpoint requires them.

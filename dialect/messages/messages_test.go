@@ -253,6 +253,22 @@ func TestMemoryChangesNothing(t *testing.T) {
 	})
 }
 
+// TestTeeJoinsBlocks: the text of an answer is the one that Read returns when the client sends the answer back.
+func TestTeeJoinsBlocks(t *testing.T) {
+	d := messages.New(split.Options{})
+	const body = `{"role":"assistant","content":[{"type":"text","text":"one"},{"type":"tool_use","id":"A","name":"ls","input":{}},{"type":"text","text":"two"}]}`
+	tee := d.Tee(false)
+	tee.Write([]byte(body))
+	history, err := d.Split([]byte(`{"model":"m","messages":[` + body + `]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := d.Read(history.Messages[0].Raw)
+	if got := tee.Answer().Text; err != nil || got != "one\ntwo" || got != content.Text {
+		t.Errorf("%q, %q, %v", got, content.Text, err)
+	}
+}
+
 func TestTee(t *testing.T) {
 	d := messages.New(split.Options{})
 	stream := `event: message_start
@@ -292,6 +308,7 @@ data: {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"outpu
 			t.Errorf("streamed %t: ended before its end", streamed)
 		}
 		tee.Write([]byte(end))
+		want.Garbled = streamed
 		if got := tee.Answer(); !tee.Ended() || !reflect.DeepEqual(got, want) {
 			t.Errorf("streamed %t: got %+v, want %+v", streamed, got, want)
 		}

@@ -1,6 +1,8 @@
 package messages
 
 import (
+	"bytes"
+
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -40,6 +42,9 @@ func (a *answer) Whole(body rawjson.Value) {
 	}
 	a.SetFinish(split.Member(body, "stop_reason").Text())
 	a.addUsage(split.Member(body, "usage"))
+	if e := split.Member(body, "error"); e.Kind == rawjson.Object {
+		a.Fail(split.Member(e, "type"))
+	}
 }
 
 // Event reads an event of a stream.
@@ -61,7 +66,10 @@ func (a *answer) Event(event rawjson.Value) (ends bool) {
 	case "message_delta":
 		a.SetFinish(split.Member(delta, "stop_reason").Text())
 		a.addUsage(split.Member(event, "usage"))
-	case "message_stop", "error":
+	case "error":
+		a.Fail(split.Member(event, "error", "type"))
+		return true
+	case "message_stop":
 		return true
 	}
 	return false
@@ -73,12 +81,15 @@ func (a *answer) beginBlock(index int, block rawjson.Value) {
 	kind := split.Member(block, "type")
 	switch {
 	case kind.Is("text"):
+		a.BreakLine()
 		a.AddText(split.Member(block, "text").Text())
 	case kind.Is("tool_use"):
 		c := a.BeginCall(index, split.Member(block, "id").Text(), split.Member(block, "name").Text())
 		if input := string(split.Member(block, "input").Raw); c != nil && input != "{}" {
 			a.AddArguments(c, input)
 		}
+	case bytes.HasSuffix(kind.Inner(), []byte("_tool_use")):
+		a.Known.Ran = true
 	}
 }
 

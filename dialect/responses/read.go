@@ -80,6 +80,7 @@ func itemsOf(raw []byte) (items []*item, err error) {
 type contentReader struct {
 	session.Content
 	texts, thoughts []string
+	refusal         string
 }
 
 // readItem reads an item of the model's output.
@@ -138,6 +139,7 @@ func (c *contentReader) readPart(v rawjson.Value) {
 	case isText(kind):
 		c.texts = append(c.texts, split.Member(v, "text").Text())
 	case kind.Is("refusal"):
+		c.refusal += split.Member(v, "refusal").Text()
 		c.texts = append(c.texts, split.Member(v, "refusal").Text())
 	case kind.Is("input_image"), kind.Is("computer_screenshot"):
 		c.Images = append(c.Images, split.Image(split.Member(v, "image_url"), split.Member(v, "detail")))

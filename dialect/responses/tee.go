@@ -18,9 +18,8 @@ func (d *Dialect) Tee(streamed bool) dialect.Tee {
 // answer implements split.AnswerReader.
 type answer struct {
 	split.Collector
-	said       []byte // the items, with commas between them, up to one byte more than split.MaxText
-	items      int
-	hasMessage bool // one of the items is a message
+	said  []byte // the items, with commas between them, up to one byte more than split.MaxText
+	items int
 }
 
 // Whole reads an answer that is not streamed.
@@ -35,6 +34,7 @@ func (a *answer) Event(event rawjson.Value) (ends bool) {
 		a.end(split.Member(event, "response"))
 		return true
 	case "error":
+		a.fail(event)
 		return true
 	}
 	return false
@@ -55,11 +55,9 @@ func (a *answer) addItem(v rawjson.Value) {
 	case it.isMessage():
 		c := contentReader{}
 		c.readContent(it.Get("content"))
-		if a.hasMessage {
-			a.AddText("\n")
-		}
+		a.BreakLine()
 		a.AddText(strings.Join(c.texts, "\n"))
-		a.hasMessage = true
+		a.AddRefusal(c.refusal)
 	case it.class() == systemMessage:
 		a.AddCompaction(it.compaction())
 	case it.callID().Kind == rawjson.String:
@@ -67,6 +65,8 @@ func (a *answer) addItem(v rawjson.Value) {
 		if c := a.BeginCall(0, call.ID, call.Name); c != nil {
 			a.AddArguments(c, call.Arguments)
 		}
+	case bytes.HasSuffix(it.Get("type").Inner(), []byte("_call")):
+		a.Known.Ran = true
 	}
 }
 
@@ -85,6 +85,14 @@ func (a *answer) end(response rawjson.Value) {
 		cached := split.Member(usage, "input_tokens_details", "cached_tokens")
 		a.SetUsage(split.Integer(input), split.Integer(cached), split.Integer(output))
 	}
+	if split.Member(response, "error").Kind == rawjson.Object {
+		a.fail(response)
+	}
+}
+
+// fail records the error of a response or of an event, which may have the code itself.
+func (a *answer) fail(v rawjson.Value) {
+	a.Fail(split.Member(v, "error", "code"), split.Member(v, "error", "type"), split.Member(v, "code"))
 }
 
 // Answer returns what has been read so far.

@@ -16,7 +16,8 @@ import (
 // again at the end of the event.
 type Events struct {
 	Take     func(data []byte) bool
-	MaxBytes int // limit for a line, and for the data of an event; longer ones are skipped
+	MaxBytes int  // limit for a line, and for the data of an event; longer ones are skipped
+	Unused   bool // set when Take could not use the data of an event
 
 	line    []byte
 	long    bool // the line exceeds MaxBytes
@@ -88,8 +89,8 @@ func (e *Events) add(data []byte) {
 }
 
 func (e *Events) endEvent() {
-	if e.partial && !e.lost {
-		e.Take(e.data)
+	if e.partial && !e.lost && !e.Take(e.data) {
+		e.Unused = true
 	}
 	e.data, e.partial, e.lost = e.data[:0], false, false
 }

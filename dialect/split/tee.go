@@ -1,6 +1,7 @@
 package split
 
 import (
+	"bytes"
 	"cmp"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -60,7 +61,7 @@ func (t *streamTee) isMark(data []byte) bool { return t.mark != "" && string(dat
 
 func (t *streamTee) take(data []byte) bool {
 	switch {
-	case t.isMark(data):
+	case t.ended || t.isMark(bytes.TrimSpace(data)):
 		t.ended = true
 	case !IsObject(data):
 		return false
@@ -68,6 +69,12 @@ func (t *streamTee) take(data []byte) bool {
 		t.ended = true
 	}
 	return true
+}
+
+func (t *streamTee) Answer() dialect.Answer {
+	a := t.AnswerReader.Answer()
+	a.Garbled = t.events.Unused
+	return a
 }
 
 // wholeTee reads an answer that is not streamed. It ends at the bracket that closes the body, even if the body is too long
@@ -163,6 +170,18 @@ func (c *Collector) AddText(text string) {
 	c.text = append(c.text, text...)
 }
 
+// BreakLine ends a line of the text, unless the text is empty: the parts of an answer are joined as in a history.
+func (c *Collector) BreakLine() {
+	if len(c.text) > 0 {
+		c.AddText("\n")
+	}
+}
+
+// AddRefusal appends to the refusal, of which only the beginning is kept.
+func (c *Collector) AddRefusal(text string) {
+	c.Known.Refusal = Truncate(c.Known.Refusal + text)
+}
+
 // BeginCall adds a call. It returns nil if there are too many.
 func (c *Collector) BeginCall(index int, id, name string) *PartialCall {
 	if len(c.Calls) == MaxCalls {
@@ -181,6 +200,14 @@ func (c *Collector) AddArguments(call *PartialCall, text string) {
 	}
 	c.arguments += len(text)
 	call.arguments = append(call.arguments, text...)
+}
+
+// Fail records an error that the answer reports. Its code is the first of the values that is a text.
+func (c *Collector) Fail(codes ...rawjson.Value) {
+	c.Known.Failed = true
+	for _, code := range codes {
+		c.Known.Code = cmp.Or(c.Known.Code, Truncate(code.Text()))
+	}
 }
 
 // AddCompaction adds a compaction by its content, unless that is empty.

@@ -34,7 +34,7 @@ var allowedImports = map[string][]string{
 	"condense/excerpt":       {"session", "internal/rawjson"},
 	"condense/record":        {"internal/agents", "session"},
 	"condense/tidy":          {"internal/rawjson"},
-	"condense/summariser":    {"internal/agents", "internal/overflow", "session", "condense"},
+	"condense/summariser":    {"internal/agents", "internal/overflow", "session", "condense", "dialect", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split"},
 	"condense/condensetest":  {"session", "condense", "condense/tidy"},
 	"config/internal/syntax": {},
 	"internal/limit":         {},

@@ -40,6 +40,9 @@ func (a *api) listEvents(r *http.Request, q *query) (any, error) {
 		return nil, err
 	}
 	events, err := a.o.Store.Events(r.Context(), t.ID, uint64(from), limit) //nolint:gosec // between 1 and 1<<50
+	if err == nil && content {
+		err = session.ReadContent(r.Context(), a.o.Store, events)
+	}
 	if err != nil {
 		return nil, replaceNotFound(err, errNoThread)
 	}

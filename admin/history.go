@@ -81,6 +81,9 @@ func (rd *reader) entries(ctx context.Context, t session.Thread) ([]entry, error
 	out := []entry{}
 	for from := uint64(1); from <= t.Seq; {
 		page, err := rd.store.Events(ctx, t.ID, from, readBatch)
+		if err == nil {
+			err = session.ReadContent(ctx, rd.store, page)
+		}
 		if err != nil {
 			return nil, readLogError(err)
 		}

@@ -71,8 +71,8 @@ func (r *Registry) Append(ctx context.Context, res *Resolution, tally *Tally) er
 		res.Thread.Parent, res.Thread.Session = res.Base.Thread.ID, res.Base.Thread.Session
 		res.parentCreated = res.Base.Thread.Created
 	}
-	for range maxAppends {
-		err := r.appendOnce(ctx, res, tally)
+	for attempt := range maxAppends {
+		err := r.appendOnce(ctx, res, tally, attempt == 0)
 		if !errors.Is(err, ErrStale) {
 			return err
 		}
@@ -83,7 +83,9 @@ func (r *Registry) Append(ctx context.Context, res *Resolution, tally *Tally) er
 	return fmt.Errorf("append to thread %s: %w", res.Thread.ID, ErrStale)
 }
 
-func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally) error {
+// appendOnce appends once. A thread that it begins may share the content of others' entries if share is set. If one of these was
+// deleted in the meantime, the append is stale.
+func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally, share bool) error {
 	if res.Match == MatchReplay {
 		return nil // the thread holds the whole history already
 	}
@@ -97,6 +99,9 @@ func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally
 	b := r.batch(res, tally)
 	if len(b.Events) == 0 && len(b.Places) == 0 {
 		return nil
+	}
+	if share && res.New && !res.Begins {
+		r.share(ctx, &b)
 	}
 	if err := r.store.Append(ctx, b); err != nil {
 		return fmt.Errorf("append to thread %s: %w", res.Thread.ID, err)
@@ -201,7 +206,7 @@ func systemDigest(messages []Message) Hash {
 // SystemDigest returns Thread.System for a request whose system messages have these digests.
 func SystemDigest(digests []Hash) (d Hash) {
 	for _, digest := range digests {
-		d = next(d, digest)
+		d = Next(d, digest)
 	}
 	return d
 }

@@ -50,7 +50,7 @@ func (r *Registry) SetAside(ctx context.Context, res *Resolution, answer []Messa
 		Prefix: h.Len() + len(answer), Hash: h.Head(), Offset: h.Len() + 1, Summary: text, Reason: ReasonAside, Time: time.Now(),
 	}
 	for i := range answer {
-		c.Hash = next(c.Hash, answer[i].Digest)
+		c.Hash = Next(c.Hash, answer[i].Digest)
 	}
 	c, err := r.store.Condense(ctx, res.Thread.ID, c)
 	if err != nil {

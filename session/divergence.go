@@ -101,8 +101,10 @@ func (r *Registry) eventsAt(ctx context.Context, id ThreadID, p int) ([]Event, e
 		return nil, fmt.Errorf("read thread: %w", err)
 	}
 	var out []Event
-	// Every position has a log entry, and there are other entries between them.
-	begin := uint64(max(1, p-t.ForkAt)) //nolint:gosec // positive
+	begin := uint64(1)
+	if len(t.Shares) == 0 {
+		begin = uint64(max(1, p-t.ForkAt)) //nolint:gosec // every position has an entry, and there are others between them
+	}
 	for from := begin; len(out) < maxCompared && from < begin+maxScanned; {
 		page, err := r.store.Events(ctx, t.ID, from, 4*maxCompared)
 		if err != nil {
@@ -118,7 +120,7 @@ func (r *Registry) eventsAt(ctx context.Context, id ThreadID, p int) ([]Event, e
 		}
 		from = page[len(page)-1].Seq + 1
 	}
-	return out, nil
+	return out, ReadContent(ctx, r.store, out)
 }
 
 // Relation is how a request's history relates to known threads.

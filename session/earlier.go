@@ -114,10 +114,8 @@ func (e *earlierReader) read(ctx context.Context, t *Thread) {
 		if !ok {
 			break
 		}
-		for _, event := range slices.Backward(page) {
-			if e.isNew(&event) {
-				events = append(events, event)
-			}
+		for part := range slices.Chunk(e.unseen(page), largePage) { // an entry may have many events
+			events = append(events, e.content(ctx, part)...)
 		}
 		if before-e.bytesLeft <= smallSize {
 			size = min(2*size, largePage)
@@ -147,14 +145,33 @@ func (e *earlierReader) page(ctx context.Context, t *Thread, from, to uint64) (p
 	return page, true
 }
 
-// isNew reports whether an event is a message that was not seen yet and whose content was kept.
-func (e *earlierReader) isNew(event *Event) bool {
-	if event.Pos == 0 || e.seen[event.Digest] {
-		return false
+// content reads what other threads hold of events' content, and charges it to the bounds. It returns the events that have content.
+func (e *earlierReader) content(ctx context.Context, events []Event) []Event {
+	if e.bytesLeft <= 0 {
+		e.Whole = false
+		return nil
 	}
-	e.seen[event.Digest] = true
-	e.Kept = e.Kept && len(event.Payload) > 0
-	return len(event.Payload) > 0
+	if err := ReadContent(ctx, e.store, events); err != nil {
+		e.failed(err)
+	}
+	return slices.DeleteFunc(events, func(event Event) bool {
+		if event.Held.Thread != "" {
+			e.bytesLeft -= len(event.Payload)
+		}
+		e.Kept = e.Kept && len(event.Payload) > 0
+		return len(event.Payload) == 0
+	})
+}
+
+// unseen returns those messages among events that were not seen yet, newest first.
+func (e *earlierReader) unseen(events []Event) (out []Event) {
+	for _, event := range slices.Backward(events) {
+		if event.Pos > 0 && !e.seen[event.Digest] {
+			e.seen[event.Digest] = true
+			out = append(out, event)
+		}
+	}
+	return out
 }
 
 // inScope reports whether a thread that is not a fork belongs to the history's scope, which seeds its first chain hash.
@@ -162,7 +179,7 @@ func (e *earlierReader) inScope(ctx context.Context, t *Thread) bool {
 	for from := uint64(1); ; from += firstPage { // system messages come before the first position
 		page, ok := e.page(ctx, t, from, from+firstPage-1)
 		if first := slices.IndexFunc(page, func(event Event) bool { return event.Pos == 1 }); first >= 0 {
-			return page[first].Chain == next(e.history.Chain[0], page[first].Digest)
+			return page[first].Chain == Next(e.history.Chain[0], page[first].Digest)
 		}
 		if !ok || len(page) < firstPage {
 			return false

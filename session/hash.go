@@ -61,8 +61,8 @@ func (s Secret) derive(parts ...string) Hash {
 	return Hash(mac.Sum(nil))
 }
 
-// next returns the next hash of a chain: c(i) = SHA-256(c(i-1), digest(i)).
-func next(prev, digest Hash) Hash {
+// Next returns the next hash of a chain: c(i) = SHA-256(c(i-1), digest(i)).
+func Next(prev, digest Hash) Hash {
 	var b [2 * sha256.Size]byte
 	copy(b[:], prev[:])
 	copy(b[sha256.Size:], digest[:])

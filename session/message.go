@@ -75,7 +75,7 @@ func NewHistory(seed Hash, messages []Message) *History {
 		if messages[i].Kind == System {
 			continue
 		}
-		h.Chain = append(h.Chain, next(h.Chain[len(h.Chain)-1], messages[i].Digest))
+		h.Chain = append(h.Chain, Next(h.Chain[len(h.Chain)-1], messages[i].Digest))
 		h.at = append(h.at, i)
 		h.pos[i] = len(h.at)
 	}

@@ -8,7 +8,7 @@ const probes = 64
 
 // search finds the longest known prefix of a history in few round trips: first the newest positions, then positions at
 // doubling distances, then the gap between a known and an unknown position. It relies on every prefix of a known prefix
-// being known too. It does no I/O: next returns the positions to look up, and seen takes the result.
+// being known too, so it may miss a thread of whose positions only the newest are indexed (heldIndexed). It does no I/O: next returns the positions to look up, and seen takes the result.
 type search struct {
 	n      int   // length of the history
 	known  Place // the longest prefix found so far

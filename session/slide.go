@@ -7,13 +7,8 @@ import (
 	"time"
 )
 
-// Bounds of what is read from a log to find out which messages a client has left out, and of what proves it.
-const (
-	maxSlidEvents = 1024
-	maxSlidBytes  = 4 << 20 // of payloads; the last page may exceed it
-	slidPage      = 64      // events in a page
-	minAnswers    = 3       // in a row that prove that it is the same run, if no call among them has a unique id
-)
+// minAnswers is how many answers in a row prove that it is the same run, if no call among them has a unique id.
+const minAnswers = 3
 
 // carry returns those condensations, made for t's history, that apply to a history which shares t's first positions, up to shared.
 // These are the ones that carryOver finds or, if the client sends only its newest messages, what is left of them. Only if some do not
@@ -88,14 +83,12 @@ func (s *slide) readLog(ctx context.Context, store Store, t *Thread) bool {
 		defer cancel()
 		ctx = limited
 	}
-	size := 0
-	for to, low := t.Seq, t.Len+1; to > 0 && len(s.events) < maxSlidEvents && size < maxSlidBytes; to -= min(to, slidPage) {
-		page, err := store.Events(ctx, t.ID, max(to, slidPage)-slidPage+1, int(min(to, slidPage))) //nolint:gosec // at most slidPage
+	low := t.Len + 1
+	for page, err := range newestPages(ctx, store, t) {
 		if err != nil {
 			return false
 		}
 		for _, e := range page {
-			size += len(e.Payload)
 			e.Payload = nil
 			if e.Pos > 0 {
 				s.events[e.Pos], low = e, min(low, e.Pos)

@@ -53,7 +53,8 @@ type Store interface {
 	// Summary reads the summary of a condensation. Summaries never change. It returns ErrUnreadable if the summary cannot
 	// be decrypted.
 	Summary(ctx context.Context, id CondensationID) (string, error)
-	// Events reads at most limit entries of a thread's log, starting with entry from (1 is the first). An entry whose payload
+	// Events reads at most limit entries of a thread's log, starting with entry from (1 is the first). Successive events of a batch
+	// whose payloads are in successive entries of one thread (Event.Held) may share an entry, and its Seq. An entry whose payload
 	// is encrypted under a key that is not configured comes without its payload; one that was tampered with is ErrUnreadable.
 	Events(ctx context.Context, thread ThreadID, from uint64, limit int) ([]Event, error)
 	// Trace looks up the place where each trace was last left. Unknown traces give a zero Place.

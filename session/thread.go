@@ -25,6 +25,8 @@ type Thread struct {
 
 	Requested uint64 // log entry of the pending condensation request, 0 if there is none
 
+	Shares []ThreadID // other threads of its session whose logs hold content of its entries (Event.Held)
+
 	Lists
 	Created, Seen time.Time
 }
@@ -53,7 +55,15 @@ type Event struct {
 	Chain   Hash // chain hash up to and including this message, zero for Pos 0
 	Tokens  int
 	Time    time.Time
-	Payload []byte // the message's raw bytes, empty if content is not kept
+	Payload []byte // the message's raw bytes, empty if content is not kept or Held is set
+
+	Held EntryID // the entry of another thread that holds the payload of the same message, see ReadContent
+}
+
+// EntryID names a log entry.
+type EntryID struct {
+	Thread ThreadID
+	Seq    uint64
 }
 
 // Place is a position in a thread, to which a chain hash or a trace points.

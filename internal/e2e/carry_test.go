@@ -1,9 +1,12 @@
 package e2e
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"os"
 	"slices"
 	"testing"
 
@@ -58,4 +61,39 @@ func withContent(t *testing.T, message json.RawMessage, content string) json.Raw
 	ok(t, json.Unmarshal(message, &fields))
 	fields["content"] = content
 	return encode(fields)
+}
+
+// TestAChangedHeadDoesNotFillTheStore: the content of a client that begins a thread with each request is kept about once, and each
+// thread can be shown whole.
+func TestAChangedHeadDoesNotFillTheStore(t *testing.T) {
+	s, path := newSetting(t, fakeupstream.Options{}), newStore(t)
+	p := serve(t, "--config", s.configAt(t, embedded(path), 1000))
+	var said []json.RawMessage
+	var last *answer
+	sent := 0
+	for step := range 60 {
+		head := encode(map[string]string{"role": "user", "content": fmt.Sprintf("It is %d o'clock. Put the stock right.", step)})
+		request := body(append([]json.RawMessage{head}, said...))
+		last = send(t, p, request, http.Header{"X-Dewpoint-Session": {"clock"}})
+		ok(t, last.finish())
+		sent += len(request)
+		for _, m := range callsAndResults(3 * step) { // one call each
+			said = append(said, encode(m))
+		}
+		var noise [4096]byte
+		_, _ = rand.NewChaCha8([32]byte{byte(step)}).Read(noise[:])
+		said[len(said)-1] = withContent(t, said[len(said)-1], hex.EncodeToString(noise[:]))
+	}
+	p.viewIsForwarded(s, fmt.Sprintf("/sessions/%s/threads/%s", last.Header.Get("X-Dewpoint-Session"), last.Header.Get("X-Dewpoint-Thread")))
+	p.terminate()
+	p.wait()
+	if got := command(t, "check-store", path); got.Code != 0 {
+		t.Errorf("check-store: %s%s", got.Out, got.Err)
+	}
+	info, err := os.Stat(path)
+	ok(t, err)
+	if size := info.Size(); size > int64(sent)/2 {
+		t.Errorf("the store takes %d KB for %d KB of requests, which repeat %d KB", size>>10, sent>>10, len(body(said))>>10)
+	}
+	t.Logf("%d KB of %d KB", info.Size()>>10, sent>>10)
 }

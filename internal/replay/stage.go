@@ -150,6 +150,9 @@ func checkThread(ctx context.Context, store session.Store, t session.Thread, mes
 	history := session.NewHistory(session.Hash{}, messages)
 	for from := uint64(1); ; from += page {
 		events, err := store.Events(ctx, t.ID, from, page)
+		if err == nil {
+			err = session.ReadContent(ctx, store, events)
+		}
 		if err != nil {
 			return fmt.Errorf("check log: %w", err)
 		}

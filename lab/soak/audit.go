@@ -148,8 +148,11 @@ func (a *auditor) log(ctx context.Context, id session.ThreadID) ([]session.Event
 // entries gives all that a thread's own log holds.
 func (a *auditor) entries(ctx context.Context, id session.ThreadID) ([]session.Event, error) {
 	var all []session.Event
-	for {
-		events, err := a.store.Events(ctx, id, uint64(len(all))+1, page)
+	for from := uint64(1); ; from += page {
+		events, err := a.store.Events(ctx, id, from, page)
+		if err == nil {
+			err = session.ReadContent(ctx, a.store, events)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read the log of thread %s: %w", id, err)
 		}

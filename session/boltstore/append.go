@@ -19,10 +19,7 @@ func (s *Store) Append(ctx context.Context, b session.Batch) error {
 	if err := codec.CheckIDs(b.Thread.ID, b.Thread.Session); err != nil {
 		return err
 	}
-	encoded := make([][]byte, len(b.Events)) // encoded before the lock is taken
-	for i, e := range b.Events {
-		encoded[i] = s.content.Event(b.Thread.ID, e)
-	}
+	encoded := s.content.Events(b.Thread.ID, b.Events) // before the lock is taken
 	return s.change(ctx, false, func(c *change) error { return appendBatch(c, b, encoded) })
 }
 
@@ -65,15 +62,15 @@ func nextRecord(c *change, b session.Batch) (record, error) {
 	return rec, nil
 }
 
-// begin checks that a batch may begin its thread. For a fork it writes the records of the threads that the fork needs
-// again, so that the sweeper sees that they are in use. If one of them is gone or began again, the fork would be
-// incomplete: ErrStale.
+// begin checks that a batch may begin its thread. For a fork, and a thread whose content others hold, it writes the records of the
+// threads that it needs again, so that the sweeper sees that they are in use. If one of them is gone or began again, the thread
+// would be incomplete: ErrStale.
 func begin(c *change, b session.Batch, rec record) error {
 	c.begins = true
 	if !codec.Begins(b) {
 		return fmt.Errorf("%w: the thread is unknown, not at %d", session.ErrStale, b.At)
 	}
-	if b.At == 0 {
+	if b.At == 0 && len(b.Thread.Shares) == 0 {
 		return nil
 	}
 	needs, err := rec.needs()
@@ -84,11 +81,11 @@ func begin(c *change, b session.Batch, rec record) error {
 		needed, err := c.thread(id)
 		switch {
 		case errors.Is(err, session.ErrNotFound):
-			return fmt.Errorf("%w: the fork needs thread %s, which is gone", session.ErrStale, id)
+			return fmt.Errorf("%w: the new thread needs thread %s, which is gone", session.ErrStale, id)
 		case err != nil:
 			return err
 		case id == b.Thread.Parent && !b.ParentCreated.IsZero() && !needed.thread.Created.Equal(b.ParentCreated):
-			return fmt.Errorf("%w: the fork needs thread %s, which began again", session.ErrStale, id)
+			return fmt.Errorf("%w: the new thread needs thread %s, which began again", session.ErrStale, id)
 		}
 		needed.written = rec.written
 		c.put(threads.key(string(id)), needed.encode())

@@ -139,7 +139,7 @@ func checkEntry(b bucket, name, value []byte) (what string, err error) {
 	}
 	seq := binary.BigEndian.Uint64(rest)
 	if b == events {
-		_, err = codec.Content{}.ParseEvent(thread, value, seq)
+		_, err = codec.Content{}.ParseEvents(thread, value, seq)
 	} else {
 		_, err = codec.Content{}.ParseText(value, session.Condensation{})
 	}

@@ -70,7 +70,8 @@ func deleteThread(c *change, rec record) (freed int64) {
 	}
 	for seq := uint64(1); seq <= t.Seq; seq++ {
 		entry := events.entry(t.ID, seq)
-		if chain, err := codec.ChainOf(c.get(entry)); err == nil && !chain.IsZero() {
+		chains, _ := codec.ChainsOf(c.get(entry)) // none of a damaged entry
+		for _, chain := range chains {
 			freed += c.deleteIndex(places.hash(chain), t.ID)
 		}
 		freed += c.delete(entry)

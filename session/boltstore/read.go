@@ -99,13 +99,14 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 	if err != nil {
 		return nil, err
 	}
-	for seq := max(from, 1); seq <= last && len(all) < limit; seq++ {
-		e, err := one(ctx, s, events.entry(id, seq), func(b []byte) (session.Event, error) {
-			return s.content.ParseEvent(id, b, seq)
+	for seq := max(from, 1); seq <= last && limit > 0; seq++ {
+		entry, err := one(ctx, s, events.entry(id, seq), func(b []byte) ([]session.Event, error) {
+			return s.content.ParseEvents(id, b, seq)
 		})
 		switch {
 		case err == nil:
-			all = append(all, e)
+			all = append(all, entry...)
+			limit--
 		case !errors.Is(err, session.ErrNotFound):
 			return nil, err
 		}

@@ -111,10 +111,10 @@ func (s *Store) order() ([]*candidate, error) {
 	return ordered(all), nil
 }
 
-// needs returns the threads whose events or summaries a thread shares: its parent, if it is a fork, and the makers of the
-// condensations that it inherited.
+// needs returns the threads whose events or summaries a thread shares: its parent, if it is a fork, those that hold its content, and
+// the makers of the condensations that it inherited.
 func (r record) needs() ([]session.ThreadID, error) {
-	var ids []session.ThreadID
+	ids := slices.Clone(r.thread.Shares)
 	if r.thread.ForkAt > 0 && r.thread.Parent != "" {
 		ids = append(ids, r.thread.Parent)
 	}

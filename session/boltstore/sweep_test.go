@@ -115,6 +115,26 @@ func TestSweepKeepsAncestors(t *testing.T) {
 	})
 }
 
+// TestSweepKeepsContent: a thread that holds another one's content lives as long as that.
+func TestSweepKeepsContent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := start(t, Options{TTL: ttl}), t.Context()
+		defer s.Close()
+		must(t, s.Append(ctx, twoEvents("holder", 0)))
+		must(t, s.Append(ctx, twoEvents("other", 0)))
+		for at := 0; at < 8; at += 2 {
+			b := twoEvents("t", at)
+			b.Thread.Shares = []session.ThreadID{"holder"}
+			must(t, s.Append(ctx, b))
+			past(ttl / 2)
+		}
+		must(t, second(s.Events(ctx, "holder", 1, 1)))
+		missing(t, second(s.Thread(ctx, "other")))
+		past(2 * ttl)
+		left(t, s, 2) // format and size
+	})
+}
+
 // twoEvents2 is twoEvents for a fork.
 func twoEvents2(id, parent session.ThreadID, at int) session.Batch {
 	b := twoEvents(id, at)

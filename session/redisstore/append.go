@@ -84,9 +84,12 @@ func staleIfAbsent(err error, b session.Batch) error {
 // batchKeys returns the keys for an append that writes the session and the indexes too.
 func (s *Store) batchKeys(b session.Batch) []string {
 	t := b.Thread
-	keys := make([]string, 0, 6+len(b.Places)+len(b.Traces))
+	keys := make([]string, 0, 6+len(t.Shares)+len(b.Places)+len(b.Traces))
 	keys = append(keys, s.threadKeys(t.ID)...)
-	keys = append(keys, s.keys.session(t.Session), s.keys.unlisted(t.Session), s.keys.thread(t.Parent))
+	keys = append(keys, s.keys.session(t.Session), s.keys.unlisted(t.Session))
+	for _, id := range needed(b) {
+		keys = append(keys, s.keys.thread(id))
+	}
 	for _, p := range b.Places {
 		keys = append(keys, s.keys.place(p.Hash))
 	}
@@ -100,16 +103,17 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, indexes b
 	if begins {
 		condensations = codec.List(b.Thread.Listed())
 	}
-	if !b.ParentCreated.IsZero() {
+	if forks(b) && !b.ParentCreated.IsZero() {
 		parent = createdSuffix(b.ParentCreated)
 	}
 	args := make([]any, 0, 21+len(b.Events)+len(b.Places))
 	args = append(args, point(b, b.At), begins, codec.Thread(b.Thread), point(b, b.Thread.Len), condensations,
 		session.Joined(shared), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), token(), joinHashes(b.Traces))
 	args = append(args, joinArgs(b)...)
-	args = append(args, forks(b), parent, codec.Place(codec.Last(b)), len(b.Events))
-	for _, e := range b.Events {
-		args = append(args, s.content.Event(b.Thread.ID, e))
+	entries := s.content.Events(b.Thread.ID, b.Events)
+	args = append(args, len(needed(b)), parent, codec.Place(codec.Last(b)), len(entries))
+	for _, e := range entries {
+		args = append(args, e)
 	}
 	if indexes {
 		for _, p := range b.Places {

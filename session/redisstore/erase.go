@@ -132,8 +132,8 @@ const chunkSize = 512
 // readLeft returns the keys of the places and traces that a detached thread may have left.
 func (s *Store) readLeft(ctx context.Context, id session.ThreadID) (keys []string, err error) {
 	err = s.eachEntry(ctx, s.keys.doomedLog(id), func(entry string) error {
-		chain, err := codec.ChainOf([]byte(entry))
-		if err == nil && !chain.IsZero() {
+		chains, err := codec.ChainsOf([]byte(entry))
+		for _, chain := range chains {
 			keys = append(keys, s.keys.place(chain))
 		}
 		return err

@@ -187,14 +187,15 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 	if !ok {
 		return nil, codec.ErrCorrupt
 	}
-	events := make([]session.Event, len(page)-1)
+	events := make([]session.Event, 0, len(page)-1)
 	for i, entry := range page[1:] {
 		text, _ := entry.(string)
 		seq := uint64(first) + uint64(i) //nolint:gosec // a script counts from 1
-		events[i], err = s.content.ParseEvent(id, []byte(text), seq)
+		entry, err := s.content.ParseEvents(id, []byte(text), seq)
 		if err != nil {
 			return nil, err
 		}
+		events = append(events, entry...)
 	}
 	return events, nil
 }

@@ -6,10 +6,10 @@ package redisstore
 // appendScript appends a batch to a thread's record and log. If it gets their keys too, it also writes the session's record
 // and the indexes.
 //
-// KEYS: record, log, traces left; and, unless they are in other slots: session, its unlisted threads, parent, places...,
+// KEYS: record, log, traces left; and, unless they are in other slots: session, its unlisted threads, needed threads..., places...,
 // traces.... ARGV: point, whether the batch may begin the thread, record, next point, condensations, threads whose logs it
-// shares, TTL in ms (0 for none), lease in ms, token, traces it leaves, seven arguments for join, whether it needs its
-// parent, the end of the parent's point (empty for any), the place that traces point to, number of events, events...,
+// shares, TTL in ms (0 for none), lease in ms, token, traces it leaves, seven arguments for join, number of threads that it
+// needs, the end of the first one's point (empty for any), the place that traces point to, number of events, events...,
 // places.... It returns whether the lease was renewed and the field k, or nil if the batch is stale.
 //
 // The lease is somewhat longer than the TTL, so that it is renewed now and then instead of with each step. It is also renewed
@@ -21,9 +21,10 @@ local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'k', 'n')
 if was[2] == ARGV[9] then return {1, was[3]} end
 local begins = not was[1]
 if begins and ARGV[2] ~= '1' or was[1] and was[1] ~= ARGV[1] then return false end
-if KEYS[6] and ARGV[18] == '1' then
-  local parent = redis.call('HGET', KEYS[6], 'l')
-  if not parent or ARGV[19] ~= '' and string.sub(parent, -#ARGV[19]) ~= ARGV[19] then return false end
+local needed = tonumber(ARGV[18])
+for i = 1, KEYS[4] and needed or 0 do
+  local point = redis.call('HGET', KEYS[5 + i], 'l')
+  if not point or i == 1 and ARGV[19] ~= '' and string.sub(point, -#ARGV[19]) ~= ARGV[19] then return false end
 end
 local ttl, lease, due = tonumber(ARGV[7]), tonumber(ARGV[8]), begins
 if ttl > 0 and not due then
@@ -49,8 +50,8 @@ local function set(key, value)
   if ttl > 0 then redis.call('SET', key, value, 'PX', ttl) else redis.call('SET', key, value) end
 end
 local places = #ARGV - 21 - events
-for i = 1, places do set(KEYS[6 + i], ARGV[21 + events + i]) end
-for i = 7 + places, #KEYS do set(KEYS[i], ARGV[20]) end
+for i = 1, places do set(KEYS[5 + needed + i], ARGV[21 + events + i]) end
+for i = 6 + needed + places, #KEYS do set(KEYS[i], ARGV[20]) end
 return {due and 1 or 0, was[3]}
 `
 

@@ -8,17 +8,31 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
+// needed returns the threads without which b's thread would be incomplete if b begins it: the parent of a fork, which comes first, and
+// those that hold its content.
+func needed(b session.Batch) (ids []session.ThreadID) {
+	if forks(b) {
+		ids = append(ids, b.Thread.Parent)
+	}
+	if codec.Begins(b) {
+		ids = appendShared(ids, b.Thread.ID, b.Thread.Shares...)
+	}
+	return ids
+}
+
 // sharedBy returns the threads whose events or summaries b's thread needs if b begins it: the parent of a fork, all threads
-// that the parent shares, and the makers of the condensations that it inherits. If the parent is gone, the fork would be
-// incomplete: ErrStale.
+// that the parent shares, those that hold its content, and the makers of the condensations that it inherits. If the parent is gone,
+// the fork would be incomplete: ErrStale.
 func (s *Store) sharedBy(ctx context.Context, b session.Batch) ([]session.ThreadID, error) {
 	t := b.Thread
 	var ids []session.ThreadID
 	if t.ForkAt > 0 && t.Parent != "" {
 		ids = append(ids, t.Parent)
 	}
+	ids = appendShared(ids, t.ID, t.Shares...)
 	for _, c := range t.Listed() {
 		ids = appendShared(ids, t.ID, c.ID.Thread)
 	}

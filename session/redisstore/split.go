@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -55,22 +56,32 @@ func (s *Store) index(ctx context.Context, b session.Batch, result appended) err
 		return nil
 	}
 	values := s.indexValues(b)
-	var own, parent *redis.StringCmd
+	var own *redis.StringCmd
+	var others []*redis.StringCmd
 	err := s.pipe(ctx, func(pipe redis.Pipeliner, add addScript) {
+		others = nil
 		s.set(ctx, pipe, values)
 		if b.Thread.Session != "" {
 			add(s.joinSession(b, "HSET", result.renewed))
 		}
 		// Read last: if the thread exists now, a deletion that comes later finds everything above.
 		own = pipe.HGet(ctx, s.keys.thread(b.Thread.ID), "l")
-		if forks(b) {
-			parent = pipe.HGet(ctx, s.keys.thread(b.Thread.Parent), "l")
+		for _, id := range needed(b) {
+			others = append(others, pipe.HGet(ctx, s.keys.thread(id), "l"))
 		}
 	})
 	if err != nil {
 		return err
 	}
-	if pointOf(own.Val(), b.Thread.Created) && (parent == nil || pointOf(parent.Val(), b.ParentCreated)) {
+	complete := pointOf(own.Val(), b.Thread.Created)
+	for i, other := range others {
+		created := time.Time{}
+		if i == 0 && forks(b) {
+			created = b.ParentCreated
+		}
+		complete = complete && pointOf(other.Val(), created)
+	}
+	if complete {
 		return nil
 	}
 	if err := s.withdraw(ctx, b, values, own.Val()); err != nil {

@@ -38,7 +38,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// TestForkKeepsParent: a parent lives as long as its fork, and a session outlives its expired threads.
+// TestForkKeepsParent: a parent, and a thread that holds content, live as long as their fork, and a session outlives its expired threads.
 func TestForkKeepsParent(t *testing.T) {
 	const ttl = time.Hour
 	server := miniredis.RunT(t)
@@ -50,6 +50,8 @@ func TestForkKeepsParent(t *testing.T) {
 	must(t, err)
 	fork := twoEvents("fork", 2)
 	fork.Thread.Parent, fork.Thread.ForkAt, fork.Thread.Condensations = "parent", 2, []session.Condensation{c}
+	must(t, s.Append(ctx, twoEvents("holder", 0)))
+	fork.Thread.Shares = []session.ThreadID{"holder"}
 	must(t, s.Append(ctx, fork))
 	for at := 4; at < 10; at += 2 {
 		server.FastForward(ttl / 2)
@@ -57,9 +59,10 @@ func TestForkKeepsParent(t *testing.T) {
 	}
 	must(t, second(s.Summary(ctx, c.ID)))
 	must(t, second(s.Events(ctx, "parent", 1, 1)))
+	must(t, second(s.Events(ctx, "holder", 1, 1)))
 	ses, err := s.Session(ctx, "s")
 	must(t, err)
-	if len(ses.Threads) != 3 || ses.Threads[2] != "fork" {
+	if len(ses.Threads) != 4 || ses.Threads[3] != "fork" {
 		t.Errorf("threads %q, want those that live", ses.Threads)
 	}
 }

@@ -2,6 +2,7 @@ package sessiontest
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,6 +157,30 @@ func (s suite) AppendFork(t *testing.T) {
 		ok(t, second(store.Summary(ctx(t), id)))
 	}
 	is(t, second(store.Summary(ctx(t), session.CondensationID{Thread: "f", Seq: c.ID.Seq})), session.ErrNotFound)
+}
+
+// AppendHeld: a thread whose content others hold cannot begin without them. Its messages share an entry.
+func (s suite) AppendHeld(t *testing.T) {
+	store, b := s.fresh(t), held("t", "h", 5)
+	is(t, store.Append(ctx(t), b), session.ErrStale)
+	is(t, second(store.Thread(ctx(t), "t")), session.ErrNotFound)
+	equal(t, lookup(t, store, []session.Hash{b.Places[0].Hash}, "").Places, make([]session.Place, 1))
+	ok(t, store.Append(ctx(t), batch("h", 0, 5)))
+	ok(t, store.Append(ctx(t), b))
+	b.Thread.Seq = 1
+	equal(t, thread(t, store, "t"), b.Thread)
+	want := slices.Clone(b.Events)
+	for i := range want {
+		want[i].Seq = 1
+	}
+	got := events(t, store, "t")
+	equal(t, got, want)
+	ok(t, session.ReadContent(ctx(t), store, got))
+	for i, e := range events(t, store, "h") {
+		equal(t, got[i].Payload, e.Payload)
+	}
+	equal(t, len(must(store.Events(ctx(t), "t", 1, 1))(t)), 5)
+	equal(t, len(must(store.Events(ctx(t), "t", 2, 1))(t)), 0)
 }
 
 // AppendLinked: a thread with a parent may begin at 0, whether it shares no positions or brings the shared ones itself.

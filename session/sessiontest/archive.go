@@ -93,6 +93,7 @@ func whole(t *testing.T, store session.Backend, name string) session.SessionID {
 	ok(t, store.Append(ctx(t), forked))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer")}, place(side, 35)))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer"), hash(name, "another")}, place(main, 42)))
+	ok(t, store.Append(ctx(t), held(session.ThreadID(name)+"-held", main, 5)))
 	for _, id := range []session.ThreadID{main, side} {
 		ok(t, store.Save(ctx(t), id, session.Savings{Tokens: 5}))
 		ok(t, second(store.Lock(ctx(t), id, time.Hour)))
@@ -114,6 +115,7 @@ func (s suite) ArchiveForget(t *testing.T) {
 		ok(t, other.Forget(ctx(t), id))
 		wantGone(t, store, "mine")
 		wantGone(t, store, "mine-fork")
+		wantGone(t, store, "mine-held")
 		equal(t, len(listing(t, other, session.SessionQuery{Limit: 5})), 1)
 		s.sameDump(t, store, before)
 		must(store.Lock(ctx(t), "mine", time.Minute))(t).Release()

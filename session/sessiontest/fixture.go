@@ -45,6 +45,20 @@ func fork(parent session.ThreadID, at int, id session.ThreadID, n int) session.B
 	return b
 }
 
+// held returns n messages that begin thread id, and whose content the first n entries of holder's log hold.
+func held(id, holder session.ThreadID, n int) session.Batch {
+	b := batch(id, 0, n)
+	b.Thread.Session, b.Thread.Shares = session.SessionID("s-"+holder), []session.ThreadID{holder}
+	chain := hash(id, 0)
+	for i := range b.Events {
+		e := &b.Events[i]
+		chain = session.Next(chain, e.Digest)
+		e.Chain, e.Time, e.Payload, e.Held = chain, clock, nil, session.EntryID{Thread: holder, Seq: uint64(i) + 1}
+		b.Places[i].Hash = chain
+	}
+	return b
+}
+
 func place(id session.ThreadID, pos int) session.Place {
 	return session.Place{Thread: id, Session: session.SessionID("s-" + id), Pos: pos, Tokens: 100 * pos, Encoding: "o200k_base"}
 }

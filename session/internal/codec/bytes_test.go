@@ -22,9 +22,9 @@ func TestBytes(t *testing.T) {
 	f("session", codec.Session(session.Session{ID: "a", Tenant: "b", Key: "c", Threads: []session.ThreadID{"d", "e"}, Created: at(1), Seen: at(2)}), "0a01611201621a0163220164220165290100000000000000310200000000000000")
 	f("thread", codec.Thread(session.Thread{
 		ID: "a", Session: "b", Tenant: "c", Purpose: "d", Origin: session.Origin{Parent: "e", ForkAt: 1, Follows: "f", Lost: 9}, Len: 2, Head: session.Hash{3}, System: session.Hash{4},
-		Seq: 5, Requested: 6, Created: at(7), Seen: at(8), Dialect: "f",
+		Seq: 5, Requested: 6, Created: at(7), Seen: at(8), Dialect: "f", Shares: []session.ThreadID{"g", "h"},
 	}), "0a01611201621a01632201642a016530013802422003000000000000000000000000000000000000000000000000000000000000004a200400000000"+
-		"000000000000000000000000000000000000000000000000000000500558066107000000000000006908000000000000007201667a0166800109")
+		"000000000000000000000000000000000000000000000000000000500558066107000000000000006908000000000000007201667a01668001098a0101678a010168")
 	f("savings", codec.Savings(session.Savings{Tokens: 1, NotSent: 2, Rewritten: 3, Cost: session.Cost{
 		Calls: 4, Took: 5, Used: session.Usage{Input: 6, Cached: 7, Output: 8}, Nano: 9, Unpriced: "a",
 	}}), "08011002180320042a0608061007180830093a01614005")
@@ -32,6 +32,12 @@ func TestBytes(t *testing.T) {
 		Pos: 1, After: 2, Kind: 3, Digest: session.Hash{4}, Chain: session.Hash{5}, Tokens: 6, Time: at(7), Payload: []byte("a"),
 	}), "080310011802222004000000000000000000000000000000000000000000000000000000000000002a20050000000000000000000000000000000000"+
 		"0000000000000000000000000000300639070000000000000042040a020061")
+	f("held events", content.Events("t", []session.Event{
+		{Pos: 1, Kind: 2, Digest: session.Hash{3}, Chain: session.Hash{4}, Tokens: 5, Time: at(6), Held: session.EntryID{Thread: "a", Seq: 7}},
+		{Pos: 2, Kind: 8, Digest: session.Hash{9}, Chain: session.Next(session.Hash{4}, session.Hash{9}), Tokens: 10, Time: at(6), Held: session.EntryID{Thread: "a", Seq: 8}},
+	})[0], "08021001222003000000000000000000000000000000000000000000000000000000000000002a20040000000000000000000000000000000000000000"+
+		"000000000000000000000030053906000000000000004a016150075a260808100a1a200900000000000000000000000000000000000000000000000000"+
+		"000000000000")
 	f("condensation", codec.Condensation(session.Condensation{
 		ID: session.CondensationID{Thread: "a", Seq: 1}, Base: session.CondensationID{Thread: "b", Seq: 2}, Prefix: 3, Hash: session.Hash{4},
 		Hidden:    session.Hidden{Span: session.Hash{5}, Run: session.Hash{6}},

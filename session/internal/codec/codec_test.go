@@ -3,6 +3,7 @@ package codec_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -124,14 +125,92 @@ func TestEventRoundTrip(t *testing.T) {
 		if e.Kind == session.System {
 			e.Pos, e.After = 0, e.Pos
 		}
-		chain, err := codec.ChainOf(content.Event("t", e))
-		same(t, "chain of an event", e.Chain, chain, err)
-		got, err := content.ParseEvent("t", content.Event("t", e), e.Seq)
+		chains, err := codec.ChainsOf(content.Event("t", e))
+		if e.Chain.IsZero() {
+			same(t, "no chain of an event", nil, chains, err)
+		} else {
+			same(t, "chain of an event", []session.Hash{e.Chain}, chains, err)
+		}
+		got, err := parseEvent(content, "t", content.Event("t", e), e.Seq)
 		same(t, "event", e, got, err)
-		got, err = content.ParseEvent("t", codec.Content{}.Event("t", e), e.Seq)
+		got, err = parseEvent(content, "t", codec.Content{}.Event("t", e), e.Seq)
 		e.Payload = nil
 		same(t, "event without content", e, got, err)
 	})
+}
+
+// parseEvent decodes an entry with one event.
+func parseEvent(o codec.Content, thread session.ThreadID, b []byte, seq uint64) (session.Event, error) {
+	all, err := o.ParseEvents(thread, b, seq)
+	if err == nil && len(all) != 1 {
+		err = fmt.Errorf("the entry has %d events", len(all))
+	}
+	if err != nil {
+		return session.Event{}, err
+	}
+	return all[0], nil
+}
+
+// TestEventsRoundTrip: events come back as they were, whether they share entries or not.
+func TestEventsRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at, chain, seq := draw(t, times), draw(t, hashes), uint64(1)
+		var events, got []session.Event
+		for pos := range rapid.IntRange(1, 12).Draw(t, "events") {
+			digest := draw(t, hashes)
+			chain = session.Next(chain, digest)
+			e := session.Event{Pos: pos + 1, Kind: session.Kind(draw(t, rapid.ByteMin(1))), Digest: digest, Chain: chain, Tokens: draw(t, rapid.Int()), Time: at}
+			seq += draw(t, rapid.Uint64Range(0, 2))
+			switch draw(t, rapid.IntRange(0, 9)) {
+			case 0:
+				e.Payload = []byte("new")
+			case 1:
+				e.Held = session.EntryID{Thread: "other", Seq: seq}
+			case 2:
+				chain = draw(t, hashes)
+			default:
+				e.Held = session.EntryID{Thread: "holder", Seq: seq}
+			}
+			events = append(events, e)
+		}
+		var chains []session.Hash
+		for i, entry := range content.Events("t", events) {
+			all, err := content.ParseEvents("t", entry, 0)
+			more, failed := codec.ChainsOf(entry)
+			if err != nil || failed != nil || len(all) == 0 {
+				t.Fatalf("entry %d: %d events, %v, %v", i, len(all), err, failed)
+			}
+			got, chains = append(got, all...), append(chains, more...)
+		}
+		same(t, "events", events, got, nil)
+		for i := range events {
+			same(t, "chain", events[i].Chain, chains[i], nil)
+		}
+		for i, entry := range (codec.Content{}).Events("t", events) {
+			e, err := parseEvent(codec.Content{}, "t", entry, 0)
+			events[i].Payload, events[i].Held = nil, session.EntryID{}
+			same(t, "event without content", events[i], e, err)
+		}
+	})
+}
+
+// TestHeldEventsAreSmall: messages whose content is held in one place of another log share an entry.
+func TestHeldEventsAreSmall(t *testing.T) {
+	const n = 200
+	var events []session.Event
+	chain := session.Hash{1}
+	for i := range n {
+		digest := session.Hash{2, byte(i)}
+		chain = session.Next(chain, digest)
+		events = append(events, session.Event{
+			Pos: i + 1, Kind: session.User, Digest: digest, Chain: chain, Tokens: 400, Time: time.Unix(0, 5).UTC(),
+			Held: session.EntryID{Thread: "0123456789abcdef0123456789abcdef", Seq: uint64(i + 7)},
+		})
+	}
+	entries := content.Events("t", events)
+	if size := len(bytes.Join(entries, nil)); len(entries) != 1 || size > n*48 {
+		t.Errorf("%d events take %d entries and %d bytes", n, len(entries), size)
+	}
 }
 
 func TestPayloadIsCompressed(t *testing.T) {
@@ -156,7 +235,7 @@ func TestCorrupt(t *testing.T) {
 	parse := map[string]func([]byte) error{
 		"place":   func(b []byte) error { _, err := codec.ParsePlace(b); return err },
 		"list":    func(b []byte) error { _, err := codec.ParseList(b); return err },
-		"event":   func(b []byte) error { _, err := content.ParseEvent("t", b, 1); return err },
+		"event":   func(b []byte) error { _, err := parseEvent(content, "t", b, 1); return err },
 		"text":    func(b []byte) error { _, err := content.ParseText(b, session.Condensation{}); return err },
 		"thread":  func(b []byte) error { _, err := codec.ParseThread(b); return err },
 		"session": func(b []byte) error { _, err := codec.ParseSession(b); return err },
@@ -224,7 +303,7 @@ func FuzzParse(f *testing.F) {
 		}
 		_, _ = codec.ParseThread(b)
 		_, _ = codec.ParseSession(b)
-		_, _ = content.ParseEvent("t", b, 1)
+		_, _ = parseEvent(content, "t", b, 1)
 		_, _ = content.ParseText(b, session.Condensation{})
 	})
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
+	"reflect"
 	"strconv"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -42,7 +42,7 @@ func threadFields(t *session.Thread) message {
 		(*string)(&t.ID), (*string)(&t.Session), &t.Tenant, (*string)(&t.Purpose), (*string)(&t.Parent), // 1 to 5
 		&t.ForkAt, &t.Len, &t.Head, &t.System, &t.Seq, // 6 to 10
 		&t.Requested, &t.Created, &t.Seen, &t.Dialect, (*string)(&t.Follows), // 11 to 15
-		&t.Lost, // 16
+		&t.Lost, texts[session.ThreadID]{&t.Shares}, // 16, 17
 	}
 }
 
@@ -93,52 +93,112 @@ func trimFields(t *session.Trim) message {
 
 func copyFields(c *session.Copy) message { return message{&c.From, &c.To, &c.Source, &c.At} }
 
-// eventFields leaves out the Seq, which is the event's place in the log.
-func eventFields(e *session.Event, kind *uint64, payload *[]byte) message {
-	return message{kind, &e.Pos, &e.After, &e.Digest, &e.Chain, &e.Tokens, &e.Time, payload}
+// eventFields leaves out the Seq, which is the event's place in the log. run holds the events after e that are in the same entry.
+func eventFields(e *session.Event, payload *[]byte, run *[]session.Event) message {
+	return message{
+		&e.Kind, &e.Pos, &e.After, &e.Digest, &e.Chain, &e.Tokens, &e.Time, payload, // 1 to 8
+		(*string)(&e.Held.Thread), &e.Held.Seq, messages[session.Event]{run, runFields}, // 9 to 11
+	}
+}
+
+// runFields leaves out what follows from the event before.
+func runFields(e *session.Event) message { return message{&e.Kind, &e.Tokens, &e.Digest} }
+
+// follow sets the fields that runFields leaves out of the event after e.
+func follow(e, after *session.Event) {
+	after.Pos, after.Chain, after.Time = e.Pos+1, session.Next(e.Chain, after.Digest), e.Time
+	after.Held = session.EntryID{Thread: e.Held.Thread, Seq: e.Held.Seq + 1}
+}
+
+// Events encodes events of a thread without their Seq, as log entries. Successive messages whose content is in successive entries of
+// another thread become one entry.
+func (o Content) Events(thread session.ThreadID, events []session.Event) (entries [][]byte) {
+	for len(events) > 0 {
+		n := 1
+		for ; o.Keep && n < len(events) && events[n].Held.Thread != ""; n++ {
+			e := session.Event{Kind: events[n].Kind, Tokens: events[n].Tokens, Digest: events[n].Digest}
+			if follow(&events[n-1], &e); !reflect.DeepEqual(e, events[n]) {
+				break
+			}
+		}
+		entries = append(entries, o.entry(thread, events[0], events[1:n]))
+		events = events[n:]
+	}
+	return entries
 }
 
 // Event encodes an event of a thread without its Seq.
 func (o Content) Event(thread session.ThreadID, e session.Event) []byte {
-	var payload []byte
-	kind := uint64(e.Kind)
-	if o.Keep && len(e.Payload) > 0 {
-		payload = o.content(e.Payload, eventPlace(thread, e))
-	}
-	return eventFields(&e, &kind, &payload).encode()
+	return o.entry(thread, e, nil)
 }
 
-// ParseEvent decodes an event, or returns ErrCorrupt, or session.ErrUnreadable if encrypted content was
-// changed or moved. If the content's key is not configured, the event has no payload. The event owns its payload.
-func (o Content) ParseEvent(thread session.ThreadID, b []byte, seq uint64) (session.Event, error) {
-	e, payload, err := parseEvent(b)
-	e.Seq = seq
-	if err != nil || payload == nil {
-		return valid(e, err, true)
+func (o Content) entry(thread session.ThreadID, e session.Event, run []session.Event) []byte {
+	var payload []byte
+	switch {
+	case !o.Keep:
+		e.Held = session.EntryID{}
+	case len(e.Payload) > 0:
+		payload = o.content(e.Payload, eventPlace(thread, e))
 	}
-	e.Payload, err = o.open(payload, eventPlace(thread, e))
+	return eventFields(&e, &payload, &run).encode()
+}
+
+// ParseEvents decodes the events of a log entry, or returns ErrCorrupt, or session.ErrUnreadable if encrypted content was
+// changed or moved. If the content's key is not configured, the event has no payload. The events own their payloads.
+func (o Content) ParseEvents(thread session.ThreadID, b []byte, seq uint64) ([]session.Event, error) {
+	events, payload, err := parseEntry(b)
+	if err != nil {
+		return nil, err
+	}
+	for i := range events {
+		events[i].Seq = seq
+	}
+	if payload == nil {
+		return events, nil
+	}
+	e := &events[0]
+	e.Payload, err = o.open(payload, eventPlace(thread, *e))
 	if _, unknownKey := errors.AsType[*seal.KeyError](err); unknownKey {
-		return e, nil
+		return events, nil
 	}
 	if errors.Is(err, seal.ErrTampered) {
 		err = fmt.Errorf("%w: %w", session.ErrUnreadable, err)
 	}
-	return valid(e, err, true)
+	if err != nil {
+		return nil, err
+	}
+	return events, nil
 }
 
-// ChainOf decodes only the chain hash of an event, zero if it has none, or returns ErrCorrupt.
-func ChainOf(b []byte) (session.Hash, error) {
-	e, _, err := parseEvent(b)
-	return e.Chain, err
+// ChainsOf decodes only the chain hashes of a log entry, or returns ErrCorrupt.
+func ChainsOf(b []byte) (chains []session.Hash, err error) {
+	events, _, err := parseEntry(b)
+	for i := range events {
+		if !events[i].Chain.IsZero() {
+			chains = append(chains, events[i].Chain)
+		}
+	}
+	return chains, err
 }
 
-// parseEvent returns the payload separately, as it is stored.
-func parseEvent(b []byte) (e session.Event, payload []byte, err error) {
-	var kind uint64
-	err = eventFields(&e, &kind, &payload).decode(b)
-	e.Kind = session.Kind(kind) //nolint:gosec // checked below
-	e, err = valid(e, err, kind > 0 && kind <= math.MaxUint8)
-	return e, payload, err
+// parseEntry returns the payload of the first event separately, as it is stored.
+func parseEntry(b []byte) (events []session.Event, payload []byte, err error) {
+	var e session.Event
+	var run []session.Event
+	err = eventFields(&e, &payload, &run).decode(b)
+	events = append([]session.Event{e}, run...)
+	for i := range events {
+		if i > 0 {
+			follow(&events[i-1], &events[i])
+		}
+		if err == nil && events[i].Kind == 0 {
+			err = ErrCorrupt
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return events, payload, nil
 }
 
 // Condensed returns the log entry of c. Everything else about c is stored under the entry's Seq: its text as a summary, the

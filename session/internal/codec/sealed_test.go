@@ -47,9 +47,9 @@ func TestSealedRecords(t *testing.T) {
 		if len(e.Payload) == 0 {
 			e.Payload = nil
 		}
-		got, err := sealed.ParseEvent("t", sealed.Event("t", e), 0)
+		got, err := parseEvent(sealed, "t", sealed.Event("t", e), 0)
 		same(t, "event", e, got, err)
-		got, err = sealed.ParseEvent("t", clear.Event("t", e), 0)
+		got, err = parseEvent(sealed, "t", clear.Event("t", e), 0)
 		same(t, "event of before", e, got, err)
 		c := drawCondensation(t)
 		c.Summary = texts.Draw(t, "summary")
@@ -79,18 +79,18 @@ func TestSealedRecordsAreBound(t *testing.T) {
 	for i := range event {
 		changed := bytes.Clone(event)
 		changed[i] ^= 1
-		if e, err := o.ParseEvent("a", changed, 1); err == nil && len(e.Payload) > 0 {
+		if e, err := parseEvent(o, "a", changed, 1); err == nil && len(e.Payload) > 0 {
 			t.Errorf("byte %d changed: %+v", i, e)
 		}
 	}
-	if _, err := o.ParseEvent("b", event, 1); !errors.Is(err, session.ErrUnreadable) || !errors.Is(err, seal.ErrTampered) {
+	if _, err := parseEvent(o, "b", event, 1); !errors.Is(err, session.ErrUnreadable) || !errors.Is(err, seal.ErrTampered) {
 		t.Errorf("in another thread: %v", err)
 	}
 	other := said(marker)
 	other.Pos++
 	moved := o.Event("a", other)
 	spliced := append(bytes.Clone(event[:len(event)-len(marker)]), moved[len(moved)-len(marker):]...)
-	if _, err := o.ParseEvent("a", spliced, 1); !errors.Is(err, session.ErrUnreadable) {
+	if _, err := parseEvent(o, "a", spliced, 1); !errors.Is(err, session.ErrUnreadable) {
 		t.Errorf("another event's payload: %v", err)
 	}
 	here := summed("a")
@@ -117,14 +117,14 @@ func TestSealedRecordsAreBound(t *testing.T) {
 func TestSealedUnderOlderKeys(t *testing.T) {
 	event, text := under(t, "old", "old").Event("t", said(marker)), under(t, "old", "old").Text(summed("t"))
 	rotated := under(t, "new", "old", "new")
-	if e, err := rotated.ParseEvent("t", event, 1); string(e.Payload) != marker || err != nil {
+	if e, err := parseEvent(rotated, "t", event, 1); string(e.Payload) != marker || err != nil {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if got, err := rotated.ParseText(text, summed("t")); got != marker || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 	for _, gone := range []codec.Content{under(t, "new", "new"), content} {
-		e, err := gone.ParseEvent("t", event, 1)
+		e, err := parseEvent(gone, "t", event, 1)
 		if e.Payload != nil || e.Pos != 3 || e.Tokens != 9 || err != nil {
 			t.Errorf("an event whose key is gone: %+v, %v", e, err)
 		}

@@ -5,6 +5,7 @@ package codec
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -83,6 +84,8 @@ func (m message) encode() []byte {
 			number(n, uint64(*v)) //nolint:gosec // the same 64 bits
 		case *uint64:
 			number(n, *v)
+		case *session.Kind:
+			number(n, uint64(*v))
 		case *bool:
 			number(n, protowire.EncodeBool(*v))
 		case *time.Time:
@@ -161,6 +164,10 @@ func setNumber(field any, value []byte) {
 		*v = int64(n) //nolint:gosec // the same 64 bits
 	case *uint64:
 		*v = n
+	case *session.Kind:
+		if n <= math.MaxUint8 { // otherwise it stays 0, which is no kind
+			*v = session.Kind(n)
+		}
 	case *bool:
 		*v = protowire.DecodeBool(n)
 	}

@@ -1,0 +1,141 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+)
+
+// A client that edits an early message or leaves the oldest ones out at each step begins a thread with each request. Such a thread
+// logs the content of new messages only. For the others it names the entries that hold it already, in threads that its session has.
+
+const (
+	maxShares    = 16      // threads in which one thread's content is held
+	minHeld      = 2 << 10 // bytes of content for which it is worth reading the log of another thread
+	minHeldEntry = 64      // bytes of content that the name of an entry replaces
+	heldIndexed  = 32      // newest positions that are indexed even if their content is held elsewhere
+)
+
+// share names entries that hold the content of b's events in the log of the thread that b's thread goes on from, or in one of those
+// that this one names. If these threads become too many, the ones that hold least are not shared any more, so that each message is
+// logged a few times at most. Of the messages whose content is held it indexes the newest ones only: the others are found in the
+// threads before. It changes nothing if the log cannot be read.
+func (r *Registry) share(ctx context.Context, b *Batch) {
+	t := &b.Thread
+	size := 0
+	for i := range b.Events {
+		size += len(b.Events[i].Payload)
+	}
+	id := cmp.Or(t.Follows, t.Parent)
+	if id == "" || size < minHeld {
+		return
+	}
+	before, err := r.store.Thread(ctx, id)
+	if err != nil || before.Session != t.Session || before.Dialect != t.Dialect {
+		return
+	}
+	held := map[Hash]EntryID{}
+	for page, err := range newestPages(ctx, r.store, &before) {
+		if err != nil {
+			return
+		}
+		for i := range page {
+			e := &page[i]
+			if len(e.Payload) > 0 {
+				e.Held = EntryID{Thread: id, Seq: e.Seq}
+			}
+			if e.Held.Thread != "" {
+				held[e.Digest] = e.Held
+			}
+		}
+	}
+	t.Shares = shares(b.Events, held)
+	old := map[int]bool{}
+	for i := range b.Events {
+		e := &b.Events[i]
+		if in := held[e.Digest]; len(e.Payload) >= minHeldEntry && slices.Contains(t.Shares, in.Thread) {
+			e.Held, e.Payload = in, nil
+			old[e.Pos] = e.Pos <= t.Len-heldIndexed
+		}
+	}
+	b.Places = slices.DeleteFunc(b.Places, func(p IndexEntry) bool { return old[p.Place.Pos] })
+}
+
+// shares returns the threads that hold content of events. If there are too many, it returns the half of them that hold most.
+func shares(events []Event, held map[Hash]EntryID) []ThreadID {
+	count := map[ThreadID]int{}
+	for i := range events {
+		if in := held[events[i].Digest]; len(events[i].Payload) >= minHeldEntry && in.Thread != "" {
+			count[in.Thread]++
+		}
+	}
+	ids := slices.SortedFunc(maps.Keys(count), func(a, b ThreadID) int { return cmp.Or(count[b]-count[a], cmp.Compare(a, b)) })
+	if len(ids) > maxShares {
+		ids = ids[:maxShares/2]
+	}
+	return ids
+}
+
+// ReadContent sets the payloads of events that other threads' entries hold. Those that the store does not have any more stay empty.
+func ReadContent(ctx context.Context, store Store, events []Event) error {
+	wanted := map[ThreadID][]uint64{}
+	for i := range events {
+		if e := &events[i]; e.Held.Thread != "" {
+			wanted[e.Held.Thread] = append(wanted[e.Held.Thread], e.Held.Seq)
+		}
+	}
+	for id, entries := range wanted {
+		slices.Sort(entries)
+		content := map[uint64]Event{}
+		for _, seq := range entries {
+			if _, read := content[seq]; read {
+				continue
+			}
+			last, _ := slices.BinarySearch(entries, seq+logPage)
+			page, err := store.Events(ctx, id, seq, int(entries[last-1]-seq+1)) //nolint:gosec // at most logPage
+			if err != nil && !errors.Is(err, ErrNotFound) {
+				return fmt.Errorf("read content: %w", err)
+			}
+			for _, e := range page {
+				content[e.Seq] = e
+			}
+			if _, read := content[seq]; !read {
+				content[seq] = Event{}
+			}
+		}
+		for i := range events {
+			if e := &events[i]; e.Held.Thread == id && content[e.Held.Seq].Digest == e.Digest {
+				e.Payload = content[e.Held.Seq].Payload
+			}
+		}
+	}
+	return nil
+}
+
+// Bounds of what is read of a log, from its end.
+const (
+	maxLogEvents = 1024
+	maxLogBytes  = 4 << 20 // of payloads; the last page may exceed it
+	logPage      = 64      // events in a page
+)
+
+// newestPages returns the pages of a thread's log, newest first, up to the bounds.
+func newestPages(ctx context.Context, store Store, t *Thread) iter.Seq2[[]Event, error] {
+	return func(yield func([]Event, error) bool) {
+		events, size := 0, 0
+		for to := t.Seq; to > 0 && events < maxLogEvents && size < maxLogBytes; to -= min(to, logPage) {
+			page, err := store.Events(ctx, t.ID, max(to, logPage)-logPage+1, int(min(to, logPage))) //nolint:gosec // at most logPage
+			events += len(page)
+			for i := range page {
+				size += len(page[i].Payload)
+			}
+			if !yield(page, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+)
+
+// edits returns the requests of a client that edits its first message at each step, and sends its newest messages up to most.
+func edits(scope session.Scope, steps, most int) (requests []session.Query) {
+	var tail []string
+	for step := range steps {
+		words := append([]string{fmt.Sprintf("u%03d-%s", step, strings.Repeat("x", 300))}, tail[max(len(tail)-most, 0):]...)
+		requests = append(requests, query(scope, strings.Join(append([]string{"sys" + strings.Repeat("y", 3000)}, words...), " ")))
+		for _, kind := range []string{"a", "o"} {
+			tail = append(tail, fmt.Sprintf("%s%03d-%s", kind, step, strings.Repeat("z", 500)))
+		}
+	}
+	return requests
+}
+
+// log reads a thread's log, with the payloads that other threads hold, and the size of its own payloads.
+func (d *desk) log(id session.ThreadID) (events []session.Event, size int) {
+	d.t.Helper()
+	events, err := d.store.Events(d.t.Context(), id, 1, 100_000)
+	must(d.t, err)
+	for _, e := range events {
+		size += len(e.Payload)
+	}
+	must(d.t, session.ReadContent(d.t.Context(), d.store, events))
+	return events, size
+}
+
+// wantWhole checks that a thread's log has all messages of a query.
+func (d *desk) wantWhole(q session.Query, id session.ThreadID) (size int) {
+	d.t.Helper()
+	events, size := d.log(id)
+	var got []string
+	for _, e := range events {
+		got = append(got, string(e.Payload))
+	}
+	var want []string
+	for i := range q.History.Messages {
+		want = append(want, string(q.History.Messages[i].Raw))
+	}
+	if !slices.Equal(got, want) {
+		d.t.Errorf("thread %s has %d entries that differ from the %d messages sent", id, len(got), len(want))
+	}
+	return size
+}
+
+// TestContentIsLoggedAFewTimes: a client that begins a thread with each request does not have all its messages logged each time.
+func TestContentIsLoggedAFewTimes(t *testing.T) {
+	for name, most := range map[string]int{"all messages": 1000, "a window": 60} {
+		t.Run(name, func(t *testing.T) {
+			d, logged, unique := newDesk(t), 0, 3000
+			requests := edits(session.Scope{Tenant: "t", Key: "k"}, 80, most)
+			for _, q := range requests {
+				res := d.send(d.registry, q)
+				if n := len(res.Thread.Shares); n > 16 {
+					t.Fatalf("%d threads hold its content", n)
+				}
+				logged += d.wantWhole(q, res.Thread.ID)
+				unique += 1300
+			}
+			if logged > 5*unique {
+				t.Errorf("%d KB of %d KB are logged", logged>>10, unique>>10)
+			}
+
+			// What its client sends next is found, and so is a request that goes back a few messages.
+			last := requests[len(requests)-1]
+			words := all(last)
+			again := d.send(d.registry, query(last.Scope, strings.Join(append(slices.Clone(words), "a999", "o999"), " ")))
+			if again.New || again.Match != session.MatchEnd {
+				t.Errorf("the next request begins a thread: %v", again.Match)
+			}
+			back := d.send(d.registry, query(last.Scope, strings.Join(append(slices.Clone(words[:len(words)-20]), "u999"), " ")))
+			if back.Match != session.MatchInside || back.Thread.Parent != again.Thread.ID {
+				t.Errorf("going back 20 messages: %v of %s", back.Match, back.Thread.Parent)
+			}
+		})
+	}
+}
+
+// deleting is a store in which a session is deleted right before the next append.
+type deleting struct {
+	session.Backend
+	id session.SessionID
+}
+
+func (s *deleting) Append(ctx context.Context, b session.Batch) error {
+	if id := s.id; id != "" {
+		s.id = ""
+		if err := s.Forget(ctx, id); err != nil {
+			return err
+		}
+	}
+	return s.Backend.Append(ctx, b)
+}
+
+// TestContentOfDeletedThreads: a thread that begins while those that hold its content are deleted logs all of it.
+func TestContentOfDeletedThreads(t *testing.T) {
+	d := newDesk(t)
+	store := &deleting{Backend: d.store.(session.Backend)}
+	registry := session.NewRegistry(store, secret)
+	for i, q := range edits(session.Scope{Tenant: "t", Key: "k"}, 11, 1000) {
+		res := d.send(registry, q)
+		size := d.wantWhole(q, res.Thread.ID)
+		switch {
+		case i == 9:
+			store.id = res.Thread.Session
+		case i == 10 && size < 13_000:
+			t.Errorf("after the deletion %d bytes are logged", size)
+		case i == 8 && size > 4_000:
+			t.Errorf("before the deletion %d bytes are logged: this test sees nothing", size)
+		}
+	}
+}
+
+// TestContentIsNotShared: what one protocol logged is not another one's, and what is not kept is not shared.
+func TestContentIsNotShared(t *testing.T) {
+	d := newDesk(t)
+	requests := edits(session.Scope{Tenant: "t", Key: "k"}, 11, 1000)
+	requests[10].Dialect = "messages"
+	for i, q := range requests {
+		if res := d.send(d.registry, q); i == 9 && len(res.Thread.Shares) == 0 || i == 10 && len(res.Thread.Shares) > 0 {
+			t.Errorf("request %d: content is in %s", i, res.Thread.Shares)
+		}
+	}
+	bare, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "test.db")})
+	must(t, err)
+	defer bare.Close()
+	registry := session.NewRegistry(bare, secret)
+	for _, q := range requests[:10] {
+		if res := d.send(registry, q); len(res.Thread.Shares) > 0 {
+			t.Errorf("content that is not kept is in %s", res.Thread.Shares)
+		}
+	}
+}

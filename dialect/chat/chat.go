@@ -24,7 +24,6 @@ type Dialect struct {
 	split.OpenAI
 	assemble.Tools
 	bodies *split.Splitter
-	depth  int // limit for the nesting of a message
 }
 
 var _ dialect.Dialect = (*Dialect)(nil)
@@ -43,7 +42,7 @@ func New(o Options) *Dialect {
 		Before: `{"type":"function","function":{`, Parameters: "parameters", After: "}}",
 		Answer: `{"role":"tool","tool_call_id":%s,"content":%s}`,
 	}
-	return &Dialect{Tools: tools, bodies: split.New(format, o), depth: o.MaxDepth}
+	return &Dialect{Tools: tools, bodies: split.New(format, o)}
 }
 
 // Name returns "chat".

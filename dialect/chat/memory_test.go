@@ -14,9 +14,10 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-var remembering = chat.Options{Fields: []string{"metadata.session_id", "id"}, Remember: 1 << 20, MaxDepth: 8}
+var remembering = chat.Options{Fields: []string{"metadata.session_id", "id"}, Remember: 1 << 20}
 
 // bodyOf returns a body with the given text before and behind its messages.
 func bodyOf(before string, messages []string, behind string) []byte {
@@ -44,7 +45,7 @@ func sayings(n int) []string {
 // checked splits a copy of the body, compares the result with that of a dialect without a memory, and overwrites the copy.
 func checked(t testing.TB, d *chat.Dialect, body []byte) *dialect.Request {
 	t.Helper()
-	fresh := chat.New(chat.Options{Fields: remembering.Fields, MaxDepth: remembering.MaxDepth})
+	fresh := chat.New(chat.Options{Fields: remembering.Fields})
 	want, wantErr := fresh.Split(body)
 	mine := bytes.Clone(body)
 	got, err := d.Split(mine)
@@ -111,7 +112,7 @@ func TestMemoryChangesNothing(t *testing.T) {
 			"spoil": func(r *rapid.T) {
 				body := bodyOf("", messages, `,"model":"m"`)
 				at := rapid.IntRange(1200, len(body)-1).Draw(r, "at")
-				checked(t, d, append(body[:at:at], rapid.SampledFrom([]string{"", "}", `,"messages":[]`, "\xff", "[[[[[[[[[[", " "}).Draw(r, "with")...))
+				checked(t, d, append(body[:at:at], rapid.SampledFrom([]string{"", "}", `,"messages":[]`, "\xff", strings.Repeat("[", rawjson.DefaultDepth), " "}).Draw(r, "with")...))
 				body[at] = rapid.Byte().Draw(r, "byte")
 				checked(t, d, body)
 			},

@@ -16,7 +16,7 @@ import (
 // Text is the string content, or the text parts joined by line feeds. Calls are the tool_calls, with the input of a custom
 // tool as its arguments, and the older function_call, with its name as the id.
 func (d *Dialect) Read(raw []byte) (session.Content, error) {
-	m, err := d.message(raw)
+	m, err := parse(raw)
 	if err != nil {
 		return session.Content{}, fmt.Errorf("read message: %w", err)
 	}
@@ -30,9 +30,9 @@ func (d *Dialect) Read(raw []byte) (session.Content, error) {
 	return c, nil
 }
 
-// message parses the raw text of a message.
-func (d *Dialect) message(raw []byte) (m split.Object, err error) {
-	if err := rawjson.Valid(raw, d.depth); err != nil {
+// parse parses the raw text of a message.
+func parse(raw []byte) (m split.Object, err error) {
+	if err := rawjson.Valid(raw, 0); err != nil {
 		return m, err
 	}
 	v := rawjson.ValueOf(raw)

@@ -33,7 +33,7 @@ func isThinking(kind rawjson.Value) bool { return kind.Is("thinking") || kind.Is
 // StripReasoning removes reasoning that is bound to the preceding messages. All other values stay as the client wrote them.
 // If no content is left, it becomes null in a message with calls, and otherwise "".
 func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
-	m, err := d.message(raw)
+	m, err := parse(raw)
 	if err != nil {
 		return nil, fmt.Errorf("strip reasoning: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 // Rewrite replaces the content of a message, which may be a list of parts, with a string. The rest of the message stays as
 // the client wrote it.
 func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
-	from, to, err := d.contentSpan(raw)
+	from, to, err := contentSpan(raw)
 	if err != nil {
 		return nil, fmt.Errorf("rewrite message: %w", err)
 	}
@@ -24,8 +24,8 @@ func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
 // Merge appends the content of second to that of first. Two strings become one string, otherwise the result is a list of
 // all parts. The rest of first stays as the client wrote it.
 func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
-	from, to, errFirst := d.contentSpan(first)
-	secondFrom, secondTo, errSecond := d.contentSpan(second)
+	from, to, errFirst := contentSpan(first)
+	secondFrom, secondTo, errSecond := contentSpan(second)
 	if err := cmp.Or(errFirst, errSecond); err != nil {
 		return nil, fmt.Errorf("merge messages: %w", err)
 	}
@@ -38,8 +38,8 @@ func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
 }
 
 // contentSpan returns the position of the content in a message.
-func (d *Dialect) contentSpan(raw []byte) (from, to int, err error) {
-	m, err := d.message(raw)
+func contentSpan(raw []byte) (from, to int, err error) {
+	m, err := parse(raw)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -54,7 +55,7 @@ func TestSplit(t *testing.T) {
 }
 
 func TestSplitRefuses(t *testing.T) {
-	d := chat.New(chat.Options{Fields: []string{"metadata.session_id"}, MaxDepth: 16})
+	d := chat.New(chat.Options{Fields: []string{"metadata.session_id"}})
 	f := func(body, code, param string) {
 		t.Helper()
 		r, err := d.Split([]byte(body))
@@ -70,7 +71,7 @@ func TestSplitRefuses(t *testing.T) {
 	f(`{"messages":[{"role":"user","content":"a"},]}`, dialect.CodeInvalidJSON, "")
 	f("{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}", dialect.CodeInvalidUTF8, "")
 	f("{\"messages\":[{\"role\":\"user\",\"x\xed\xa0\x80\":1}]}", dialect.CodeInvalidUTF8, "")
-	f(`{"x":`+strings.Repeat("[", 16)+strings.Repeat("]", 16)+`}`, dialect.CodeTooDeep, "")
+	f(`{"x":`+strings.Repeat("[", rawjson.DefaultDepth)+strings.Repeat("]", rawjson.DefaultDepth)+`}`, dialect.CodeTooDeep, "")
 	f(strings.Repeat(`{"messages":[`, 1<<16), dialect.CodeTooDeep, "")
 	f(`{"messages":[],"messages":[]}`, dialect.CodeDuplicateKey, "messages")
 	f(`{"messages":null,"messages":[{"role":"user"}]}`, dialect.CodeDuplicateKey, "messages")

@@ -48,8 +48,6 @@ type Options struct {
 	// values count, truncated to MaxField bytes. The value of metadata.user_id counts only if the string is itself a JSON
 	// object with a session_id, whose value is used.
 	Fields []string
-	// MaxDepth limits the nesting of a body. The default is rawjson.DefaultDepth (512).
-	MaxDepth int
 	// Remember limits the bytes of bodies that are remembered, so that a body that starts like an earlier one is read on
 	// from there. By default nothing is remembered.
 	Remember int

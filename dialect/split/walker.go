@@ -57,7 +57,7 @@ const openInList = 2
 
 func newWalker(s *Splitter, body []byte) *Walker {
 	w := &Walker{
-		splitter: s, text: body, scan: rawjson.NewScanner(body, s.options.MaxDepth),
+		splitter: s, text: body, scan: rawjson.NewScanner(body, rawjson.DefaultDepth),
 		index: -1, members: make([]rawjson.Value, len(s.keys)),
 	}
 	w.Digest.canon.format = &s.format
@@ -253,7 +253,7 @@ func (w *Walker) resume() {
 	}
 	last := base.ends[known-1]
 	w.index = last.index
-	w.scan = rawjson.Resume(w.text, w.splitter.options.MaxDepth, last.element, openInList)
+	w.scan = rawjson.Resume(w.text, rawjson.DefaultDepth, last.element, openInList)
 }
 
 // readElement reads one element of the list.

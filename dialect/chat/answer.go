@@ -2,11 +2,11 @@ package chat
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Tee returns a reader for an answer. A stream ends with the [DONE] mark; Finish then shows whether the model had finished.
@@ -58,15 +58,9 @@ var (
 // addMessage reads a delta or a whole message.
 func (a *answer) addMessage(v rawjson.Value) {
 	m := split.Read(v, answerKeys)
-	content := m.Get("content")
-	a.AddText(content.Text())
-	var texts []string
-	for part := range rawjson.Elements(content.Raw) {
-		if split.Member(part, "type").Is("text") {
-			texts = append(texts, split.Member(part, "text").Text())
-		}
-	}
-	a.AddText(strings.Join(texts, "\n"))
+	var c session.Content
+	readContent(m.Get("content"), &c)
+	a.AddText(c.Text)
 	a.AddRefusal(m.Get("refusal").Text())
 	for i, raw := range split.Elements(m.Get("tool_calls")) {
 		p := pieceOf(rawjson.ValueOf(raw), i)

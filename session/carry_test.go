@@ -178,3 +178,25 @@ func TestReasoningBeforeAChangedHeadIsStripped(t *testing.T) {
 		t.Errorf("a hidden result cut: got %s, want %s", got, want)
 	}
 }
+
+// TestAPreparedSummaryIsPlaced: the summary of a prepared condensation is shown before the first message that is hidden, be it by an
+// earlier condensation.
+func TestAPreparedSummaryIsPlaced(t *testing.T) {
+	d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+	d.condensed(query(scope, "u1 a1 o1 u2 g2"), "early", session.Range{From: 2, To: 4})
+	q := query(scope, "u1 a1 o1 u2 g2 a3 o3 a4 o4 u5")
+	res := d.send(d.registry, q)
+	view := projected(t, d, &res, q)
+	must(t, d.registry.Prepare(t.Context(), &res, &view, session.Condensation{
+		Prefix: 7, Hash: q.History.Chain[7], Forgotten: []session.Range{{From: 6, To: 8}}, Offset: 2, Summary: "late",
+	}))
+	for _, words := range []string{"u1 a1 o1 u2 g2 a3 o3 a4 o4 u5", "u9 a1 o1 u2 g2 a3 o3 a4 o4 u5"} {
+		q := query(scope, words)
+		res := d.send(d.another(), q)
+		view := projected(t, d, &res, q)
+		c, err := d.another().Prepared(t.Context(), &res, &view)
+		if err != nil || len(view.Applied) != 1 || c.Offset != 2 {
+			t.Errorf("%s: the summary is at %d, after %d condensations: %v", words, c.Offset, len(view.Applied), err)
+		}
+	}
+}

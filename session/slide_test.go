@@ -1,6 +1,8 @@
 package session_test
 
 import (
+	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -193,4 +195,37 @@ func projected(t *testing.T, d *desk, res *session.Resolution, q session.Query) 
 	applied, err := d.registry.Condensations(t.Context(), res)
 	must(t, err)
 	return session.Project(q.History, applied)
+}
+
+// traced notes how many traces the longest look-up asked for.
+type traced struct {
+	session.Store
+	most int
+}
+
+func (s *traced) Trace(ctx context.Context, traces []session.Hash) ([]session.Place, error) {
+	s.most = max(s.most, len(traces))
+	return s.Store.Trace(ctx, traces)
+}
+
+// TestAPredecessorIsFoundByFewAnswers: the newest answers are looked up, and a few of the ones before, so that a long history costs little
+// and a client may also have got a number of answers elsewhere.
+func TestAPredecessorIsFoundByFewAnswers(t *testing.T) {
+	d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+	store := &traced{Store: d.store}
+	d.store = store
+	var words []string
+	for i := range 1000 {
+		words = append(words, fmt.Sprintf("g%d u%d", i, i))
+	}
+	history := func(head string, n int) session.Query { return query(scope, head+" "+strings.Join(words[:n], " ")) }
+	d.send(d.registry, query(scope, "u1 g1")) // the first thread of a session leaves no traces of its answers
+	d.condensed(history("u0", 900), "sum", session.Range{From: 2, To: 1000})
+	for _, n := range []int{901, 910, 940, 1000} {
+		store.most = 0
+		found := strings.Contains(d.shown(history(fmt.Sprintf("u0%d", n), n)), "sum")
+		if !found || store.most < 16 || store.most > 32 {
+			t.Errorf("%d answers: found %t by %d traces", n, found, store.most)
+		}
+	}
 }

@@ -77,7 +77,7 @@ func (j *job) picker(summary session.Size) *picker {
 	}
 	p.protect()
 	p.head(j.KeepFirst, j.due.Target)
-	p.edited(j.due.Target)
+	p.edited(j.due.Later)
 	return p
 }
 

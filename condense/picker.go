@@ -105,7 +105,8 @@ func (p *picker) protect() {
 }
 
 // edited picks everything up to the user message that the client edits at each step, if that takes at most a quarter of the target's
-// tokens and half of its events. A summary of this message would serve one request only.
+// tokens and half of its events. A summary of this message would serve one request only. The target is that of the time when the
+// condensation is due, so that one prepared before keeps the same.
 func (p *picker) edited(target session.Size) {
 	if p.in.Thread.Edited == 0 {
 		return

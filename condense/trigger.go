@@ -23,6 +23,7 @@ type Settings struct {
 type Due struct {
 	Need   Need         // the most urgent reason; hard if any reason is, since the window is in danger
 	Target session.Size // tokens count messages only; unlimited in a dimension that does not matter
+	Later  session.Size // the target that the same limits will set once the condensation is due, if it is prepared before that
 	Events bool         // the number of events is among the reasons
 	Tokens bool         // the number of tokens is among the reasons
 	Kept   Kept         // KeptLoop: a condensation is due, but must wait for the end of a tool loop
@@ -34,14 +35,15 @@ const unlimited = math.MaxInt
 // Due decides whether a condensation is due. Each exceeded limit demands a shrink to half of itself, and all demands must be
 // met, so the strictest wins. A request by the caller while no limit is exceeded demands half of the current size.
 func (s Settings) Due(in Input) Due {
-	d := Due{Target: session.Size{Events: unlimited, Tokens: unlimited}}
+	none := Due{Target: session.Size{Events: unlimited, Tokens: unlimited}, Later: session.Size{Events: unlimited, Tokens: unlimited}}
+	d := none
 	s.addLimits(in, &d)
 	if in.Need.Reason != "" {
 		d.addRequest(in)
 	}
 	d.Need.AtOnce = in.Need.AtOnce
 	if d.Need.Reason != "" && !d.Need.Hard && in.Loop() > 0 {
-		return Due{Target: session.Size{Events: unlimited, Tokens: unlimited}, Kept: KeptLoop}
+		d, d.Kept = none, KeptLoop
 	}
 	return d
 }
@@ -54,53 +56,48 @@ func (s Settings) addLimits(in Input, d *Due) {
 	}
 	share := 1.0 // of a limit at which it counts as exceeded
 	if in.Need.Ahead {
-		share = s.BackgroundAt
-		if share == 0 {
+		if share = s.BackgroundAt; share == 0 {
 			return
 		}
 	}
 	over := func(n, limit int) (room int, due bool) {
-		if in.Need.Ahead {
-			room = limit - n
-		}
-		return room, limit > 0 && float64(n) > share*float64(limit)
+		return max(limit-n, 0), limit > 0 && float64(n) > share*float64(limit)
 	}
 	if target, due := s.economic(in, share); due {
-		d.tokens(Need{Reason: session.ReasonEconomics}, target)
+		d.tokens(Need{Reason: session.ReasonEconomics}, target, 0)
 	}
 	if room, due := over(len(in.View.Items), s.MaxSize); due && in.Total-in.Fixed >= s.MinTokens {
-		d.events(session.ReasonEvents, s.MaxSize/2-room)
+		d.events(session.ReasonEvents, s.MaxSize/2, room)
 	}
 	limit := s.tokenLimit(in.Window)
 	if room, due := over(in.Total, limit); due {
-		d.tokens(Need{Reason: session.ReasonTokens}, limit/2-in.Fixed-room)
+		d.tokens(Need{Reason: session.ReasonTokens}, limit/2-in.Fixed, room)
 	}
 	// A max_tokens of more than half the window is not cured by a smaller history, so no more than that counts.
 	limit = in.Window - min(in.Reserved, in.Window/2) - s.Margin
 	if room, due := over(in.Total, limit); due {
-		d.tokens(Need{Reason: session.ReasonWindow, Hard: !in.Need.Ahead}, s.windowTarget(in, limit)-in.Fixed-room)
+		d.tokens(Need{Reason: session.ReasonWindow, Hard: !in.Need.Ahead}, s.windowTarget(in, limit)-in.Fixed, room)
 	}
 }
 
-func (d *Due) events(reason session.Reason, target int) {
+func (d *Due) events(reason session.Reason, target, room int) {
 	d.Need.Reason, d.Events = reason, true
-	d.Target.Events = min(d.Target.Events, max(target, 0))
+	d.Target.Events, d.Later.Events = min(d.Target.Events, max(target-room, 0)), min(d.Later.Events, max(target, 0))
 }
 
-func (d *Due) tokens(need Need, target int) {
+func (d *Due) tokens(need Need, target, room int) {
 	d.Need, d.Tokens = need, true
-	d.Target.Tokens = min(d.Target.Tokens, max(target, 0))
+	d.Target.Tokens, d.Later.Tokens = min(d.Target.Tokens, max(target-room, 0)), min(d.Later.Tokens, max(target, 0))
 }
 
 // addRequest adds the caller's demand. An overflow is about tokens, even if only events are due.
 func (d *Due) addRequest(in Input) {
 	nothing := !d.Events && !d.Tokens
 	if nothing {
-		d.events(in.Need.Reason, len(in.View.Items)/2)
+		d.events(in.Need.Reason, len(in.View.Items)/2, 0)
 	}
 	if nothing || in.Need.Reason == session.ReasonOverflow && !d.Tokens {
-		d.Tokens = true
-		d.Target.Tokens = max(in.Total-in.Fixed, 0) / 2
+		d.tokens(d.Need, max(in.Total-in.Fixed, 0)/2, 0)
 	}
 	d.Need.Hard = d.Need.Hard || in.Need.Hard
 	d.Need.Try = in.Need.Try

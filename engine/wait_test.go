@@ -302,28 +302,35 @@ func TestAPostponedSummaryMayBeSwitchedOff(t *testing.T) {
 
 // TestAnEditedMessageIsNotSummarised: so that a client that edits it at each step, and calls no tools, gets the one summary paid for too.
 func TestAnEditedMessageIsNotSummarised(t *testing.T) {
-	summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
-	close(summariser.free)
-	r := newRig(t, condense.NewLLM(condense.LLMSettings{
-		Settings: condense.Settings{MaxSize: 20, KeepFirst: 1, BackgroundAt: 0.8}, Summariser: summariser, Model: "cheap",
-	}))
-	r.key, r.tenant.Never, r.tenant.Ahead = "k", true, true
-	for n := range 40 {
-		all := []string{`{"role":"user","content":"Sail."}`, `{"role":"assistant","content":"Aye."}`, fmt.Sprintf(`{"role":"user","content":"It is %d."}`, n)}
-		for i := range n {
-			all = append(all, fmt.Sprintf(`{"role":"assistant","content":"Step %d."}`, i), `{"role":"user","content":"`+strings.Repeat("The sea is deep. ", 20)+`"}`)
-		}
-		asked := &body{bytes: []byte(`{"model":"m","messages":[` + strings.Join(all, ",") + `]}`)}
-		turn := r.begin(asked, engine.WishNone)
-		turn.Condense(t.Context())
-		r.logged(turn)
-		asked.work.Wait()
-		if sent := forwarded(turn); n > 15 && (!bytes.Contains(sent, []byte("the sea.")) || !bytes.Contains(sent, fmt.Appendf(nil, "It is %d.", n))) {
-			t.Fatalf("step %d: %s", n, sent)
-		}
-	}
-	if paid := len(summariser.asked); paid > 8 {
-		t.Errorf("%d summaries were paid for", paid)
+	for name, head := range map[string]string{
+		"third": `{"role":"user","content":"Sail."},{"role":"assistant","content":"Aye."}`,
+		"fifth": `{"role":"user","content":"Sail."},{"role":"assistant","content":"Aye."},{"role":"user","content":"West."},{"role":"assistant","content":"Aye."}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
+			close(summariser.free)
+			r := newRig(t, condense.NewLLM(condense.LLMSettings{
+				Settings: condense.Settings{MaxSize: 20, KeepFirst: 1, BackgroundAt: 0.8}, Summariser: summariser, Model: "cheap",
+			}))
+			r.key, r.tenant.Never, r.tenant.Ahead = "k", true, true
+			for n := range 40 {
+				all := []string{head, fmt.Sprintf(`{"role":"user","content":"It is %d."}`, n)}
+				for i := range n {
+					all = append(all, fmt.Sprintf(`{"role":"assistant","content":"Step %d."}`, i), `{"role":"user","content":"`+strings.Repeat("The sea is deep. ", 20)+`"}`)
+				}
+				asked := &body{bytes: []byte(`{"model":"m","messages":[` + strings.Join(all, ",") + `]}`)}
+				turn := r.begin(asked, engine.WishNone)
+				turn.Condense(t.Context())
+				r.logged(turn)
+				asked.work.Wait()
+				if sent := forwarded(turn); n > 15 && (!bytes.Contains(sent, []byte("the sea.")) || !bytes.Contains(sent, fmt.Appendf(nil, "It is %d.", n))) {
+					t.Fatalf("step %d: %s", n, sent)
+				}
+			}
+			if paid := len(summariser.asked); paid > 8 {
+				t.Errorf("%d summaries were paid for", paid)
+			}
+		})
 	}
 }
 

@@ -26,9 +26,7 @@ type body struct {
 
 // replace replaces the text of the body. Nothing may alias the old one any more.
 func (b *body) replace(text []byte) {
-	if !bytes.Equal(text, b.bytes) {
-		b.altered = true
-	}
+	b.altered = b.altered || !bytes.Equal(text, b.bytes)
 	b.bytes = text
 }
 

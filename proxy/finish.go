@@ -43,14 +43,11 @@ func (r *request) markAnswer(tee dialect.Tee) {
 		answer.Text = record // the client sends its compaction item back, which is read as this text
 	}
 	mark := r.turn.Answered(answer, r.echo())
-	correctMinute, settleBudgets := r.settle(http.StatusOK, r.lastAnswer(answer))
+	settle := r.settle(http.StatusOK, r.lastAnswer(answer))
 	done := make(chan struct{})
 	s.inBackground(func() {
 		defer close(done)
-		if correctMinute != nil {
-			correctMinute()
-			settleBudgets()
-		}
+		settle((*Server).atOnce)
 		if err := mark(s.ctx); err != nil {
 			s.degraded.writeFailed("mark answer", err)
 		}
@@ -61,7 +58,7 @@ func (r *request) markAnswer(tee dialect.Tee) {
 // finish settles and records a request whose answer was relayed, in full or in part. answer is what the client was sent.
 func (r *request) finish(l *relay, answer dialect.Answer) {
 	status := l.resp.StatusCode
-	r.settleLater(status, r.lastAnswer(answer))
+	r.settle(status, r.lastAnswer(answer))((*Server).inBackground)
 	call := &r.obs.record.Call
 	if r.turn != nil && status == http.StatusOK {
 		if r.hidden.rounds > 0 {

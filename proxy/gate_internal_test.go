@@ -17,7 +17,7 @@ func TestNoLimitAllocatesNothing(t *testing.T) {
 		if _, ok := r.admit(); !ok || r.pay() != nil {
 			t.Fatal("refused")
 		}
-		r.settleLater(0, dialect.Answer{})
+		r.settle(0, dialect.Answer{})((*Server).inBackground)
 		r.tenant.gate.active.Add(-1)
 	})
 	if allocated > 0 {

@@ -196,7 +196,7 @@ func (r *request) release() {
 	if r.lease.timeout != nil {
 		r.lease.timeout.Stop()
 	}
-	r.settleLater(0, dialect.Answer{}) // if no answer settled it
+	r.settle(0, dialect.Answer{})((*Server).inBackground) // if no answer settled it
 	if r.lease.unwatch != nil {
 		r.cancel(nil)
 		r.lease.unwatch()

@@ -227,38 +227,32 @@ func (r *request) budgetSpent(accounts []allowance, all []session.Charge, balanc
 	return e
 }
 
-// settle ends the request's payment. It returns functions that replace what was paid by what upstream's answer cost, in the tenant's minute
-// and in the budgets. Both may call the store; both are nil if nothing was paid.
-func (r *request) settle(status int, answer dialect.Answer) (correctMinute, settleBudgets func()) {
+// settle ends the request's payment. It returns a function that replaces what was paid by what upstream's answer cost, in the tenant's minute
+// and, by run, in the budgets. Both may call the store.
+func (r *request) settle(status int, answer dialect.Answer) (correct func(run func(*Server, func()))) {
 	paid, tenant, server := r.lease.payment, r.tenant, r.server
 	if paid.minute == 0 && paid.id == "" {
-		return nil, nil
+		return func(func(*Server, func())) {}
 	}
 	r.lease.payment = payment{}
 	used, known := usedBy(status, answer, paid.prompt)
-	correctMinute = func() {
+	return func(run func(*Server, func())) {
 		if paid.minute > 0 && known {
 			tenant.tokens().Correct(used.Input+used.Output-paid.minute, tenant.Limits.Tokens)
 		}
-	}
-	settleBudgets = func() {
 		if paid.id != "" {
-			server.settleBudgets(paid, used)
+			run(server, func() { server.settleBudgets(paid, used) })
 		}
 	}
-	return correctMinute, settleBudgets
 }
 
-// settleLater corrects the tenant's minute and settles the budgets in the background.
-func (r *request) settleLater(status int, answer dialect.Answer) {
-	if correctMinute, settleBudgets := r.settle(status, answer); correctMinute != nil {
-		correctMinute()
-		r.server.inBackground(settleBudgets)
-	}
-}
+// atOnce is inBackground, but waits.
+func (s *Server) atOnce(work func()) { work() }
 
 // refund returns what was paid for a call that upstream refused or never got.
-func (r *request) refund() { r.settleLater(http.StatusBadRequest, dialect.Answer{}) }
+func (r *request) refund() {
+	r.settle(http.StatusBadRequest, dialect.Answer{})((*Server).inBackground)
+}
 
 func (s *Server) settleBudgets(p payment, used session.Usage) {
 	err := s.o.Engine.Settle(s.ctx, p.id, charges(p.accounts, func(a *allowance) session.Charge {
@@ -298,13 +292,9 @@ func (p reporter) budgets(id session.SessionID, model string) []session.Charge {
 
 // chargeSummary charges the tenant's budgets for a call of a summariser, even if they are full: the call was made.
 func (p reporter) chargeSummary(id session.SessionID, c limit.Call) {
-	used := session.Usage{Input: c.Input, Cached: c.Cached, Written: c.Written, Output: c.Output}
-	if used == (session.Usage{}) {
-		return
-	}
-	s := p.server
+	s, used := p.server, session.Usage{Input: c.Input, Cached: c.Cached, Written: c.Written, Output: c.Output}
 	accounts := s.accounts(p.tenant, id, s.live.Load().Models(c.Model))
-	if len(accounts) == 0 {
+	if used == (session.Usage{}) || len(accounts) == 0 {
 		return
 	}
 	paid := payment{id: rand.Text(), accounts: accounts}

@@ -98,9 +98,10 @@ func (l *relay) respond(ctx *fasthttp.RequestCtx) error {
 	l.attach(header)
 	size := int(max(l.resp.ContentLength, -1))
 	if l.r.params.method == http.MethodHead {
-		header.SetContentLength(size)
-		l.r.lease.relayed = true
-		l.whole = true
+		if size >= 0 { // otherwise it would announce chunks, also in HTTP/1.0
+			header.SetContentLength(size)
+		}
+		l.r.lease.relayed, l.whole = true, true
 		return l.Close()
 	}
 	l.startBody(ctx, size)

@@ -154,11 +154,11 @@ func TestHead(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, setup{base: cannedUpstream(t, "HTTP/1.1 200 OK\r\nX-A: b\r\nConnection: close\r\n"+length+"\r\n")})
 			w := r.dial()
-			for range 2 { // nothing is left over on the connection
-				w.send("HEAD /v1/models HTTP/1.1\r\nHost: x\r\n\r\n")
+			for _, version := range []string{"1.1", "1.0", "1.1"} { // nothing is left over on the connection
+				w.send("HEAD /v1/models HTTP/" + version + "\r\nHost: x\r\nConnection: keep-alive\r\n\r\n")
 				resp, body := w.answer(http.MethodHead)
-				if resp.StatusCode != http.StatusOK || body != "" || resp.Header.Get("X-A") != "b" {
-					t.Errorf("status %d, header %v", resp.StatusCode, resp.Header)
+				if resp.StatusCode != http.StatusOK || body != "" || resp.Header.Get("X-A") != "b" || len(resp.TransferEncoding) > 0 {
+					t.Errorf("status %d, header %v, encoding %s", resp.StatusCode, resp.Header, resp.TransferEncoding)
 				}
 				if name == "sized" && resp.ContentLength != 321 {
 					t.Errorf("content length %d", resp.ContentLength)

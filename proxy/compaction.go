@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Compacts says whether an upstream compacts histories into items of its own.
@@ -259,6 +261,18 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 		r.server.abilities.compact.Add(key, CompactsNot)
 	}
 	return true
+}
+
+// cutByWindow returns the overflow that cut off a record of ours, nil if none did.
+func (r *request) cutByWindow(resp *http.Response) (over *overflow.Overflow) {
+	if r.parsed.compaction.ours && resp.StatusCode == http.StatusOK {
+		head, _ := readWhole(resp)
+		if answer := r.readAnswer(resp, head); answer.Finish == "model_context_window_exceeded" {
+			used := cmp.Or(answer.Usage, &session.Usage{})
+			over = &overflow.Overflow{Prompt: used.Input, Limit: used.Input + used.Output}
+		}
+	}
+	return over
 }
 
 // readWhole reads an answer up to maxReadAnswer and leaves the response readable from its beginning. It reports whether it read all of it.

@@ -6,8 +6,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense"
 	messagesapi "github.com/dewpoint-proxy/dewpoint/dialect/messages"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 )
@@ -34,5 +36,38 @@ func TestOnlyWholeRecordsAreSealed(t *testing.T) {
 		if resp.StatusCode != want {
 			t.Errorf("%s: %d %.200s, want %d", reason, resp.StatusCode, answer, want)
 		}
+	}
+}
+
+// TestARecordThatFillsTheWindow: a record that the context window cut off is asked for again, with a shorter history.
+func TestARecordThatFillsTheWindow(t *testing.T) {
+	t.Parallel()
+	const window = 1500
+	asked, cut := 0, 0
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		prompt := len(body) / 4
+		switch {
+		case bytes.Contains(body, []byte(`"compaction":{`)):
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"type":"error","error":{"type":"invalid_request_error","message":"compaction: not permitted"}}`)
+			return
+		case prompt+100 > window:
+			cut++
+			_, _ = fmt.Fprintf(w, `{"type":"message","role":"assistant","content":[{"type":"text","text":"CURRENT_STATE: st"}],`+
+				`"stop_reason":"model_context_window_exceeded","usage":{"input_tokens":%d,"output_tokens":%d}}`, prompt, window-prompt)
+			return
+		}
+		asked++
+		_, _ = fmt.Fprintf(w, `{"type":"message","role":"assistant","content":[{"type":"text","text":"CURRENT_STATE: stage 7 fails."}],`+
+			`"stop_reason":"end_turn","usage":{"input_tokens":%d,"output_tokens":9}}`, prompt)
+	}))
+	defer up.Close()
+	r := newRig(t, setup{
+		base: up.URL + "/v1", dialect: messagesapi.New(split.Options{}), condenser: condense.ConversationWindow{},
+	})
+	resp, answer := r.ask(`{"max_tokens":100,"compaction":{"type":"summarize"},` + messages(turns("ships", 12)[1:]...)[1:])
+	if resp.StatusCode != http.StatusOK || asked != 1 || cut != 1 || !strings.Contains(answer, `"compaction"`) {
+		t.Errorf("%d after %d records cut off and %d asked for: %s", resp.StatusCode, cut, asked, answer)
 	}
 }

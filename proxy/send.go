@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -88,6 +89,7 @@ func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 			opener = nil // nothing is held back for an error that would be passed on anyway
 		}
 		why := r.server.o.readRefusal(resp, opener)
+		why.overflow = cmp.Or(why.overflow, r.cutByWindow(resp))
 		if r.refusesToManage(why) {
 			return resp, nil
 		}

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -16,8 +17,10 @@ const maxMarks = 4
 // Mark implements dialect.Marker. A mark may not last longer than one before it, so the added mark is a copy of the client's
 // next one. If there is none, it is a copy of the client's shortest.
 func (d *Dialect) Mark(r *dialect.Request, messages [][]byte, at int) []byte {
-	var after [][]byte
-	before := split.Marks(nil, r.Outside())
+	if !bytes.Contains(r.Body, []byte("cache_control")) {
+		return messages[at]
+	}
+	before, after := split.Marks(nil, r.Outside()), [][]byte(nil)
 	for i, raw := range messages {
 		switch {
 		case formOf(raw) == system: // part of Outside

@@ -103,8 +103,7 @@ func Marks(to [][]byte, raw []byte) [][]byte {
 			switch name, object := string(key.Raw), member.Kind == rawjson.Object; {
 			case name == mark && object:
 				to = append(to, member.Raw)
-			case object && (name == "input" || name == "input_schema" || name == "parameters"):
-			default:
+			case !object || name != "input" && name != "input_schema" && name != "parameters":
 				to = Marks(to, member.Raw)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,12 +15,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// hold prevents commits until release is called.
+// hold prevents commits until release is called, or the test fails: the store could not be closed otherwise.
 func hold(t *testing.T, s *Store) (release func()) {
 	t.Helper()
 	tx, err := s.db.Begin(true)
 	must(t, err)
-	return func() { must(t, tx.Rollback()) }
+	release = sync.OnceFunc(func() { must(t, tx.Rollback()) })
+	t.Cleanup(release)
+	return release
 }
 
 func TestAppendDoesNotWaitForTheDisk(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 // share names entries that hold the content of b's events in the log of the thread that b's thread goes on from, or in one of those
 // that this one names. If these threads become too many, the ones that hold least are not shared any more, so that each message is
 // logged a few times at most. Of the messages whose content is held it indexes the newest ones only: the others are found in the
-// threads before. It changes nothing if the log cannot be read.
+// threads before. What cannot be read is not shared.
 func (r *Registry) share(ctx context.Context, b *Batch) {
 	t := &b.Thread
 	size := 0
@@ -41,13 +41,9 @@ func (r *Registry) share(ctx context.Context, b *Batch) {
 	held := map[Hash]EntryID{}
 	for page, err := range newestPages(ctx, r.store, &before) {
 		if err != nil {
-			return
+			break
 		}
-		for i := range page {
-			e := &page[i]
-			if len(e.Payload) > 0 {
-				e.Held = EntryID{Thread: id, Seq: e.Seq}
-			}
+		for _, e := range page {
 			if e.Held.Thread != "" {
 				held[e.Digest] = e.Held
 			}
@@ -116,23 +112,43 @@ func ReadContent(ctx context.Context, store Store, events []Event) error {
 	return nil
 }
 
-// Bounds of what is read of a log, from its end.
+// Bounds of what is read of logs, from their ends.
 const (
-	maxLogEvents = 1024
-	maxLogBytes  = 4 << 20 // of payloads; the last page may exceed it
-	logPage      = 64      // events in a page
+	maxLogEvents  = 1024
+	maxLogBytes   = 4 << 20 // of payloads; the last page may exceed it
+	maxLogThreads = 16      // a thread and those that it was forked from
+	logPage       = 64      // entries in a page
 )
 
-// newestPages returns the pages of a thread's log, newest first, up to the bounds.
+// newestPages returns the logged history of a thread in pages of log entries, newest first, up to the bounds: its own log, and those
+// of the threads that it was forked from, without what they logged after that. Instead of their payloads the events have Held, also if
+// it is their own entry that holds them.
 func newestPages(ctx context.Context, store Store, t *Thread) iter.Seq2[[]Event, error] {
 	return func(yield func([]Event, error) bool) {
-		events, size := 0, 0
-		for to := t.Seq; to > 0 && events < maxLogEvents && size < maxLogBytes; to -= min(to, logPage) {
-			page, err := store.Events(ctx, t.ID, max(to, logPage)-logPage+1, int(min(to, logPage))) //nolint:gosec // at most logPage
+		events, size, threads := 0, 0, 1
+		at, end := *t, t.Len
+		for to := at.Seq; events < maxLogEvents && size < maxLogBytes; to -= min(to, logPage) {
+			if to == 0 {
+				if threads++; at.ForkAt == 0 || at.Parent == "" || threads > maxLogThreads {
+					return
+				}
+				end = min(end, at.ForkAt)
+				parent, err := store.Thread(ctx, at.Parent)
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				at, to = parent, parent.Seq
+			}
+			page, err := store.Events(ctx, at.ID, max(to, logPage)-logPage+1, int(min(to, logPage))) //nolint:gosec // at most logPage
 			events += len(page)
 			for i := range page {
-				size += len(page[i].Payload)
+				e := &page[i]
+				if size += len(e.Payload); len(e.Payload) > 0 {
+					e.Held, e.Payload = EntryID{Thread: at.ID, Seq: e.Seq}, nil
+				}
 			}
+			page = slices.DeleteFunc(page, func(e Event) bool { return e.Pos > end })
 			if !yield(page, err) || err != nil {
 				return
 			}

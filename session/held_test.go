@@ -143,3 +143,22 @@ func TestContentIsNotShared(t *testing.T) {
 		}
 	}
 }
+
+// TestContentOfAncestors: content is also found in the logs of the threads that the one before was forked from.
+func TestContentOfAncestors(t *testing.T) {
+	d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+	requests := edits(scope, 31, 1000)
+	words := all(requests[30])
+	words[1] = all(requests[0])[1]
+	base := d.send(d.registry, query(scope, strings.Join(words, " ")))
+	forked := slices.Concat(words[:50], []string{"u-another"}, words[52:])
+	fork := d.send(d.registry, query(scope, strings.Join(forked, " ")))
+	if fork.Thread.ForkAt != 49 {
+		t.Fatalf("forked at %d", fork.Thread.ForkAt)
+	}
+	edited := query(scope, strings.Join(slices.Concat([]string{words[0], "u-edited"}, forked[2:]), " "))
+	res := d.send(d.registry, edited)
+	if size := d.wantWhole(edited, res.Thread.ID); size > 100 || !slices.Contains(res.Thread.Shares, base.Thread.ID) {
+		t.Errorf("%d bytes are logged, the others are in %s", size, res.Thread.Shares)
+	}
+}

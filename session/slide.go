@@ -89,7 +89,6 @@ func (s *slide) readLog(ctx context.Context, store Store, t *Thread) bool {
 			return false
 		}
 		for _, e := range page {
-			e.Payload = nil
 			if e.Pos > 0 {
 				s.events[e.Pos], low = e, min(low, e.Pos)
 			}

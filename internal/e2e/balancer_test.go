@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -41,8 +43,15 @@ func newBalancer(t testing.TB, processes ...*process) (*balancer, string) {
 	return b, front.URL + "/v1"
 }
 
-// ServeHTTP implements http.Handler.
+// ServeHTTP implements http.Handler. It reads the request first: when an answer begins, net/http's server closes a body whose end was not
+// read yet, and its client gives up a connection on which it still sends that body.
 func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	for _, one := range b.backends {
 		if b.ready(one) {
 			one.served.Add(1)

@@ -88,6 +88,8 @@ type candidate struct {
 	written time.Time
 	seen    time.Time // last write of this thread or of a thread that needs it
 	needs   []session.ThreadID
+	parent  session.ThreadID // the one of needs whose whole history it needs, if it is a fork
+	whole   bool             // all that it needs was visited
 }
 
 // order returns all threads, those seen longest ago first. A thread comes before those that it needs, so that deleting from
@@ -101,7 +103,7 @@ func (s *Store) order() ([]*candidate, error) {
 				return err
 			}
 			needs, err := rec.needs()
-			all[rec.thread.ID] = &candidate{id: rec.thread.ID, written: rec.written, needs: needs}
+			all[rec.thread.ID] = &candidate{id: rec.thread.ID, written: rec.written, needs: needs, parent: rec.parent()}
 			return err
 		})
 	})
@@ -111,12 +113,20 @@ func (s *Store) order() ([]*candidate, error) {
 	return ordered(all), nil
 }
 
+// parent returns the thread that a fork was forked from, empty for other threads.
+func (r record) parent() session.ThreadID {
+	if r.thread.ForkAt > 0 {
+		return r.thread.Parent
+	}
+	return ""
+}
+
 // needs returns the threads whose events or summaries a thread shares: its parent, if it is a fork, those that hold its content, and
 // the makers of the condensations that it inherited.
 func (r record) needs() ([]session.ThreadID, error) {
 	ids := slices.Clone(r.thread.Shares)
-	if r.thread.ForkAt > 0 && r.thread.Parent != "" {
-		ids = append(ids, r.thread.Parent)
+	if parent := r.parent(); parent != "" {
+		ids = append(ids, parent)
 	}
 	list, err := codec.ParseList(r.list)
 	for _, c := range list {
@@ -128,25 +138,34 @@ func (r record) needs() ([]session.ThreadID, error) {
 }
 
 // ordered visits the threads from the newest to the oldest and lists each one after those that it needs. The result is that
-// list reversed.
+// list reversed. A thread that is needed only for its own entries or summaries keeps none but its parents. Otherwise, where each
+// thread shares the content of the one before, all that the session ever had would stay.
 func ordered(all map[session.ThreadID]*candidate) []*candidate {
 	newest := slices.SortedFunc(maps.Values(all), func(a, b *candidate) int {
 		return cmp.Or(b.written.Compare(a.written), cmp.Compare(a.id, b.id))
 	})
 	list := make([]*candidate, 0, len(all))
-	var visit func(c *candidate, seen time.Time)
-	visit = func(c *candidate, seen time.Time) {
-		if c == nil || !c.seen.IsZero() {
+	var visit func(c *candidate, seen time.Time, whole bool)
+	visit = func(c *candidate, seen time.Time, whole bool) {
+		if c == nil || c.whole || !whole && !c.seen.IsZero() {
 			return
 		}
-		c.seen = seen
-		for _, id := range c.needs {
-			visit(all[id], seen)
+		listed := !c.seen.IsZero()
+		if !listed {
+			c.seen = seen
 		}
-		list = append(list, c)
+		c.whole = whole
+		for _, id := range c.needs {
+			if isParent := id == c.parent; whole || isParent {
+				visit(all[id], seen, whole && isParent)
+			}
+		}
+		if !listed {
+			list = append(list, c)
+		}
 	}
 	for _, c := range newest {
-		visit(c, c.written)
+		visit(c, c.written, true)
 	}
 	slices.Reverse(list)
 	return list

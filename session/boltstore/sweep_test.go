@@ -135,6 +135,37 @@ func TestSweepKeepsContent(t *testing.T) {
 	})
 }
 
+// TestSweepKeepsOnlySharedContent: where each thread shares content of the one before, the older ones expire all the same. Those that a
+// fork's parent shares stay.
+func TestSweepKeepsOnlySharedContent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := start(t, Options{TTL: ttl}), t.Context()
+		defer s.Close()
+		begin := func(id session.ThreadID, shares ...session.ThreadID) session.Batch {
+			b := twoEvents(id, 0)
+			b.Thread.Shares = shares
+			must(t, s.Append(ctx, b))
+			past(ttl / 3)
+			return b
+		}
+		begin("1")
+		begin("2", "1")
+		begin("3", "2")
+		fork := twoEvents2("fork", "3", 2)
+		fork.Thread.Shares = []session.ThreadID{"3"}
+		for range 5 {
+			must(t, s.Append(ctx, fork))
+			fork.At, fork.Thread.Len = fork.At+2, fork.Thread.Len+2
+			past(ttl / 3)
+		}
+		must(t, second(s.Thread(ctx, "3")))
+		must(t, second(s.Thread(ctx, "2")))
+		missing(t, second(s.Thread(ctx, "1")))
+		past(2 * ttl)
+		left(t, s, 2) // format and size
+	})
+}
+
 // twoEvents2 is twoEvents for a fork.
 func twoEvents2(id, parent session.ThreadID, at int) session.Batch {
 	b := twoEvents(id, at)

@@ -16,7 +16,7 @@ import (
 const (
 	maxShares    = 16      // threads in which one thread's content is held
 	minHeld      = 2 << 10 // bytes of content for which it is worth reading the log of another thread
-	minHeldEntry = 64      // bytes of content that the name of an entry replaces
+	minHeldEntry = 64      // bytes of content that the name of an entry replaces, unless it follows the one before
 	heldIndexed  = 32      // newest positions that are indexed even if their content is held elsewhere
 )
 
@@ -38,23 +38,30 @@ func (r *Registry) share(ctx context.Context, b *Batch) {
 	if err != nil || before.Session != t.Session || before.Dialect != t.Dialect {
 		return
 	}
-	held := map[Hash]EntryID{}
+	held, digests := map[Hash]EntryID{}, map[EntryID]Hash{}
 	for page, err := range newestPages(ctx, r.store, &before) {
 		if err != nil {
 			break
 		}
 		for _, e := range page {
 			if e.Held.Thread != "" {
-				held[e.Digest] = e.Held
+				held[e.Digest], digests[e.Held] = e.Held, e.Digest
 			}
 		}
 	}
 	t.Shares = shares(b.Events, held)
 	old := map[int]bool{}
+	var last EntryID
 	for i := range b.Events {
 		e := &b.Events[i]
-		if in := held[e.Digest]; len(e.Payload) >= minHeldEntry && slices.Contains(t.Shares, in.Thread) {
-			e.Held, e.Payload = in, nil
+		in := EntryID{Thread: last.Thread, Seq: last.Seq + 1} // the events share an entry, also if others have the same message
+		follows := digests[in] == e.Digest
+		if !follows {
+			in = held[e.Digest]
+		}
+		last = EntryID{}
+		if (follows || len(e.Payload) >= minHeldEntry) && slices.Contains(t.Shares, in.Thread) {
+			e.Held, e.Payload, last = in, nil, in
 			old[e.Pos] = e.Pos <= t.Len-heldIndexed
 		}
 	}
@@ -114,7 +121,7 @@ func ReadContent(ctx context.Context, store Store, events []Event) error {
 
 // Bounds of what is read of logs, from their ends.
 const (
-	maxLogEvents  = 1024
+	maxLogEntries = 1024    // each of which may have many events that others hold
 	maxLogBytes   = 4 << 20 // of payloads; the last page may exceed it
 	maxLogThreads = 16      // a thread and those that it was forked from
 	logPage       = 64      // entries in a page
@@ -125,9 +132,9 @@ const (
 // it is their own entry that holds them.
 func newestPages(ctx context.Context, store Store, t *Thread) iter.Seq2[[]Event, error] {
 	return func(yield func([]Event, error) bool) {
-		events, size, threads := 0, 0, 1
+		entries, size, threads := 0, 0, 1
 		at, end := *t, t.Len
-		for to := at.Seq; events < maxLogEvents && size < maxLogBytes; to -= min(to, logPage) {
+		for to := at.Seq; entries < maxLogEntries && size < maxLogBytes; to -= min(to, logPage) {
 			if to == 0 {
 				if threads++; at.ForkAt == 0 || at.Parent == "" || threads > maxLogThreads {
 					return
@@ -141,7 +148,7 @@ func newestPages(ctx context.Context, store Store, t *Thread) iter.Seq2[[]Event,
 				at, to = parent, parent.Seq
 			}
 			page, err := store.Events(ctx, at.ID, max(to, logPage)-logPage+1, int(min(to, logPage))) //nolint:gosec // at most logPage
-			events += len(page)
+			entries += int(min(to, logPage))                                                         //nolint:gosec // at most logPage
 			for i := range page {
 				e := &page[i]
 				if size += len(e.Payload); len(e.Payload) > 0 {

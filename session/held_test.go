@@ -88,6 +88,27 @@ func TestContentIsLoggedAFewTimes(t *testing.T) {
 	}
 }
 
+// TestContentOfALongThread: a client that edits its first message only after thousands of messages does not have them logged each time
+// because no single read covers them, even if some are short or alike.
+func TestContentOfALongThread(t *testing.T) {
+	d, logged, words := newDesk(t), 0, []string{"u"}
+	for i := range 1000 {
+		for _, kind := range []string{"a", "o"} {
+			words = append(words, fmt.Sprintf("%s%04d-%s", kind, i, strings.Repeat("z", 100)))
+		}
+		words = append(words, "g-done", "u-continue")
+	}
+	for step := range 12 {
+		words[0] = fmt.Sprintf("u%03d", step)
+		res := d.send(d.registry, query(session.Scope{Tenant: "t", Key: "k"}, strings.Join(words, " ")))
+		_, size := d.log(res.Thread.ID)
+		logged += size
+	}
+	if unique := len(strings.Join(words, "")); logged > 4*unique {
+		t.Errorf("%d KB of %d KB are logged", logged>>10, unique>>10)
+	}
+}
+
 // deleting is a store in which a session is deleted right before the next append.
 type deleting struct {
 	session.Backend

@@ -58,14 +58,21 @@ func (v *verdict) refuse(param, code, format string, args ...any) {
 	v.fail(refuse(param, code, format, args...))
 }
 
+// refuseIf refuses a parameter if it is wrong.
+func (v *verdict) refuseIf(wrong bool, param, code, format string, args ...any) {
+	if wrong {
+		v.refuse(param, code, format, args...)
+	}
+}
+
 func (v *verdict) fail(err *APIError) {
 	if v.err == nil {
 		v.err = err
 	}
 }
 
-func (v *verdict) missing(param string) {
-	v.refuse(param, "missing_required_parameter", "Missing required parameter: '%s'.", param)
+func (v *verdict) missingIf(absent bool, param string) {
+	v.refuseIf(absent, param, "missing_required_parameter", "Missing required parameter: '%s'.", param)
 }
 
 func (v *verdict) unknown(param string) {
@@ -78,9 +85,7 @@ func (v *verdict) wrongType(param, want string, got value) {
 
 // require refuses a value that is missing or not of the wanted kind.
 func (v *verdict) require(param string, got value, want kind) {
-	if got.kind == kindAbsent {
-		v.missing(param)
-	}
+	v.missingIf(got.kind == kindAbsent, param)
 	v.is(param, got, want)
 }
 
@@ -103,9 +108,8 @@ func (v *verdict) optional(param string, got value, want kind) {
 func (v *verdict) oneOf(param string, got value, supported ...string) string {
 	word := got.text
 	v.require(param, got, kindString)
-	if !slices.Contains(supported, word) {
-		v.refuse(param, "invalid_value", "Invalid value: '%s'. Supported values are: %s.", word, enumerate(supported))
-	}
+	v.refuseIf(!slices.Contains(supported, word), param, "invalid_value",
+		"Invalid value: '%s'. Supported values are: %s.", word, enumerate(supported))
 	return word
 }
 
@@ -113,9 +117,8 @@ func (v *verdict) oneOf(param string, got value, supported ...string) string {
 func (v *verdict) objects(param string, got value) []value {
 	v.require(param, got, kindArray)
 	all := got.elements
-	if len(all) == 0 {
-		v.refuse(param, "empty_array", "Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", param)
-	}
+	v.refuseIf(len(all) == 0, param, "empty_array",
+		"Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", param)
 	for i, element := range all {
 		v.is(fmt.Sprintf("%s[%d]", param, i), element, kindObject)
 	}
@@ -125,24 +128,19 @@ func (v *verdict) objects(param string, got value) []value {
 // nonEmpty refuses a value that is not a string, and an empty string.
 func (v *verdict) nonEmpty(param string, got value) {
 	v.require(param, got, kindString)
-	if got.text == "" {
-		v.refuse(param, "empty_string", "Invalid '%s': empty string. Expected a string with minimum length 1, but got an empty string instead.", param)
-	}
+	v.refuseIf(got.text == "", param, "empty_string",
+		"Invalid '%s': empty string. Expected a string with minimum length 1, but got an empty string instead.", param)
 }
 
 // maxLength refuses a string longer than the limit.
 func (v *verdict) maxLength(param string, limit, length int) {
-	if length > limit {
-		v.refuse(param, "string_above_max_length",
-			"Invalid '%s': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", param, limit, length)
-	}
+	v.refuseIf(length > limit, param, "string_above_max_length",
+		"Invalid '%s': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", param, limit, length)
 }
 
 func (v *verdict) matches(param, text string, pattern *regexp.Regexp) {
-	if !pattern.MatchString(text) {
-		v.refuse(param, "invalid_value",
-			"Invalid '%s': string does not match pattern. Expected a string that matches the pattern '%s'.", param, pattern)
-	}
+	v.refuseIf(!pattern.MatchString(text), param, "invalid_value",
+		"Invalid '%s': string does not match pattern. Expected a string that matches the pattern '%s'.", param, pattern)
 }
 
 // enumerate joins values into an English enumeration, each in single quotes.

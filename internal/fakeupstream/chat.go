@@ -6,19 +6,8 @@ import (
 	"slices"
 )
 
-// chat handles a Chat Completions request.
-func (x *exchange) chat() *APIError {
-	if err := x.judgeChat(); err != nil {
-		return err
-	}
-	if err := x.admit(x.history, x.chatLimits); err != nil {
-		return err
-	}
-	if x.server.options.Seals != "" && !x.req.Summary {
-		if err := x.checkSeals(); err != nil {
-			return err
-		}
-	}
+// chat answers a Chat Completions request.
+func (x *exchange) chat() {
 	x.respond(func(a Answer) reply {
 		message := a.message()
 		if x.server.options.Seals != "" && !x.req.Summary {
@@ -29,7 +18,6 @@ func (x *exchange) chat() *APIError {
 		}
 		return x.completion(a, message)
 	})
-	return nil
 }
 
 // judgeChat returns why the request is refused, regardless of its size.
@@ -53,21 +41,21 @@ func (o *Options) serves(model string) bool {
 	return len(o.Models) == 0 || slices.Contains(o.Models, model) || slices.Contains(o.SummariserModels, model)
 }
 
-// chatLimits refuses a request that is too long for the model. A limit of 0 means no limit.
-func (x *exchange) chatLimits(s size, window int) *APIError {
-	if most := x.server.options.MaxOutput; most > 0 && s.output > most {
+// chatLimits refuses a request that is too long for the model.
+func chatLimits(s size) *APIError {
+	if s.output > s.maxOutput {
 		return refuse(s.outputKey, "invalid_value", "%s is too large: %d. This model supports at most %d completion "+
-			"tokens, whereas you provided %d.", s.outputKey, s.output, most, s.output)
+			"tokens, whereas you provided %d.", s.outputKey, s.output, s.maxOutput, s.output)
 	}
-	if window == 0 || s.prompt+s.output <= window {
+	if s.prompt+s.output <= s.window {
 		return nil
 	}
 	requested := fmt.Sprintf("you requested %d tokens (%d in the messages, %d in the completion)", s.prompt+s.output, s.prompt, s.output)
-	if s.prompt > window { // even without the reserved output
+	if s.prompt > s.window { // even without the reserved output
 		requested = fmt.Sprintf("your messages resulted in %d tokens", s.prompt)
 	}
 	return refuse("messages", "context_length_exceeded", "This model's maximum context length is %d tokens. However, %s. "+
-		"Please reduce the length of the messages or completion.", window, requested)
+		"Please reduce the length of the messages or completion.", s.window, requested)
 }
 
 // created is the time of every completion. The server has no clock.
@@ -144,7 +132,7 @@ func callDeltas(index int, call value, runes int) []json.RawMessage {
 			for _, piece := range splitString(input.raw, runes) {
 				pieces = append(pieces, delta(m.key, build(input.key, piece)))
 			}
-			m.raw = replaced(m, input.key, json.RawMessage(`""`))
+			m.raw = changed(m, map[string]string{input.key: `""`})
 		}
 		if m.key != "index" {
 			opening = append(opening, m.key, m)

@@ -30,11 +30,8 @@ var (
 
 // object refuses a body that is not a JSON object.
 func (v *verdict) object(top value) {
-	if top.kind == kindAbsent || !utf8.Valid(top.raw) {
-		v.refuse("", "", unparsable)
-	} else if top.kind != kindObject {
-		v.refuse("", "invalid_type", "Invalid type: expected an object, but got %s instead.", describe(top))
-	}
+	v.refuseIf(top.kind == kindAbsent || !utf8.Valid(top.raw), "", "", unparsable)
+	v.refuseIf(top.kind != kindObject, "", "invalid_type", "Invalid type: expected an object, but got %s instead.", describe(top))
 }
 
 // completion checks the shape of every field first, then the order of the messages.
@@ -55,16 +52,13 @@ func (v *verdict) completion(top value) {
 	v.numbers(top)
 	v.optional("stream", top.at("stream"), kindBool)
 	v.optional("stream_options", top.at("stream_options"), kindObject)
-	if top.at("stream_options").given() && !top.at("stream").isTrue() {
-		v.refuse("stream_options", "", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
-	}
+	v.refuseIf(top.at("stream_options").given() && !top.at("stream").isTrue(), "stream_options", "",
+		"The 'stream_options' parameter is only allowed when 'stream' is enabled.")
 	v.order(messages)
 }
 
 func (v *verdict) model(model value) {
-	if !model.given() || string(model.raw) == `""` {
-		v.refuse("", "", "you must provide a model parameter")
-	}
+	v.refuseIf(!model.given() || string(model.raw) == `""`, "", "", "you must provide a model parameter")
 	v.is("model", model, kindString)
 }
 
@@ -104,9 +98,7 @@ func (v *verdict) parts(at, role string, content value) {
 			want = kindString
 		}
 		v.require(param+"."+name, part.at(name), want)
-		if name == "image_url" && part.at(name, "url").kind != kindString {
-			v.missing(param + ".image_url.url")
-		}
+		v.missingIf(name == "image_url" && part.at(name, "url").kind != kindString, param+".image_url.url")
 	}
 }
 
@@ -116,18 +108,15 @@ func (v *verdict) calls(index int, role string, raw value) {
 		v.unknown(at)
 	}
 	v.is(at, raw, kindArray)
-	if len(raw.elements) == 0 {
-		// OpenAI has two wordings for an empty list. Agents have been meeting this one.
-		v.refuse("", "", "[] is too short - 'messages.%d.tool_calls'", index)
-	}
+	// OpenAI has two wordings for an empty list. Agents have been meeting this one.
+	v.refuseIf(len(raw.elements) == 0, "", "", "[] is too short - 'messages.%d.tool_calls'", index)
 	first := map[string]int{}
 	for i, call := range v.objects(at, raw) {
 		v.call(fmt.Sprintf("%s[%d]", at, i), call)
 		id := call.at("id").text
-		if before, seen := first[id]; seen {
-			v.refuse(fmt.Sprintf("%s[%d].id", at, i), "",
-				"Invalid parameter: Duplicate value for 'id' of '%s', in %s[%d] and %s[%d].", id, at, before, at, i)
-		}
+		before, seen := first[id]
+		v.refuseIf(seen, fmt.Sprintf("%s[%d].id", at, i), "",
+			"Invalid parameter: Duplicate value for 'id' of '%s', in %s[%d] and %s[%d].", id, at, before, at, i)
 		first[id] = i
 	}
 }
@@ -154,10 +143,8 @@ func (v *verdict) functionName(param string, raw value) {
 
 func (v *verdict) tools(raw value) {
 	tools := v.objects("tools", raw)
-	if len(tools) > maxTools {
-		v.refuse("tools", "array_above_max_length", "Invalid 'tools': array too long. Expected an array with "+
-			"maximum length %d, but got an array with length %d instead.", maxTools, len(tools))
-	}
+	v.refuseIf(len(tools) > maxTools, "tools", "array_above_max_length", "Invalid 'tools': array too long. Expected an array with "+
+		"maximum length %d, but got an array with length %d instead.", maxTools, len(tools))
 	for i, tool := range tools {
 		at := fmt.Sprintf("tools[%d]", i)
 		if v.oneOf(at+".type", tool.at("type"), "function", "custom") == "custom" {
@@ -190,9 +177,8 @@ func (v *verdict) function(at string, f value) {
 func (v *verdict) toolChoice(top value) {
 	choice, none := top.at("tool_choice"), !top.at("tools").given()
 	for _, param := range []string{"parallel_tool_calls", "tool_choice"} {
-		if none && top.at(param).given() {
-			v.refuse(param, "", "Invalid value for '%s': '%s' is only allowed when 'tools' are specified.", param, param)
-		}
+		v.refuseIf(none && top.at(param).given(), param, "",
+			"Invalid value for '%s': '%s' is only allowed when 'tools' are specified.", param, param)
 	}
 	switch choice.kind {
 	case kindAbsent, kindNull:
@@ -211,12 +197,10 @@ func (v *verdict) chosen(choice value, tools []value) {
 		return
 	}
 	name := choice.at(kind, "name").text
-	if name == "" {
-		v.missing("tool_choice." + kind + ".name")
-	}
-	if !slices.ContainsFunc(tools, func(tool value) bool { return tool.at(kind, "name").text == name }) {
-		v.refuse("tool_choice", "", "Invalid value for 'tool_choice': no function named '%s' was specified in the 'tools' parameter.", name)
-	}
+	v.missingIf(name == "", "tool_choice."+kind+".name")
+	known := slices.ContainsFunc(tools, func(tool value) bool { return tool.at(kind, "name").text == name })
+	v.refuseIf(!known, "tool_choice", "",
+		"Invalid value for 'tool_choice': no function named '%s' was specified in the 'tools' parameter.", name)
 }
 
 func (v *verdict) format(top value) {
@@ -224,11 +208,9 @@ func (v *verdict) format(top value) {
 	format := top.at("response_format")
 	switch v.oneOf("response_format.type", format.at("type"), "json_object", "json_schema", "text") {
 	case "json_object":
-		if !slices.ContainsFunc(top.at("messages").elements, func(m value) bool {
-			return strings.Contains(strings.ToLower(contentText(m)), "json")
-		}) {
-			v.refuse("messages", "", "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
-		}
+		asks := func(m value) bool { return strings.Contains(strings.ToLower(contentText(m)), "json") }
+		v.refuseIf(!slices.ContainsFunc(top.at("messages").elements, asks), "messages", "",
+			"'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
 	case "json_schema":
 		v.formatSchema(format.at("json_schema"))
 	}
@@ -236,17 +218,13 @@ func (v *verdict) format(top value) {
 
 func (v *verdict) formatSchema(format value) {
 	const at = "response_format.json_schema"
-	if !format.given() {
-		v.missing(at)
-	}
+	v.missingIf(!format.given(), at)
 	v.is(at, format, kindObject)
 	v.functionName(at+".name", format.at("name"))
 	if !format.at("strict").isTrue() {
 		return
 	}
-	if !format.at("schema").given() {
-		v.missing(at + ".schema")
-	}
+	v.missingIf(!format.at("schema").given(), at+".schema")
 	checkStrict(format.at("schema"), nil, func(fault string) {
 		v.refuse("response_format", "", "Invalid schema for response_format '%s': %s", format.at("name").text, fault)
 	})
@@ -308,23 +286,19 @@ func (v *verdict) numbers(top value) {
 				b.param, b.number, b.high, raw.raw)
 		}
 	}
-	if top.at("max_tokens").given() && top.at("max_completion_tokens").given() {
-		v.refuse("max_tokens", "invalid_parameter_combination",
-			"Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
-	}
+	v.refuseIf(top.at("max_tokens").given() && top.at("max_completion_tokens").given(), "max_tokens", "invalid_parameter_combination",
+		"Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
 }
 
 // order checks what a message may be in view of its neighbours. An assistant message with tool calls and the results that follow
 // it are one unit, so an ID may be used again in a later unit. The shapes have been checked.
 func (v *verdict) order(messages []value) {
-	var open []string           // IDs of the calls of the newest unit, in order
-	var answered map[string]int // index of the message that answered a call, by ID
+	var open []string            // IDs of the calls of the newest unit, in order
+	answered := map[string]int{} // index of the message that answered a call, by ID
 	end := func(param string) {
 		missing := slices.DeleteFunc(open, func(id string) bool { _, done := answered[id]; return done })
-		if len(missing) > 0 {
-			v.refuse(param, "", "An assistant message with 'tool_calls' must be followed by tool messages responding to "+
-				"each 'tool_call_id'. The following tool_call_ids did not have response messages: %s", strings.Join(missing, ", "))
-		}
+		v.refuseIf(len(missing) > 0, param, "", "An assistant message with 'tool_calls' must be followed by tool messages responding to "+
+			"each 'tool_call_id'. The following tool_call_ids did not have response messages: %s", strings.Join(missing, ", "))
 	}
 	for i, m := range messages {
 		if m.at("role").text == "tool" {
@@ -345,32 +319,26 @@ func (v *verdict) order(messages []value) {
 func (v *verdict) result(i int, m value, open []string, answered map[string]int) {
 	at, id := fmt.Sprintf("messages.[%d]", i), m.at("tool_call_id").text
 	before, again := answered[id]
-	switch {
-	case !m.at("tool_call_id").given():
-		v.refuse(at+".tool_call_id", "", "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'.")
-	case len(open) == 0:
-		v.refuse(at+".role", "",
-			"Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.")
-	case !slices.Contains(open, id):
-		v.refuse(at+".tool_call_id", "", "Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", id)
-	case again:
-		v.refuse(at+".tool_call_id", "",
-			"Invalid parameter: Duplicate value for 'tool_call_id' of '%s', in messages[%d] and messages[%d].", id, before, i)
-	default:
-		answered[id] = i
-	}
+	v.refuseIf(!m.at("tool_call_id").given(), at+".tool_call_id", "",
+		"Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'.")
+	v.refuseIf(len(open) == 0, at+".role", "",
+		"Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.")
+	v.refuseIf(!slices.Contains(open, id), at+".tool_call_id", "",
+		"Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", id)
+	v.refuseIf(again, at+".tool_call_id", "",
+		"Invalid parameter: Duplicate value for 'tool_call_id' of '%s', in messages[%d] and messages[%d].", id, before, i)
+	answered[id] = i
 }
 
 // content refuses a message without content, unless it is an assistant message with a field that stands in for content.
 func (v *verdict) content(i int, m value) {
 	role := m.at("role").text
-	if role == "function" && !m.at("name").given() {
-		v.refuse(fmt.Sprintf("messages.[%d].name", i), "", "Missing parameter 'name': messages with role 'function' must have a 'name'.")
-	}
-	instead := []string{"tool_calls", "function_call", "refusal", "audio"}
-	if !m.at("content").given() && (role != "assistant" || !slices.ContainsFunc(instead, func(key string) bool { return m.at(key).given() })) {
-		v.refuse(fmt.Sprintf("messages.[%d].content", i), "", "Invalid value for 'content': expected a string, got null.")
-	}
+	v.refuseIf(role == "function" && !m.at("name").given(), fmt.Sprintf("messages.[%d].name", i), "",
+		"Missing parameter 'name': messages with role 'function' must have a 'name'.")
+	given := func(key string) bool { return m.at(key).given() }
+	instead := role == "assistant" && slices.ContainsFunc([]string{"tool_calls", "function_call", "refusal", "audio"}, given)
+	v.refuseIf(!given("content") && !instead, fmt.Sprintf("messages.[%d].content", i), "",
+		"Invalid value for 'content': expected a string, got null.")
 }
 
 // turns enforces the alternation of users and assistants that some chat templates require, and Mistral's rule that a user must not
@@ -401,9 +369,8 @@ var knownMessageFields = []string{"annotations", "audio", "content", "function_c
 
 // known refuses the fields that OpenAI does not know and the tool call IDs that are too long for it.
 func (v *verdict) known(top value) {
-	if name := firstUnknown(top, knownArguments); name != "" {
-		v.refuse("", "", "Unrecognized request argument supplied: %s", name)
-	}
+	name := firstUnknown(top, knownArguments)
+	v.refuseIf(name != "", "", "", "Unrecognized request argument supplied: %s", name)
 	for i, m := range top.at("messages").elements {
 		if name := firstUnknown(m, knownMessageFields); name != "" {
 			v.unknown(fmt.Sprintf("messages[%d].%s", i, name))

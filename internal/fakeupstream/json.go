@@ -145,18 +145,14 @@ func edited(object value, change func(m *value) bool) json.RawMessage {
 	return joinObject(kept)
 }
 
-// without returns an object without the members of these keys.
-func without(object value, keys ...string) json.RawMessage {
-	return edited(object, func(m *value) bool { return !slices.Contains(keys, m.key) })
-}
-
-// replaced returns an object with another value for one of its members.
-func replaced(object value, key string, raw json.RawMessage) json.RawMessage {
+// changed returns an object with other values for some of its members, which are dropped if the value is "".
+func changed(object value, values map[string]string) json.RawMessage {
 	return edited(object, func(m *value) bool {
-		if m.key == key {
-			m.raw = raw
+		raw, changes := values[m.key]
+		if changes {
+			m.raw = json.RawMessage(raw)
 		}
-		return true
+		return !changes || raw != ""
 	})
 }
 

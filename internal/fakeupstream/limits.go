@@ -1,25 +1,35 @@
 package fakeupstream
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// size is the share of the context window that a request takes, in tokens.
+// size is the share of the context window that a request takes, in tokens, and the limits of its model.
 type size struct {
 	prompt    int    // messages, instructions and tools
 	output    int    // reserved by max_tokens or another key
 	outputKey string // the key that reserved it
+	window    int    // most that prompt and output may take
+	maxOutput int
 }
 
 // measure counts each message separately, so that the counts of prefixes add up.
-func (x *exchange) measure(messages []value) (s size) {
-	for _, part := range append([]value{x.top.at("system"), x.top.at("instructions"), x.top.at("tools")}, messages...) {
+func (x *exchange) measure() size {
+	o := &x.server.options
+	window, own := o.Windows[x.req.Model]
+	if !own {
+		window = o.ContextWindow
+	}
+	s := size{window: cmp.Or(window, math.MaxInt), maxOutput: cmp.Or(o.MaxOutput, math.MaxInt)}
+	for _, part := range append([]value{x.top.at("system"), x.top.at("instructions"), x.top.at("tools")}, x.history...) {
 		if part.given() {
-			s.prompt += x.server.options.CountTokens(part.raw)
+			s.prompt += o.CountTokens(part.raw)
 		}
 	}
 	for _, key := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
@@ -30,24 +40,21 @@ func (x *exchange) measure(messages []value) (s size) {
 	return s
 }
 
-// admit refuses a request over its limits, and otherwise records its size.
-func (x *exchange) admit(messages []value, limits func(s size, window int) *APIError) *APIError {
-	s := x.server
-	takes := x.measure(messages)
-	window, own := s.options.Windows[x.req.Model]
-	if !own {
-		window = s.options.ContextWindow
-	}
-	if err := limits(takes, window); err != nil {
-		return err
-	}
-	s.record.change(func() {
-		x.req.PromptTokens = takes.prompt
-		if x.req.Summary {
-			s.record.summaries++
+// admit returns a check that refuses a request over its limits, and otherwise records its size.
+func admit(limits func(s size) *APIError) func(x *exchange) *APIError {
+	return func(x *exchange) *APIError {
+		takes, record := x.measure(), x.server.record
+		if err := limits(takes); err != nil {
+			return err
 		}
-	})
-	return nil
+		record.change(func() {
+			x.req.PromptTokens = takes.prompt
+			if x.req.Summary {
+				record.summaries++
+			}
+		})
+		return nil
+	}
 }
 
 // asCount decodes an integer. Huge numbers are cut to 1<<40.

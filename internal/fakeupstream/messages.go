@@ -7,26 +7,12 @@ import (
 	"strings"
 )
 
-// messages handles a request of Anthropic's Messages API. Answers are scripted in OpenAI's format and sent in Anthropic's.
+// messages answers a request of Anthropic's Messages API. Answers are scripted in OpenAI's format and sent in Anthropic's.
 // https://docs.claude.com/en/api/messages
-func (x *exchange) messages() *APIError {
-	if err := x.judgeMessages(true); err != nil {
-		return err
-	}
-	if err := x.admit(x.history, messagesLimits); err != nil {
-		return err
-	}
-	if x.server.options.Seals != "" {
-		var v verdict
-		x.checkThinking(&v)
-		x.checkLoop(&v)
-		if v.err != nil {
-			return v.err
-		}
-	}
+func (x *exchange) messages() {
 	if x.top.at("compaction").given() {
 		x.play(Answer{}, func(a Answer) reply { return x.message(a, "compaction", x.compactionBlock()) })
-		return nil
+		return
 	}
 	x.respond(func(a Answer) reply {
 		blocks := x.think(contentBlocks(a.message()))
@@ -42,26 +28,19 @@ func (x *exchange) messages() *APIError {
 		}
 		return x.message(a, stop, blocks...)
 	})
-	return nil
 }
 
 // countTokens answers with the number of tokens of a request.
 // https://docs.claude.com/en/api/messages-count-tokens
-func (x *exchange) countTokens() *APIError {
-	if err := x.judgeMessages(false); err != nil {
-		return err
-	}
-	x.sendJSON(`{"input_tokens":%d}`, x.measure(x.history).prompt)
-	return nil
-}
+func (x *exchange) countTokens() { x.sendJSON(`{"input_tokens":%d}`, x.measure().prompt) }
 
-func messagesLimits(s size, window int) *APIError {
+func messagesLimits(s size) *APIError {
 	switch {
-	case window > 0 && s.prompt > window:
-		return refuse("", "context_length_exceeded", "prompt is too long: %d tokens > %d maximum", s.prompt, window)
-	case window > 0 && s.prompt+s.output > window:
+	case s.prompt > s.window:
+		return refuse("", "context_length_exceeded", "prompt is too long: %d tokens > %d maximum", s.prompt, s.window)
+	case s.prompt+s.output > s.window:
 		return refuse("", "context_length_exceeded", "input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or "+
-			"`max_tokens` and try again", s.prompt, s.output, window)
+			"`max_tokens` and try again", s.prompt, s.output, s.window)
 	}
 	return nil
 }
@@ -163,12 +142,7 @@ func streamedBlock(block value, runes int) (opening json.RawMessage, deltas []js
 	default:
 		return block.raw, nil
 	}
-	opening = edited(block, func(m *value) bool {
-		if m.key == key {
-			m.raw = json.RawMessage(empty)
-		}
-		return m.key != "signature"
-	})
+	opening = changed(block, map[string]string{key: empty, "signature": ""})
 	for _, piece := range splitString(text, runes) {
 		deltas = append(deltas, build("type", kind, of, piece))
 	}

@@ -10,31 +10,22 @@ import (
 // judgeMessages returns why a request is refused, regardless of its size. The rules come from
 // https://docs.claude.com/en/api/messages, https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use (order
 // and pairing), and https://docs.claude.com/en/docs/build-with-claude/prompt-caching (four marks).
-func (x *exchange) judgeMessages(answered bool) *APIError {
+func (x *exchange) judgeMessages() *APIError {
 	if x.r.Header.Get("Anthropic-Version") == "" {
 		return refuse("", "", "anthropic-version: header is required")
 	}
 	v, top, all := verdict{err: checkContentType(x.r.Header)}, x.top, x.history
-	switch {
-	case top.kind != kindObject:
-		v.say("The request body is not valid JSON: expected an object")
-	case x.req.Model == "":
-		v.say("model: Field required")
-	case answered && asCount(top.at("max_tokens")) < 1:
-		v.say("max_tokens: Field required")
-	case top.at("messages").kind != kindArray:
-		v.say("messages: Field required")
-	case len(all) == 0:
-		v.say("messages: at least one message is required")
-	case x.server.unable && top.at("context_management").given():
-		v.say("context_management: Extra inputs are not permitted")
-	case x.server.unable && top.at("compaction").given():
-		v.say("compaction: Extra inputs are not permitted")
-	case top.at("compaction").given() && top.at("context_management").given():
-		v.say("compaction: cannot be combined with context_management")
-	case marks(top) > 4:
-		v.say("A maximum of 4 blocks with cache_control may be provided. Found %d.", marks(top))
-	}
+	counted := strings.HasSuffix(x.r.URL.Path, "/count_tokens") // and not answered
+	v.sayIf(top.kind != kindObject, "The request body is not valid JSON: expected an object")
+	v.sayIf(x.req.Model == "", "model: Field required")
+	v.sayIf(!counted && asCount(top.at("max_tokens")) < 1, "max_tokens: Field required")
+	v.sayIf(top.at("messages").kind != kindArray, "messages: Field required")
+	v.sayIf(len(all) == 0, "messages: at least one message is required")
+	edits, compacts := top.at("context_management").given(), top.at("compaction").given()
+	v.sayIf(x.server.unable && edits, "context_management: Extra inputs are not permitted")
+	v.sayIf(x.server.unable && compacts, "compaction: Extra inputs are not permitted")
+	v.sayIf(compacts && edits, "compaction: cannot be combined with context_management")
+	v.sayIf(marks(top) > 4, "A maximum of 4 blocks with cache_control may be provided. Found %d.", marks(top))
 	if !x.server.options.serves(x.req.Model) {
 		v.fail(&APIError{http.StatusNotFound, "model: " + x.req.Model, "not_found_error", "", ""})
 	}
@@ -45,8 +36,10 @@ func (x *exchange) judgeMessages(answered bool) *APIError {
 	return v.err
 }
 
-// say refuses a request. Anthropic's errors name no parameter.
-func (v *verdict) say(format string, args ...any) { v.refuse("", "", format, args...) }
+// sayIf refuses a request that is wrong. Anthropic's errors name no parameter.
+func (v *verdict) sayIf(wrong bool, format string, args ...any) {
+	v.refuseIf(wrong, "", "", format, args...)
+}
 
 // marks counts the blocks marked for caching.
 func marks(v value) (n int) {
@@ -66,20 +59,15 @@ func marks(v value) (n int) {
 }
 
 func (v *verdict) element(n int, message value, last bool) {
-	if key := firstUnknown(message, []string{"role", "content"}); key != "" {
-		v.say("messages.%d.%s: Extra inputs are not permitted", n, key)
-	}
+	key := firstUnknown(message, []string{"role", "content"})
+	v.sayIf(key != "", "messages.%d.%s: Extra inputs are not permitted", n, key)
 	role, blocks := message.at("role").text, blocksOf(message)
-	if role != "user" && role != "assistant" && (role != "system" || n == 0) { // newer models accept later system messages
-		v.say("messages.%d.role: Input should be 'user' or 'assistant'", n)
-	}
+	speaks := role == "user" || role == "assistant" || role == "system" && n > 0 // newer models accept later system messages
+	v.sayIf(!speaks, "messages.%d.role: Input should be 'user' or 'assistant'", n)
 	compacts := len(blocks) > 0 && blocks[0].at("type").text == "compaction"
-	if n == 0 && role != "user" && !compacts {
-		v.say("messages: first message must use the \"user\" role")
-	}
-	if len(blocks) == 0 && !(last && role == "assistant") {
-		v.say("messages.%d: all messages must have non-empty content except for the optional final assistant message", n)
-	}
+	v.sayIf(n == 0 && role != "user" && !compacts, "messages: first message must use the \"user\" role")
+	v.sayIf(len(blocks) == 0 && !(last && role == "assistant"),
+		"messages.%d: all messages must have non-empty content except for the optional final assistant message", n)
 	for i, b := range blocks {
 		v.block(fmt.Sprintf("messages.%d.content.%d", n, i), role, b)
 	}
@@ -104,26 +92,16 @@ func (v *verdict) block(at, role string, o value) {
 	kind := o.at("type").text
 	needed, known := blockMembers[kind]
 	generated := kind == "tool_use" || kind == "compaction" || isThinking(o)
-	switch {
-	case !known:
-		v.say("%s: Input tag '%s' found using 'type' does not match any of the expected tags", at, kind)
-	case generated && role == "user":
-		v.say("%s: `%s` blocks can only be in `assistant` messages", at, kind)
-	case kind == "tool_result" && role == "assistant":
-		v.say("%s: `tool_result` blocks can only be in `user` messages", at)
-	case kind == "compaction" && !strings.HasPrefix(o.at("content").text, compacted):
-		v.say("%s.compaction: the block was not made by this API", at)
-	case kind == "tool_use" && o.at("input").kind != kindObject:
-		v.say("%s.tool_use.input: Input should be a valid dictionary", at)
-	}
+	v.sayIf(!known, "%s: Input tag '%s' found using 'type' does not match any of the expected tags", at, kind)
+	v.sayIf(generated && role == "user", "%s: `%s` blocks can only be in `assistant` messages", at, kind)
+	v.sayIf(kind == "tool_result" && role == "assistant", "%s: `tool_result` blocks can only be in `user` messages", at)
+	ours := strings.HasPrefix(o.at("content").text, compacted)
+	v.sayIf(kind == "compaction" && !ours, "%s.compaction: the block was not made by this API", at)
+	v.sayIf(kind == "tool_use" && o.at("input").kind != kindObject, "%s.tool_use.input: Input should be a valid dictionary", at)
 	for _, key := range needed {
-		if o.at(key).kind == kindAbsent {
-			v.say("%s.%s.%s: Field required", at, kind, key)
-		}
+		v.sayIf(o.at(key).kind == kindAbsent, "%s.%s.%s: Field required", at, kind, key)
 	}
-	if kind == "text" && strings.TrimSpace(o.at("text").text) == "" {
-		v.say("messages: text content blocks must be non-empty")
-	}
+	v.sayIf(kind == "text" && strings.TrimSpace(o.at("text").text) == "", "messages: text content blocks must be non-empty")
 }
 
 // pairs checks calls and results. Consecutive messages of one role are one turn. The results of all calls of a turn must come
@@ -144,9 +122,7 @@ func (v *verdict) pairs(messages []value) {
 		}
 		for _, b := range blocks {
 			if id := b.at("id").text; b.at("type").text == "tool_use" {
-				if slices.Contains(seen, id) {
-					v.say("messages.%d: `tool_use` ids must be unique", first)
-				}
+				v.sayIf(slices.Contains(seen, id), "messages.%d: `tool_use` ids must be unique", first)
 				open, seen = append(open, id), append(seen, id)
 			}
 		}
@@ -163,18 +139,14 @@ func (v *verdict) results(turn int, blocks []value, open []string) {
 		}
 		id := b.at("tool_use_id").text
 		place := slices.Index(open, id)
+		v.sayIf(place < 0, "messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` "+
+			"block must have a corresponding `tool_use` block in the previous message.", turn, i, id)
 		if place < 0 {
-			v.say("messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` "+
-				"block must have a corresponding `tool_use` block in the previous message.", turn, i, id)
 			return
 		}
-		if others {
-			v.say("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after: %s.", turn, id)
-		}
+		v.sayIf(others, "messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after: %s.", turn, id)
 		open = slices.Delete(open, place, place+1)
 	}
-	if len(open) > 0 {
-		v.say("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after: %s. Each "+
-			"`tool_use` block must have a corresponding `tool_result` block in the next message.", turn-1, strings.Join(open, ", "))
-	}
+	v.sayIf(len(open) > 0, "messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after: %s. Each "+
+		"`tool_use` block must have a corresponding `tool_result` block in the next message.", turn-1, strings.Join(open, ", "))
 }

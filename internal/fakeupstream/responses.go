@@ -8,53 +8,32 @@ import (
 	"strings"
 )
 
-// responses handles a request of the Responses API. Answers are scripted as Chat Completions messages and sent as items.
+// responses answers a request of the Responses API. Answers are scripted as Chat Completions messages and sent as items.
 // https://platform.openai.com/docs/api-reference/responses/create
-func (x *exchange) responses() *APIError {
-	items, err := x.judgeResponses()
-	if err != nil {
-		return err
+func (x *exchange) responses() {
+	if n := len(x.history); n > 0 && typeOf(x.history[n-1]) == "compaction_trigger" {
+		x.play(Answer{}, func(a Answer) reply { return x.response(a, x.compaction()) })
+		return
 	}
-	if err := x.admit(items, responsesLimits); err != nil {
-		return err
-	}
-	if len(items) > 0 && typeOf(items[len(items)-1]) == "compaction_trigger" {
-		x.play(Answer{}, func(a Answer) reply { return x.response(a, items, x.compaction(items)) })
-		return nil
-	}
-	x.respond(func(a Answer) reply { return x.response(a, items, x.itemsOf(a.message(), items)...) })
-	return nil
+	x.respond(func(a Answer) reply { return x.response(a, x.itemsOf(a.message())...) })
 }
 
 // inputTokens answers with the number of tokens of a request.
 // https://platform.openai.com/docs/api-reference/responses/input-tokens
-func (x *exchange) inputTokens() *APIError {
-	items, err := x.judgeResponses()
-	if err != nil {
-		return err
-	}
-	x.sendJSON(`{"object":"response.input_tokens","input_tokens":%d}`, x.measure(items).prompt)
-	return nil
+func (x *exchange) inputTokens() {
+	x.sendJSON(`{"object":"response.input_tokens","input_tokens":%d}`, x.measure().prompt)
 }
 
 // compact answers with one item that replaces the whole input.
 // https://platform.openai.com/docs/api-reference/responses/compact
-func (x *exchange) compact() *APIError {
-	if x.server.unable {
-		return unknownURL(x.r)
-	}
-	items, err := x.judgeResponses()
-	if err != nil {
-		return err
-	}
-	x.sendJSON(`{"id":"resp_%06d","object":"response.compaction","output":[%s],"usage":%s}`, x.req.Index, x.compaction(items).raw,
-		responsesUsage(Usage{Prompt: x.measure(items).prompt, Completion: 1}, 0))
-	return nil
+func (x *exchange) compact() {
+	x.sendJSON(`{"id":"resp_%06d","object":"response.compaction","output":[%s],"usage":%s}`, x.req.Index, x.compaction().raw,
+		responsesUsage(Usage{Prompt: x.measure().prompt, Completion: 1}, 0))
 }
 
 // compaction returns an item that replaces a history.
-func (x *exchange) compaction(items []value) value {
-	return object("type", "compaction", "id", fmt.Sprintf("cmp_%06d", x.req.Index), "encrypted_content", compactionOf(items))
+func (x *exchange) compaction() value {
+	return object("type", "compaction", "id", fmt.Sprintf("cmp_%06d", x.req.Index), "encrypted_content", compactionOf(x.history))
 }
 
 // compacted is the prefix of the content of every compaction that this server made.
@@ -65,15 +44,15 @@ func compactionOf(all []value) string {
 	return fmt.Sprintf("%s%d.%x", compacted, len(all), sha256.Sum256(mustJSON(raws(all))))
 }
 
-func responsesLimits(s size, window int) *APIError {
-	if window > 0 && s.prompt+s.output > window {
+func responsesLimits(s size) *APIError {
+	if s.prompt+s.output > s.window {
 		return refuse("input", "context_length_exceeded", "Your input exceeds the context window of this model. Please adjust your input and try again.")
 	}
 	return nil
 }
 
 // itemsOf translates an assistant message to items, with sealed reasoning first if the server seals its answers.
-func (x *exchange) itemsOf(message value, before []value) []value {
+func (x *exchange) itemsOf(message value) []value {
 	var items []value
 	calls := message.at("tool_calls")
 	if text := contentText(message); strings.TrimSpace(text) != "" || !calls.given() {
@@ -92,7 +71,7 @@ func (x *exchange) itemsOf(message value, before []value) []value {
 	if x.req.Summary {
 		return items
 	}
-	return x.reason(items, before)
+	return x.reason(items)
 }
 
 // namespaceOf returns the namespace whose tools include that name, or an absent value.
@@ -118,7 +97,7 @@ func typeOf(item value) string {
 
 // response returns the reply to a request of the Responses API, and stores it unless the request sets store to false. The events:
 // https://platform.openai.com/docs/api-reference/responses-streaming
-func (x *exchange) response(a Answer, input []value, output ...value) reply {
+func (x *exchange) response(a Answer, output ...value) reply {
 	id, status := fmt.Sprintf("resp_%06d", x.req.Index), "completed"
 	tools, incomplete := x.top.at("tools"), json.RawMessage(nil)
 	if tools.kind == kindAbsent {
@@ -136,10 +115,10 @@ func (x *exchange) response(a Answer, input []value, output ...value) reply {
 	if len(output) > 0 && typeOf(output[0]) == "reasoning" {
 		reasoning = 1
 	}
-	prompt := append([]json.RawMessage{x.top.at("instructions").raw}, raws(input)...)
+	prompt := append([]json.RawMessage{x.top.at("instructions").raw}, raws(x.history)...)
 	body := state(status, incomplete, output, responsesUsage(x.bill(a, x.top.at("text", "format"), prompt, output...), reasoning))
 	if string(x.top.at("store").raw) != "false" {
-		x.server.store(id, slices.Concat(input, output))
+		x.server.store(id, slices.Concat(x.history, output))
 	}
 	return reply{body, func(runes int, add func(event []byte)) {
 		n := 0
@@ -164,13 +143,8 @@ func responsesUsage(u Usage, reasoning int) json.RawMessage {
 
 // stream adds the events of one item: the item without its content, the content in pieces, and the whole item.
 func stream(index int, item value, runes int, add func(kind string, pairs ...any)) {
-	add("response.output_item.added", "output_index", index, "item", edited(item, func(m *value) bool {
-		begun := map[string]string{"content": "[]", "arguments": `""`, "status": `"in_progress"`}
-		if start, grows := begun[m.key]; grows {
-			m.raw = json.RawMessage(start)
-		}
-		return true
-	}))
+	begun := map[string]string{"content": "[]", "arguments": `""`, "status": `"in_progress"`}
+	add("response.output_item.added", "output_index", index, "item", changed(item, begun))
 	of := func(kind string, pairs ...any) {
 		add("response."+kind, append([]any{"item_id", item.at("id"), "output_index", index}, pairs...)...)
 	}

@@ -7,22 +7,18 @@ import (
 	"strings"
 )
 
-// judgeResponses returns the items of a request after those that the server has stored for it, or why the request is refused,
-// regardless of its size. The rules come from
+// judgeResponses returns why a request is refused, regardless of its size. From then on, its history includes the items that the
+// server has stored for it. The rules come from
 // https://platform.openai.com/docs/api-reference/responses/create (items and their members),
 // https://platform.openai.com/docs/guides/function-calling (calls and outputs),
 // https://platform.openai.com/docs/guides/reasoning (reasoning and the item after it) and
 // https://platform.openai.com/docs/guides/conversation-state (stored responses).
-func (x *exchange) judgeResponses() ([]value, *APIError) {
+func (x *exchange) judgeResponses() *APIError {
 	v := verdict{err: checkContentType(x.r.Header)}
-	switch {
-	case x.top.kind != kindObject:
-		v.refuse("", "", "We could not parse the JSON body of your request.")
-	case x.req.Model == "":
-		v.missing("model")
-	case !x.top.at("input").given() && !x.top.at("previous_response_id").given():
-		v.missing("input")
-	case !x.server.options.serves(x.req.Model):
+	v.refuseIf(x.top.kind != kindObject, "", "", "We could not parse the JSON body of your request.")
+	v.missingIf(x.req.Model == "", "model")
+	v.missingIf(!x.top.at("input").given() && !x.top.at("previous_response_id").given(), "input")
+	if !x.server.options.serves(x.req.Model) {
 		v.fail(unknownModel(x.req.Model))
 	}
 	for n, item := range x.history {
@@ -31,13 +27,13 @@ func (x *exchange) judgeResponses() ([]value, *APIError) {
 	}
 	x.server.mu.Lock()
 	defer x.server.mu.Unlock()
-	items := x.resolved(&v)
-	v.ids(items)
-	v.itemCalls(items)
+	x.history = x.resolved(&v)
+	v.ids(x.history)
+	v.itemCalls(x.history)
 	if x.server.options.Seals != "" {
-		x.checkReasoning(&v, items)
+		x.checkReasoning(&v)
 	}
-	return items, v.err
+	return v.err
 }
 
 // resolved returns the items with stored ones filled in. The caller holds Server.mu.
@@ -45,9 +41,7 @@ func (x *exchange) resolved(v *verdict) (items []value) {
 	kept := &x.server.kept
 	if id := x.top.at("previous_response_id").text; id != "" {
 		known, ok := kept.responses[id]
-		if !ok {
-			v.refuse("previous_response_id", "previous_response_not_found", "Previous response with id '%s' not found.", id)
-		}
+		v.refuseIf(!ok, "previous_response_id", "previous_response_not_found", "Previous response with id '%s' not found.", id)
 		items = slices.Clone(known)
 	}
 	for _, item := range x.history {
@@ -96,25 +90,17 @@ var itemMembers = map[string][]string{
 
 // item checks a single item. unable means that the server does not support compaction.
 func (v *verdict) item(at string, item value, last, unable bool) {
-	if item.kind != kindObject {
-		v.wrongType(at, "an object", item)
-	}
+	v.is(at, item, kindObject)
 	kind := typeOf(item)
 	needed, known := itemMembers[kind]
 	sealed := item.at("encrypted_content").text
-	switch {
-	case !known || unable && strings.HasPrefix(kind, "compaction"):
-		v.refuse(at+".type", "invalid_value", "Invalid value: '%s'. Supported values are: 'message', 'function_call', 'function_call_output' "+
-			"and others.", kind)
-	case kind == "compaction_trigger" && !last:
-		v.refuse(at, "invalid_value", "A compaction_trigger must be the last item of the input.")
-	case kind == "compaction" && !strings.HasPrefix(sealed, compacted):
-		v.refuse(at, "invalid_encrypted_content", "The encrypted content %.20s... could not be verified.", sealed)
-	}
+	v.refuseIf(!known || unable && strings.HasPrefix(kind, "compaction"), at+".type", "invalid_value",
+		"Invalid value: '%s'. Supported values are: 'message', 'function_call', 'function_call_output' and others.", kind)
+	v.refuseIf(kind == "compaction_trigger" && !last, at, "invalid_value", "A compaction_trigger must be the last item of the input.")
+	v.refuseIf(kind == "compaction" && !strings.HasPrefix(sealed, compacted), at, "invalid_encrypted_content",
+		"The encrypted content %.20s... could not be verified.", sealed)
 	for _, name := range needed {
-		if item.at(name).kind == kindAbsent {
-			v.missing(at + "." + name)
-		}
+		v.missingIf(item.at(name).kind == kindAbsent, at+"."+name)
 	}
 	switch kind {
 	case "message":
@@ -133,14 +119,12 @@ var itemParts = map[string][]string{
 func (v *verdict) messageItem(at string, item value) {
 	role := item.at("role").text
 	parts, known := itemParts[role]
-	if !known {
-		v.refuse(at+".role", "invalid_value", "Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'.", role)
-	}
+	v.refuseIf(!known, at+".role", "invalid_value",
+		"Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'.", role)
 	for i, p := range item.at("content").elements {
-		if kind := p.at("type").text; !slices.Contains(parts, kind) {
-			v.refuse(fmt.Sprintf("%s.content[%d]", at, i), "invalid_value", "Invalid value: '%s'. Supported values are: '%s'.", kind,
-				strings.Join(parts, "', '"))
-		}
+		kind := p.at("type").text
+		v.refuseIf(!slices.Contains(parts, kind), fmt.Sprintf("%s.content[%d]", at, i), "invalid_value",
+			"Invalid value: '%s'. Supported values are: '%s'.", kind, strings.Join(parts, "', '"))
 	}
 }
 
@@ -148,9 +132,8 @@ func (v *verdict) ids(items []value) {
 	seen := map[string]bool{}
 	for _, item := range items {
 		id := item.at("id").text
-		if id != "" && seen[id] {
-			v.refuse("input", "", "Duplicate item found with id %s. Remove duplicate items from your input and try again.", id)
-		}
+		v.refuseIf(id != "" && seen[id], "input", "",
+			"Duplicate item found with id %s. Remove duplicate items from your input and try again.", id)
 		seen[id] = true
 	}
 }

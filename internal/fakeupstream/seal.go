@@ -91,7 +91,9 @@ func (x *exchange) seal(message value) value {
 }
 
 // unsealed returns a message without the reasoning that is bound to the messages before it.
-func unsealed(m value) json.RawMessage { return without(m, "thinking_blocks", "reasoning_details") }
+func unsealed(m value) json.RawMessage {
+	return changed(m, map[string]string{"thinking_blocks": "", "reasoning_details": ""})
+}
 
 // sign returns the signature of a message after the unsealed messages before. previous is the last part of the signature before it.
 func (x *exchange) sign(before []json.RawMessage, message value, previous string) string {
@@ -134,7 +136,7 @@ func (f Seal) attach(message value, signature string) json.RawMessage {
 	case SealThoughtSignature:
 		calls := raws(message.at("tool_calls").elements)
 		calls[0] = withMember(message.at("tool_calls").first(), "extra_content", build("google", build("thought_signature", signature)))
-		return replaced(message, "tool_calls", mustJSON(calls))
+		return changed(message, map[string]string{"tool_calls": string(mustJSON(calls))})
 	}
 	return withMember(message, key, mustJSON([]json.RawMessage{element}))
 }
@@ -154,6 +156,9 @@ func (f Seal) signature(message value) string {
 // checkSeals checks the sealed reasoning in a Chat Completions request.
 func (x *exchange) checkSeals() *APIError {
 	form, messages := x.server.options.Seals, x.history
+	if form == "" || x.req.Summary {
+		return nil
+	}
 	var v verdict
 	x.checkLoop(&v)
 	x.server.mu.Lock()
@@ -244,6 +249,17 @@ func (x *exchange) boundParts() []json.RawMessage {
 
 func isThinking(block value) bool { return strings.HasSuffix(block.at("type").text, "thinking") }
 
+// checkBlocks checks the thinking in a request of the Messages API.
+func (x *exchange) checkBlocks() *APIError {
+	if x.server.options.Seals == "" {
+		return nil
+	}
+	var v verdict
+	x.checkThinking(&v)
+	x.checkLoop(&v)
+	return v.err
+}
+
 // checkThinking refuses thinking that was made after other messages. It returns the last signature.
 func (x *exchange) checkThinking(v *verdict) (last string) {
 	parts := x.boundParts()
@@ -275,7 +291,7 @@ func (x *exchange) follow(v *verdict, n int, previous, signature string, sign fu
 // reason puts reasoning at the front of items. It is bound to everything before it if the server's seal is, else to the first item:
 // neither is accepted without the other.
 // https://platform.openai.com/docs/guides/reasoning
-func (x *exchange) reason(items, before []value) []value {
+func (x *exchange) reason(items []value) []value {
 	s := x.server
 	if !x.seals(nil) {
 		return items
@@ -285,7 +301,7 @@ func (x *exchange) reason(items, before []value) []value {
 	id := fmt.Sprintf("rs_%06d", x.req.Index)
 	members := []any{"type", "reasoning", "id", id, "summary", []string{}}
 	if s.options.Seals.bindsPrefix() {
-		members = append(members, "format", SealClaudeDetails, "signature", x.bindItems(before))
+		members = append(members, "format", SealClaudeDetails, "signature", x.bindItems(x.history))
 	} else {
 		for _, item := range items {
 			s.kept.reasons[item.at("id").text] = id
@@ -300,7 +316,7 @@ func (x *exchange) bindItems(items []value) string {
 	parts := []json.RawMessage{x.top.at("instructions").raw}
 	for _, item := range items {
 		if typeOf(item) != "reasoning" {
-			parts = append(parts, without(item, "id", "status"))
+			parts = append(parts, changed(item, map[string]string{"id": "", "status": ""}))
 		}
 	}
 	return x.bind("", parts...)
@@ -313,13 +329,14 @@ func encrypted(id string, follower value) string {
 
 // checkReasoning refuses reasoning without the item it belongs to, an item without its reasoning, and reasoning bound to another
 // history. The caller holds Server.mu.
-func (x *exchange) checkReasoning(v *verdict, items []value) {
+func (x *exchange) checkReasoning(v *verdict) {
+	items := x.history
 	seen := map[string]bool{}
 	for i, item := range items {
 		id, kind := item.at("id").text, typeOf(item)
-		if needed := x.server.kept.reasons[id]; needed != "" && !seen[needed] {
-			v.refuse("input", "", "Item '%s' of type '%s' was provided without its required 'reasoning' item: '%s'.", id, kind, needed)
-		}
+		needed := x.server.kept.reasons[id]
+		v.refuseIf(needed != "" && !seen[needed], "input", "",
+			"Item '%s' of type '%s' was provided without its required 'reasoning' item: '%s'.", id, kind, needed)
 		if kind != "reasoning" {
 			continue
 		}

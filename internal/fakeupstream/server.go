@@ -211,18 +211,23 @@ func (x *exchange) left() {
 // endpoint handles the requests for a path.
 type endpoint struct {
 	method string
-	handle func(x *exchange) *APIError // returns why the request is refused, or nil if it was answered
+	answer func(x *exchange)
+	checks checks
 }
 
+// checks each return why a request is refused, or nil.
+type checks []func(x *exchange) *APIError
+
 var endpoints = map[string]endpoint{
-	"/chat/completions":       {http.MethodPost, (*exchange).chat},
-	"/messages":               {http.MethodPost, (*exchange).messages},
-	"/messages/count_tokens":  {http.MethodPost, (*exchange).countTokens},
-	"/responses":              {http.MethodPost, (*exchange).responses},
-	"/responses/input_tokens": {http.MethodPost, (*exchange).inputTokens},
-	"/responses/compact":      {http.MethodPost, (*exchange).compact},
-	"/embeddings":             {http.MethodPost, (*exchange).embeddings},
-	"/models":                 {http.MethodGet, (*exchange).models},
+	"/chat/completions": {http.MethodPost, (*exchange).chat, checks{(*exchange).judgeChat, admit(chatLimits), (*exchange).checkSeals}},
+	"/messages": {http.MethodPost, (*exchange).messages,
+		checks{(*exchange).judgeMessages, admit(messagesLimits), (*exchange).checkBlocks}},
+	"/messages/count_tokens":  {http.MethodPost, (*exchange).countTokens, checks{(*exchange).judgeMessages}},
+	"/responses":              {http.MethodPost, (*exchange).responses, checks{(*exchange).judgeResponses, admit(responsesLimits)}},
+	"/responses/input_tokens": {http.MethodPost, (*exchange).inputTokens, checks{(*exchange).judgeResponses}},
+	"/responses/compact":      {http.MethodPost, (*exchange).compact, checks{(*exchange).judgeResponses}},
+	"/embeddings":             {http.MethodPost, (*exchange).embeddings, nil},
+	"/models":                 {http.MethodGet, (*exchange).models, nil},
 }
 
 // route calls the endpoint of the request, or refuses the request.
@@ -230,7 +235,7 @@ func (x *exchange) route() {
 	path := strings.TrimPrefix(x.r.URL.Path, "/v1")
 	e, known := endpoints[path]
 	if model, single := strings.CutPrefix(path, "/models/"); single {
-		e, known = endpoint{http.MethodGet, func(x *exchange) *APIError { return x.model(model) }}, true
+		e, known = x.server.options.model(model), true
 	}
 	checkKey, wrongMethod := checkKey, fmt.Sprintf("Not allowed to %s on %s. (HINT: Perhaps you meant to use a different HTTP method?)",
 		x.r.Method, x.r.URL.Path)
@@ -239,18 +244,23 @@ func (x *exchange) route() {
 	}
 	var err *APIError
 	switch {
-	case !known:
+	case !known, x.server.unable && path == "/responses/compact":
 		err = unknownURL(x.r)
 	case x.r.Method != e.method:
 		err = &APIError{http.StatusMethodNotAllowed, wrongMethod, invalidRequest, "", "method_not_supported"}
 	default:
-		if err = checkKey(x.r.Header, x.server.options.APIKeys); err == nil {
-			err = e.handle(x)
+		err = checkKey(x.r.Header, x.server.options.APIKeys)
+	}
+	for _, check := range e.checks {
+		if err == nil {
+			err = check(x)
 		}
 	}
 	if err != nil {
 		x.refuse(err)
+		return
 	}
+	e.answer(x)
 }
 
 func (x *exchange) speaksAnthropic() bool {
@@ -281,27 +291,27 @@ func (x *exchange) summarises() bool {
 const RecordQuestion = "Stop here, and write a record of this conversation."
 
 // models lists the known models, or two if the server accepts any.
-func (x *exchange) models() *APIError {
+func (x *exchange) models() {
 	var all []json.RawMessage
 	for _, name := range x.server.options.known() {
 		all = append(all, x.server.options.modelJSON(name))
 	}
 	x.sendJSON(`{"object":"list","data":%s}`, mustJSON(all))
-	return nil
 }
 
-func (x *exchange) model(name string) *APIError {
-	o := &x.server.options
-	if len(o.Models) > 0 && !slices.Contains(o.known(), name) {
-		return unknownModel(name)
+// model returns the endpoint of a single model.
+func (o *Options) model(name string) endpoint {
+	check := func(*exchange) *APIError {
+		if len(o.Models) > 0 && !slices.Contains(o.known(), name) {
+			return unknownModel(name)
+		}
+		return nil
 	}
-	x.sendJSON("%s", o.modelJSON(name))
-	return nil
+	return endpoint{http.MethodGet, func(x *exchange) { x.sendJSON("%s", o.modelJSON(name)) }, checks{check}}
 }
 
 func (o *Options) known() []string {
-	names := slices.Sorted(maps.Keys(o.Windows))
-	names = append(append(names, o.Models...), o.SummariserModels...)
+	names := slices.AppendSeq(slices.Concat(o.Models, o.SummariserModels), maps.Keys(o.Windows))
 	if len(names) == 0 {
 		names = []string{"gpt-4o", "gpt-4o-mini"}
 	}
@@ -318,7 +328,6 @@ func (o *Options) modelJSON(name string) json.RawMessage {
 }
 
 // embeddings answers with a fixed vector, and echoes the input under "echo".
-func (x *exchange) embeddings() *APIError {
+func (x *exchange) embeddings() {
 	x.sendJSON(`{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.25,-0.5,0.125]}],"echo":%s}`, x.top.at("input").raw)
-	return nil
 }

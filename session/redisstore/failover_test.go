@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,57 @@ func lengthOf(t *testing.T, s *Store, id session.ThreadID) int {
 	return thread.Len
 }
 
+// catchUp waits until a replica has everything that was written to its master before the call.
+func catchUp(t *testing.T, replica, master *sessiontest.Server) {
+	t.Helper()
+	want := offset(t, master, "master_repl_offset:")
+	sessiontest.Eventually(t, "the replica has caught up", func() error {
+		if got := offset(t, replica, "slave_repl_offset:"); got < want {
+			return fmt.Errorf("it is at %d of %d", got, want)
+		}
+		return nil
+	})
+}
+
+func offset(t *testing.T, s *sessiontest.Server, field string) (n int64) {
+	t.Helper()
+	_, rest, _ := strings.Cut(s.Do("INFO", "replication"), field)
+	must(t, second(fmt.Sscan(rest, &n)))
+	return n
+}
+
+// awaitReplica waits until the Sentinels have made a former master, which must be running again, a replica.
+func awaitReplica(t *testing.T, s *sessiontest.Server) {
+	t.Helper()
+	sessiontest.Eventually(t, "the former master is a replica", func() error {
+		state := s.Do("INFO", "replication")
+		if !strings.Contains(state, "role:slave") || !strings.Contains(state, "master_link_status:up") {
+			return fmt.Errorf("the state is %q", state)
+		}
+		return nil
+	})
+}
+
+// failover has the Sentinels replace the master, as an operator may, and waits until they have. Sentinels give up if they have
+// not heard from the replica for a while, so it repeats the command.
+func failover(t *testing.T, group *sessiontest.Group) {
+	t.Helper()
+	leader := group.Sentinels[0]
+	master := func() string { return leader.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", group.Name) }
+	before := master()
+	sessiontest.Eventually(t, "the Sentinels begin a failover", func() error {
+		if strings.Contains(leader.Do("SENTINEL", "MASTER", group.Name), "failover_in_progress") {
+			return errors.New("it has not ended")
+		}
+		if master() != before {
+			return nil
+		}
+		_, err := sessiontest.Command(leader.Addr, "SENTINEL", "FAILOVER", group.Name)
+		return errors.Join(errors.New("the master is the same"), err)
+	})
+	group.AwaitFailover()
+}
+
 // TestSentinelFailover kills a master. Its replica takes over, and writes continue without a restart. The old master
 // returns as a replica, and a planned failover makes it master again.
 func TestSentinelFailover(t *testing.T) {
@@ -28,7 +80,7 @@ func TestSentinelFailover(t *testing.T) {
 	must(t, s.Append(ctx, twoEvents("t", 0)))
 	c, err := s.Condense(ctx, "t", session.Condensation{Summary: "kept"})
 	must(t, err)
-	group.Replica.CatchUp(group.Master)
+	catchUp(t, group.Replica, group.Master)
 
 	group.Master.Kill()
 	unavailable(t, s.Append(ctx, twoEvents("t", 2)))
@@ -40,11 +92,11 @@ func TestSentinelFailover(t *testing.T) {
 		t.Errorf("the summary is %q", text)
 	}
 	group.Replica.Start()
-	group.AwaitReplica()
+	awaitReplica(t, group.Replica)
 	must(t, s.Append(ctx, twoEvents("t", 4)))
-	group.Replica.CatchUp(group.Master)
+	catchUp(t, group.Replica, group.Master)
 
-	group.Failover()
+	failover(t, group)
 	at := lengthOf(t, s, "t")
 	sessiontest.Eventually(t, "writes go on", func() error { return s.Append(ctx, twoEvents("t", at)) })
 	if got := lengthOf(t, s, "t"); got != at+2 {
@@ -63,7 +115,7 @@ func TestReadOnlyIsRetried(t *testing.T) {
 	must(t, s.Append(ctx, twoEvents("t", 0)))
 	c, err := s.Condense(ctx, "t", session.Condensation{Summary: "kept"})
 	must(t, err)
-	successor.CatchUp(old)
+	catchUp(t, successor, old)
 	successor.Do("REPLICAOF", "NO", "ONE")
 	old.Follow(successor)
 	relay.Retarget(successor.Addr)
@@ -85,7 +137,7 @@ func TestClusterFailover(t *testing.T) {
 	for _, id := range ids {
 		must(t, s.Append(ctx, twoEvents(id, 0)))
 	}
-	replica.CatchUp(cluster.Nodes[1])
+	catchUp(t, replica, cluster.Nodes[1])
 	cluster.Nodes[1].Kill()
 	refused := 0
 	for _, id := range ids {

@@ -1,7 +1,6 @@
 package sessiontest
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -212,31 +211,4 @@ func (g *Group) AwaitFailover() {
 		})
 	}
 	g.Master, g.Replica = g.Replica, g.Master
-}
-
-// Failover has the Sentinels replace the master, as an operator may, and waits until they have. Sentinels give up if they have
-// not heard from the replica for a while, so it repeats the command.
-func (g *Group) Failover() {
-	g.t.Helper()
-	leader := g.Sentinels[0]
-	master := func() string { return leader.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", g.Name) }
-	before := master()
-	Eventually(g.t, "the Sentinels begin a failover", func() error {
-		if strings.Contains(leader.Do("SENTINEL", "MASTER", g.Name), "failover_in_progress") {
-			return errors.New("it has not ended")
-		}
-		if master() != before {
-			return nil
-		}
-		_, err := Command(leader.Addr, "SENTINEL", "FAILOVER", g.Name)
-		return errors.Join(errors.New("the master is the same"), err)
-	})
-	g.AwaitFailover()
-}
-
-// AwaitReplica waits until the Sentinels have made the former master, which must be running again, a replica.
-func (g *Group) AwaitReplica() {
-	g.t.Helper()
-	g.Replica.await(replication, "role:slave")
-	g.Replica.awaitLink()
 }

@@ -174,25 +174,6 @@ func (s *Server) awaitLink() {
 	s.await(replication, "master_link_status:up")
 }
 
-// CatchUp waits until the replica has everything that was written to its master before the call.
-func (s *Server) CatchUp(master *Server) {
-	s.t.Helper()
-	want := master.offset("master_repl_offset:")
-	Eventually(s.t, "the replica has caught up", func() error {
-		if got := s.offset("slave_repl_offset:"); got < want {
-			return fmt.Errorf("it is at %d of %d", got, want)
-		}
-		return nil
-	})
-}
-
-func (s *Server) offset(field string) (n int64) {
-	s.t.Helper()
-	_, rest, _ := strings.Cut(s.Do(replication...), field)
-	ok(s.t, second(fmt.Sscan(rest, &n)))
-	return n
-}
-
 // Command sends one command to a Redis server over a new connection. It returns the reply as text, with the elements of an
 // array as lines.
 func Command(addr string, args ...string) (string, error) {

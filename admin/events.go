@@ -40,6 +40,11 @@ func (a *api) listEvents(r *http.Request, q *query) (any, error) {
 		return nil, err
 	}
 	events, err := a.o.Store.Events(r.Context(), t.ID, uint64(from), limit) //nolint:gosec // between 1 and 1<<50
+	end := limit
+	for end < len(events) && events[end].Seq == events[end-1].Seq {
+		end++
+	}
+	events = events[:min(end, len(events))] // the last entry may have several events
 	if err == nil && content {
 		err = session.ReadContent(r.Context(), a.o.Store, events)
 	}

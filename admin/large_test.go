@@ -1,7 +1,10 @@
 package admin_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -78,4 +81,67 @@ func TestLargeThread(t *testing.T) {
 	p = r.ask(conversation)
 	r.call(http.MethodGet, p.url("/view")).fails(t, http.StatusConflict, "thread_too_large")
 	r.get(p.url("/events?content=true&limit=5"), new(any))
+}
+
+// countingStore counts the bytes of payloads that are read.
+type countingStore struct {
+	session.Backend
+	read int
+}
+
+func (s *countingStore) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) ([]session.Event, error) {
+	events, err := s.Backend.Events(ctx, id, from, limit)
+	for _, e := range events {
+		s.read += len(e.Payload)
+	}
+	return events, err
+}
+
+// TestLargeThreadOfSharedContent checks the same of a thread whose few entries name the content of another one.
+func TestLargeThreadOfSharedContent(t *testing.T) {
+	inner, err := boltstore.Open(boltstore.Options{Path: t.TempDir() + "/store.db", Content: true})
+	must(t, err)
+	defer inner.Close()
+	const n, size = 5000, 1 << 10
+	holder := session.Batch{Thread: session.Thread{ID: "holder", Session: "s", Len: n}}
+	sharing := session.Batch{Thread: session.Thread{ID: "sharing", Session: "s", Len: n, Shares: []session.ThreadID{"holder"}}}
+	var chain session.Hash
+	for i := range n {
+		e := session.Event{Pos: i + 1, Kind: session.User, Digest: session.Hash{1, byte(i), byte(i >> 8)}, Payload: bytes.Repeat([]byte("1"), size)}
+		chain = session.Next(chain, e.Digest)
+		e.Chain = chain
+		holder.Events = append(holder.Events, e)
+		e.Payload, e.Held = nil, session.EntryID{Thread: "holder", Seq: uint64(i) + 1}
+		sharing.Events = append(sharing.Events, e)
+	}
+	must(t, inner.Append(t.Context(), holder))
+	must(t, inner.Append(t.Context(), sharing))
+	store := &countingStore{Backend: inner}
+	api := admin.New(admin.Options{Store: store, Archive: inner, Settings: noSettings{}, Metrics: http.NotFoundHandler(), Health: http.NotFoundHandler(), MaxBytes: 1 << 20, OnError: func(err error) { t.Error(err) }})
+	ask := func(path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/sessions/s/threads/sharing"+path, nil)
+		req.Host = "localhost"
+		api.ServeHTTP(w, req)
+		return w
+	}
+	if w := ask("/view"); w.Code != http.StatusConflict || store.read > 2<<20 {
+		t.Errorf("the view: status %d after reading %d KB", w.Code, store.read>>10)
+	}
+	from, seen := uint64(1), 0
+	for from > 0 {
+		store.read = 0
+		var page struct {
+			Events []json.RawMessage
+			Next   uint64
+		}
+		must(t, json.Unmarshal(ask(fmt.Sprintf("/events?content=true&limit=100&from=%d", from)).Body.Bytes(), &page))
+		if len(page.Events) > 163 || store.read > 256<<10 {
+			t.Fatalf("a page of %d events, for which %d KB were read", len(page.Events), store.read>>10)
+		}
+		from, seen = page.Next, seen+len(page.Events)
+	}
+	if seen != n {
+		t.Errorf("%d events in pages, want %d", seen, n)
+	}
 }

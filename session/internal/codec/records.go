@@ -110,12 +110,15 @@ func follow(e, after *session.Event) {
 	after.Held = session.EntryID{Thread: e.Held.Thread, Seq: e.Held.Seq + 1}
 }
 
+// maxRun is how many events one entry holds at most. Whoever reads a page of entries gets as many for each.
+const maxRun = 64
+
 // Events encodes events of a thread without their Seq, as log entries. Successive messages whose content is in successive entries of
-// another thread become one entry.
+// another thread become one entry, up to maxRun.
 func (o Content) Events(thread session.ThreadID, events []session.Event) (entries [][]byte) {
 	for len(events) > 0 {
 		n := 1
-		for ; o.Keep && n < len(events) && events[n].Held.Thread != ""; n++ {
+		for ; o.Keep && n < min(len(events), maxRun) && events[n].Held.Thread != ""; n++ {
 			e := session.Event{Kind: events[n].Kind, Tokens: events[n].Tokens, Digest: events[n].Digest}
 			if follow(&events[n-1], &e); !reflect.DeepEqual(e, events[n]) {
 				break

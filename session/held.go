@@ -49,7 +49,7 @@ func (r *Registry) share(ctx context.Context, b *Batch) {
 			}
 		}
 	}
-	t.Shares = shares(b.Events, held)
+	t.Shares = r.readable(ctx, shares(b.Events, held), b.Events, held)
 	old := map[int]bool{}
 	var last EntryID
 	for i := range b.Events {
@@ -81,6 +81,24 @@ func shares(events []Event, held map[Hash]EntryID) []ThreadID {
 		ids = ids[:maxShares/2]
 	}
 	return ids
+}
+
+// readable returns those of ids of which the oldest entry that holds content of events can be read. The oldest ones are the first that an
+// evicted log has lost, and the first whose key is removed.
+func (r *Registry) readable(ctx context.Context, ids []ThreadID, events []Event, held map[Hash]EntryID) []ThreadID {
+	oldest := make([]Event, len(ids))
+	for i := range events {
+		in := held[events[i].Digest]
+		if n := slices.Index(ids, in.Thread); n >= 0 && (oldest[n].Held.Seq == 0 || in.Seq < oldest[n].Held.Seq) {
+			oldest[n] = Event{Digest: events[i].Digest, Held: in}
+		}
+	}
+	if err := ReadContent(ctx, r.store, oldest); err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(ids, func(id ThreadID) bool {
+		return !slices.ContainsFunc(oldest, func(e Event) bool { return e.Held.Thread == id && len(e.Payload) > 0 })
+	})
 }
 
 // ReadContent sets the payloads of events that other threads' entries hold. Those that the store does not have any more stay empty.

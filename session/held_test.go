@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
 // edits returns the requests of a client that edits its first message at each step, and sends its newest messages up to most.
@@ -141,6 +142,23 @@ func TestContentOfDeletedThreads(t *testing.T) {
 		case i == 8 && size > 4_000:
 			t.Errorf("before the deletion %d bytes are logged: this test sees nothing", size)
 		}
+	}
+}
+
+// TestContentUnderARemovedKey: content that can no longer be read is logged again when its client sends it in a new thread.
+func TestContentUnderARemovedKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	requests := edits(session.Scope{Tenant: "t", Key: "k"}, 12, 1000)
+	for i, key := range []string{"old", "new"} {
+		keys, err := seal.New(key, map[string][]byte{key: []byte(strings.Repeat(key, 11)[:32])})
+		must(t, err)
+		store, err := boltstore.Open(boltstore.Options{Path: path, Content: true, Keys: keys})
+		must(t, err)
+		d := &desk{t: t, store: store, registry: session.NewRegistry(store, secret)}
+		for _, q := range requests[6*i:][:6] {
+			d.wantWhole(q, d.send(d.registry, q).Thread.ID)
+		}
+		must(t, store.Close())
 	}
 }
 

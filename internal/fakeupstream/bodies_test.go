@@ -67,6 +67,10 @@ func TestBodiesRefused(t *testing.T) {
 		`{"model":"m","input":[{"type":"function_call_output","call_id":"A","output":"x"}]}`:                                     "No tool call found for function call output with call_id A.",
 		`{"model":"m","input":[{"type":"function_call","call_id":"A","name":"n","arguments":"{}"}]}`:                             "No tool output found for function call A.",
 	})
+	f(one, true, "/messages/count_tokens", map[string]string{`{"model":"m"}`: "messages: Field required"})
+	for _, path := range []string{"/responses/input_tokens", "/responses/compact"} {
+		f(one, true, path, map[string]string{`{"model":"m"}`: "Missing required parameter: 'input'."})
+	}
 	f(fakeupstream.Options{Alternates: true}, true, "/chat/completions", map[string]string{
 		conversation(user, user):                           "After the optional system message, conversation roles must alternate user/assistant/user/assistant/...",
 		conversation(user, callsA, resultA, user):          "Unexpected role 'user' after role 'tool'",

@@ -101,7 +101,8 @@ func (r *Registry) readable(ctx context.Context, ids []ThreadID, events []Event,
 	})
 }
 
-// ReadContent sets the payloads of events that other threads' entries hold. Those that the store does not have any more stay empty.
+// ReadContent sets the payloads of events that other threads' entries hold. Those that the store does not have any more stay empty, and encrypted ones
+// whose names are not encrypted.
 func ReadContent(ctx context.Context, store Store, events []Event) error {
 	wanted := map[ThreadID][]uint64{}
 	for i := range events {
@@ -129,8 +130,11 @@ func ReadContent(ctx context.Context, store Store, events []Event) error {
 			}
 		}
 		for i := range events {
-			if e := &events[i]; e.Held.Thread == id && content[e.Held.Seq].Digest == e.Digest {
-				e.Payload = content[e.Held.Seq].Payload
+			e := &events[i]
+			held := content[e.Held.Seq]
+			// A name in clear may be forged, so it does not open what is encrypted.
+			if e.Held.Thread == id && held.Digest == e.Digest && (e.Encrypted || !held.Encrypted) {
+				e.Payload = held.Payload
 			}
 		}
 	}

@@ -162,6 +162,46 @@ func TestContentUnderARemovedKey(t *testing.T) {
 	}
 }
 
+// TestAForgedNameOpensNothing: who can write to the store, but has no key, cannot have encrypted content shown as another thread's.
+func TestAForgedNameOpensNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	keys, err := seal.New("k", map[string][]byte{"k": []byte(strings.Repeat("k", 32))})
+	must(t, err)
+	open := func(keys *seal.Keys) session.Backend {
+		store, err := boltstore.Open(boltstore.Options{Path: path, Content: true, Keys: keys})
+		must(t, err)
+		return store
+	}
+	digest := session.Hash{1}
+	batch := func(id session.ThreadID, e session.Event) session.Batch {
+		e.Pos, e.Kind, e.Digest, e.Chain = 1, session.User, digest, session.Hash{2}
+		return session.Batch{Thread: session.Thread{ID: id, Session: session.SessionID(id), Len: 1}, Events: []session.Event{e}}
+	}
+	named := session.EntryID{Thread: "victim", Seq: 1}
+	for _, step := range []struct {
+		keys  *seal.Keys
+		batch session.Batch
+	}{
+		{keys, batch("victim", session.Event{Payload: []byte("secret")})},
+		{nil, batch("forged", session.Event{Held: named})},
+		{keys, batch("real", session.Event{Held: named})},
+	} {
+		store := open(step.keys)
+		must(t, store.Append(t.Context(), step.batch))
+		must(t, store.Close())
+	}
+	store := open(keys)
+	defer store.Close()
+	for id, want := range map[session.ThreadID]string{"forged": "", "real": "secret"} {
+		events, err := store.Events(t.Context(), id, 1, 10)
+		must(t, err)
+		must(t, session.ReadContent(t.Context(), store, events))
+		if got := string(events[0].Payload); got != want {
+			t.Errorf("%s shows %q, want %q", id, got, want)
+		}
+	}
+}
+
 // TestContentIsNotShared: what one protocol logged is not another one's, and what is not kept is not shared.
 func TestContentIsNotShared(t *testing.T) {
 	d := newDesk(t)

@@ -58,6 +58,8 @@ type Event struct {
 	Payload []byte // the message's raw bytes, empty if content is not kept or Held is set
 
 	Held EntryID // the entry of another thread that holds the payload of the same message, see ReadContent
+
+	Encrypted bool // Payload or Held was read encrypted
 }
 
 // EntryID names a log entry.

@@ -173,13 +173,13 @@ func (s suite) AppendHeld(t *testing.T) {
 	for i := range want {
 		want[i].Seq = 1
 	}
-	got := events(t, store, "t")
-	equal(t, got, want)
+	equal(t, events(t, store, "t"), want)
+	got := must(store.Events(ctx(t), "t", 1, 1))(t)
 	ok(t, session.ReadContent(ctx(t), store, got))
 	for i, e := range events(t, store, "h") {
 		equal(t, got[i].Payload, e.Payload)
 	}
-	equal(t, len(must(store.Events(ctx(t), "t", 1, 1))(t)), 5)
+	equal(t, len(got), 5)
 	equal(t, len(must(store.Events(ctx(t), "t", 2, 1))(t)), 0)
 }
 

@@ -138,9 +138,14 @@ func thread(t tester, s session.Backend, id session.ThreadID) session.Thread {
 	return must(s.Thread(ctx(t), id))(t)
 }
 
+// events returns a thread's log, as it would be read from a store that does not encrypt.
 func events(t tester, s session.Backend, id session.ThreadID) []session.Event {
 	t.Helper()
-	return must(s.Events(ctx(t), id, 1, 100_000))(t)
+	all := must(s.Events(ctx(t), id, 1, 100_000))(t)
+	for i := range all {
+		all[i].Encrypted = false
+	}
+	return all
 }
 
 func lookup(t tester, s session.Backend, hashes []session.Hash, hint session.ThreadID, traces ...session.Hash) session.Found {

@@ -14,7 +14,7 @@ func (s suite) EventsPaging(t *testing.T) {
 	store := s.begun(t, 7)
 	ok(t, second(store.Condense(ctx(t), "t", condensation(6))))
 	ok(t, store.Append(ctx(t), batch("t", 7, 2)))
-	all := events(t, store, "t")
+	all := must(store.Events(ctx(t), "t", 1, 100))(t)
 	equal(t, len(all), 10)
 	for _, page := range []struct {
 		from      uint64

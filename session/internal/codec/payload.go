@@ -91,6 +91,13 @@ func (o Content) content(p, place []byte) []byte {
 	return contentFields(&packed, &sealed).encode()
 }
 
+// isSealed reports whether content was sealed.
+func isSealed(b []byte) bool {
+	var sealed []byte
+	_ = contentFields(new([]byte), &sealed).decode(b)
+	return len(sealed) > 0
+}
+
 // open decodes the output of content.
 func (o Content) open(b, place []byte) ([]byte, error) {
 	var packed, sealed []byte
@@ -136,6 +143,18 @@ func eventPlace(thread session.ThreadID, e session.Event) []byte {
 	b = appendHash(b, e.Chain)
 	b = binary.AppendVarint(b, int64(e.Tokens))
 	return appendTime(b, e.Time)
+}
+
+// heldPlace returns the place of a sealed name of the entry that holds the content of e and of the events after it in the same entry.
+// It must never change.
+func heldPlace(thread session.ThreadID, e session.Event, run []session.Event) []byte {
+	b := append([]byte("dewpoint/held\n"), eventPlace(thread, e)...)
+	for i := range run {
+		b = appendHash(b, run[i].Chain)
+		b = binary.AppendUvarint(b, uint64(run[i].Kind))
+		b = binary.AppendVarint(b, int64(run[i].Tokens))
+	}
+	return b
 }
 
 // pack compresses p if that makes it smaller. The first byte is the form.

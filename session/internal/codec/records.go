@@ -93,21 +93,26 @@ func trimFields(t *session.Trim) message {
 
 func copyFields(c *session.Copy) message { return message{&c.From, &c.To, &c.Source, &c.At} }
 
-// eventFields leaves out the Seq, which is the event's place in the log. run holds the events after e that are in the same entry.
-func eventFields(e *session.Event, payload *[]byte, run *[]session.Event) message {
+// eventFields leaves out the Seq, which is the event's place in the log. run holds the events after e that are in the same entry. If
+// keys are configured, held has the sealed Held.
+func eventFields(e *session.Event, payload, held *[]byte, run *[]session.Event) message {
 	return message{
 		&e.Kind, &e.Pos, &e.After, &e.Digest, &e.Chain, &e.Tokens, &e.Time, payload, // 1 to 8
-		(*string)(&e.Held.Thread), &e.Held.Seq, messages[session.Event]{run, runFields}, // 9 to 11
+		(*string)(&e.Held.Thread), &e.Held.Seq, messages[session.Event]{run, runFields}, held, // 9 to 12
 	}
 }
+
+func heldFields(id *session.EntryID) message { return message{(*string)(&id.Thread), &id.Seq} }
 
 // runFields leaves out what follows from the event before.
 func runFields(e *session.Event) message { return message{&e.Kind, &e.Tokens, &e.Digest} }
 
 // follow sets the fields that runFields leaves out of the event after e.
 func follow(e, after *session.Event) {
-	after.Pos, after.Chain, after.Time = e.Pos+1, session.Next(e.Chain, after.Digest), e.Time
-	after.Held = session.EntryID{Thread: e.Held.Thread, Seq: e.Held.Seq + 1}
+	after.Pos, after.Chain, after.Time, after.Encrypted = e.Pos+1, session.Next(e.Chain, after.Digest), e.Time, e.Encrypted
+	if e.Held.Thread != "" {
+		after.Held = session.EntryID{Thread: e.Held.Thread, Seq: e.Held.Seq + 1}
+	}
 }
 
 // maxRun is how many events one entry holds at most. Whoever reads a page of entries gets as many for each.
@@ -136,46 +141,56 @@ func (o Content) Event(thread session.ThreadID, e session.Event) []byte {
 }
 
 func (o Content) entry(thread session.ThreadID, e session.Event, run []session.Event) []byte {
-	var payload []byte
+	var payload, held []byte
 	switch {
 	case !o.Keep:
 		e.Held = session.EntryID{}
 	case len(e.Payload) > 0:
 		payload = o.content(e.Payload, eventPlace(thread, e))
+	case e.Held.Thread != "" && o.Keys.Seals():
+		held = o.content(heldFields(&e.Held).encode(), heldPlace(thread, e, run))
+		e.Held = session.EntryID{}
 	}
-	return eventFields(&e, &payload, &run).encode()
+	return eventFields(&e, &payload, &held, &run).encode()
 }
 
 // ParseEvents decodes the events of a log entry, or returns ErrCorrupt, or session.ErrUnreadable if encrypted content was
-// changed or moved. If the content's key is not configured, the event has no payload. The events own their payloads.
+// changed or moved. If the content's key is not configured, the events have no payload and no Held. They own their payloads.
 func (o Content) ParseEvents(thread session.ThreadID, b []byte, seq uint64) ([]session.Event, error) {
-	events, payload, err := parseEntry(b)
-	if err != nil {
+	events, payload, held, err := parseEntry(b)
+	if err == nil {
+		e := &events[0]
+		switch {
+		case payload != nil:
+			e.Payload, err = o.open(payload, eventPlace(thread, *e))
+			e.Encrypted = isSealed(payload)
+		case held != nil:
+			held, err = o.open(held, heldPlace(thread, *e, events[1:]))
+			if err == nil {
+				err = heldFields(&e.Held).decode(held)
+			}
+			e.Encrypted = true
+		}
+	}
+	_, unknownKey := errors.AsType[*seal.KeyError](err)
+	switch {
+	case errors.Is(err, seal.ErrTampered):
+		return nil, fmt.Errorf("%w: %w", session.ErrUnreadable, err)
+	case err != nil && !unknownKey:
 		return nil, err
 	}
 	for i := range events {
 		events[i].Seq = seq
-	}
-	if payload == nil {
-		return events, nil
-	}
-	e := &events[0]
-	e.Payload, err = o.open(payload, eventPlace(thread, *e))
-	if _, unknownKey := errors.AsType[*seal.KeyError](err); unknownKey {
-		return events, nil
-	}
-	if errors.Is(err, seal.ErrTampered) {
-		err = fmt.Errorf("%w: %w", session.ErrUnreadable, err)
-	}
-	if err != nil {
-		return nil, err
+		if i > 0 {
+			follow(&events[i-1], &events[i])
+		}
 	}
 	return events, nil
 }
 
 // ChainsOf decodes only the chain hashes of a log entry, or returns ErrCorrupt.
 func ChainsOf(b []byte) (chains []session.Hash, err error) {
-	events, _, err := parseEntry(b)
+	events, _, _, err := parseEntry(b)
 	for i := range events {
 		if !events[i].Chain.IsZero() {
 			chains = append(chains, events[i].Chain)
@@ -184,11 +199,11 @@ func ChainsOf(b []byte) (chains []session.Hash, err error) {
 	return chains, err
 }
 
-// parseEntry returns the payload of the first event separately, as it is stored.
-func parseEntry(b []byte) (events []session.Event, payload []byte, err error) {
+// parseEntry returns the payload of the first event, or the sealed name of the entry that holds it, separately, as it is stored.
+func parseEntry(b []byte) (events []session.Event, payload, held []byte, err error) {
 	var e session.Event
 	var run []session.Event
-	err = eventFields(&e, &payload, &run).decode(b)
+	err = eventFields(&e, &payload, &held, &run).decode(b)
 	events = append([]session.Event{e}, run...)
 	for i := range events {
 		if i > 0 {
@@ -199,9 +214,9 @@ func parseEntry(b []byte) (events []session.Event, payload []byte, err error) {
 		}
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return events, payload, nil
+	return events, payload, held, nil
 }
 
 // Condensed returns the log entry of c. Everything else about c is stored under the entry's Seq: its text as a summary, the

@@ -3,6 +3,7 @@ package codec_test
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -48,6 +49,8 @@ func TestSealedRecords(t *testing.T) {
 			e.Payload = nil
 		}
 		got, err := parseEvent(sealed, "t", sealed.Event("t", e), 0)
+		same(t, "encrypted", e.Payload != nil, got.Encrypted, err)
+		got.Encrypted = false
 		same(t, "event", e, got, err)
 		got, err = parseEvent(sealed, "t", clear.Event("t", e), 0)
 		same(t, "event of before", e, got, err)
@@ -150,5 +153,43 @@ func TestRecordsThatInflate(t *testing.T) {
 	over := said(strings.Repeat("a", 64<<20+1)) // not compressed: what is decoded is never larger than its record
 	if b := content.Event("t", over); len(b) < len(over.Payload) {
 		t.Errorf("%d bytes were compressed to %d, and could not be read", len(over.Payload), len(b))
+	}
+}
+
+// TestSealedNamesAreBound: a name of the entry that holds an event's content is sealed, too, and so is what else its entry says.
+func TestSealedNamesAreBound(t *testing.T) {
+	o := under(t, "k", "k")
+	events := []session.Event{said(""), said("")}
+	events[0].Payload, events[0].Held = nil, session.EntryID{Thread: "holder", Seq: 7}
+	events[1] = events[0]
+	events[1].Pos, events[1].Held.Seq = events[0].Pos+1, 8
+	events[1].Chain = session.Next(events[0].Chain, events[1].Digest)
+	entries := o.Events("t", events)
+	if len(entries) != 1 || bytes.Contains(entries[0], []byte("holder")) {
+		t.Fatalf("%d entries: %q", len(entries), entries)
+	}
+	got, err := o.ParseEvents("t", entries[0], 0)
+	for i := range events {
+		events[i].Encrypted = true
+	}
+	if err != nil || !reflect.DeepEqual(got, events) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for i := range entries[0] {
+		changed := bytes.Clone(entries[0])
+		changed[i] ^= 1
+		all, err := o.ParseEvents("t", changed, 0)
+		for _, e := range all {
+			if err == nil && e.Held.Thread != "" && e.Encrypted {
+				t.Errorf("byte %d changed: %+v", i, e)
+			}
+		}
+	}
+	if _, err := o.ParseEvents("other", entries[0], 0); !errors.Is(err, session.ErrUnreadable) {
+		t.Errorf("in another thread: %v", err)
+	}
+	gone, err := under(t, "new", "new").ParseEvents("t", entries[0], 0)
+	if err != nil || len(gone) != 2 || gone[1].Held != (session.EntryID{}) || gone[1].Digest != events[1].Digest {
+		t.Errorf("the key is gone: %+v, %v", gone, err)
 	}
 }

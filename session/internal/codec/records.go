@@ -115,7 +115,7 @@ func follow(e, after *session.Event) {
 	}
 }
 
-// maxRun is how many events one entry holds at most. Whoever reads a page of entries gets as many for each.
+// maxRun is how many events one entry holds at most, since a page of entries has that many events for each.
 const maxRun = 64
 
 // Events encodes events of a thread without their Seq, as log entries. Successive messages whose content is in successive entries of

@@ -90,7 +90,7 @@ func (r *Registry) readable(ctx context.Context, ids []ThreadID, events []Event,
 	for i := range events {
 		in := held[events[i].Digest]
 		if n := slices.Index(ids, in.Thread); n >= 0 && (oldest[n].Held.Seq == 0 || in.Seq < oldest[n].Held.Seq) {
-			oldest[n] = Event{Digest: events[i].Digest, Held: in}
+			oldest[n] = Event{Digest: events[i].Digest, Held: in, Encrypted: true} // the client has sent the message itself
 		}
 	}
 	if err := ReadContent(ctx, r.store, oldest); err != nil {
@@ -101,8 +101,8 @@ func (r *Registry) readable(ctx context.Context, ids []ThreadID, events []Event,
 	})
 }
 
-// ReadContent sets the payloads of events that other threads' entries hold. Those that the store does not have any more stay empty, and encrypted ones
-// whose names are not encrypted.
+// ReadContent sets the payloads of events that other threads' entries hold. A payload stays empty if the store does not have it any
+// more, or if it is encrypted and its name is not.
 func ReadContent(ctx context.Context, store Store, events []Event) error {
 	wanted := map[ThreadID][]uint64{}
 	for i := range events {
@@ -124,9 +124,6 @@ func ReadContent(ctx context.Context, store Store, events []Event) error {
 			}
 			for _, e := range page {
 				content[e.Seq] = e
-			}
-			if _, read := content[seq]; !read {
-				content[seq] = Event{}
 			}
 		}
 		for i := range events {

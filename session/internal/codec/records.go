@@ -146,7 +146,7 @@ func (o Content) entry(thread session.ThreadID, e session.Event, run []session.E
 	case !o.Keep:
 		e.Held = session.EntryID{}
 	case len(e.Payload) > 0:
-		payload = o.content(e.Payload, eventPlace(thread, e))
+		payload, e.Held = o.content(e.Payload, eventPlace(thread, e)), session.EntryID{}
 	case e.Held.Thread != "" && o.Keys.Seals():
 		held = o.content(heldFields(&e.Held).encode(), heldPlace(thread, e, run))
 		e.Held = session.EntryID{}
@@ -165,11 +165,11 @@ func (o Content) ParseEvents(thread session.ThreadID, b []byte, seq uint64) ([]s
 			e.Payload, err = o.open(payload, eventPlace(thread, *e))
 			e.Encrypted = isSealed(payload)
 		case held != nil:
+			e.Encrypted = isSealed(held)
 			held, err = o.open(held, heldPlace(thread, *e, events[1:]))
 			if err == nil {
 				err = heldFields(&e.Held).decode(held)
 			}
-			e.Encrypted = true
 		}
 	}
 	_, unknownKey := errors.AsType[*seal.KeyError](err)
@@ -204,6 +204,9 @@ func parseEntry(b []byte) (events []session.Event, payload, held []byte, err err
 	var e session.Event
 	var run []session.Event
 	err = eventFields(&e, &payload, &held, &run).decode(b)
+	if err == nil && (payload != nil && (held != nil || len(run) > 0) || (payload != nil || held != nil) && e.Held.Thread != "") {
+		err = ErrCorrupt // otherwise a name in clear could pass for a sealed one
+	}
 	events = append([]session.Event{e}, run...)
 	for i := range events {
 		if i > 0 {

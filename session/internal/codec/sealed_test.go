@@ -193,3 +193,31 @@ func TestSealedNamesAreBound(t *testing.T) {
 		t.Errorf("the key is gone: %+v, %v", gone, err)
 	}
 }
+
+// TestForgedNamesAreNotEncrypted: a name that was not sealed does not count as encrypted, wherever an entry has it.
+func TestForgedNamesAreNotEncrypted(t *testing.T) {
+	o := under(t, "k", "k")
+	victim := session.EntryID{Thread: "victim", Seq: 7}
+	run := func(e session.Event) []byte { // an entry in clear that names victim, with a run
+		e.Payload, e.Held = nil, victim
+		next := e
+		next.Pos, next.Held.Seq, next.Chain = e.Pos+1, 8, session.Next(e.Chain, e.Digest)
+		return content.Events("t", []session.Event{e, next})[0]
+	}
+	bare := said("")
+	bare.Payload = nil
+	name := content.Text(session.Condensation{Summary: "\x0a\x06victim\x10\x07"})
+	whole := run(said(""))
+	for what, entry := range map[string][]byte{
+		"in clear where the sealed one belongs": append(append(content.Event("t", bare), 0x62, byte(len(name))), name...),
+		"next to a sealed payload":              append(o.Event("t", said(marker)), whole[len(content.Event("t", bare)):]...),
+		"next to a sealed name":                 append(o.Events("t", []session.Event{{Pos: 3, Kind: session.User, Held: victim}})[0], whole[len(content.Event("t", bare)):]...),
+	} {
+		all, err := o.ParseEvents("t", entry, 0)
+		for _, e := range all {
+			if err == nil && e.Encrypted && e.Held.Thread != "" {
+				t.Errorf("%s: %+v", what, e)
+			}
+		}
+	}
+}

@@ -76,6 +76,7 @@ func (c *Condition) check(tx *bolt.Tx, file *os.File, size int64) error {
 	for err := range tx.Check() {
 		c.add(fmt.Errorf("pages: %w", err))
 	}
+	held := holders{tx: tx, report: c.add}
 	for _, b := range buckets {
 		found := tx.Bucket(b.name())
 		if found == nil {
@@ -84,7 +85,7 @@ func (c *Condition) check(tx *bolt.Tx, file *os.File, size int64) error {
 		kind := b.String()
 		err := found.ForEach(func(name, value []byte) error {
 			c.Records[kind]++
-			if err := checkRecord(b, name, value); err != nil {
+			if err := checkRecord(b, name, value, &held); err != nil {
 				c.add(fmt.Errorf("%s: %w", kind, err))
 			}
 			return nil
@@ -93,11 +94,12 @@ func (c *Condition) check(tx *bolt.Tx, file *os.File, size int64) error {
 			c.add(fmt.Errorf("%s: %w", kind, err))
 		}
 	}
+	held.finish()
 	return nil
 }
 
-// checkRecord decodes a record. Its error names the record.
-func checkRecord(b bucket, name, value []byte) error {
+// checkRecord decodes a record. Its error names the record. held checks the content that an event names.
+func checkRecord(b bucket, name, value []byte, held *holders) error {
 	var err error
 	what := fmt.Sprintf("%q", name)
 	switch b {
@@ -109,7 +111,7 @@ func checkRecord(b bucket, name, value []byte) error {
 		what = fmt.Sprintf("%x", name)
 		_, err = codec.ParsePlace(value)
 	case events, summaries:
-		what, err = checkEntry(b, name, value)
+		what, err = checkEntry(b, name, value, held)
 	case marked:
 		what = fmt.Sprintf("of %q", owner(name))
 		if len(value)%len(session.Hash{}) != 0 {
@@ -132,14 +134,16 @@ func checkRecord(b bucket, name, value []byte) error {
 }
 
 // checkEntry decodes an event or a summary. It does not check encrypted content.
-func checkEntry(b bucket, name, value []byte) (what string, err error) {
+func checkEntry(b bucket, name, value []byte, held *holders) (what string, err error) {
 	thread, rest := session.ThreadID(owner(name)), name[max(0, len(name)-8):]
 	if thread == "" || len(rest) != 8 {
 		return fmt.Sprintf("%q", name), codec.ErrCorrupt
 	}
 	seq := binary.BigEndian.Uint64(rest)
 	if b == events {
-		_, err = codec.Content{}.ParseEvents(thread, value, seq)
+		var all []session.Event
+		all, err = codec.Content{}.ParseEvents(thread, value, seq)
+		held.check(thread, all)
 	} else {
 		_, err = codec.Content{}.ParseText(value, session.Condensation{})
 	}

@@ -81,6 +81,19 @@ type Request struct {
 	front   int    // length of the part of outside that precedes the list
 }
 
+// Referrer is a Dialect in which a message may refer to items of earlier answers, which upstream keeps. Once such a Dialect knows an
+// item, Read reads it in the place of the reference.
+type Referrer interface {
+	// References returns the ids in a message's references to items that are not known.
+	References(raw []byte) []string
+	// Items returns the items of Answer.Said, or of a resolved message, that have an id. They alias said.
+	Items(said []byte) map[string][]byte
+	// WithItems returns a copy of the Dialect that knows these items, too.
+	WithItems(items map[string][]byte) Dialect
+	// Resolve returns a message with the known items in the place of the references to them, or nil if it refers to none.
+	Resolve(raw []byte) []byte
+}
+
 // Unbinder is a Dialect whose servers reject a message without its reasoning, but can be asked to drop reasoning that is
 // bound to a history which has changed.
 type Unbinder interface {

@@ -182,7 +182,7 @@ func (c *countCache) key(encoding string, content []byte) countKey {
 
 // messageKey returns the key of a message. Its size is part of it because the digest does not cover reasoning, which is counted.
 func (c *countCache) messageKey(encoding string, m *session.Message) countKey {
-	return countKey{maphash.Bytes(c.seed, m.Digest[:]), len(m.Raw), encoding}
+	return countKey{maphash.Bytes(c.seed, m.Digest[:]), len(m.Payload()), encoding}
 }
 
 func (c *countCache) getOrCount(key countKey, count func() int) int {

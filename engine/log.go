@@ -114,6 +114,7 @@ func (t *Turn) Answered(answer dialect.Answer, echo []byte) func(ctx context.Con
 		arguments = append(arguments, argumentTexts(c.Arguments)...)
 	}
 	kept := t.keptTraces(answer)
+	t.rememberItems(answer)
 	release := func() {}
 	if t.remote() {
 		t.in.Body.Hold() // for the system messages

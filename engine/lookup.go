@@ -32,6 +32,8 @@ func (t *Turn) lookUp(ctx context.Context, arguments string) string {
 	if !named && strings.TrimSpace(asked.Query) == "" {
 		return "Give a query, or the id of an event."
 	}
+	t = t.copyFor(t.wait.flight) // the log may be reading t
+	t.resolveAll(ctx)
 	if named && span.Back == 0 {
 		return t.quoteEvents(t.events(span), "")
 	}

@@ -183,7 +183,9 @@ func (t *Turn) resolve(ctx context.Context) error {
 		scope.Credential = secret.Credential(t.in.Credential)
 	}
 	t.in.Split = markTransient(t.in.Dialect, t.in.Split)
-	t.history = session.NewHistory(secret.Seed(scope), t.in.Split.Messages)
+	seed := secret.Seed(scope)
+	t.resolveNewest(seed)
+	t.history = session.NewHistory(seed, t.in.Split.Messages)
 	query := session.Query{
 		Scope: scope, Parent: id.Parent, Request: t.in.Request, Dialect: t.in.Dialect.Name(), History: t.history, Texts: t.texts,
 	}

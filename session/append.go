@@ -144,7 +144,7 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 	for p := res.Logged + 1; p <= h.Len(); p++ {
 		m := h.Message(p)
 		b.Events = append(b.Events, Event{
-			Pos: p, Kind: m.Kind, Digest: m.Digest, Chain: h.Chain[p], Tokens: tally.Tokens(p), Time: t.Seen, Payload: m.Raw,
+			Pos: p, Kind: m.Kind, Digest: m.Digest, Chain: h.Chain[p], Tokens: tally.Tokens(p), Time: t.Seen, Payload: m.Payload(),
 		})
 		if res.New && !res.Begins { // probably a client that edits its history at each step
 			b.Traces = append(b.Traces, answerTraces(h, t.Session, m)...)

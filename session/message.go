@@ -42,8 +42,19 @@ type Message struct {
 
 	Attached bool // has images or files, whose tokens are an estimate
 
+	Refers   bool   // refers to items of earlier answers, which upstream keeps
+	Resolved []byte // Raw with these items in the place of the references; nil if none is known
+
 	Spoken  Kind   // User or Agent if one of them speaks in a message that counts as a system message, otherwise 0
 	Lasting []byte // the part that the client sends again in later requests and that Digest covers; nil means all of it
+}
+
+// Payload returns what the log keeps of the message.
+func (m *Message) Payload() []byte {
+	if m.Resolved != nil {
+		return m.Resolved
+	}
+	return m.Raw
 }
 
 // History holds the messages of one request with their chain. Positions count the chained messages, starting with 1. System

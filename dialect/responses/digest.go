@@ -86,7 +86,7 @@ func (it *item) addMembersTo(h *split.Digest) {
 	}
 	var all []member
 	for key, v := range rawjson.Members(it.Raw) {
-		if name := string(key.Raw); name == "status" || name == "id" && !it.is("item_reference") {
+		if name := string(key.Raw); name == "status" || name == "id" && !it.isReference() {
 			continue
 		}
 		all = append(all, member{key.Raw, v})

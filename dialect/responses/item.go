@@ -111,7 +111,7 @@ func (it *item) isPlain() bool {
 }
 
 // isReasoningOrReference reports whether the item is reasoning, or a reference, which may refer to reasoning.
-func (it *item) isReasoningOrReference() bool { return it.isReasoning() || it.is("item_reference") }
+func (it *item) isReasoningOrReference() bool { return it.isReasoning() || it.isReference() }
 
 // dependsOnEarlier reports whether a model's output is bound to reasoning in an earlier message: upstream knows its items by
 // their ids, and they are never reasoning items.

@@ -29,7 +29,7 @@ func (d *Dialect) Read(raw []byte) (session.Content, error) {
 	case modelOutput:
 		c.Role = "assistant"
 		for _, it := range items {
-			c.readItem(it)
+			c.readItem(d.resolved(it))
 		}
 	case toolResult:
 		c.Role = "tool"
@@ -96,7 +96,7 @@ func (c *contentReader) readItem(it *item) {
 		}
 	case it.callID().Kind == rawjson.String:
 		c.Calls = append(c.Calls, it.call())
-	case it.is("item_reference"):
+	case it.isReference():
 	default:
 		c.Files = append(c.Files, it.file())
 	}

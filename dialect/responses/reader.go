@@ -83,6 +83,7 @@ func (r *reader) close() {
 			m.Kind = session.Action
 		}
 		m.Attached = m.Attached || !it.isPlain()
+		m.Refers = m.Refers || it.isReference()
 	}
 	m.Digest = turnDigest(&r.w.Digest, r.turn)
 	r.w.Add(m, r.span.To)

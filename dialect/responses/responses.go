@@ -44,6 +44,7 @@ type Dialect struct {
 	split.OpenAI
 	assemble.Tools
 	bodies *split.Splitter
+	items  map[string][]byte // that messages refer to, by id
 }
 
 var _ dialect.Dialect = (*Dialect)(nil)

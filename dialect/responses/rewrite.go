@@ -71,7 +71,7 @@ func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 
 // withoutID removes the id of an item. That of a reference or an approval request stays, since it is its content.
 func (it *item) withoutID() []byte {
-	if it.Get("id").Kind == 0 || it.is("item_reference") || it.is("mcp_approval_request") {
+	if it.Get("id").Kind == 0 || it.isReference() || it.is("mcp_approval_request") {
 		return it.Raw
 	}
 	return split.WithoutMember(it.Raw, "id")

@@ -106,3 +106,32 @@ func TestChatSeals(t *testing.T) {
 		}
 	}
 }
+
+// TestChatLoopNeedsThinking: with thinking enabled, a tool loop needs the thinking that it began with.
+func TestChatLoopNeedsThinking(t *testing.T) {
+	const asked, thinking = `{"role":"user","content":"go"}`, `{"thinking":{"type":"enabled"},`
+	for _, form := range []fakeupstream.Seal{fakeupstream.SealThinkingBlocks, fakeupstream.SealClaudeDetails} {
+		var sealed string
+		s := start(t, fakeupstream.Options{Seals: form})
+		s.Script(fakeupstream.Answer{Message: json.RawMessage(callsA), Sealed: func(m json.RawMessage) { sealed = string(m) }})
+		ask(t, s, thinking+conversation(asked)[1:])
+		if status, answer := ask(t, s, thinking+conversation(asked, sealed, resultA)[1:]); status != http.StatusOK {
+			t.Errorf("%s: %d %s", form, status, answer)
+		}
+		status, answer := ask(t, s, thinking+conversation(asked, callsA, resultA)[1:])
+		if status != http.StatusBadRequest || !strings.Contains(answer, "messages.1.content.0.type: Expected `thinking`") {
+			t.Errorf("%s: %d %s", form, status, answer)
+		}
+	}
+}
+
+// TestSummariesMayHaveForeignSeals: a request for a summary is not refused for reasoning that belongs to the conversation it is about.
+func TestSummariesMayHaveForeignSeals(t *testing.T) {
+	s := start(t, fakeupstream.Options{Seals: fakeupstream.SealThoughtSignature, SummariserModels: []string{"cheap"}})
+	const foreign = `{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"x"}}}]}`
+	for model, want := range map[string]int{"cheap": http.StatusOK, "gpt-4o": http.StatusBadRequest} {
+		if status, answer := ask(t, s, strings.Replace(conversation(user, foreign, resultA), "gpt-4o", model, 1)); status != want {
+			t.Errorf("%s: %d %s", model, status, answer)
+		}
+	}
+}

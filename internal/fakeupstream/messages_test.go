@@ -33,6 +33,33 @@ func postAnthropic(t *testing.T, s *fakeupstream.Server, path, body string, beta
 	return resp.StatusCode, string(answer)
 }
 
+// TestCompactsAbove: an edit compacts above its trigger, or above 150,000 tokens.
+func TestCompactsAbove(t *testing.T) {
+	for trigger, least := range map[string]int{"": 150_000, `,"trigger":{"type":"input_tokens","value":700}`: 700} {
+		for tokens, want := range map[int]bool{least: false, least + 1: true} {
+			s := start(t, fakeupstream.Options{CountTokens: func([]byte) int { return tokens }})
+			_, answer := postAnthropic(t, s, "/messages", `{"model":"m","max_tokens":10,"messages":[{"role":"user","content":"go"}],
+				"context_management":{"edits":[{"type":"clear_thinking_20251015"},{"type":"compact_20260112"`+trigger+`}]}}`)
+			if got := strings.Contains(answer, `"type":"compaction"`); got != want {
+				t.Errorf("%d tokens are compacted: %v\n%s", tokens, got, answer)
+			}
+		}
+	}
+}
+
+// TestMessagesNeedAVersion: the header that names the version of the API is required.
+func TestMessagesNeedAVersion(t *testing.T) {
+	s := start(t, fakeupstream.Options{})
+	resp, err := http.Post(s.URL()+"/v1/messages", "application/json", strings.NewReader(`{"model":"m","max_tokens":10,"messages":[{"role":"user","content":"go"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if answer, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(answer), "anthropic-version: header is required") {
+		t.Errorf("%d %s", resp.StatusCode, answer)
+	}
+}
+
 // TestMessagesRules: each body is refused in the API's words, or taken where none are given.
 func TestMessagesRules(t *testing.T) {
 	s := fakeupstream.New(fakeupstream.Options{ContextWindow: 2000})
@@ -53,6 +80,7 @@ func TestMessagesRules(t *testing.T) {
 	f(asked, "")
 	f(asked+","+calls+","+user(b+","+a+`,{"type":"text","text":"and"}`), "")
 	f(asked+","+calls+","+user(b)+","+user(a), "")
+	f(asked+`,{"role":"assistant","content":[{"type":"thinking","thinking":"A thought.","signature":"of another history"},{"type":"text","text":"x"}]},`+asked, "")
 	f("", "at least one message")
 	f(`{"role":"assistant","content":"a"}`, `first message must use the \"user\" role`)
 	f(`{"role":"tool","content":"a"}`, "Input should be 'user' or 'assistant'")
@@ -72,6 +100,11 @@ func TestMessagesRules(t *testing.T) {
 	f(`{"role":"user","content":"`+strings.Repeat("word ", 2000)+`"}`, "prompt is too long")
 	if status, answer := postAnthropic(t, s, "/messages/count_tokens", `{"model":"m","messages":[`+asked+`]}`); status != http.StatusOK || !strings.Contains(answer, `"input_tokens":7`) {
 		t.Errorf("%d %s", status, answer)
+	}
+	for _, r := range s.Requests() {
+		if len(r.Dropped) > 0 {
+			t.Errorf("a server that signs no thinking drops some of %s", r.Body)
+		}
 	}
 }
 

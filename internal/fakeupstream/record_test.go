@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
@@ -61,6 +63,16 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 	if _, err := s.WaitFor(ctx, func([]fakeupstream.Request) bool { return false }); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
+}
+
+func TestWaitEndsWithTheContextMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := fakeupstream.New(fakeupstream.Options{}).Wait(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+	})
 }
 
 func TestManyAtOnce(t *testing.T) {

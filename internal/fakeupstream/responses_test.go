@@ -31,6 +31,22 @@ func postResponses(t *testing.T, s *fakeupstream.Server, path, body string) (int
 	return resp.StatusCode, string(answer)
 }
 
+// TestNamespace: a call of a tool in a namespace names it.
+func TestNamespace(t *testing.T) {
+	s := startResponses(t, fakeupstream.Options{})
+	for name, want := range map[string]bool{"inner": true, "outer": false} {
+		s.Script(fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: "c", Name: name, Arguments: "{}"}}})
+		_, got := postResponses(t, s, "/responses", `{"model":"m","input":"go","tools":[{"type":"function","name":"outer"},
+			{"type":"namespace","name":"space","tools":[{"type":"function","name":"inner"}]}]}`)
+		var answer struct {
+			Output []struct{ Name, Namespace string }
+		}
+		if err := json.Unmarshal([]byte(got), &answer); err != nil || len(answer.Output) != 1 || (answer.Output[0].Namespace == "space") != want {
+			t.Errorf("%s: %v, %s", name, err, got)
+		}
+	}
+}
+
 func startResponses(t *testing.T, o fakeupstream.Options) *fakeupstream.Server {
 	t.Helper()
 	s := fakeupstream.New(o)

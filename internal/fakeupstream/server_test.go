@@ -1,6 +1,7 @@
 package fakeupstream_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -190,5 +191,66 @@ func TestCloseEndsAll(t *testing.T) {
 	}
 	if err := s.Start(); !errors.Is(err, http.ErrServerClosed) {
 		t.Errorf("start after close: %v", err)
+	}
+}
+
+// TestCloseReleasesHandlers: Close also ends what is held for the client of another server. It never counts as the client's leaving.
+func TestCloseReleasesHandlers(t *testing.T) {
+	for name, leaves := range map[string]bool{"held": false, "left after the close": true} {
+		t.Run(name, func(t *testing.T) {
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			var s *fakeupstream.Server
+			s = fakeupstream.New(fakeupstream.Options{Reply: func(*fakeupstream.Request) fakeupstream.Answer {
+				if s.Close(); leaves {
+					leave()
+				}
+				return fakeupstream.Answer{Fault: fakeupstream.Fault{HoldHeaders: make(chan struct{})}}
+			}})
+			defer func() {
+				if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) || s.Requests()[0].Cancelled {
+					t.Errorf("the handler ended with %v, %+v", err, s.Requests())
+				}
+			}()
+			s.ServeHTTP(httptest.NewRecorder(), newPost(ctx, t, "/v1/chat/completions", hello))
+		})
+	}
+}
+
+// TestContentTypes: all protocols take JSON only.
+func TestContentTypes(t *testing.T) {
+	s := start(t, fakeupstream.Options{})
+	for _, path := range []string{"/chat/completions", "/messages", "/responses"} {
+		r := newPost(guard(t), t, s.URL()+"/v1"+path, hello)
+		r.Header = http.Header{"Content-Type": {"text/plain"}, "Anthropic-Version": {"2023-06-01"}}
+		resp, err := newClient(t).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := readAll(t, resp.Body); resp.StatusCode != http.StatusBadRequest || !strings.Contains(got, "Unsupported content type: 'text/plain'.") {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, got)
+		}
+		_ = resp.Body.Close()
+	}
+}
+
+// TestFirstComplaintEnds: a request that is refused for its key is not judged further, and no thinking is dropped from it.
+func TestFirstComplaintEnds(t *testing.T) {
+	s := start(t, fakeupstream.Options{APIKeys: []string{"k"}, Seals: fakeupstream.SealThinkingBlocks})
+	const body = `{"model":"m","max_tokens":10,"messages":[{"role":"user","content":"go"},{"role":"assistant","content":[
+		{"type":"thinking","thinking":"A thought.","signature":"prefix..other.model"},{"type":"text","text":"x"}]},{"role":"user","content":"go"}]}`
+	for n, key := range []string{"wrong", "k"} {
+		r := newPost(guard(t), t, s.URL()+"/v1/messages", body)
+		r.Header.Set("Anthropic-Version", "2023-06-01")
+		r.Header.Set("X-Api-Key", key)
+		resp, err := newClient(t).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := readAll(t, resp.Body)
+		_ = resp.Body.Close()
+		if got := s.Requests()[n]; (len(got.Dropped) > 0) != (key == "k") || (got.Refused == nil) != (key == "k") {
+			t.Errorf("%s: %v dropped, %d %s", key, got.Dropped, resp.StatusCode, answer)
+		}
 	}
 }

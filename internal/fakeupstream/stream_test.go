@@ -210,6 +210,29 @@ func TestFinishReasons(t *testing.T) {
 	}
 }
 
+// TestReasonsInOtherWords: the other protocols say in words of their own why an answer ended.
+func TestReasonsInOtherWords(t *testing.T) {
+	s := start(t, fakeupstream.Options{})
+	call := []fakeupstream.ToolCall{{ID: "c", Name: "f", Arguments: "{broken"}}
+	for _, c := range []struct {
+		a                   fakeupstream.Answer
+		messages, responses string
+	}{
+		{fakeupstream.Answer{Content: "x"}, `"stop_reason":"end_turn"`, `"status":"completed","error":null,"incomplete_details":null`},
+		{fakeupstream.Answer{ToolCalls: call}, `"input":{"arguments":"{broken"}}],"stop_reason":"tool_use"`, `"arguments":"{broken"`},
+		{fakeupstream.Answer{Content: "x", FinishReason: "length"}, `"stop_reason":"max_tokens"`,
+			`"status":"incomplete","error":null,"incomplete_details":{"reason":"max_output_tokens"}`},
+	} {
+		s.Script(c.a, c.a)
+		if _, got := postAnthropic(t, s, "/messages", `{"model":"m","max_tokens":10,"messages":[{"role":"user","content":"go"}]}`); !strings.Contains(got, c.messages) {
+			t.Errorf("want %s in %s", c.messages, got)
+		}
+		if _, got := postResponses(t, s, "/responses", `{"model":"m","input":"go"}`); !strings.Contains(got, c.responses) {
+			t.Errorf("want %s in %s", c.responses, got)
+		}
+	}
+}
+
 func TestUsage(t *testing.T) {
 	const withUsage = `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hi"}]}`
 	s := start(t, fakeupstream.Options{CountTokens: func(raw []byte) int { return len(raw) }})

@@ -40,6 +40,7 @@ func summaryRequest(model, text, members string) string {
 
 func TestSummariserIsRecognised(t *testing.T) {
 	s := start(t, fakeupstream.Options{
+		ContextWindow:    1000,
 		SummariserModels: []string{"cheap"},
 		IsSummary:        func(r *fakeupstream.Request) bool { return strings.HasPrefix(r.Text(), "Summarise") },
 		Summarise: func(r *fakeupstream.Request) fakeupstream.Answer {
@@ -57,8 +58,10 @@ func TestSummariserIsRecognised(t *testing.T) {
 			t.Errorf("%s %s: %q", c.model, c.text, got)
 		}
 	}
-	if status, _ := ask(t, s, `{"model":"cheap","messages":[]}`); status != 400 {
-		t.Errorf("status %d", status)
+	for _, body := range []string{`{"model":"cheap","messages":[]}`, summaryRequest("cheap", strings.Repeat("x", 5000), "")} {
+		if status, _ := ask(t, s, body); status != 400 {
+			t.Errorf("status %d", status)
+		}
 	}
 	if got := s.SummariserCalls(); got != 2 {
 		t.Errorf("%d calls of the summariser, want 2: refused ones do not count", got)
@@ -67,7 +70,7 @@ func TestSummariserIsRecognised(t *testing.T) {
 	for _, r := range s.Requests() {
 		flags = append(flags, r.Summary)
 	}
-	if want := []bool{true, true, false, false, false}; !slices.Equal(flags, want) {
+	if want := []bool{true, true, false, false, false, false}; !slices.Equal(flags, want) {
 		t.Errorf("%v", flags)
 	}
 }

@@ -37,7 +37,7 @@ var (
 	errNoSession = fault(http.StatusNotFound, "session_not_found",
 		"There is no such session. It has expired, was deleted, or never existed.")
 	errIncomplete = fault(http.StatusConflict, "log_incomplete",
-		"Part of the log is missing: it was evicted, was lost in a crash, or is being deleted. The thread's next request restores what it can.")
+		"Part of the log is missing: it was evicted, was lost in a crash, is damaged, or is being deleted. The thread's next request restores what it can.")
 )
 
 // replaceNotFound returns f if err is session.ErrNotFound, and err otherwise.

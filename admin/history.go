@@ -168,7 +168,7 @@ func (a *api) past(ctx context.Context, t session.Thread, entries []entry, model
 	for _, e := range entries {
 		if len(e.Payload) == 0 {
 			return p, fault(http.StatusConflict, "content_not_kept",
-				"The view cannot be shown: messages are not kept (store.content is false), or were encrypted under a key that is not configured.")
+				"The view cannot be shown: messages are not kept (store.content is false), were encrypted under a key that is not configured, or are damaged.")
 		}
 		p.Messages = append(p.Messages, e.Payload)
 		if e.Kind != session.System {

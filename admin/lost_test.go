@@ -47,6 +47,32 @@ func TestLostSummary(t *testing.T) {
 	r.compare(p)
 }
 
+// TestDamagedEntry checks that a damaged entry of a log is marked, and that all others are shown.
+func TestDamagedEntry(t *testing.T) {
+	r := start(t, stores()["redis"](t))
+	p := r.ask(turns("ships", 5))
+	client := redis.NewClient(&redis.Options{Addr: r.cfg.Store.Redis.Addrs[0]})
+	defer client.Close()
+	must(t, client.LSet(t.Context(), "dp:{"+p.thread+"}:e", 3, "garbage").Err())
+	var list struct {
+		Events []struct {
+			Seq     int
+			Kind    string
+			Message any
+		}
+	}
+	r.get(p.url("/events?content=true"), &list)
+	for i, e := range list.Events {
+		if damaged := i == 3; e.Seq != i+1 || (e.Kind == "unreadable") != damaged || (e.Message == nil) != damaged {
+			t.Errorf("entry %d: %+v", i+1, e)
+		}
+	}
+	if len(list.Events) < 5 {
+		t.Errorf("%d entries are shown", len(list.Events))
+	}
+	r.call(http.MethodGet, p.url("/view")).fails(t, http.StatusConflict, "log_incomplete")
+}
+
 // TestWithoutTheKey checks that everything but content can be read if the encryption key is no longer configured.
 func TestWithoutTheKey(t *testing.T) {
 	key := func(c string) config.Secret { return config.Secret(strings.Repeat(c, 64)) }

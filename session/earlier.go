@@ -141,6 +141,7 @@ func (e *earlierReader) page(ctx context.Context, t *Thread, from, to uint64) (p
 	e.eventsLeft -= len(page)
 	for i := range page {
 		e.bytesLeft -= len(page[i].Payload)
+		e.Kept = e.Kept && page[i].Kind != Unreadable
 	}
 	return page, true
 }

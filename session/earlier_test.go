@@ -122,6 +122,18 @@ func TestEarlierOfLargeEvents(t *testing.T) {
 	}
 }
 
+// TestEarlierOfADamagedLog: Kept reports that an entry is damaged, and all others are read.
+func TestEarlierOfADamagedLog(t *testing.T) {
+	d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+	first := d.send(d.registry, query(scope, "u1 a1 o1 a2 o2"))
+	last := d.send(d.registry, query(scope, "u9"))
+	d.store = &damaged{d.store.(session.Backend), map[session.EntryID]bool{{Thread: first.Thread.ID, Seq: 3}: true}}
+	d.registry = d.another()
+	if said, e := d.earlier(t.Context(), last); strings.TrimSpace(said) != "u1 a1 a2 o2" || e.Kept || !e.Whole {
+		t.Errorf("read %q, kept %t, whole %t", said, e.Kept, e.Whole)
+	}
+}
+
 // TestEarlierWithoutContent: content that is not kept is not found, and Kept reports that.
 func TestEarlierWithoutContent(t *testing.T) {
 	d := newDesk(t)

@@ -23,7 +23,7 @@ const (
 // share names entries that hold the content of b's events in the log of the thread that b's thread goes on from, or in one of those
 // that this one names. If these threads become too many, the ones that hold least are not shared any more, so that each message is
 // logged a few times at most. Of the messages whose content is held it indexes the newest ones only: the others are found in the
-// threads before. What cannot be read is not shared.
+// threads before. What cannot be read is logged again.
 func (r *Registry) share(ctx context.Context, b *Batch) {
 	t := &b.Thread
 	size := 0
@@ -49,23 +49,48 @@ func (r *Registry) share(ctx context.Context, b *Batch) {
 			}
 		}
 	}
-	t.Shares = r.readable(ctx, shares(b.Events, held), b.Events, held)
+	names := nameContent(b.Events, held, digests)
+	for i := range names {
+		names[i].Encrypted = r.store.Encrypts()
+	}
 	old := map[int]bool{}
+	for from := 0; from < len(names); from += logPage {
+		page := names[from:min(from+logPage, len(names))]
+		if ReadContent(ctx, r.store, page) != nil {
+			break
+		}
+		for i, name := range page {
+			if len(name.Payload) == 0 {
+				continue
+			}
+			e := &b.Events[from+i]
+			e.Held, e.Payload, page[i].Payload = name.Held, nil, nil
+			old[e.Pos] = e.Pos <= t.Len-heldIndexed
+			if !slices.Contains(t.Shares, name.Held.Thread) {
+				t.Shares = append(t.Shares, name.Held.Thread)
+			}
+		}
+	}
+	b.Places = slices.DeleteFunc(b.Places, func(p IndexEntry) bool { return old[p.Place.Pos] })
+}
+
+// nameContent returns, for each of events, an event that names the entry which holds its content, or none.
+func nameContent(events []Event, held map[Hash]EntryID, digests map[EntryID]Hash) []Event {
+	names, ids := make([]Event, len(events)), shares(events, held)
 	var last EntryID
-	for i := range b.Events {
-		e := &b.Events[i]
+	for i := range events {
+		e := &events[i]
 		in := EntryID{Thread: last.Thread, Seq: last.Seq + 1} // the events share an entry, also if others have the same message
 		follows := digests[in] == e.Digest
 		if !follows {
 			in = held[e.Digest]
 		}
 		last = EntryID{}
-		if (follows || len(e.Payload) >= minHeldEntry) && slices.Contains(t.Shares, in.Thread) {
-			e.Held, e.Payload, last = in, nil, in
-			old[e.Pos] = e.Pos <= t.Len-heldIndexed
+		if (follows || len(e.Payload) >= minHeldEntry) && slices.Contains(ids, in.Thread) {
+			names[i], last = Event{Digest: e.Digest, Held: in}, in
 		}
 	}
-	b.Places = slices.DeleteFunc(b.Places, func(p IndexEntry) bool { return old[p.Place.Pos] })
+	return names
 }
 
 // shares returns the threads that hold content of events. If there are too many, it returns the half of them that hold most.
@@ -81,24 +106,6 @@ func shares(events []Event, held map[Hash]EntryID) []ThreadID {
 		ids = ids[:maxShares/2]
 	}
 	return ids
-}
-
-// readable returns those of ids of which the oldest entry that holds content of events can be read. The oldest ones are the first that an
-// evicted log has lost, and the first whose key is removed.
-func (r *Registry) readable(ctx context.Context, ids []ThreadID, events []Event, held map[Hash]EntryID) []ThreadID {
-	oldest := make([]Event, len(ids))
-	for i := range events {
-		in := held[events[i].Digest]
-		if n := slices.Index(ids, in.Thread); n >= 0 && (oldest[n].Held.Seq == 0 || in.Seq < oldest[n].Held.Seq) {
-			oldest[n] = Event{Digest: events[i].Digest, Held: in, Encrypted: true} // the client has sent the message itself
-		}
-	}
-	if err := ReadContent(ctx, r.store, oldest); err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(ids, func(id ThreadID) bool {
-		return !slices.ContainsFunc(oldest, func(e Event) bool { return e.Held.Thread == id && len(e.Payload) > 0 })
-	})
 }
 
 // ReadContent sets the payloads of events that other threads' entries hold. A payload stays empty if the store does not have it any

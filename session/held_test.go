@@ -165,6 +165,66 @@ func TestContentUnderARemovedKey(t *testing.T) {
 	}
 }
 
+// TestContentAfterEncryption: when nothing is encrypted any more, content that was is logged again, because names in clear do not open it.
+func TestContentAfterEncryption(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	requests := edits(session.Scope{Tenant: "t", Key: "k"}, 12, 1000)
+	for i, active := range []string{"k", ""} {
+		keys, err := seal.New(active, map[string][]byte{"k": []byte(strings.Repeat("k", 32))})
+		must(t, err)
+		store, err := boltstore.Open(boltstore.Options{Path: path, Content: true, Keys: keys})
+		must(t, err)
+		d := &desk{t: t, store: store, registry: session.NewRegistry(store, secret)}
+		for n, q := range requests[6*i:][:6] {
+			res := d.send(d.registry, q)
+			if d.wantWhole(q, res.Thread.ID); n == 5 && len(res.Thread.Shares) == 0 {
+				t.Errorf("with key %q nothing is shared", active)
+			}
+		}
+		must(t, store.Close())
+	}
+}
+
+// damaged is a store in which some entries are damaged.
+type damaged struct {
+	session.Backend
+	lost map[session.EntryID]bool
+}
+
+func (s *damaged) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) ([]session.Event, error) {
+	events, err := s.Backend.Events(ctx, id, from, limit)
+	for i := range events {
+		if s.lost[session.EntryID{Thread: id, Seq: events[i].Seq}] {
+			events[i] = session.Event{Seq: events[i].Seq}
+		}
+	}
+	return events, err
+}
+
+// TestDamagedContentIsLoggedAgain: the client's next thread logs what is damaged, whether the thread before holds it or names the entry,
+// and shares everything else.
+func TestDamagedContentIsLoggedAgain(t *testing.T) {
+	d := newDesk(t)
+	store := &damaged{d.store.(session.Backend), map[session.EntryID]bool{}}
+	d.store = store
+	registry := session.NewRegistry(store, secret)
+	requests := edits(session.Scope{Tenant: "t", Key: "k"}, 13, 1000)
+	for i, q := range requests {
+		res := d.send(registry, q)
+		size := d.wantWhole(q, res.Thread.ID)
+		if i < 9 {
+			continue
+		}
+		if size > 5000 || len(res.Thread.Shares) == 0 {
+			t.Errorf("request %d: %d bytes are logged", i, size)
+		}
+		events, err := d.store.Events(t.Context(), res.Thread.ID, 1, 100)
+		must(t, err)
+		own := events[len(events)-1]
+		store.lost = map[session.EntryID]bool{{Thread: res.Thread.ID, Seq: own.Seq}: true, events[5].Held: true}
+	}
+}
+
 // TestAForgedNameOpensNothing: who can write to the store, but has no key, cannot have encrypted content shown as another thread's.
 func TestAForgedNameOpensNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")

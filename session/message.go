@@ -5,19 +5,20 @@ import "fmt"
 // Kind is the kind of a message or event.
 type Kind uint8
 
-// The kinds of events. Condensed, Requested and HiddenCalls exist only in the log.
+// The kinds of events. Condensed, Requested, HiddenCalls and Unreadable exist only in the log.
 const (
-	System      Kind = iota + 1 // system or developer message: never condensed, not in the chain
-	User                        // user message
-	Agent                       // assistant text
-	Action                      // assistant message with tool calls
-	Observation                 // tool result
-	Condensed                   // a condensation was made
-	Requested                   // a condensation was requested
-	HiddenCalls                 // calls of the proxy's own tools were removed from an answer
+	Unreadable  Kind = iota // a damaged entry, of which only the Seq is known
+	System                  // system or developer message: never condensed, not in the chain
+	User                    // user message
+	Agent                   // assistant text
+	Action                  // assistant message with tool calls
+	Observation             // tool result
+	Condensed               // a condensation was made
+	Requested               // a condensation was requested
+	HiddenCalls             // calls of the proxy's own tools were removed from an answer
 )
 
-var kindNames = [...]string{"", "system", "user", "agent", "action", "observation", "condensation", "condensation_request", "hidden_calls"}
+var kindNames = [...]string{"unreadable", "system", "user", "agent", "action", "observation", "condensation", "condensation_request", "hidden_calls"}
 
 // String returns the kind's name in the log, in headers and in the API.
 func (k Kind) String() string {

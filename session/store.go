@@ -14,7 +14,7 @@ var (
 	ErrStale = errors.New("stale append")
 	// ErrLocked: another caller holds the lock.
 	ErrLocked = errors.New("locked")
-	// ErrUnreadable: the content exists but cannot be read. Its key is not configured, or it was tampered with.
+	// ErrUnreadable: the content exists but cannot be read. Its key is not configured, or it was damaged or tampered with.
 	ErrUnreadable = errors.New("content unreadable")
 	// ErrUnavailable: the store cannot be reached. The request must go on without it.
 	ErrUnavailable = errors.New("store unavailable")
@@ -54,8 +54,9 @@ type Store interface {
 	// be decrypted.
 	Summary(ctx context.Context, id CondensationID) (string, error)
 	// Events reads at most limit entries of a thread's log, starting with entry from (1 is the first). Successive events of a batch
-	// whose payloads are in successive entries of one thread (Event.Held) may share an entry, and its Seq. An entry whose payload
-	// is encrypted under a key that is not configured comes without its payload; one that was tampered with is ErrUnreadable.
+	// whose payloads are in successive entries of one thread (Event.Held) may share an entry, and its Seq. An entry comes without its
+	// payload, or its Held, if that is encrypted under a key that is not configured, damaged or tampered with. An entry that is damaged as a
+	// whole is Unreadable.
 	Events(ctx context.Context, thread ThreadID, from uint64, limit int) ([]Event, error)
 	// Trace looks up the place where each trace was last left. Unknown traces give a zero Place.
 	Trace(ctx context.Context, traces []Hash) ([]Place, error)
@@ -75,6 +76,8 @@ type Store interface {
 	// Lock takes a thread's condensation lock without waiting, and returns ErrLocked if it is taken. The lock expires ttl
 	// after it was taken or last renewed, so that a holder that died does not block others for long.
 	Lock(ctx context.Context, thread ThreadID, ttl time.Duration) (Lease, error)
+	// Encrypts reports whether the content of new events is encrypted.
+	Encrypts() bool
 	// Close completes pending writes and releases all resources.
 	Close() error
 }

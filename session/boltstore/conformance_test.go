@@ -37,6 +37,9 @@ func conform(t *testing.T, keys *seal.Keys) {
 		Dump: func(t *testing.T, s session.Backend) map[string]string {
 			return boltstore.Dump(t, s.(*boltstore.Store))
 		},
+		Damage: func(t *testing.T, s session.Backend, id session.ThreadID, seq uint64, change func([]byte) []byte) {
+			boltstore.Damage(t, s.(*boltstore.Store), id, seq, change)
+		},
 		WithoutContent: func(t *testing.T) session.Backend { return fresh(t, false) },
 		Reopen: func(t *testing.T, s session.Backend) session.Backend {
 			if err := s.Close(); err != nil {

@@ -1,10 +1,23 @@
 package boltstore
 
 import (
+	"bytes"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
+
+// Damage makes change replace an entry in the file.
+func Damage(t testing.TB, s *Store, id session.ThreadID, seq uint64, change func([]byte) []byte) {
+	t.Helper()
+	must(t, s.flush(t.Context()))
+	must(t, s.db.Update(func(tx *bolt.Tx) error {
+		bucket, name := split(events.entry(id, seq))
+		return tx.Bucket(bucket).Put(name, change(bytes.Clone(tx.Bucket(bucket).Get(name))))
+	}))
+}
 
 // Dump commits what is queued and returns every record in the file.
 func Dump(t testing.TB, s *Store) map[string]string {

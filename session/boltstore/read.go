@@ -90,7 +90,7 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string,
 }
 
 // Events implements session.Store. It returns ErrNotFound if the thread does not exist. It reads each event separately: a
-// page of large events takes long to decode, and no other call may wait for that.
+// page of large events takes long to decode, and no other call may wait for that. A damaged one fails no others.
 func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) (all []session.Event, err error) {
 	last, err := one(ctx, s, threads.key(string(id)), func(b []byte) (uint64, error) {
 		rec, err := parseRecord(b)
@@ -101,7 +101,9 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 	}
 	for seq := max(from, 1); seq <= last && limit > 0; seq++ {
 		entry, err := one(ctx, s, events.entry(id, seq), func(b []byte) ([]session.Event, error) {
-			return s.content.ParseEvents(id, b, seq)
+			entry, err := s.content.ParseEvents(id, b, seq)
+			_ = s.guard(func() error { return err }) // notes damage
+			return entry, nil
 		})
 		switch {
 		case err == nil:

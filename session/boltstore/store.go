@@ -60,6 +60,9 @@ func (s *Store) Ping(ctx context.Context) error {
 	return cmp.Or(s.pending.failed, s.damage.err())
 }
 
+// Encrypts implements session.Store.
+func (s *Store) Encrypts() bool { return s.content.Keys.Seals() }
+
 // Close commits the queue and closes the file. Later calls return ErrUnavailable. Closing again is not an error.
 func (s *Store) Close() (err error) {
 	s.closing.Do(func() {

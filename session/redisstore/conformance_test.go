@@ -35,7 +35,10 @@ func conform(t *testing.T, o redisstore.Options, pass func(time.Duration)) {
 		return start(t, fmt.Sprintf("dp:test%d:", n.Add(1)), content)
 	}
 	sessiontest.Run(t, func(t *testing.T) session.Backend { return fresh(t, true) }, sessiontest.Hooks{
-		Dump:           func(t *testing.T, s session.Backend) map[string]string { return dump(t, o, prefixes[s]) },
+		Dump: func(t *testing.T, s session.Backend) map[string]string { return dump(t, o, prefixes[s]) },
+		Damage: func(t *testing.T, s session.Backend, id session.ThreadID, seq uint64, change func([]byte) []byte) {
+			damage(t, o, prefixes[s], id, seq, change)
+		},
 		WithoutContent: func(t *testing.T) session.Backend { return fresh(t, false) },
 		Pass:           pass,
 		Replica:        func(t *testing.T, s session.Backend) session.Backend { return start(t, prefixes[s], true) },

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
 )
 
@@ -69,4 +70,15 @@ func dumpNode(t testing.TB, ctx context.Context, c redis.Cmdable, prefix string)
 		all[key] = fmt.Sprintf("%q", value)
 	}
 	return all
+}
+
+// damage makes change replace an entry of a thread's log.
+func damage(t testing.TB, o redisstore.Options, prefix string, id session.ThreadID, seq uint64, change func([]byte) []byte) {
+	t.Helper()
+	client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: o.Addrs, IsClusterMode: o.Cluster, Protocol: 2})
+	defer client.Close()
+	key, at := prefix+"{"+string(id)+"}:e", int64(seq)-1
+	entry, err := client.LIndex(t.Context(), key, at).Bytes()
+	must(t, err)
+	must(t, client.LSet(t.Context(), key, at, change(entry)).Err())
 }

@@ -131,29 +131,27 @@ const chunkSize = 512
 
 // readLeft returns the keys of the places and traces that a detached thread may have left.
 func (s *Store) readLeft(ctx context.Context, id session.ThreadID) (keys []string, err error) {
-	err = s.eachEntry(ctx, s.keys.doomedLog(id), func(entry string) error {
-		chains, err := codec.ChainsOf([]byte(entry))
+	err = s.eachEntry(ctx, s.keys.doomedLog(id), func(entry string) {
+		chains, _ := codec.ChainsOf([]byte(entry)) // none of a damaged entry
 		for _, chain := range chains {
 			keys = append(keys, s.keys.place(chain))
 		}
-		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = s.eachEntry(ctx, s.keys.doomedLeft(id), func(entry string) error {
+	err = s.eachEntry(ctx, s.keys.doomedLeft(id), func(entry string) {
 		for hash := range slices.Chunk([]byte(entry), len(session.Hash{})) {
 			if len(hash) == len(session.Hash{}) {
 				keys = append(keys, s.keys.trace(session.Hash(hash)))
 			}
 		}
-		return nil
 	})
 	return keys, err
 }
 
 // eachEntry calls f for each entry of a list.
-func (s *Store) eachEntry(ctx context.Context, key string, f func(string) error) error {
+func (s *Store) eachEntry(ctx context.Context, key string, f func(string)) error {
 	for from := int64(0); ; from += chunkSize {
 		page, err := result(ctx, s.read, func(ctx context.Context) ([]string, error) {
 			return s.client.LRange(ctx, key, from, from+chunkSize-1).Result()
@@ -162,9 +160,7 @@ func (s *Store) eachEntry(ctx context.Context, key string, f func(string) error)
 			return err
 		}
 		for _, entry := range page {
-			if err := f(entry); err != nil {
-				return err
-			}
+			f(entry)
 		}
 		if len(page) < chunkSize {
 			return nil

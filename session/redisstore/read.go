@@ -190,11 +190,8 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 	events := make([]session.Event, 0, len(page)-1)
 	for i, entry := range page[1:] {
 		text, _ := entry.(string)
-		seq := uint64(first) + uint64(i) //nolint:gosec // a script counts from 1
-		entry, err := s.content.ParseEvents(id, []byte(text), seq)
-		if err != nil {
-			return nil, err
-		}
+		seq := uint64(first) + uint64(i)                         //nolint:gosec // a script counts from 1
+		entry, _ := s.content.ParseEvents(id, []byte(text), seq) // a damaged one fails no others
 		events = append(events, entry...)
 	}
 	return events, nil

@@ -72,6 +72,9 @@ func Open(o Options) *Store {
 	return s
 }
 
+// Encrypts implements session.Store.
+func (s *Store) Encrypts() bool { return s.content.Keys.Seals() }
+
 // Ping makes one round trip, in a Cluster one to each master, even if the breaker is open. An error wraps ErrUnavailable.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.call(ctx, s.options.Timeout, s.pingAll)

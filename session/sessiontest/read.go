@@ -1,6 +1,7 @@
 package sessiontest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -210,4 +211,35 @@ func (s suite) LifeClosed(t *testing.T) {
 			t.Run(name, func(t *testing.T) { is(t, call(), session.ErrUnavailable) })
 		}
 	}
+}
+
+// ReadDamaged: a damaged entry leaves all others readable, and its thread can be deleted.
+func (s suite) ReadDamaged(t *testing.T) {
+	if s.hooks.Damage == nil {
+		return
+	}
+	store, b := s.open(t), batch("t", 0, 5)
+	defer store.Close() //nolint:errcheck // it may report the damage
+	ok(t, store.Append(ctx(t), b))
+	ok(t, store.Append(ctx(t), held("n", "t", 5)))
+	s.hooks.Damage(t, store, "t", 2, func([]byte) []byte { return []byte("garbage") })
+	s.hooks.Damage(t, store, "t", 3, func(entry []byte) []byte {
+		at := bytes.Index(entry, b.Events[2].Payload)
+		if at < 0 { // it is encrypted
+			at = len(entry)
+		}
+		entry[at-1] ^= 8
+		return entry
+	})
+	want := logged(b, 1)
+	want[1], want[2].Payload = session.Event{Seq: 2}, nil
+	equal(t, events(t, store, "t"), want)
+	equal(t, len(must(store.Events(ctx(t), "t", 2, 1))(t)), 1)
+	named := must(store.Events(ctx(t), "n", 1, 1))(t)
+	ok(t, session.ReadContent(ctx(t), store, named))
+	for i, e := range want {
+		equal(t, string(named[i].Payload), string(e.Payload))
+	}
+	ok(t, store.Forget(ctx(t), b.Thread.Session))
+	is(t, second(store.Events(ctx(t), "t", 1, 1)), session.ErrNotFound)
 }

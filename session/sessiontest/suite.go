@@ -21,6 +21,8 @@ type Hooks struct {
 	WithoutContent func(t *testing.T) session.Backend
 	// Dump returns everything that the store keeps, by key. If it is nil, the methods of session.Archive are not tested.
 	Dump func(t *testing.T, s session.Backend) map[string]string
+	// Damage makes change replace an entry of a thread's log. If it is nil, damage is not tested.
+	Damage func(t *testing.T, s session.Backend, id session.ThreadID, seq uint64, change func(entry []byte) []byte)
 	// Pass advances the store's clock. Nil if the store uses the real one.
 	Pass func(d time.Duration)
 }

@@ -154,30 +154,33 @@ func (o Content) entry(thread session.ThreadID, e session.Event, run []session.E
 	return eventFields(&e, &payload, &held, &run).encode()
 }
 
-// ParseEvents decodes the events of a log entry, or returns ErrCorrupt, or session.ErrUnreadable if encrypted content was
-// changed or moved. If the content's key is not configured, the events have no payload and no Held. They own their payloads.
+// ParseEvents decodes the events of a log entry, which own their payloads. If their content cannot be read, they have no payload and no
+// Held, and unless its key is not configured, ParseEvents also returns ErrCorrupt, or session.ErrUnreadable if encrypted content was
+// changed or moved. If nothing can be read, there is one event of kind session.Unreadable, and ErrCorrupt.
 func (o Content) ParseEvents(thread session.ThreadID, b []byte, seq uint64) ([]session.Event, error) {
 	events, payload, held, err := parseEntry(b)
-	if err == nil {
-		e := &events[0]
-		switch {
-		case payload != nil:
-			e.Payload, err = o.open(payload, eventPlace(thread, *e))
-			e.Encrypted = isSealed(payload)
-		case held != nil:
-			e.Encrypted = isSealed(held)
-			held, err = o.open(held, heldPlace(thread, *e, events[1:]))
-			if err == nil {
-				err = heldFields(&e.Held).decode(held)
-			}
+	if err != nil {
+		return []session.Event{{Seq: seq}}, err
+	}
+	e := &events[0]
+	e.Encrypted = isSealed(payload) || isSealed(held)
+	switch {
+	case payload != nil:
+		e.Payload, err = o.open(payload, eventPlace(thread, *e))
+	case held != nil:
+		held, err = o.open(held, heldPlace(thread, *e, events[1:]))
+		if err == nil {
+			err = heldFields(&e.Held).decode(held)
 		}
 	}
-	_, unknownKey := errors.AsType[*seal.KeyError](err)
-	switch {
-	case errors.Is(err, seal.ErrTampered):
-		return nil, fmt.Errorf("%w: %w", session.ErrUnreadable, err)
-	case err != nil && !unknownKey:
-		return nil, err
+	if err != nil {
+		e.Held = session.EntryID{}
+	}
+	if _, unknownKey := errors.AsType[*seal.KeyError](err); unknownKey {
+		err = nil
+	}
+	if errors.Is(err, seal.ErrTampered) {
+		err = fmt.Errorf("%w: %w", session.ErrUnreadable, err)
 	}
 	for i := range events {
 		events[i].Seq = seq
@@ -185,7 +188,7 @@ func (o Content) ParseEvents(thread session.ThreadID, b []byte, seq uint64) ([]s
 			follow(&events[i-1], &events[i])
 		}
 	}
-	return events, nil
+	return events, err
 }
 
 // ChainsOf decodes only the chain hashes of a log entry, or returns ErrCorrupt.

@@ -83,11 +83,14 @@ func (r *Registry) Append(ctx context.Context, res *Resolution, tally *Tally) er
 	return fmt.Errorf("append to thread %s: %w", res.Thread.ID, ErrStale)
 }
 
-// appendOnce appends once. A thread that it begins may share the content of others' entries if share is set. If one of these was
-// deleted in the meantime, the append is stale.
-func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally, share bool) error {
+// appendOnce appends once. Only on the first attempt, a thread that has lost content is not continued, and a thread that it begins may
+// share the content of others' entries. If one of these was deleted in the meantime, the append is stale.
+func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally, first bool) error {
 	if res.Match == MatchReplay {
 		return nil // the thread holds the whole history already
+	}
+	if first {
+		r.startOver(ctx, res)
 	}
 	from, total := res.CountedFrom(tally.Encoding), 0
 	if from > 0 {
@@ -100,7 +103,7 @@ func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally
 	if len(b.Events) == 0 && len(b.Places) == 0 {
 		return nil
 	}
-	if share && res.New && !res.Begins {
+	if first && res.New && !res.Begins {
 		r.share(ctx, &b)
 	}
 	if err := r.store.Append(ctx, b); err != nil {

@@ -1,0 +1,76 @@
+package session_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+)
+
+// TestContentOfARevivedThread: a thread that was kept only because another one shares its content may have lost what it shared itself. If
+// its client continues it after all, or goes back in it, the whole history is logged in a new thread.
+func TestContentOfARevivedThread(t *testing.T) {
+	for name, back := range map[string]int{"continued": 0, "forked": 6} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { revive(t, back) })
+		})
+	}
+}
+
+// revive has a client leave a thread until it has expired, and then go on from back messages before its end.
+func revive(t *testing.T, back int) {
+	const ttl = 24 * time.Hour
+	store, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "test.db"), Content: true, TTL: ttl})
+	must(t, err)
+	defer store.Close()
+	d := &desk{t: t, store: store, registry: session.NewRegistry(store, secret)}
+	said := func(first string, from, to int) []string {
+		words := []string{"s1", first}
+		for i := from; i < to; i++ {
+			for _, kind := range []string{"a", "o"} {
+				words = append(words, fmt.Sprintf("%s%03d-%s", kind, i, strings.Repeat("z", 500)))
+			}
+		}
+		return words
+	}
+	send := func(words ...string) (session.Query, session.Resolution) {
+		q := query(session.Scope{Tenant: "t", Key: "k"}, strings.Join(words, " "))
+		res, err := d.registry.Resolve(t.Context(), q)
+		must(t, err)
+		counts := tally(&res, q)
+		counts.Count = func(int) int { return 10 }
+		must(t, d.registry.Append(t.Context(), &res, counts))
+		return q, res
+	}
+	_, first := send(said("u-first", 0, 10)...)
+	left := said("u-second", 0, 20)
+	_, second := send(left...)
+	_, third := send(said("u-third", 10, 20)...)
+	if !slices.Equal(second.Thread.Shares, []session.ThreadID{first.Thread.ID}) || !slices.Equal(third.Thread.Shares, []session.ThreadID{second.Thread.ID}) {
+		t.Fatalf("content is in %s and %s", second.Thread.Shares, third.Thread.Shares)
+	}
+	for i := range 4 {
+		time.Sleep(ttl / 2)
+		synctest.Wait()
+		if _, res := send(said("u-third", 10, 21+i)...); res.Thread.ID != third.Thread.ID {
+			t.Fatal("the third thread does not go on")
+		}
+	}
+	if threads, _ := store.Session(t.Context(), first.Thread.Session); slices.Contains(threads.Threads, first.Thread.ID) {
+		t.Fatal("the first thread is still there")
+	}
+	q, res := send(append(left[:len(left)-back], "a-new", "o-new")...)
+	d.wantWhole(q, res.Thread.ID)
+	if !slices.Equal(res.Thread.Shares, []session.ThreadID{second.Thread.ID}) || res.Thread.Parent != second.Thread.ID {
+		t.Errorf("a child of %s shares content of %s", res.Thread.Parent, res.Thread.Shares)
+	}
+	if _, again := send(append(left[:len(left)-back], "a-new", "o-new", "a-newer", "o-newer")...); again.Thread.ID != res.Thread.ID {
+		t.Errorf("the client goes on in %s instead of %s", again.Thread.ID, res.Thread.ID)
+	}
+}

@@ -39,7 +39,7 @@ func (r *Registry) share(ctx context.Context, b *Batch) {
 	if err != nil || before.Session != t.Session || before.Dialect != t.Dialect {
 		return
 	}
-	held, digests := map[Hash]EntryID{}, map[EntryID]Hash{}
+	held, digests, sealed := map[Hash]EntryID{}, map[EntryID]Hash{}, map[EntryID]bool{}
 	for page, err := range newestPages(ctx, r.store, &before) {
 		if err != nil {
 			break
@@ -47,12 +47,13 @@ func (r *Registry) share(ctx context.Context, b *Batch) {
 		for _, e := range page {
 			if e.Held.Thread != "" {
 				held[e.Digest], digests[e.Held] = e.Held, e.Digest
+				sealed[e.Held] = e.Encrypted && r.store.Encrypts()
 			}
 		}
 	}
 	names := nameContent(b.Events, held, digests)
 	for i := range names {
-		names[i].Encrypted = r.store.Encrypts()
+		names[i].Encrypted = sealed[names[i].Held] // a forged name does not open what is encrypted
 	}
 	old := map[int]bool{}
 	for from := 0; from < len(names); from += logPage {

@@ -265,6 +265,35 @@ func TestAForgedNameOpensNothing(t *testing.T) {
 	}
 }
 
+// TestAForgedNameIsNotSealed: a new thread does not go on with a name in clear, which may be forged, of encrypted content.
+func TestAForgedNameIsNotSealed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	keys, err := seal.New("k", map[string][]byte{"k": []byte(strings.Repeat("k", 32))})
+	must(t, err)
+	open := func(keys *seal.Keys) *desk {
+		store, err := boltstore.Open(boltstore.Options{Path: path, Content: true, Keys: keys})
+		must(t, err)
+		return &desk{t: t, store: store, registry: session.NewRegistry(store, secret)}
+	}
+	d, long := open(keys), strings.Repeat("x", 4000)
+	victim := d.send(d.registry, query(session.Scope{Tenant: "victim"}, "u-known-"+long))
+	scope := session.Scope{Tenant: "t", Key: "k"}
+	before := d.send(d.registry, query(scope, "u-first a001 o001"))
+	must(t, d.store.Close())
+	d = open(nil)
+	forged := session.Event{Pos: 4, Kind: session.User, Digest: query(scope, "u-known-"+long).History.Message(1).Digest, Held: session.EntryID{Thread: victim.Thread.ID, Seq: 1}}
+	thread := before.Thread
+	thread.Len++
+	must(t, d.store.Append(t.Context(), session.Batch{Thread: thread, At: 3, Events: []session.Event{forged}}))
+	must(t, d.store.Close())
+	d = open(keys)
+	defer d.store.Close()
+	res := d.send(d.registry, query(scope, "u-second a001 o001 u-known-"+long))
+	if slices.Contains(res.Thread.Shares, victim.Thread.ID) {
+		t.Errorf("content is in %s", res.Thread.Shares)
+	}
+}
+
 // TestContentIsNotShared: what one protocol logged is not another one's, and what is not kept is not shared.
 func TestContentIsNotShared(t *testing.T) {
 	d := newDesk(t)

@@ -63,8 +63,8 @@ func nextRecord(c *change, b session.Batch) (record, error) {
 }
 
 // begin checks that a batch may begin its thread. For a fork, and a thread whose content others hold, it writes the records of the
-// threads that it needs again, so that the sweeper sees that they are in use. If one of them is gone or began again, the thread
-// would be incomplete: ErrStale.
+// threads that it needs again, so that the sweeper sees that they are in use. If one that has content of it is gone or began again, the
+// thread would be incomplete: ErrStale.
 func begin(c *change, b session.Batch, rec record) error {
 	c.begins = true
 	if !codec.Begins(b) {
@@ -79,8 +79,11 @@ func begin(c *change, b session.Batch, rec record) error {
 	}
 	for _, id := range needs {
 		needed, err := c.thread(id)
+		lost := errors.Is(err, session.ErrNotFound)
 		switch {
-		case errors.Is(err, session.ErrNotFound):
+		case lost && id != b.Thread.Parent && !slices.Contains(b.Thread.Shares, id):
+			continue // it made a condensation that the thread inherits, and which counts as never made without it
+		case lost:
 			return fmt.Errorf("%w: the new thread needs thread %s, which is gone", session.ErrStale, id)
 		case err != nil:
 			return err

@@ -71,7 +71,7 @@ func (j *excerptsJob) quote(ctx context.Context, cut Cut) (session.Condensation,
 		}
 		text := s.previousRecord()
 		if j.provisional {
-			text = strings.TrimSpace(fmt.Sprintf("%s\n\n%s%d messages were removed without a summary.", text, noteMark, s.missing))
+			text = s.withNote(text)
 		}
 		c, enough := j.complete(s, text)
 		if !enough {
@@ -81,6 +81,48 @@ func (j *excerptsJob) quote(ctx context.Context, cut Cut) (session.Condensation,
 		c.Provisional = j.provisional
 		return c, nil
 	})
+}
+
+// withNote returns a record with a note of how many messages it is missing.
+func (s *span) withNote(text string) string {
+	return strings.TrimSpace(fmt.Sprintf("%s\n\n%s%d messages were removed without a summary.", text, noteMark, s.missing))
+}
+
+// replacedShare is the share of a history that is quoted in its replacement, one token in that many, but at least wordTokens.
+const replacedShare = 4
+
+// Replacement returns the summary of a whole view, except for its last item: the record that a model wrote and the user's own words. If no
+// model did, it has the records in the view instead, and excerpts. It fails if there is nothing to replace.
+func Replacement(ctx context.Context, in Input, written string) (string, error) {
+	return inPool(ctx, &in, func() (string, error) {
+		p, last := newPicker(&in, in.Measure(in.View.Items)), len(in.View.Items)
+		p.pick(last-1, last)
+		cut, ok := p.cut()
+		s, err := readSpan(ctx, in, cut)
+		room := max(wordTokens, in.Total/replacedShare)
+		switch {
+		case err != nil:
+			return "", err
+		case written != "":
+			return record.Summary{Record: written, Words: s.words.Text(room, wordTokens, in.Count)}.String(), nil
+		case !ok:
+			return "", errUncut
+		}
+		text := s.withNote(strings.TrimSpace(s.carried() + "\n\n" + s.previousRecord()))
+		room += in.Count(text)
+		return s.summary(in.Count, text, summaryRoom{target: room, max: room}), nil
+	})
+}
+
+// carried returns the newest record that the client sends back in a message. Of such messages only the excerpts are left to be quoted.
+func (s *span) carried() (text string) {
+	for i := range s.history {
+		m := &s.history[i]
+		if sum, ok := record.Carried(m.Content.Text); ok && m.Kind == session.User {
+			text, m.Content.Text, m.Injected = sum.Record, sum.Excerpts, true
+		}
+	}
+	return text
 }
 
 // readCut reads what a cut hides. The cut becomes the job's. If the user's words need more room than the target leaves next

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
-	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
@@ -26,30 +26,15 @@ var (
 // secretTimeout is how long to wait for the store's secret, which is read once after the start. Without it, the request fails.
 const secretTimeout = 10 * time.Second
 
-// Limits on the user's own words in a record that a client carries, in tokens. The larger one applies.
-const (
-	wordsRoom  = 2000
-	wordsShare = 4 // one in four tokens of the history
-)
-
-// Record returns the text that replaces the turn's whole history: the record that a model wrote, and the user's own words. For a nil
-// turn, whose history is not known, it holds only the model's record.
-func (t *Turn) Record(written string) string {
+// Record returns the text that replaces the turn's whole history: the record that a model wrote, and the user's own words. If no model
+// did, it has excerpts, and fails if there is nothing to quote. For a nil turn, whose history is not known, it holds only the model's record.
+func (t *Turn) Record(ctx context.Context, written string) (string, error) {
 	if t == nil {
-		return record.Summary{Record: record.Unwrap(written)}.String()
+		return record.Summary{Record: written}.String(), nil
 	}
-	var words record.Words
-	for i := range t.history.Len() {
-		m := t.history.Message(i + 1)
-		if i+1 == t.history.Len() || m.Kind != session.User { // the last message asks for the record
-			continue
-		}
-		if c, err := t.in.Dialect.Read(m.Raw); err == nil {
-			words.Add(m.Kind, c)
-		}
-	}
-	room := max(wordsRoom, t.size().Tokens/wordsShare)
-	return record.Summary{Record: record.Unwrap(written), Words: words.Text(room, wordsRoom, t.counter.Text)}.String()
+	in := t.input(condense.Need{})
+	in.Thread.Recall = false // another history begins with the record, with other numbers
+	return condense.Replacement(context.WithoutCancel(ctx), in, written)
 }
 
 // Seal encrypts a record for a client to carry, with XAES-256-GCM, bound to the tenant. It is not bound to the client's credential, which

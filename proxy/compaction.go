@@ -12,6 +12,7 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2/expirable"
+	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -179,10 +180,7 @@ func (r *request) answer() (resp *http.Response, err error) {
 		return r.exchangeManaged()
 	}
 	r.withKeepAlive(func() { resp, err = r.exchangeCompaction() }) //nolint:bodyclose // the relay closes it
-	switch {
-	case c.record != "":
-		r.obs.record.Condensed.Compaction = CompactionMade
-	case c.ours:
+	if c.ours && c.record == "" {
 		r.obs.record.Condensed.Compaction = CompactionFailed
 	}
 	return resp, err
@@ -235,9 +233,6 @@ func (r *request) exchangeCompaction() (*http.Response, error) {
 			return nil, err
 		}
 	}
-	if resp.StatusCode != http.StatusOK {
-		return resp, nil
-	}
 	return r.sealRecord(resp, d)
 }
 
@@ -282,18 +277,21 @@ func readWhole(resp *http.Response) (head []byte, whole bool) {
 	return head, err == nil && len(head) < maxReadAnswer
 }
 
-// sealRecord replaces upstream's answer, which holds a record, by a compaction item with that record sealed in it.
+// sealRecord replaces upstream's answer by a compaction item with the record in it. If the answer has no usable record, or the history
+// was too long for upstream, the item has excerpts.
 func (r *request) sealRecord(resp *http.Response, d dialect.Compactor) (*http.Response, error) {
 	head, whole := readWhole(resp)
+	_, tooLong := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head)
+	if resp.StatusCode != http.StatusOK && !tooLong {
+		return resp, nil
+	}
 	_ = resp.Body.Close()
 	answer := r.readAnswer(resp, head)
-	finish := condense.FinishReason(answer.Finish)
-	text, err := condense.ReadHandoff(condense.Reply{Text: answer.Text, Finish: finish})
-	complete := finish == "stop" || finish == "" && !isEventStream(resp.Header) // a stream without a reason was cut off
-	if err != nil || !whole || !complete {
+	r.settle(resp.StatusCode, answer)((*Server).atOnce)
+	record, err := r.makeRecord(resp, answer, whole)
+	if err != nil {
 		return nil, errNoRecord
 	}
-	record := r.turn.Record(text)
 	sealed, err := r.server.o.Engine.Seal(context.WithoutCancel(r.ctx), r.tenant.Name, record)
 	if err != nil {
 		r.server.degraded.readFailed(err)
@@ -302,6 +300,7 @@ func (r *request) sealRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 	c := &r.parsed.compaction
 	c.record = record
 	r.obs.record.Condensed.Did = "compaction"
+	resp.StatusCode = http.StatusOK
 	resp.Header.Set("Content-Type", "application/json")
 	if c.streamed {
 		resp.Header.Set("Content-Type", "text/event-stream; charset=utf-8")
@@ -311,6 +310,28 @@ func (r *request) sealRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 		Streamed: c.streamed, ByPath: r.params.compact,
 	}))
 	return resp, nil
+}
+
+// makeRecord returns what replaces the history: the record that an answer holds, or if that cannot be used, excerpts.
+func (r *request) makeRecord(resp *http.Response, answer dialect.Answer, whole bool) (string, error) {
+	finish := condense.FinishReason(answer.Finish)
+	text, failed := condense.ReadHandoff(condense.Reply{Text: answer.Text, Finish: finish})
+	complete := finish == "stop" || finish == "" && !isEventStream(resp.Header) // a stream without a reason was cut off
+	switch {
+	case resp.StatusCode != http.StatusOK:
+		failed = &condense.CallError{Kind: condense.FailureRejected, Status: resp.StatusCode}
+	case failed == nil && !(whole && complete):
+		failed = &condense.SummaryError{Kind: condense.FaultTruncated}
+	}
+	r.obs.record.Condensed.Compaction = CompactionMade
+	if failed != nil {
+		if r.turn == nil {
+			return "", failed
+		}
+		text, r.obs.failed, r.obs.record.Condensed.Compaction = "", cause(failed), CompactionExcerpts
+		r.server.o.Log.Warn("no summary for a compaction", append(r.reporter().fields(r.turn.Place().Thread), zap.Error(failed))...)
+	}
+	return r.turn.Record(r.ctx, text) //nolint:wrapcheck // the client gets errNoRecord
 }
 
 // readAnswer parses an answer that was read as a whole.

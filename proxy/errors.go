@@ -59,7 +59,7 @@ var (
 		Message: "The store that keeps the secret for compactions cannot be reached. Try again shortly.",
 	}
 	errNoRecord = badUpstream("compaction_failed",
-		"The model did not return a usable summary of the history. Nothing was lost: try again.")
+		"The model wrote no usable summary of the history, and there is nothing to quote instead. Nothing was lost: try again.")
 	errEncoding = badRequest("invalid_encoding",
 		"The body is not valid in its Content-Encoding, or has bytes after its end. Encode it once, as a whole.")
 	errOverloaded = apiError{

@@ -90,9 +90,10 @@ type Compaction string
 
 // The values of Compaction.
 const (
-	CompactionMade    Compaction = "made"    // the client has it
-	CompactionFailed  Compaction = "failed"  // the model wrote no record
-	CompactionRefused Compaction = "refused" // the client sent an item that the proxy did not make
+	CompactionMade     Compaction = "made"     // the client has it
+	CompactionExcerpts Compaction = "excerpts" // the model wrote no record: the client has one of excerpts
+	CompactionFailed   Compaction = "failed"   // the client has none
+	CompactionRefused  Compaction = "refused"  // the client sent an item that the proxy did not make
 )
 
 // Times are those of one request. A zero time was not reached.

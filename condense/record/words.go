@@ -49,8 +49,8 @@ func (w *Words) Add(kind session.Kind, c session.Content) (head string) {
 	if kind != session.User {
 		return ""
 	}
-	if words, ok := wordsOfSummary(c.Text); ok {
-		for line := range strings.SplitSeq(words, lineBreak) {
+	if s, ok := Carried(c.Text); ok {
+		for line := range strings.SplitSeq(s.Words, lineBreak) {
 			w.Add(kind, session.Content{Text: strings.TrimPrefix(line, lineMark)})
 		}
 		return ""
@@ -74,10 +74,10 @@ func (w *Words) Add(kind session.Kind, c session.Content) (head string) {
 	return head
 }
 
-// wordsOfSummary returns the user's words in a summary. It reports whether text is a summary.
-func wordsOfSummary(text string) (words string, ok bool) {
+// Carried reads a message of the user's that may be a summary which the client sends back. It reports whether it is one.
+func Carried(text string) (s Summary, ok bool) {
 	_, ok = between(text, recordOpen, recordClose)
-	return Parse(text).Words, ok
+	return Parse(text), ok
 }
 
 func headOf(text string) string { return text[:min(len(text), headBytes)] }
@@ -163,7 +163,7 @@ func (w *Words) newest(indexes []int, limit, tokens int, count func(string) int)
 
 // TypedText returns what a person typed of a user's message. It returns "" for a summary that the client sends back.
 func TypedText(text string) string {
-	if _, ok := wordsOfSummary(text); ok {
+	if _, ok := Carried(text); ok {
 		return ""
 	}
 	return typed(text)

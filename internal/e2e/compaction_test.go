@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
@@ -39,6 +40,16 @@ func newNoCompactor(t *testing.T, record string) *setting {
 // compact requests a compaction of the history, and returns the resulting item.
 func (w *worker) compact(streamed bool) (item string) {
 	w.t.Helper()
+	item, input := w.compacted(streamed)
+	if input == 0 {
+		w.t.Fatal("the compaction has no usage")
+	}
+	return item
+}
+
+// compacted is compact for an upstream that may fail. It also returns the tokens of the prompt.
+func (w *worker) compacted(streamed bool) (item string, input int) {
+	w.t.Helper()
 	body := fmt.Sprintf(`{"model":"gpt-x","stream":%t,"store":false,"tools":[{"type":"function","name":"run","parameters":{"type":"object"}}],"input":[%s,{"type":"compaction_trigger"}]}`,
 		streamed, strings.Join(w.items, ","))
 	a := sendTo(w.t, w.proxy, "/responses", []byte(body), w.key)
@@ -61,10 +72,10 @@ func (w *worker) compact(streamed bool) (item string) {
 		}
 	}
 	ok(w.t, json.Unmarshal([]byte(text), &r))
-	if r.Status != "completed" || len(r.Output) != 1 || r.Usage.Input == 0 || !strings.Contains(string(r.Output[0]), `"type":"compaction"`) {
+	if r.Status != "completed" || len(r.Output) != 1 || !strings.Contains(string(r.Output[0]), `"type":"compaction"`) {
 		w.t.Fatalf("got %s", text)
 	}
-	return string(r.Output[0])
+	return string(r.Output[0]), r.Usage.Input
 }
 
 // TestCompactionForAnyUpstream: if upstream does not support compaction, a client that requests one gets an item with a record,
@@ -279,22 +290,87 @@ func readAll(t *testing.T, r *http.Request) []byte {
 	return body
 }
 
-// TestCompactionFails: an unusable record is reported as a failure, and the next attempt may succeed.
-func TestCompactionFails(t *testing.T) {
+// TestCompactionWithoutRecord: if no model writes a usable record, the client gets one that says so, with the user's words, the previous
+// record and lines of the history. The next attempt may have a better one.
+func TestCompactionWithoutRecord(t *testing.T) {
 	t.Parallel()
-	s := newNoCompactor(t, "I cannot help with that.")
-	w := newWorker(t, serve(t, "--config", s.configAt(t, embedded(newStore(t)), 1000)))
-	w.work(0, 5)
-	req, a := post(t, w.proxy, []byte(`{"model":"gpt-x","input":[`+strings.Join(w.items, ",")+`,{"type":"compaction_trigger"}]}`))
-	req.URL.Path = "/v1/responses"
-	resp, err := a.client.RoundTrip(req)
-	ok(t, err)
-	a.Response = resp
-	if text, _ := a.rest(); resp.StatusCode != http.StatusBadGateway || !strings.Contains(text, "compaction_failed") {
-		t.Errorf("%d %s", resp.StatusCode, text)
+	failures := map[string]fakeupstream.Answer{
+		"refused": {Content: "I cannot help with that."},
+		"cut off": {Content: "CURRENT_STATE: stage sev", FinishReason: "length"},
+		"too long": {Error: &fakeupstream.APIError{
+			Status: 400, Type: "invalid_request_error", Code: "context_length_exceeded",
+			Message: "Your input exceeds the context window of this model. Please adjust your input and try again.",
+		}},
 	}
-	s.Upstream.Script(fakeupstream.Answer{Content: "CURRENT_STATE: all is well."})
-	w.compact(true)
+	for _, condenser := range []string{"llm, llm_config: cheap, max_size: 1000", "noop"} {
+		for name, failure := range failures {
+			t.Run(condenser[:3]+" "+name, func(t *testing.T) {
+				t.Parallel()
+				failing := true
+				s := newSetting(t, fakeupstream.Options{Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+					switch {
+					case !asksForRecord(r):
+						return fakeupstream.Answer{Content: "Understood."}
+					case failing:
+						return failure
+					}
+					return fakeupstream.Answer{Content: "CURRENT_STATE: the build fails in stage 7."}
+				}})
+				s.Upstream.RefuseCompaction()
+				w := newWorker(t, serve(t, "--config", s.condensedBy(t, condenser)))
+				f := func(want ...string) {
+					t.Helper()
+					item, input := w.compacted(true)
+					if served := name != "too long" || !failing; served != (input > 0) {
+						t.Errorf("a prompt of %d tokens is reported", input)
+					}
+					w.items = []string{w.items[0], item, `{"type":"message","role":"user","content":"Go on with it."}`}
+					w.ask()
+					last := string(lastBody(s.Upstream))
+					for _, text := range append(want, "Repair the build") {
+						if !strings.Contains(last, text) {
+							t.Errorf("%q is not in %s", text, last)
+						}
+					}
+					if strings.Contains(last, "stage sev") || strings.Contains(last, "I cannot help") || len(last) > 9000 {
+						t.Errorf("forwarded %d bytes: %s", len(last), last)
+					}
+				}
+				for n := range 9 {
+					w.work(n, 200)
+				}
+				w.step("src/parcel/stage_8.go:17: undefined: weigh")
+				f("NOT_SUMMARISED: 21 messages", "src/parcel/stage_8.go:17: undefined: weigh")
+				failing = false
+				f("fails in stage 7")
+				failing = true
+				w.step("src/parcel/stage_9.go:3: undefined: seal")
+				f("fails in stage 7", "src/parcel/stage_9.go:3: undefined: seal", "Go on with it.")
+				f("fails in stage 7", "src/parcel/stage_9.go:3: undefined: seal", "Go on with it.")
+				w.proxy.counted(`dewpoint_compactions_total{outcome="excerpts",tenant="default"} 3`)
+			})
+		}
+	}
+}
+
+// step adds a step with this result to the history.
+func (w *worker) step(result string) {
+	w.work(len(w.items), 1)
+	last := &w.items[len(w.items)-1]
+	*last = strings.Replace(*last, `"output":"`, `"output":"`+result+`\n`, 1)
+}
+
+// condensedBy writes a configuration with a condenser of this type.
+func (s *setting) condensedBy(t *testing.T, condenser string) string {
+	return writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+llms: {cheap: {model: %s}}
+condenser: {type: %s}
+shutdown: {delay: 0s, timeout: 1m}
+`, s.url, embedded(newStore(t)), replay.Summariser, condenser))
 }
 
 // TestCompactionsUnderKills: a thousand compactions over two replicas, one of which is killed and restarted now and then. Each

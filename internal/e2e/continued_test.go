@@ -130,7 +130,8 @@ func TestCompactionIsAccountedFor(t *testing.T) {
 		status int
 	}{
 		{`{"model":"gpt-x","input":[{"role":"user","content":"a"},{"type":"compaction","encrypted_content":"dewpoint.1.made-up"}]}`, http.StatusBadRequest},
-		{`{"model":"gpt-x","input":[{"role":"user","content":"b"},{"type":"compaction_trigger"}]}`, http.StatusBadGateway},
+		{`{"model":"gpt-x","input":[{"role":"user","content":"b"},{"type":"compaction_trigger"}]}`, http.StatusOK},
+		{`{"model":"gpt-x","input":[{"type":"compaction_trigger"}]}`, http.StatusBadGateway},
 	} {
 		s.Upstream.Script(fakeupstream.Answer{Content: "I cannot help with that."})
 		req, a := post(t, p, []byte(c.body))
@@ -142,7 +143,7 @@ func TestCompactionIsAccountedFor(t *testing.T) {
 		}
 		_, _ = a.rest()
 	}
-	for _, outcome := range []string{"made", "refused", "failed"} {
+	for _, outcome := range []string{"made", "refused", "excerpts", "failed"} {
 		p.counted(`dewpoint_compactions_total{outcome="` + outcome + `",tenant="default"} 1`)
 	}
 }

@@ -99,7 +99,7 @@ func newHistory(f *families) history {
 		seconds:  f.seconds("condense_seconds", "How long a request waited for a condensation.", answerBuckets, "tenant"),
 		relieved: f.counter("overflows_relieved_total", "Requests that exceeded upstream's window and were condensed and sent again.", "tenant"),
 		compacted: f.counter("compactions_total",
-			"Compactions made for clients: made, failed (no record was written), refused (a client sent back a compaction that was not made here).",
+			"Compactions made for clients: made, excerpts (no model wrote a record), failed, refused (a client sent back a compaction that was not made here).",
 			"tenant", "outcome"),
 		findings: f.counter("findings_total",
 			"Condensations with findings for a tenant's memory: promised, delivered, failed (one attempt), and lost: full, store, expired, gone.",

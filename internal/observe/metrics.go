@@ -144,7 +144,9 @@ func (m *Metrics) Tenant(tenant string) {
 		m.history.threads.WithLabelValues(tenant, string(session.RelationLink), string(cause))
 	}
 	m.history.relieved.WithLabelValues(tenant)
-	for _, outcome := range [...]proxy.Compaction{proxy.CompactionMade, proxy.CompactionFailed, proxy.CompactionRefused} {
+	for _, outcome := range [...]proxy.Compaction{
+		proxy.CompactionMade, proxy.CompactionExcerpts, proxy.CompactionFailed, proxy.CompactionRefused,
+	} {
 		m.history.compacted.WithLabelValues(tenant, string(outcome))
 	}
 	m.history.hidden.WithLabelValues(tenant)

@@ -249,20 +249,23 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 		return false
 	}
 	_, tooLong := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head)
-	if tooLong || !whole || ok && condense.FinishReason(r.readAnswer(resp, head).Finish) != "stop" {
+	answer := r.readAnswer(resp, head)
+	if tooLong || !whole || ok && condense.FinishReason(answer.Finish) != "stop" {
 		return false // it failed for another reason
 	}
+	r.settle(resp.StatusCode, answer)((*Server).atOnce)
 	if ok || bytes.Contains(head, []byte("compact")) {
 		r.server.abilities.compact.Add(key, CompactsNot)
 	}
 	return true
 }
 
-// cutByWindow returns the overflow that cut off a record of ours, nil if none did.
+// cutByWindow returns the overflow that cut off a record of ours, nil if none did. It settles what upstream has billed for it.
 func (r *request) cutByWindow(resp *http.Response) (over *overflow.Overflow) {
 	if r.parsed.compaction.ours && resp.StatusCode == http.StatusOK {
 		head, _ := readWhole(resp)
 		if answer := r.readAnswer(resp, head); answer.Finish == "model_context_window_exceeded" {
+			r.settle(resp.StatusCode, answer)((*Server).atOnce)
 			used := cmp.Or(answer.Usage, &session.Usage{})
 			over = &overflow.Overflow{Prompt: used.Input, Limit: used.Input + used.Output}
 		}

@@ -89,7 +89,8 @@ func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 			opener = nil // nothing is held back for an error that would be passed on anyway
 		}
 		why := r.server.o.readRefusal(resp, opener)
-		why.overflow = cmp.Or(why.overflow, r.cutByWindow(resp))
+		cut := r.cutByWindow(resp)
+		why.overflow = cmp.Or(why.overflow, cut)
 		if r.refusesToManage(why) {
 			return resp, nil
 		}
@@ -103,7 +104,13 @@ func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 		}
 		_ = resp.Body.Close()
 		var err error
-		if resp, err = r.send(r.forwarded()); err != nil {
+		if cut != nil {
+			err = r.pay() // the last call is settled
+		}
+		if err == nil {
+			resp, err = r.send(r.forwarded())
+		}
+		if err != nil {
 			r.endUnanswered()
 			return nil, err
 		}

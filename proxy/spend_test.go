@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	messagesapi "github.com/dewpoint-proxy/dewpoint/dialect/messages"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
@@ -161,6 +165,46 @@ func TestHiddenCallsAreSpent(t *testing.T) {
 					wantSpent(t, &o, 1010)
 				}
 			})
+		})
+	}
+}
+
+// TestCompactionsAreSpent: all that upstream bills for a compaction is charged, whether or not it becomes one.
+func TestCompactionsAreSpent(t *testing.T) {
+	for name, stops := range map[string][]string{ // "": upstream refuses
+		"refused":            {"", "end_turn"},
+		"another answer":     {"end_turn", "end_turn"},
+		"cut off by window":  {"", "model_context_window_exceeded", "end_turn"},
+		"cut off, every try": {"", "model_context_window_exceeded", "model_context_window_exceeded", "model_context_window_exceeded", "model_context_window_exceeded"},
+		"no record":          {"", "max_tokens"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked, billed := 0, 0
+			up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				stop := stops[min(asked, len(stops)-1)]
+				asked++
+				if stop == "" {
+					w.WriteHeader(http.StatusBadRequest)
+					_, _ = io.WriteString(w, `{"type":"error","error":{"type":"invalid_request_error","message":"compaction: not permitted"}}`)
+					return
+				}
+				billed += len(body)/4 + 7
+				_, _ = fmt.Fprintf(w, `{"type":"message","role":"assistant","content":[{"type":"text","text":"CURRENT_STATE: stage 7 fails."}],`+
+					`"stop_reason":%q,"usage":{"input_tokens":%d,"output_tokens":7}}`, stop, len(body)/4)
+			}))
+			defer up.Close()
+			var o overheard
+			r := newRig(t, setup{
+				base: up.URL + "/v1", dialect: messagesapi.New(split.Options{}),
+				store:   func(s session.Store) session.Store { o.Store = s; return &o },
+				tenants: one(func(t *proxy.Tenant) { t.Limits.Budget, t.Condenser = inTokens(1e6), condense.ConversationWindow{} }),
+			})
+			resp, answer := r.ask(`{"max_tokens":100,"compaction":{"type":"summarize"},` + messages(turns("ships", 40)[1:]...)[1:])
+			if resp.StatusCode != http.StatusOK || asked > len(stops) || asked < min(len(stops), 3) {
+				t.Fatalf("%d after %d requests: %s", resp.StatusCode, asked, answer)
+			}
+			wantSpent(t, &o, int64(billed))
 		})
 	}
 }

@@ -132,7 +132,7 @@ func (structured) shape(r *Request) {
 
 // record renders the function's arguments. It also accepts a model that writes them as its text.
 func (structured) record(r Reply) (string, error) {
-	if r.Arguments == "" || r.Refusal != "" || truncated(r) {
+	if r.Arguments == "" || r.Refusal != "" || r.Finish == "length" {
 		text, err := ReadReply(r)
 		if err != nil {
 			return "", err

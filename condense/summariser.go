@@ -153,7 +153,7 @@ func ReadReply(r Reply) (string, error) {
 		return "", &SummaryError{Kind: FaultRefused}
 	case r.Finish == "error":
 		return "", FaultMalformed.errorf("the reply ended with an error")
-	case truncated(r):
+	case r.Finish == "length":
 		return "", &SummaryError{Kind: FaultTruncated}
 	case text == "":
 		return "", &SummaryError{Kind: FaultEmpty}
@@ -177,5 +177,3 @@ func FinishReason(reason string) string {
 	}
 	return reason
 }
-
-func truncated(r Reply) bool { return r.Finish == "length" || r.Finish == "max_tokens" }

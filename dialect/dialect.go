@@ -203,6 +203,8 @@ type Tee interface {
 	Write(p []byte)
 	// Ended reports whether the answer is complete: the end mark of a stream, or a whole body, has been seen.
 	Ended() bool
+	// Failed reports whether the answer has reported an error so far.
+	Failed() bool
 	// Answer returns what has been read so far.
 	Answer() Answer
 }
@@ -210,6 +212,7 @@ type Tee interface {
 // Answer is a model's answer.
 type Answer struct {
 	Text   string // empty if it exceeds the limit
+	Lost   bool   // the text, or the arguments of a call, exceeded the limit
 	Calls  []session.Call
 	Usage  *session.Usage // nil if upstream did not report it
 	Finish string

@@ -37,7 +37,7 @@ var (
 func (s *sender) readStream(from io.Reader) (dialect.Answer, error) {
 	tee := newTee(s.to, true)
 	var err error
-	for buffer := make([]byte, 4<<10); err == nil && !tee.Ended(); {
+	for buffer := make([]byte, 4<<10); err == nil && !tee.Ended() && !tee.Failed(); {
 		var n int
 		n, err = from.Read(buffer)
 		tee.Write(buffer[:n])
@@ -46,6 +46,8 @@ func (s *sender) readStream(from io.Reader) (dialect.Answer, error) {
 	switch {
 	case a.Failed:
 		return a, &refused{code: a.Code}
+	case a.Lost:
+		return a, errResponseSize
 	case err != nil && !errors.Is(err, io.EOF):
 		return a, err //nolint:wrapcheck // callError wraps it
 	case a.Garbled && s.isChat():
@@ -69,6 +71,8 @@ func (s *sender) readWhole(text []byte) (dialect.Answer, error) {
 	switch {
 	case a.Failed:
 		return a, &refused{code: a.Code}
+	case a.Lost || len(text) > split.MaxAnswer:
+		return a, errResponseSize
 	case s.isChat():
 		return a, errNotStreamed
 	}

@@ -1,6 +1,7 @@
 package summariser_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -38,7 +40,6 @@ const usage = `{"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":20
 // TestStreamedAnswers: streamed answers are put together. An answer that is not streamed although a stream was requested is accepted.
 func TestStreamedAnswers(t *testing.T) {
 	function := func(r *condense.Request) { r.Function = &condense.Schema{Name: "note", JSON: []byte(`{}`)} }
-	all := session.Usage{Input: 100, Cached: 40, Output: 20}
 	for name, c := range map[string]struct {
 		change func(*condense.Request)
 		events []string
@@ -48,13 +49,13 @@ func TestStreamedAnswers(t *testing.T) {
 		"text": {nil, []string{
 			": waiting",
 			delta(`"role":"assistant","content":"STATE:"`, "null"), delta(`"content":" fine"`, "null"), delta("", `"stop"`), usage, "[DONE]",
-		}, condense.Reply{Text: "STATE: fine", Finish: "stop", Usage: all}, ""},
+		}, condense.Reply{Text: "STATE: fine", Finish: "stop", Usage: billed()}, ""},
 		"without usage and end mark": {nil, []string{delta(`"content":"STATE: fine"`, `"length"`)},
 			condense.Reply{Text: "STATE: fine", Finish: "length"}, ""},
 		"in parts": {nil, []string{delta(`"content":[{"type":"text","text":"STATE: "}]`, "null"), delta(`"content":[{"type":"text","text":"fine"}]`, `"stop"`), "[DONE]"},
 			condense.Reply{Text: "STATE: fine", Finish: "stop"}, ""},
 		"without a finish": {nil, []string{delta(`"content":"STATE: fine"`, "null"), usage, "[DONE]"},
-			condense.Reply{Text: "STATE: fine", Usage: all}, ""},
+			condense.Reply{Text: "STATE: fine", Usage: billed()}, ""},
 		"refusal": {nil, []string{delta(`"refusal":"I ca"`, "null"), delta(`"refusal":"nnot"`, `"stop"`), "[DONE]"},
 			condense.Reply{Refusal: "I cannot", Finish: "stop"}, ""},
 		"call": {function, []string{
@@ -251,6 +252,10 @@ func TestPatience(t *testing.T) {
 			say(w, 10*time.Second, piece)
 			time.Sleep(time.Hour)
 		}, time.Hour, condense.FailureTimeout, 40 * time.Second},
+		"stalled after an error": {func(w io.Writer) {
+			say(w, 10*time.Second, piece+`data: {"error":{"message":"overloaded"}}`+"\n\n")
+			time.Sleep(time.Hour)
+		}, time.Hour, condense.FailureServer, 10 * time.Second},
 		"endless": {func(w io.Writer) {
 			for range 1000 {
 				say(w, time.Second, piece)
@@ -269,7 +274,7 @@ func TestPatience(t *testing.T) {
 			if c.kind == "" && err != nil || c.kind != "" && (failed == nil || failed.Kind != c.kind) || time.Since(begun) != c.took {
 				t.Errorf("%s: %v after %s", name, err, time.Since(begun))
 			}
-			if wrote := name == "stalled" || name == "endless"; failed != nil && (failed.Begun != nil) != wrote {
+			if wrote := strings.HasPrefix(name, "stalled") || name == "endless"; failed != nil && (failed.Begun != nil) != wrote {
 				t.Errorf("%s: had arrived: %+v", name, failed.Begun)
 			}
 			time.Sleep(2 * time.Hour) // let the server finish
@@ -317,6 +322,41 @@ func TestStreamCutWithinALine(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAnswersTooLong: an answer that is too long to be kept is an error, and not an empty one. It is billed.
+func TestAnswersTooLong(t *testing.T) {
+	long, most := strings.Repeat("STATE: ", split.MaxText/7+1), strings.Repeat("x", split.MaxAnswer)
+	call := delta(`"tool_calls":[{"index":0,"id":"1","type":"function","function":{"name":"note","arguments":"`+long+`"}}]`, `"stop"`)
+	for name, c := range map[string]struct {
+		ask    func(base, model string) condense.Request
+		answer func(http.ResponseWriter)
+		usage  session.Usage
+	}{
+		"text":  {request, func(w http.ResponseWriter) { events(w, delta(`"content":"`+long+`"`, `"stop"`), usage, "[DONE]") }, billed()},
+		"call":  {request, func(w http.ResponseWriter) { events(w, call, usage, "[DONE]") }, billed()},
+		"items": {asItems, func(w http.ResponseWriter) { io.WriteString(w, itemsOf(long)) }, billed()},
+		"whole": {asItems, func(w http.ResponseWriter) { io.WriteString(w, itemsOf(most)) }, session.Usage{}},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answer(w) }))
+		_, err := summariser.Caller{}.Summarise(t.Context(), c.ask(server.URL, "m"))
+		server.Close()
+		failed, ok := errors.AsType[*condense.CallError](err)
+		if !ok || failed.Kind != condense.FailureMalformed || !strings.Contains(err.Error(), "too large") {
+			t.Errorf("%s: %v", name, err)
+		} else if begun := cmp.Or(failed.Begun, &condense.Reply{}); begun.Usage != c.usage {
+			t.Errorf("%s: had arrived: %+v", name, begun)
+		}
+	}
+}
+
+// billed returns what usage reports.
+func billed() session.Usage { return session.Usage{Input: 100, Cached: 40, Output: 20} }
+
+// itemsOf returns an answer of the Responses API with this text.
+func itemsOf(text string) string {
+	return `{"status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"` + text + `"}]}],` +
+		`"usage":{"input_tokens":100,"output_tokens":20,"input_tokens_details":{"cached_tokens":40}}}`
 }
 
 // TestAnyStatusOfSuccess: some gateways answer every POST with 201.

@@ -101,7 +101,7 @@ func TestTeeStreamReads(t *testing.T) {
 	f(say("a")+strings.Repeat("data: "+strings.Repeat("x", split.MaxAnswer/3)+"\n", 9)+"\n"+say("b"), dialect.Answer{Text: "ab"})
 	half := strings.Repeat("a", split.MaxText/2)
 	f(say(half)+say(half), dialect.Answer{Text: half + half})
-	f(say(half)+say(half+"a")+say("b"), dialect.Answer{})
+	f(say(half)+say(half+"a")+say("b"), dialect.Answer{Lost: true})
 	f(`data: {"choices":[{"delta":{"content":null},"usage":{"prompt_tokens":3,"completion_tokens":1,"cached_tokens":2}}]}`+"\n\n",
 		dialect.Answer{Usage: &session.Usage{Input: 3, Cached: 2, Output: 1}})
 	f(`data: {"usage":{"prompt_tokens":3,"completion_tokens":1,"prompt_cache_hit_tokens":2}}`+"\n\n"+`data: {"usage":{}}`+"\n\n",

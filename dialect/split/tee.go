@@ -22,6 +22,8 @@ type AnswerReader interface {
 	Whole(body rawjson.Value)
 	// Event reads an event of a stream, and reports whether it ends the answer.
 	Event(event rawjson.Value) (ends bool)
+	// Failed reports whether the answer has reported an error.
+	Failed() bool
 	// Answer returns what has been read so far.
 	Answer() dialect.Answer
 }
@@ -163,7 +165,7 @@ type PartialCall struct {
 // AddText appends to the text.
 func (c *Collector) AddText(text string) {
 	if c.lost || len(c.text)+len(text) > MaxText {
-		c.lost = true
+		c.lost, c.Known.Lost = true, true
 		c.text = nil
 		return
 	}
@@ -194,13 +196,16 @@ func (c *Collector) BeginCall(index int, id, name string) *PartialCall {
 // AddArguments appends to the arguments of a call.
 func (c *Collector) AddArguments(call *PartialCall, text string) {
 	if call.lost || c.arguments+len(text) > MaxText {
-		call.lost = true
+		call.lost, c.Known.Lost = true, true
 		call.arguments = nil
 		return
 	}
 	c.arguments += len(text)
 	call.arguments = append(call.arguments, text...)
 }
+
+// Failed reports whether Fail was called.
+func (c *Collector) Failed() bool { return c.Known.Failed }
 
 // Fail records an error that the answer reports. Its code is the first of the values that is a text.
 func (c *Collector) Fail(codes ...rawjson.Value) {

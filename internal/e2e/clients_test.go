@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -21,8 +22,8 @@ const clientPrompt = "Why is “größe” off by one? Ticket GR-88 📦"
 // TestClients runs the vendors' client libraries through the proxy, with a tool loop.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	for name, install := range map[string]func(testing.TB) func(string) []string{"npm": nodeClient, "PyPI": pythonClient} {
-		t.Run(name, func(t *testing.T) {
+	for registry, install := range map[string]func(testing.TB) func(string) []string{"npm": nodeClient, "PyPI": pythonClient} {
+		t.Run(registry, func(t *testing.T) {
 			t.Parallel()
 			script := install(t)
 			for _, mode := range []string{"stream", "whole"} {
@@ -33,9 +34,11 @@ func TestClients(t *testing.T) {
 				t.Run("messages "+mode, func(t *testing.T) {
 					turnLoop(t, fakeupstream.SealThinkingBlocks, append(script("turns"), mode, clientPrompt))
 				})
-				if name == "PyPI" {
-					t.Run("openai-agents "+mode, func(t *testing.T) { runnerLoop(t, append(script("runner"), mode, clientPrompt)) })
+				framework, name := "ai-sdk", "steps"
+				if registry == "PyPI" {
+					framework, name = "openai-agents", "runner"
 				}
+				t.Run(framework+" "+mode, func(t *testing.T) { runnerLoop(t, append(script(name), mode, clientPrompt)) })
 			}
 		})
 	}
@@ -79,7 +82,9 @@ func (s *setting) checkTurns(t *testing.T, script []fakeupstream.Answer) (steps 
 			t.Fatalf("request %d: status %d, %v", r.Index, r.Status, r.Refused)
 		}
 		if r.Summary {
-			summaries++
+			if summaries++; !bytes.Contains(r.Body, []byte("src/2_0.go")) && summaries == 1 {
+				t.Errorf("a summary was written without the calls: %s", r.Body)
+			}
 			continue
 		}
 		if n := len(r.Messages); n > 4*maxSize { // a turn of one call and its result may have four items

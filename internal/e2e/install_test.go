@@ -130,7 +130,7 @@ func nodeClient(t testing.TB) (script func(name string) []string) {
 	t.Helper()
 	node := need(t, "node", "install Node.js 20 or newer")
 	npm := need(t, "npm", "install npm")
-	files := []string{"package.json", "package-lock.json", ".npmrc", "loop.mjs", "items.mjs", "turns.mjs"}
+	files := []string{"package.json", "package-lock.json", ".npmrc", "loop.mjs", "items.mjs", "turns.mjs", "steps.mjs"}
 	dir := inCache(t, "node", versionOf(t, node), files, func(dir string) {
 		installBy(t, dir, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	})

@@ -1,6 +1,7 @@
 package fakeupstream
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -83,16 +84,12 @@ func (x *exchange) perform(a Answer, form func(a Answer) reply) error {
 	if !x.req.Stream {
 		return x.sendWhole(a, Raw{http.StatusOK, "application/json", r.whole})
 	}
-	runes := a.ChunkRunes
-	if runes <= 0 {
-		runes = x.server.options.ChunkRunes
-	}
 	x.header(a, "text/event-stream; charset=utf-8").Set("Cache-Control", "no-cache")
 	if err := x.open(http.StatusOK); err != nil {
 		return err
 	}
 	var events [][]byte
-	r.events(runes, func(event []byte) {
+	r.events(cmp.Or(a.ChunkRunes, x.server.options.ChunkRunes), func(event []byte) {
 		events = append(events, slices.Concat([]byte(a.Inject[len(events)]), event))
 	})
 	return x.send(events, a.Fault)
@@ -149,7 +146,7 @@ func (x *exchange) hold(until <-chan struct{}) error {
 	case <-until:
 		return nil
 	case <-x.r.Context().Done():
-	case <-x.server.quit:
+	case <-x.server.running.Done():
 	}
 	return http.ErrAbortHandler
 }

@@ -20,9 +20,10 @@ func (x *exchange) chat() {
 	})
 }
 
-// judgeChat returns why the request is refused, regardless of its size.
-func (x *exchange) judgeChat() *APIError {
-	v, o := verdict{err: checkContentType(x.r.Header)}, x.server.options
+// judgeChat checks the request, regardless of its size.
+func (x *exchange) judgeChat(v *verdict) {
+	o := x.server.options
+	v.fail(checkContentType(x.r.Header))
 	v.completion(x.top)
 	if o.Strict {
 		v.known(x.top)
@@ -33,7 +34,6 @@ func (x *exchange) judgeChat() *APIError {
 	if !o.serves(x.req.Model) {
 		v.fail(unknownModel(x.req.Model))
 	}
-	return v.err
 }
 
 // serves reports whether a model is known.

@@ -83,17 +83,16 @@ func (v *verdict) message(index int, m value) {
 	}
 }
 
-// chatParts lists the part types of each role, in the order of the error message. Other roles may send only text.
-var chatParts = map[string][]string{"user": {"text", "image_url", "input_audio", "file"}, "assistant": {"text", "refusal"}}
+// chatParts lists the part types of each role, in the order of the error message.
+var chatParts = map[string][]string{
+	"user": {"text", "image_url", "input_audio", "file"}, "assistant": {"text", "refusal"},
+	"system": {"text"}, "developer": {"text"}, "tool": {"text"}, "function": {"text"},
+}
 
 func (v *verdict) parts(at, role string, content value) {
-	supported := chatParts[role]
-	if supported == nil {
-		supported = []string{"text"}
-	}
 	for i, part := range v.objects(at, content) {
 		param := fmt.Sprintf("%s[%d]", at, i)
-		name, want := v.oneOf(param+".type", part.at("type"), supported...), kindObject // the value is in the field of that name
+		name, want := v.oneOf(param+".type", part.at("type"), chatParts[role]...), kindObject // the value is in the field of that name
 		if name == "text" || name == "refusal" {
 			want = kindString
 		}

@@ -22,11 +22,8 @@ type size struct {
 // measure counts each message separately, so that the counts of prefixes add up.
 func (x *exchange) measure() size {
 	o := &x.server.options
-	window, own := o.Windows[x.req.Model]
-	if !own {
-		window = o.ContextWindow
-	}
-	s := size{window: cmp.Or(window, math.MaxInt), maxOutput: cmp.Or(o.MaxOutput, math.MaxInt)}
+	window := cmp.Or(o.Windows[x.req.Model], o.ContextWindow, math.MaxInt)
+	s := size{window: window, maxOutput: cmp.Or(o.MaxOutput, math.MaxInt)}
 	for _, part := range append([]value{x.top.at("system"), x.top.at("instructions"), x.top.at("tools")}, x.history...) {
 		if part.given() {
 			s.prompt += o.CountTokens(part.raw)
@@ -41,11 +38,11 @@ func (x *exchange) measure() size {
 }
 
 // admit returns a check that refuses a request over its limits, and otherwise records its size.
-func admit(limits func(s size) *APIError) func(x *exchange) *APIError {
-	return func(x *exchange) *APIError {
+func admit(limits func(s size) *APIError) func(x *exchange, v *verdict) {
+	return func(x *exchange, v *verdict) {
 		takes, record := x.measure(), x.server.record
-		if err := limits(takes); err != nil {
-			return err
+		if v.fail(limits(takes)); v.err != nil {
+			return
 		}
 		record.change(func() {
 			x.req.PromptTokens = takes.prompt
@@ -53,7 +50,6 @@ func admit(limits func(s size) *APIError) func(x *exchange) *APIError {
 				record.summaries++
 			}
 		})
-		return nil
 	}
 }
 

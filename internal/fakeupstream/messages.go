@@ -1,6 +1,7 @@
 package fakeupstream
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,15 +15,10 @@ func (x *exchange) messages() {
 		x.play(Answer{}, func(a Answer) reply { return x.message(a, "compaction", x.compactionBlock()) })
 		return
 	}
+	words := map[string]string{"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 	x.respond(func(a Answer) reply {
-		blocks := x.think(contentBlocks(a.message()))
-		stop := "end_turn"
-		switch last := len(blocks) - 1; {
-		case a.FinishReason == "length":
-			stop = "max_tokens"
-		case last >= 0 && blocks[last].at("type").text == "tool_use":
-			stop = "tool_use"
-		}
+		message := a.message()
+		blocks, stop := x.think(contentBlocks(message)), words[a.finishReason(message)]
 		if trigger := compactsAt(x.top.at("context_management")); trigger > 0 && x.req.PromptTokens > trigger {
 			blocks = slices.Insert(blocks, 0, x.compactionBlock())
 		}
@@ -54,10 +50,7 @@ func (x *exchange) compactionBlock() value {
 func compactsAt(management value) int {
 	for _, edit := range management.at("edits").elements {
 		if edit.at("type").text == "compact_20260112" {
-			if trigger := edit.at("trigger", "value"); trigger.given() {
-				return asCount(trigger)
-			}
-			return 150_000
+			return cmp.Or(asCount(edit.at("trigger", "value")), 150_000)
 		}
 	}
 	return 0
@@ -133,14 +126,11 @@ func streamedBlock(block value, runes int) (opening json.RawMessage, deltas []js
 	key := block.at("type").text
 	kind, of, text, empty := key+"_delta", key, block.at(key).raw, `""`
 	switch key {
-	case "text", "thinking":
 	case "tool_use":
 		key, kind, of, text, empty = "input", "input_json_delta", "partial_json", mustJSON(string(block.at("input").raw)), "{}"
 	case "compaction":
 		whole := build("type", kind, "content", block.at("content"), "encrypted_content", block.at("encrypted_content"))
 		return build("type", "compaction", "content", nil), []json.RawMessage{whole}
-	default:
-		return block.raw, nil
 	}
 	opening = changed(block, map[string]string{key: empty, "signature": ""})
 	for _, piece := range splitString(text, runes) {

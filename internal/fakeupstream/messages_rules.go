@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// judgeMessages returns why a request is refused, regardless of its size. The rules come from
+// judgeMessages checks a request, regardless of its size. The rules come from
 // https://docs.claude.com/en/api/messages, https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use (order
 // and pairing), and https://docs.claude.com/en/docs/build-with-claude/prompt-caching (four marks).
-func (x *exchange) judgeMessages() *APIError {
-	if x.r.Header.Get("Anthropic-Version") == "" {
-		return refuse("", "", "anthropic-version: header is required")
-	}
-	v, top, all := verdict{err: checkContentType(x.r.Header)}, x.top, x.history
+func (x *exchange) judgeMessages(v *verdict) {
+	top, all := x.top, x.history
+	v.sayIf(x.r.Header.Get("Anthropic-Version") == "", "anthropic-version: header is required")
+	v.fail(checkContentType(x.r.Header))
 	counted := strings.HasSuffix(x.r.URL.Path, "/count_tokens") // and not answered
 	v.sayIf(top.kind != kindObject, "The request body is not valid JSON: expected an object")
 	v.sayIf(x.req.Model == "", "model: Field required")
@@ -33,7 +32,6 @@ func (x *exchange) judgeMessages() *APIError {
 		v.element(n, m, n == len(all)-1)
 	}
 	v.pairs(all)
-	return v.err
 }
 
 // sayIf refuses a request that is wrong. Anthropic's errors name no parameter.

@@ -69,7 +69,7 @@ type recorder struct {
 	ended     int
 	cancelled int
 	summaries int
-	changed   chan struct{} // closed and replaced at each change
+	changed   sync.Cond // of mu
 }
 
 // add keeps a request and sets its index.
@@ -89,8 +89,7 @@ func (r *recorder) change(update func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	update()
-	close(r.changed)
-	r.changed = make(chan struct{})
+	r.changed.Broadcast()
 }
 
 // end records that the handler returns.
@@ -124,21 +123,17 @@ func (r *recorder) all() []Request {
 
 // wait blocks until the condition holds. It calls the condition with the lock held.
 func (r *recorder) wait(ctx context.Context, holds func() bool) ([]Request, error) {
-	for {
-		r.mu.Lock()
-		if holds() {
-			all := r.all()
-			r.mu.Unlock()
-			return all, nil
+	stop := context.AfterFunc(ctx, func() { r.change(func() {}) })
+	defer stop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !holds() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
-		changed := r.changed
-		r.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		r.changed.Wait()
 	}
+	return r.all(), nil
 }
 
 // Requests returns every request received, in order (the newest Options.Keep of them).

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// judgeResponses returns why a request is refused, regardless of its size. From then on, its history includes the items that the
+// judgeResponses checks a request, regardless of its size. From then on, its history includes the items that the
 // server has stored for it. The rules come from
 // https://platform.openai.com/docs/api-reference/responses/create (items and their members),
 // https://platform.openai.com/docs/guides/function-calling (calls and outputs),
 // https://platform.openai.com/docs/guides/reasoning (reasoning and the item after it) and
 // https://platform.openai.com/docs/guides/conversation-state (stored responses).
-func (x *exchange) judgeResponses() *APIError {
-	v := verdict{err: checkContentType(x.r.Header)}
+func (x *exchange) judgeResponses(v *verdict) {
+	v.fail(checkContentType(x.r.Header))
 	v.refuseIf(x.top.kind != kindObject, "", "", "We could not parse the JSON body of your request.")
 	v.missingIf(x.req.Model == "", "model")
 	v.missingIf(!x.top.at("input").given() && !x.top.at("previous_response_id").given(), "input")
@@ -27,13 +27,12 @@ func (x *exchange) judgeResponses() *APIError {
 	}
 	x.server.mu.Lock()
 	defer x.server.mu.Unlock()
-	x.history = x.resolved(&v)
+	x.history = x.resolved(v)
 	v.ids(x.history)
 	v.itemCalls(x.history)
 	if x.server.options.Seals != "" {
-		x.checkReasoning(&v)
+		x.checkReasoning(v)
 	}
-	return v.err
 }
 
 // resolved returns the items with stored ones filled in. The caller holds Server.mu.

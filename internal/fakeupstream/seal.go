@@ -154,13 +154,12 @@ func (f Seal) signature(message value) string {
 }
 
 // checkSeals checks the sealed reasoning in a Chat Completions request.
-func (x *exchange) checkSeals() *APIError {
+func (x *exchange) checkSeals(v *verdict) {
 	form, messages := x.server.options.Seals, x.history
 	if form == "" || x.req.Summary {
-		return nil
+		return
 	}
-	var v verdict
-	x.checkLoop(&v)
+	x.checkLoop(v)
 	x.server.mu.Lock()
 	defer x.server.mu.Unlock()
 	turn, _ := x.openLoop()
@@ -178,12 +177,11 @@ func (x *exchange) checkSeals() *APIError {
 			v.refuse(at, "", "Function call is missing a thought_signature in functionCall parts.")
 		case signature == "":
 		case form.bindsPrefix():
-			previous = x.follow(&v, n, previous, signature, func(after string) string { return x.sign(before[:n], m, after) })
+			previous = x.follow(v, n, previous, signature, func(after string) string { return x.sign(before[:n], m, after) })
 		case signature != x.sign(nil, m, ""):
 			v.refuse(at, "", "%s: the reasoning belongs to another item.", at)
 		}
 	}
-	return v.err
 }
 
 func place(n int) string { return fmt.Sprintf("messages.%d", n) }
@@ -250,14 +248,11 @@ func (x *exchange) boundParts() []json.RawMessage {
 func isThinking(block value) bool { return strings.HasSuffix(block.at("type").text, "thinking") }
 
 // checkBlocks checks the thinking in a request of the Messages API.
-func (x *exchange) checkBlocks() *APIError {
-	if x.server.options.Seals == "" {
-		return nil
+func (x *exchange) checkBlocks(v *verdict) {
+	if x.server.options.Seals != "" {
+		x.checkThinking(v)
+		x.checkLoop(v)
 	}
-	var v verdict
-	x.checkThinking(&v)
-	x.checkLoop(&v)
-	return v.err
 }
 
 // checkThinking refuses thinking that was made after other messages. It returns the last signature.

@@ -46,25 +46,26 @@ type Server struct {
 	options Options
 	record  *recorder
 	cache   *prefixCache
-	quit    chan struct{} // closed by Close: releases every held answer
+	running context.Context // until Close: its end releases every held answer
+	quit    context.CancelFunc
 	http    *http.Server
 
-	mu       sync.Mutex
-	queue    []Answer
-	kept     memory
-	unable   bool // no support for compaction
-	listener net.Listener
-	closed   bool
-	work     sync.WaitGroup // the serve loop and the connections
+	mu     sync.Mutex
+	queue  []Answer
+	kept   memory
+	unable bool           // no support for compaction
+	url    string         // "" before Start
+	work   sync.WaitGroup // the serve loop and the connections
 }
 
 // New returns a server that does not listen yet: call Start, or serve it as an http.Handler.
 func New(options Options) *Server {
 	s := &Server{
-		options: options.withDefaults(), cache: newCache(cacheCapacity), quit: make(chan struct{}),
-		record: &recorder{keep: options.Keep, changed: make(chan struct{})},
-		kept:   memory{0, map[string]bool{}, map[string][]value{}, map[string]value{}, map[string]string{}},
+		options: options.withDefaults(), cache: newCache(cacheCapacity), record: &recorder{keep: options.Keep},
+		kept: memory{0, map[string]bool{}, map[string][]value{}, map[string]value{}, map[string]string{}},
 	}
+	s.record.changed.L = &s.record.mu
+	s.running, s.quit = context.WithCancel(context.Background())
 	s.http = &http.Server{Handler: s, ConnState: s.trackConnection, ReadHeaderTimeout: time.Minute}
 	return s
 }
@@ -87,14 +88,14 @@ func (o Options) withDefaults() Options {
 func (s *Server) Start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.running.Err() != nil {
 		return fmt.Errorf("start fake upstream: %w", http.ErrServerClosed)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("start fake upstream: %w", err)
 	}
-	s.listener = listener
+	s.url = "http://" + listener.Addr().String()
 	s.work.Go(func() {
 		_ = s.http.Serve(listener) // always ErrServerClosed: only Close ends it
 	})
@@ -105,23 +106,16 @@ func (s *Server) Start() error {
 func (s *Server) URL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.listener == nil {
-		return ""
-	}
-	return "http://" + s.listener.Addr().String()
+	return s.url
 }
 
 // Close releases every held answer, closes the connections, and waits for their goroutines. Requests that it cuts off do not count
 // as cancelled. It may be called more than once.
 func (s *Server) Close() {
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
+	s.mu.Lock() // a Start that has begun is counted in s.work
+	s.quit()
 	s.mu.Unlock()
-	if first {
-		close(s.quit)
-		_ = s.http.Close()
-	}
+	_ = s.http.Close()
 	s.work.Wait()
 }
 
@@ -201,9 +195,7 @@ func (x *exchange) end() {
 
 // left records that the client went away, unless the server is closing.
 func (x *exchange) left() {
-	select {
-	case <-x.server.quit:
-	default:
+	if x.server.running.Err() == nil {
 		x.server.record.cancel(x.req)
 	}
 }
@@ -215,8 +207,8 @@ type endpoint struct {
 	checks checks
 }
 
-// checks each return why a request is refused, or nil.
-type checks []func(x *exchange) *APIError
+// checks each tell the verdict what is wrong with a request. The first complaint ends them.
+type checks []func(x *exchange, v *verdict)
 
 var endpoints = map[string]endpoint{
 	"/chat/completions": {http.MethodPost, (*exchange).chat, checks{(*exchange).judgeChat, admit(chatLimits), (*exchange).checkSeals}},
@@ -242,22 +234,22 @@ func (x *exchange) route() {
 	if x.speaksAnthropic() {
 		checkKey, wrongMethod = checkAnthropicKey, "Method Not Allowed"
 	}
-	var err *APIError
+	var v verdict
 	switch {
 	case !known, x.server.unable && path == "/responses/compact":
-		err = unknownURL(x.r)
+		v.fail(unknownURL(x.r))
 	case x.r.Method != e.method:
-		err = &APIError{http.StatusMethodNotAllowed, wrongMethod, invalidRequest, "", "method_not_supported"}
+		v.fail(&APIError{http.StatusMethodNotAllowed, wrongMethod, invalidRequest, "", "method_not_supported"})
 	default:
-		err = checkKey(x.r.Header, x.server.options.APIKeys)
+		v.fail(checkKey(x.r.Header, x.server.options.APIKeys))
 	}
 	for _, check := range e.checks {
-		if err == nil {
-			err = check(x)
+		if v.err == nil {
+			check(x, &v)
 		}
 	}
-	if err != nil {
-		x.refuse(err)
+	if v.err != nil {
+		x.refuse(v.err)
 		return
 	}
 	e.answer(x)
@@ -301,11 +293,10 @@ func (x *exchange) models() {
 
 // model returns the endpoint of a single model.
 func (o *Options) model(name string) endpoint {
-	check := func(*exchange) *APIError {
+	check := func(_ *exchange, v *verdict) {
 		if len(o.Models) > 0 && !slices.Contains(o.known(), name) {
-			return unknownModel(name)
+			v.fail(unknownModel(name))
 		}
-		return nil
 	}
 	return endpoint{http.MethodGet, func(x *exchange) { x.sendJSON("%s", o.modelJSON(name)) }, checks{check}}
 }

@@ -222,6 +222,7 @@ func TestReasonsInOtherWords(t *testing.T) {
 		{fakeupstream.Answer{ToolCalls: call}, `"input":{"arguments":"{broken"}}],"stop_reason":"tool_use"`, `"arguments":"{broken"`},
 		{fakeupstream.Answer{Content: "x", FinishReason: "length"}, `"stop_reason":"max_tokens"`,
 			`"status":"incomplete","error":null,"incomplete_details":{"reason":"max_output_tokens"}`},
+		{fakeupstream.Answer{Content: "x", FinishReason: "content_filter"}, `"stop_reason":"refusal"`, `"status":"completed"`},
 	} {
 		s.Script(c.a, c.a)
 		if _, got := postAnthropic(t, s, "/messages", `{"model":"m","max_tokens":10,"messages":[{"role":"user","content":"go"}]}`); !strings.Contains(got, c.messages) {

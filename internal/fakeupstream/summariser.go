@@ -59,22 +59,15 @@ func forcedFunction(top value) (name string, parameters value) {
 func extractLines(text string) []string {
 	half := max(extractFloor, min(extractLimit, utf8.RuneCountInString(text)/extractShare)) / 2
 	lines := firstLines(text)
-	head := within(lines, half)
-	rest := slices.Clone(lines[len(head):])
-	slices.Reverse(rest)
-	tail := within(rest, half)
-	slices.Reverse(tail)
-	return slices.Concat(head, tail)
-}
-
-// within returns the first lines that fit into the bound.
-func within(lines []string, bound int) []string {
-	for i, line := range lines {
-		if bound -= utf8.RuneCountInString(line) + 1; bound < 0 {
-			return lines[:i]
-		}
+	size := func(i int) int { return utf8.RuneCountInString(lines[i]) + 1 }
+	head, tail := 0, len(lines)
+	for room := half; head < tail && size(head) <= room; head++ {
+		room -= size(head)
 	}
-	return lines
+	for room := half; head < tail && size(tail-1) <= room; tail-- {
+		room -= size(tail - 1)
+	}
+	return slices.Delete(lines, head, tail)
 }
 
 func firstLines(text string) []string {
@@ -93,7 +86,7 @@ func firstLines(text string) []string {
 	return lines
 }
 
-// fill returns a small value that fits the schema and is about the text.
+// fill returns a small value that fits the schema and is about the text. Its lists are of integers or of strings.
 func fill(schema value, text string) json.RawMessage {
 	if options := schema.at("enum").elements; len(options) > 0 {
 		return options[0].raw
@@ -102,13 +95,10 @@ func fill(schema value, text string) json.RawMessage {
 	case "object":
 		return fillObject(schema.at("properties").members, text)
 	case "array":
-		switch schemaType(schema.at("items")) {
-		case "integer", "number":
+		if schemaType(schema.at("items")) == "integer" {
 			return mustJSON(eventNumbers(text))
-		case "string":
-			return mustJSON(extractLines(text))
 		}
-		return json.RawMessage("[]")
+		return mustJSON(extractLines(text))
 	case "integer", "number":
 		return json.RawMessage("0")
 	case "boolean":
@@ -149,8 +139,6 @@ func eventNumbers(text string) []int {
 			numbers = append(numbers, n)
 		}
 	}
-	slices.Sort(numbers)
-	numbers = slices.Compact(numbers)
-	slices.Reverse(numbers)
-	return numbers
+	slices.SortFunc(numbers, func(a, b int) int { return b - a })
+	return slices.Compact(numbers)
 }

@@ -1,12 +1,14 @@
 package sessiontest
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"net"
 	"testing"
 	"time"
 )
@@ -26,38 +28,29 @@ type Certificate struct{ PEM, Key []byte }
 // NewAuthority returns an authority whose certificates are valid for an hour.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
-	a := &Authority{t: t, key: newKey(t), certificate: template("authority")}
-	a.certificate.IsCA, a.certificate.BasicConstraintsValid = true, true
-	a.certificate.KeyUsage = x509.KeyUsageCertSign
-	a.PEM = a.sign(a.certificate, &a.key.PublicKey)
+	a := &Authority{t: t, certificate: &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}}
+	a.PEM, a.key = a.sign("authority", a.certificate)
 	return a
 }
 
 // Issue returns a certificate for a server or a client with the given DNS name.
 func (a *Authority) Issue(name string) Certificate {
 	a.t.Helper()
-	key, c := newKey(a.t), template(name)
-	c.DNSNames = []string{name}
-	c.KeyUsage = x509.KeyUsageDigitalSignature
-	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	signed, key := a.sign(name, &x509.Certificate{
+		DNSNames: []string{name}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	})
 	der := must(x509.MarshalPKCS8PrivateKey(key))(a.t)
-	return Certificate{PEM: a.sign(c, &key.PublicKey), Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})}
+	return Certificate{PEM: signed, Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})}
 }
 
-func newKey(t testing.TB) *ecdsa.PrivateKey {
-	t.Helper()
-	return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-}
-
-func template(name string) *x509.Certificate {
-	now := time.Now()
-	return &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-time.Minute), NotAfter: now.Add(time.Hour)}
-}
-
-func (a *Authority) sign(template *x509.Certificate, public *ecdsa.PublicKey) []byte {
+// sign signs a certificate for a new key. The first one, the authority's own, is signed with that key.
+func (a *Authority) sign(name string, c *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
 	a.t.Helper()
-	der := must(x509.CreateCertificate(rand.Reader, template, a.certificate, public, a.key))(a.t)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	key, now := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(a.t), time.Now()
+	c.Subject, c.NotBefore, c.NotAfter = pkix.Name{CommonName: name}, now.Add(-time.Minute), now.Add(time.Hour)
+	der := must(x509.CreateCertificate(rand.Reader, c, a.certificate, &key.PublicKey, cmp.Or(a.key, key)))(a.t)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key
 }
 
 // StartRedisTLS starts a server like StartRedis and returns it with the address of its second port. That port requires TLS,
@@ -65,10 +58,10 @@ func (a *Authority) sign(template *x509.Certificate, public *ecdsa.PublicKey) []
 func StartRedisTLS(t testing.TB, a *Authority, own Certificate) (server *Server, secure string) {
 	t.Helper()
 	server = newServer(t, durable...)
-	secure, port := freePort(t)
+	port := freePort(t)
 	server.args = append(server.args, "--tls-port", port, "--tls-auth-clients", "yes",
 		"--tls-cert-file", server.File("cert.pem", own.PEM), "--tls-key-file", server.File("key.pem", own.Key),
 		"--tls-ca-cert-file", server.File("ca.pem", a.PEM))
 	server.Start()
-	return server, secure
+	return server, net.JoinHostPort(host, port)
 }

@@ -42,7 +42,7 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 
 func newNode(t testing.TB, args []string) *Server {
 	t.Helper()
-	_, bus := freePort(t)
+	bus := freePort(t)
 	cluster := []string{"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000"}
 	node := StartRedis(t, append(cluster, args...)...)
 	node.bus = bus
@@ -52,8 +52,7 @@ func newNode(t testing.TB, args []string) *Server {
 // meet introduces another node to the server.
 func (s *Server) meet(node *Server) {
 	s.t.Helper()
-	host, port := hostPort(s.t, node.Addr)
-	s.Do("CLUSTER", "MEET", host, port, node.bus)
+	s.Do("CLUSTER", "MEET", host, node.port, node.bus)
 }
 
 // AddReplica starts a replica of a master. It waits until the replica has caught up and all masters know it.
@@ -124,8 +123,7 @@ func (c *Cluster) MoveSlot(key string) *Move {
 // Key moves one key.
 func (m *Move) Key(key string) {
 	m.to.t.Helper()
-	host, port := hostPort(m.to.t, m.to.Addr)
-	m.from.Do("MIGRATE", host, port, key, "0", "5000")
+	m.from.Do("MIGRATE", host, m.to.port, key, "0", "5000")
 }
 
 // End moves the remaining keys, and assigns the slot to its new master.
@@ -150,11 +148,9 @@ func (m *Move) End() {
 func StartSentinel(t testing.TB, name string, master *Server, quorum int, lines ...string) *Server {
 	t.Helper()
 	s := newServer(t)
-	host, port := hostPort(t, master.Addr)
-	_, own := hostPort(t, s.Addr)
 	config := append([]string{
-		"port " + own, "bind 127.0.0.1", "dir " + s.dir,
-		fmt.Sprintf("sentinel monitor %s %s %s %d", name, host, port, quorum),
+		"port " + s.port, "bind " + host, "dir " + s.dir,
+		fmt.Sprintf("sentinel monitor %s %s %s %d", name, host, master.port, quorum),
 	}, lines...)
 	s.args = []string{s.File("sentinel.conf", []byte(strings.Join(config, "\n")+"\n")), "--sentinel"}
 	s.Start()
@@ -196,9 +192,8 @@ var heard = regexp.MustCompile(`(?s)\nflags\nmaster\n.*\ninfo-refresh\n\d{1,6}\n
 // AwaitFailover waits until the replica is the master and all Sentinels know it. Then it swaps Master and Replica.
 func (g *Group) AwaitFailover() {
 	g.t.Helper()
-	host, port := hostPort(g.t, g.Replica.Addr)
 	for _, s := range g.Sentinels {
-		s.await([]string{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", g.Name}, host+"\n"+port)
+		s.await([]string{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", g.Name}, host+"\n"+g.Replica.port)
 	}
 	g.Replica.await(replication, "role:master")
 	for _, s := range g.Sentinels {

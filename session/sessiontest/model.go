@@ -75,7 +75,11 @@ func (m *model) condense(id session.ThreadID, c session.Condensation) (session.C
 	return c, nil
 }
 
-func (m *model) forget(ses session.Session) {
+func (m *model) forget(id session.SessionID) error {
+	ses, known := m.sessions[id]
+	if !known {
+		return session.ErrNotFound
+	}
 	gone := func(p session.Place) bool { return slices.Contains(ses.Threads, p.Thread) }
 	for _, id := range ses.Threads {
 		delete(m.threads, id)
@@ -85,6 +89,7 @@ func (m *model) forget(ses session.Session) {
 	maps.DeleteFunc(m.places, func(_ session.Hash, p session.Place) bool { return gone(p) })
 	maps.DeleteFunc(m.traces, func(_ session.Hash, p session.Place) bool { return gone(p) })
 	maps.DeleteFunc(m.summaries, func(c session.CondensationID, _ string) bool { return slices.Contains(ses.Threads, c.Thread) })
+	return nil
 }
 
 // world is one run of random steps: a store, its model, and IDs that no other run uses.
@@ -164,14 +169,7 @@ func (w *world) mark(r *rapid.T) {
 // forget deletes a session with all its threads, of which one session has two.
 func (w *world) forget(r *rapid.T) {
 	id := rapid.SampledFrom(w.ses).Draw(r, "session")
-	err := w.store.Forget(ctx(r), id)
-	ses, known := w.model.sessions[id]
-	if !known {
-		is(r, err, session.ErrNotFound)
-		return
-	}
-	ok(r, err)
-	w.model.forget(ses)
+	is(r, w.store.Forget(ctx(r), id), w.model.forget(id))
 }
 
 // check compares everything that the store and the model hold.

@@ -92,10 +92,8 @@ func (r *Relay) accept() {
 
 // serve connects a client to the server and copies in both directions until either side ends.
 func (r *Relay) serve(client net.Conn) {
+	r.keep(client)
 	defer r.drop(client)
-	if !r.keep(client) {
-		return
-	}
 	var to string
 	r.locked(func() { to = r.to })
 	server, err := net.DialTimeout("tcp", to, patience)
@@ -103,10 +101,8 @@ func (r *Relay) serve(client net.Conn) {
 		reset(client)
 		return
 	}
+	r.keep(server)
 	defer r.drop(server)
-	if !r.keep(server) {
-		return
-	}
 	r.work.Go(func() {
 		r.pass(server, client, false)
 		_ = server.Close()
@@ -114,16 +110,15 @@ func (r *Relay) serve(client net.Conn) {
 	r.pass(client, server, true)
 }
 
-// keep adds a connection to those that Cut resets. If the relay is closed, it resets it and returns false.
-func (r *Relay) keep(conn net.Conn) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.conns == nil {
-		reset(conn)
-		return false
-	}
-	r.conns[conn] = true
-	return true
+// keep adds a connection to those that Cut resets, or resets it if the relay is closed.
+func (r *Relay) keep(conn net.Conn) {
+	r.locked(func() {
+		if r.conns == nil {
+			reset(conn)
+		} else {
+			r.conns[conn] = true
+		}
+	})
 }
 
 func (r *Relay) drop(conn net.Conn) {

@@ -28,11 +28,15 @@ const patience = time.Minute
 // replication is the command that shows a server's role and its link to its master.
 var replication = []string{"INFO", "replication"}
 
+// host is the address of all servers.
+const host = "127.0.0.1"
+
 // Server is a real redis-server for one test, with its own port and directory.
 type Server struct {
 	Addr string
 
 	t    testing.TB
+	port string
 	args []string
 	dir  string
 	bus  string           // its second port if it is a node of a Cluster
@@ -53,9 +57,9 @@ func StartRedis(t testing.TB, args ...string) *Server {
 func newServer(t testing.TB, args ...string) *Server {
 	t.Helper()
 	needRedis(t)
-	addr, port := freePort(t)
-	s := &Server{Addr: addr, t: t, dir: t.TempDir()}
-	s.args = append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--loglevel", "warning", "--repl-diskless-sync-delay", "0"}, args...)
+	port := freePort(t)
+	s := &Server{Addr: net.JoinHostPort(host, port), t: t, port: port, dir: t.TempDir()}
+	s.args = append([]string{"--port", port, "--bind", host, "--dir", s.dir, "--save", "", "--loglevel", "warning", "--repl-diskless-sync-delay", "0"}, args...)
 	t.Cleanup(s.Kill)
 	return s
 }
@@ -71,19 +75,9 @@ func needRedis(t testing.TB) {
 	t.Fatalf("redis-server is not installed: install it (apt-get install redis-server, brew install redis), or set %s=1 to skip these tests", noRedis)
 }
 
-// freePort returns a free loopback address and its port.
-func freePort(t testing.TB) (addr, port string) {
+func freePort(t testing.TB) string {
 	t.Helper()
-	addr = must(process.FreeAddr())(t)
-	_, port = hostPort(t, addr)
-	return addr, port
-}
-
-func hostPort(t testing.TB, addr string) (host, port string) {
-	t.Helper()
-	host, port, err := net.SplitHostPort(addr)
-	ok(t, err)
-	return host, port
+	return strings.TrimPrefix(must(process.FreeAddr())(t), host+":")
 }
 
 // File writes a file to the server's directory and returns its path.
@@ -164,8 +158,7 @@ func (s *Server) await(command []string, want ...string) {
 // Follow makes the server a replica of a master, and waits until it has caught up.
 func (s *Server) Follow(master *Server) {
 	s.t.Helper()
-	host, port := hostPort(s.t, master.Addr)
-	s.Do("REPLICAOF", host, port)
+	s.Do("REPLICAOF", host, master.port)
 	s.awaitLink()
 }
 

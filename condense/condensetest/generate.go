@@ -101,11 +101,11 @@ func (g *Generator) fresh() string {
 	return fmt.Sprintf("call_%d", g.ids)
 }
 
-func (g *Generator) say(role string) { g.add(session.Content{Role: role, Text: g.text()}, false) }
+func (g *Generator) say(role string) { g.add(session.Content{Role: role, Text: g.text()}) }
 
 func (g *Generator) result(id string) {
 	g.lastID = id
-	g.add(session.Content{Role: "tool", Result: id, Text: g.text() + g.printed()}, false)
+	g.add(session.Content{Role: "tool", Result: id, Text: g.text() + g.printed()})
 }
 
 // printed returns tool output for some results: parts of a file that other results show too, coloured lines and repeated lines.
@@ -131,7 +131,8 @@ func (g *Generator) calls(sealed bool, ids ...string) {
 	for _, id := range ids {
 		c.Calls = append(c.Calls, g.call(id))
 	}
-	g.add(c, sealed)
+	g.add(c)
+	g.messages[len(g.messages)-1].Sealed = sealed
 }
 
 // call returns a call, in some cases to a browser.
@@ -178,11 +179,7 @@ func (g *Generator) Compact() []session.Message {
 	return slices.Clone(g.messages)
 }
 
-func (g *Generator) add(c session.Content, sealed bool) {
-	m := Message(c)
-	m.Sealed = sealed
-	g.messages = append(g.messages, m)
-}
+func (g *Generator) add(c session.Content) { g.messages = append(g.messages, Message(c)) }
 
 // text returns a text that no other message has.
 func (g *Generator) text() string {

@@ -32,6 +32,8 @@ func (t *Turn) Record(ctx context.Context, written string) (string, error) {
 	if t == nil {
 		return record.Summary{Record: written}.String(), nil
 	}
+	t = t.copyFor(t.wait.flight) // the log may be reading t
+	t.resolveAll(ctx)
 	in := t.input(condense.Need{})
 	in.Thread.Recall = false // another history begins with the record, with other numbers
 	return condense.Replacement(context.WithoutCancel(ctx), in, written)

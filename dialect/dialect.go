@@ -84,11 +84,9 @@ type Request struct {
 // Referrer is a Dialect in which a message may refer to items of earlier answers, which upstream keeps. Once such a Dialect knows an
 // item, Read reads it in the place of the reference.
 type Referrer interface {
-	// References returns the ids in a message's references to items that are not known.
-	References(raw []byte) []string
 	// Items returns the items of Answer.Said, or of a resolved message, that have an id. They alias said.
 	Items(said []byte) map[string][]byte
-	// WithItems returns a copy of the Dialect that knows these items, too.
+	// WithItems returns a copy of the Dialect that knows these items, by their ids. The map must not be changed any more.
 	WithItems(items map[string][]byte) Dialect
 	// Resolve returns a message with the known items in the place of the references to them, or nil if it refers to none.
 	Resolve(raw []byte) []byte

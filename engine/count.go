@@ -149,13 +149,23 @@ func (t *Turn) tokens(m *session.Message) int {
 	if m.Lasting != nil { // the digest covers only the lasting part
 		m = newMessage(m.Raw)
 	}
-	return t.engine.counts.getOrCount(t.engine.counts.messageKey(t.counter.Encoding(), m), func() int {
-		c, err := t.in.Dialect.Read(m.Raw)
-		if err != nil {
-			return len(m.Raw)/3 + 1 // a high estimate, never 0
-		}
-		return t.counter.Message(c)
-	})
+	key := t.engine.counts.messageKey(t.counter.Encoding(), m)
+	if t.knows(m) {
+		return t.engine.counts.getOrCount(key, func() int { return t.read(m) })
+	}
+	if n, ok := t.engine.counts.byKey.Get(key); ok {
+		return n
+	}
+	return t.read(m)
+}
+
+// read counts a message without the count cache.
+func (t *Turn) read(m *session.Message) int {
+	c, err := t.in.Dialect.Read(m.Raw)
+	if err != nil {
+		return len(m.Raw)/3 + 1 // a high estimate, never 0
+	}
+	return t.counter.Message(c)
 }
 
 // countCache remembers token counts by content, so that a message that is sent again need not be counted again.
@@ -180,9 +190,14 @@ func (c *countCache) key(encoding string, content []byte) countKey {
 	return countKey{maphash.Bytes(c.seed, content), len(content), encoding}
 }
 
-// messageKey returns the key of a message. Its size is part of it because the digest does not cover reasoning, which is counted.
+// messageKey returns the key of a message. Its size is part of it because the digest does not cover reasoning, which is counted. The ids
+// that a message refers to are covered.
 func (c *countCache) messageKey(encoding string, m *session.Message) countKey {
-	return countKey{maphash.Bytes(c.seed, m.Digest[:]), len(m.Payload()), encoding}
+	size := len(m.Raw)
+	if len(m.Refers) > 0 {
+		size = 0
+	}
+	return countKey{maphash.Bytes(c.seed, m.Digest[:]), size, encoding}
 }
 
 func (c *countCache) getOrCount(key countKey, count func() int) int {

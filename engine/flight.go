@@ -230,7 +230,7 @@ func (t *Turn) startFlight(ctx context.Context, reason session.Reason, ahead boo
 				f.turn.attempted(&f.report, Attempt{Reason: reason, Err: fmt.Errorf("condense: panic: %v", v)})
 			}
 		}()
-		f.turn.resolveAll(outliving)
+		f.turn.resolveLogged(outliving)
 		work(outliving, f.turn, &f.report)
 	}()
 	return f, nil

@@ -33,7 +33,7 @@ func (t *Turn) lookUp(ctx context.Context, arguments string) string {
 		return "Give a query, or the id of an event."
 	}
 	t = t.copyFor(t.wait.flight) // the log may be reading t
-	t.resolveAll(ctx)
+	t.resolveLogged(ctx)
 	if named && span.Back == 0 {
 		return t.quoteEvents(t.events(span), "")
 	}

@@ -33,7 +33,7 @@ func (t *Turn) Record(ctx context.Context, written string) (string, error) {
 		return record.Summary{Record: written}.String(), nil
 	}
 	t = t.copyFor(t.wait.flight) // the log may be reading t
-	t.resolveAll(ctx)
+	t.resolveLogged(ctx)
 	in := t.input(condense.Need{})
 	in.Thread.Recall = false // another history begins with the record, with other numbers
 	return condense.Replacement(context.WithoutCancel(ctx), in, written)

@@ -10,13 +10,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Some clients send the ids of the model's messages, which upstream keeps, instead of their text. The process that relayed an answer
+// Some clients send the ids of the model's items, which upstream keeps, instead of their text. The process that relayed an answer
 // remembers its items for the client's next request, whose log entry then holds them.
 const (
-	itemsKept    = 2048
-	maxItemKept  = 16 << 10 // bytes
-	maxResolved  = 4 << 20  // bytes of items that are resolved at once
-	newestReread = 16       // messages at the end of a history whose references are resolved at once, to be logged and counted
+	itemsKept     = 2048
+	maxItemKept   = 16 << 10  // bytes
+	maxReferences = 16 << 10  // in a request; if there are more, none is resolved
+	maxReferred   = 4 << 20   // bytes of items that one request refers to
+	maxResolved   = 256 << 10 // bytes of items that one request's log entries hold
 )
 
 // rememberItems remembers the items of an answer to which a later request may refer.
@@ -32,95 +33,108 @@ func (t *Turn) rememberItems(answer dialect.Answer) {
 	}
 }
 
-// resolveNewest resolves the references in the newest messages.
-func (t *Turn) resolveNewest(seed session.Hash) {
-	all := t.in.Split.Messages
-	if !slices.ContainsFunc(all, func(m session.Message) bool { return m.Refers }) {
+// recallItems makes the items known that the request refers to and this process remembers.
+func (t *Turn) recallItems(seed session.Hash) {
+	t.learnItems(func(id string) []byte {
+		item, _ := t.engine.memory.items.Get(session.KeptTrace(seed, id))
+		return item
+	})
+	if len(t.in.items) > 0 {
+		request := *t.in.Split
+		request.Messages = slices.Clone(request.Messages) // the dialect shares them between requests
+		t.in.Split = &request
+	}
+}
+
+// resolveNew resolves the messages that are not logged yet, newest first, so that the log holds what they refer to.
+func (t *Turn) resolveNew() {
+	d, refers := t.in.Dialect.(dialect.Referrer)
+	if !refers || len(t.in.items) == 0 {
 		return
 	}
-	first := max(len(all)-newestReread, 0)
-	d := t.withItems(t.remembered(t.references(all[first:]), seed))
-	if d == nil {
-		return
+	logged, size := t.place.Logged, 0
+	if base := t.place.Base; base != nil {
+		logged = base.Logged
 	}
-	request := *t.in.Split
-	request.Messages = slices.Clone(all) // the dialect shares them between requests
-	for i := range request.Messages[first:] {
-		if m := &request.Messages[first+i]; m.Refers {
+	for p := t.history.Len(); p > logged; p-- {
+		m := t.history.Message(p)
+		for _, id := range m.Refers {
+			size += len(t.in.items[id])
+		}
+		if len(m.Refers) > 0 && size <= maxResolved {
 			m.Resolved = d.Resolve(m.Raw)
 		}
 	}
-	t.in.Split = &request
 }
 
-// resolveAll makes the content of all references known that this process or the log has. If the log cannot be read, some stay unknown.
-// It changes the turn, which must not be in use by another goroutine.
-func (t *Turn) resolveAll(ctx context.Context) {
-	unknown := t.references(t.history.Messages)
-	if len(unknown) == 0 {
-		return
-	}
-	t.withItems(t.remembered(unknown, t.history.Chain[0]))
-	if unknown = t.references(t.history.Messages); len(unknown) == 0 {
+// resolveLogged also makes the items known that only the log has. The counts of messages with items that it does not have, either, are kept
+// as they are. It changes the turn, which must not be in use by another goroutine.
+func (t *Turn) resolveLogged(ctx context.Context) {
+	if !slices.ContainsFunc(t.history.Messages, func(m session.Message) bool { return !t.knows(&m) }) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
-	payloads, _ := t.registry.References(ctx, &t.place)
-	d, _ := t.in.Dialect.(dialect.Referrer) // it is one, since there are references
-	all, logged := map[string][]byte{}, map[string][]byte{}
-	for _, payload := range payloads {
-		maps.Copy(all, d.Items(payload))
-	}
-	for _, id := range unknown {
-		if item, ok := all[id]; ok {
-			logged[id] = item
-		}
-	}
-	t.withItems(logged)
-}
-
-// references returns the ids in references to items that are not known. An id that is given twice is not among them: no client does that,
-// and resolving it would multiply the size of a request.
-func (t *Turn) references(messages []session.Message) (ids []string) {
+	payloads, err := t.registry.References(ctx, &t.place)
 	d, refers := t.in.Dialect.(dialect.Referrer)
-	if !refers {
-		return nil
+	if err != nil || !refers {
+		return
 	}
-	times := map[string]int{}
-	for i := range messages {
-		if m := &messages[i]; m.Refers {
-			for _, id := range d.References(m.Raw) {
-				ids = append(ids, id)
-				times[id]++
-			}
+	logged := map[string][]byte{}
+	for _, payload := range payloads {
+		maps.Copy(logged, d.Items(payload))
+	}
+	t.learnItems(func(id string) []byte { return logged[id] })
+	for p := 1; p <= min(t.place.Logged, t.history.Len()); p++ {
+		if m := t.history.Message(p); !t.knows(m) {
+			t.engine.counts.byKey.Add(t.engine.counts.messageKey(t.counter.Encoding(), m), t.read(m))
 		}
 	}
-	return slices.DeleteFunc(ids, func(id string) bool { return times[id] > 1 })
 }
 
-// remembered returns the items of these ids that the process remembers.
-func (t *Turn) remembered(ids []string, seed session.Hash) map[string][]byte {
-	known := map[string][]byte{}
-	for _, id := range ids {
-		if item, ok := t.engine.memory.items.Get(session.KeptTrace(seed, id)); ok {
-			known[id] = item
+// learnItems looks up the items that the request refers to and that are not known. An id that it gives twice is not looked up: no client does
+// that, and it would multiply the size of the request.
+func (t *Turn) learnItems(lookUp func(id string) []byte) {
+	d, refers := t.in.Dialect.(dialect.Referrer)
+	times, ids := map[string]int{}, []string(nil)
+	for i := range t.in.Split.Messages {
+		for _, id := range t.in.Split.Messages[i].Refers {
+			ids = append(ids, id)
+			times[id]++
 		}
 	}
-	return known
+	if !refers || len(ids) == 0 || len(ids) > maxReferences {
+		return
+	}
+	items, size := map[string][]byte{}, 0
+	for _, id := range slices.Backward(ids) { // the newest first
+		item := t.in.items[id]
+		if item == nil && times[id] == 1 {
+			item = lookUp(id)
+		}
+		if size += len(item); item != nil && size <= maxReferred {
+			items[id] = item
+		}
+	}
+	t.in.items, t.in.Dialect = items, d.WithItems(items)
 }
 
-// withItems makes items known to the turn's dialect, which it returns, unless there are none or too many.
-func (t *Turn) withItems(items map[string][]byte) dialect.Referrer {
-	size := 0
-	for _, item := range items {
-		size += len(item)
+// knows reports whether all items that a message refers to are known.
+func (t *Turn) knows(m *session.Message) bool {
+	return !slices.ContainsFunc(m.Refers, func(id string) bool { return t.in.items[id] == nil })
+}
+
+// countsUnknown reports whether the view is counted message by message, and a logged one refers to items that were not known when it was
+// counted.
+func (t *Turn) countsUnknown() bool {
+	if t.shown.view.Identity() {
+		return false
 	}
-	if len(items) == 0 || size > maxResolved {
-		return nil
+	for p := 1; p <= min(t.place.Logged, t.history.Len()); p++ {
+		m := t.history.Message(p)
+		if !t.knows(m) && !t.engine.counts.byKey.Contains(t.engine.counts.messageKey(t.counter.Encoding(), m)) {
+			return true
+		}
 	}
-	d, _ := t.in.Dialect.(dialect.Referrer)
-	t.in.Dialect = d.WithItems(items)
-	d, _ = t.in.Dialect.(dialect.Referrer)
-	return d
+	return false
 }

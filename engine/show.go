@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -42,6 +43,7 @@ func (e *Engine) Show(p Past) (Shown, error) {
 	if err != nil {
 		return Shown{}, fmt.Errorf("show history: read logged messages: %w", err)
 	}
+	split.Messages = asLogged(split.Messages, p.Messages)
 	split = markTransient(t.in.Dialect, split)
 	t.in.Split = &dialect.Request{Messages: split.Messages, Model: p.Model}
 	if t.history, err = session.LoggedHistory(split.Messages, p.Chain); err != nil {
@@ -55,6 +57,26 @@ func (e *Engine) Show(p Past) (Shown, error) {
 		t.showLogged(&p)
 	}
 	return Shown{View: t.shown.view, Messages: t.messages(), Before: t.Before(), After: t.size()}, nil
+}
+
+// asLogged returns the messages with these payloads, which together were split as given. A message that referred to several items may have been
+// split into several messages; they become one.
+func asLogged(split []session.Message, payloads [][]byte) (all []session.Message) {
+	for _, raw := range payloads {
+		var m session.Message
+		for len(m.Raw) < len(raw) && len(split) > 0 {
+			next := split[0]
+			if split = split[1:]; m.Raw == nil {
+				m = next
+				continue
+			}
+			m.Raw = raw[:min(len(m.Raw)+len(",")+len(next.Raw), len(raw))]
+			m.Calls, m.Kind = slices.Concat(m.Calls, next.Calls), max(m.Kind, next.Kind)
+			m.Attached, m.Sealed = m.Attached || next.Attached, m.Sealed || next.Sealed
+		}
+		all = append(all, m)
+	}
+	return all
 }
 
 // showLogged shows a logged history under its condensations.

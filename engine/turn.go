@@ -37,6 +37,8 @@ type Input struct {
 	// whose prompts are not kept warm.
 	Budgets func(id session.SessionID, model string) []session.Charge
 
+	items map[string][]byte // that messages refer to, by id; the turn sets it
+
 	// Late receives the report of a condensation that the request did not wait for, in a separate goroutine. It may be nil.
 	Late func(Report)
 }
@@ -158,6 +160,9 @@ func (e *Engine) Begin(ctx context.Context, in Input) (*Turn, error) {
 	}
 	if t.purpose != session.PurposeCompaction {
 		t.show(t.project(applied))
+		if t.countsUnknown() {
+			t.resolveLogged(ctx)
+		}
 		return t, nil
 	}
 	readable := func(some []session.Condensation) ([]session.Condensation, error) {
@@ -184,7 +189,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 	}
 	t.in.Split = markTransient(t.in.Dialect, t.in.Split)
 	seed := secret.Seed(scope)
-	t.resolveNewest(seed)
+	t.recallItems(seed)
 	t.history = session.NewHistory(seed, t.in.Split.Messages)
 	query := session.Query{
 		Scope: scope, Parent: id.Parent, Request: t.in.Request, Dialect: t.in.Dialect.Name(), History: t.history, Texts: t.texts,
@@ -205,6 +210,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("resolve: %w", err)
 	}
+	t.resolveNew()
 	t.takeSeat(secret)
 	return nil
 }

@@ -104,7 +104,7 @@ func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally
 		return nil
 	}
 	if first && res.New && !res.Begins {
-		r.share(ctx, &b)
+		r.share(ctx, &b, res.query.History)
 	}
 	if err := r.store.Append(ctx, b); err != nil {
 		return fmt.Errorf("append to thread %s: %w", res.Thread.ID, err)

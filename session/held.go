@@ -25,7 +25,7 @@ const (
 // that this one names. If these threads become too many, the ones that hold least are not shared any more, so that each message is
 // logged a few times at most. Of the messages whose content is held it indexes the newest ones only: the others are found in the
 // threads before. What cannot be read is logged again.
-func (r *Registry) share(ctx context.Context, b *Batch) {
+func (r *Registry) share(ctx context.Context, b *Batch, h *History) {
 	t := &b.Thread
 	size := 0
 	for i := range b.Events {
@@ -62,10 +62,11 @@ func (r *Registry) share(ctx context.Context, b *Batch) {
 			break
 		}
 		for i, name := range page {
-			if len(name.Payload) == 0 {
+			e := &b.Events[from+i]
+			resolvesMore := e.Pos > 0 && h.Message(e.Pos).Resolved != nil && len(name.Payload) < len(e.Payload)
+			if len(name.Payload) == 0 || resolvesMore {
 				continue
 			}
-			e := &b.Events[from+i]
 			e.Held, e.Payload, page[i].Payload = name.Held, nil, nil
 			old[e.Pos] = e.Pos <= t.Len-heldIndexed
 			if !slices.Contains(t.Shares, name.Held.Thread) {

@@ -112,7 +112,7 @@ func (r *Registry) keptBatch(res *Resolution, said Said) Batch {
 	for i, m := range said.Messages {
 		t.Len, t.Head = t.Len+1, Next(t.Head, m.Digest)
 		b.Events = append(b.Events, Event{
-			Pos: t.Len, Kind: m.Kind, Digest: m.Digest, Chain: t.Head, Tokens: said.Tokens[i], Time: t.Seen, Payload: m.Raw,
+			Pos: t.Len, Kind: m.Kind, Digest: m.Digest, Chain: t.Head, Tokens: said.Tokens[i], Time: t.Seen, Payload: m.Payload(),
 		})
 	}
 	b.Traces = append(b.Traces, said.Traces...)

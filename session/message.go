@@ -43,8 +43,8 @@ type Message struct {
 
 	Attached bool // has images or files, whose tokens are an estimate
 
-	Refers   bool   // refers to items of earlier answers, which upstream keeps
-	Resolved []byte // Raw with these items in the place of the references; nil if none is known
+	Refers   []string // ids of items of earlier answers that it refers to, and which upstream keeps
+	Resolved []byte   // Raw with these items in the place of the references; nil if none is known
 
 	Spoken  Kind   // User or Agent if one of them speaks in a message that counts as a system message, otherwise 0
 	Lasting []byte // the part that the client sends again in later requests and that Digest covers; nil means all of it

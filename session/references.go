@@ -10,7 +10,7 @@ import (
 func (r *Registry) References(ctx context.Context, res *Resolution) (payloads [][]byte, err error) {
 	h, missing := res.query.History, 0
 	for i := range h.Messages {
-		if h.Messages[i].Refers {
+		if len(h.Messages[i].Refers) > 0 {
 			missing++
 		}
 	}
@@ -20,7 +20,7 @@ func (r *Registry) References(ctx context.Context, res *Resolution) (payloads []
 			return nil, fmt.Errorf("read references: %w", err)
 		}
 		for _, e := range page {
-			if e.Pos > 0 && h.Covers(e.Pos, e.Chain) && h.Message(e.Pos).Refers {
+			if e.Pos > 0 && h.Covers(e.Pos, e.Chain) && len(h.Message(e.Pos).Refers) > 0 {
 				found = append(found, e)
 			}
 		}

@@ -22,7 +22,7 @@ const maxItems = 16 << 10
 
 func newReader(w *split.Walker) split.Reader {
 	r := &reader{w: w}
-	return split.Reader{Keys: itemKeys, Element: r.element, Text: r.text, Close: r.close}
+	return split.Reader{Keys: itemKeys, Element: r.element, Text: r.text, Close: func() { r.close(nil) }}
 }
 
 // text adds a history that is a string: a user message.
@@ -38,7 +38,7 @@ func (r *reader) element(o *split.Object) error {
 		r.hold(it)
 		return nil
 	}
-	r.close()
+	r.close(it)
 	r.add(it)
 	return nil
 }
@@ -50,7 +50,7 @@ func (r *reader) hold(it *item) {
 		return
 	}
 	if r.endsBefore(it) {
-		r.close()
+		r.close(it)
 	}
 	span := r.w.ElementSpan()
 	if len(r.turn) == 0 {
@@ -71,8 +71,8 @@ func (r *reader) endsBefore(next *item) bool {
 	return next.isMessage() || next.isReasoning()
 }
 
-// close adds the current turn as one message.
-func (r *reader) close() {
+// close adds the current turn as one message. next follows it; nil: nothing does.
+func (r *reader) close(next *item) {
 	if len(r.turn) == 0 {
 		return
 	}
@@ -83,7 +83,12 @@ func (r *reader) close() {
 			m.Kind = session.Action
 		}
 		m.Attached = m.Attached || !it.isPlain()
-		m.Refers = m.Refers || it.isReference()
+		if id := it.Get("id").Text(); it.isReference() && id != "" {
+			m.Refers = append(m.Refers, id)
+		}
+	}
+	if len(m.Refers) > 0 && next != nil && next.class() == toolResult {
+		m.Kind = session.Action // the calls are among the items that it refers to
 	}
 	m.Digest = turnDigest(&r.w.Digest, r.turn)
 	r.w.Add(m, r.span.To)

@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -14,37 +13,22 @@ var _ dialect.Referrer = (*Dialect)(nil)
 // isReference reports whether the item stands for one that upstream keeps.
 func (it *item) isReference() bool { return it.is("item_reference") }
 
-// References returns the ids in a message's references to items that d does not know.
-func (d *Dialect) References(raw []byte) (ids []string) {
-	items, _ := itemsOf(raw) // an unreadable message has no references
-	for _, it := range items {
-		if id := it.Get("id").Text(); it.isReference() && d.items[id] == nil {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
 // Items returns the items in a model's output that have an id. They alias said.
 func (d *Dialect) Items(said []byte) map[string][]byte {
 	items, _ := itemsOf(said) // what cannot be read has no items
 	known := map[string][]byte{}
 	for _, it := range items {
-		if id := it.Get("id"); id.Kind == rawjson.String && !it.isReference() {
-			known[id.Text()] = it.Raw
+		if id := it.Get("id").Text(); id != "" && !it.isReference() {
+			known[id] = it.Raw
 		}
 	}
 	return known
 }
 
-// WithItems returns a copy of d that knows these items, too.
+// WithItems returns a copy of d that knows these items.
 func (d *Dialect) WithItems(items map[string][]byte) dialect.Dialect {
 	other := *d
-	other.items = maps.Clone(d.items)
-	if other.items == nil {
-		other.items = map[string][]byte{}
-	}
-	maps.Copy(other.items, items)
+	other.items = items
 	return &other
 }
 

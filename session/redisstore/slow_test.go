@@ -99,7 +99,13 @@ func TestSilent(t *testing.T) {
 			must(t, ctx.Err())
 			way.end()
 			sessiontest.Eventually(t, "it answers again", func() error { return second(s.Thread(ctx, "t")) })
-			must(t, s.Append(ctx, twoEvents("t", 2)))
+			sessiontest.Eventually(t, "it takes events again", func() error {
+				err := s.Append(ctx, twoEvents("t", 2))
+				if errors.Is(err, session.ErrStale) { // the server had taken them, but its answer came too late on a busy machine
+					return nil
+				}
+				return err
+			})
 		})
 	}
 }

@@ -145,43 +145,33 @@ func TestContentOfDeletedThreads(t *testing.T) {
 	}
 }
 
-// TestContentUnderARemovedKey: content that can no longer be read is logged again when its client sends it in a new thread.
-func TestContentUnderARemovedKey(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "test.db")
-	requests := edits(session.Scope{Tenant: "t", Key: "k"}, 12, 1000)
-	for i, key := range []string{"old", "new"} {
-		keys, err := seal.New(key, map[string][]byte{key: []byte(strings.Repeat(key, 11)[:32])})
-		must(t, err)
-		store, err := boltstore.Open(boltstore.Options{Path: path, Content: true, Keys: keys})
-		must(t, err)
-		d := &desk{t: t, store: store, registry: session.NewRegistry(store, secret)}
-		for n, q := range requests[6*i:][:6] {
-			res := d.send(d.registry, q)
-			if d.wantWhole(q, res.Thread.ID); n == 5 && len(res.Thread.Shares) == 0 {
-				t.Errorf("under key %s nothing is shared", key)
+// TestContentUnderAnotherKey: content that can no longer be read, or that names in clear do not open, is logged again when its client sends
+// it in a new thread.
+func TestContentUnderAnotherKey(t *testing.T) {
+	secretOf := func(name string) []byte { return []byte(strings.Repeat(name, 32)[:32]) }
+	for name, c := range map[string]struct {
+		active [2]string
+		keys   [2]map[string][]byte
+	}{
+		"the key was removed":    {[2]string{"old", "new"}, [2]map[string][]byte{{"old": secretOf("old")}, {"new": secretOf("new")}}},
+		"encryption was stopped": {[2]string{"k", ""}, [2]map[string][]byte{{"k": secretOf("k")}, {"k": secretOf("k")}}},
+	} {
+		path := filepath.Join(t.TempDir(), "test.db")
+		requests := edits(session.Scope{Tenant: "t", Key: "k"}, 12, 1000)
+		for i, active := range c.active {
+			keys, err := seal.New(active, c.keys[i])
+			must(t, err)
+			store, err := boltstore.Open(boltstore.Options{Path: path, Content: true, Keys: keys})
+			must(t, err)
+			d := &desk{t: t, store: store, registry: session.NewRegistry(store, secret)}
+			for n, q := range requests[6*i:][:6] {
+				res := d.send(d.registry, q)
+				if d.wantWhole(q, res.Thread.ID); n == 5 && len(res.Thread.Shares) == 0 {
+					t.Errorf("%s: with key %q nothing is shared", name, active)
+				}
 			}
+			must(t, store.Close())
 		}
-		must(t, store.Close())
-	}
-}
-
-// TestContentAfterEncryption: when nothing is encrypted any more, content that was is logged again, because names in clear do not open it.
-func TestContentAfterEncryption(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "test.db")
-	requests := edits(session.Scope{Tenant: "t", Key: "k"}, 12, 1000)
-	for i, active := range []string{"k", ""} {
-		keys, err := seal.New(active, map[string][]byte{"k": []byte(strings.Repeat("k", 32))})
-		must(t, err)
-		store, err := boltstore.Open(boltstore.Options{Path: path, Content: true, Keys: keys})
-		must(t, err)
-		d := &desk{t: t, store: store, registry: session.NewRegistry(store, secret)}
-		for n, q := range requests[6*i:][:6] {
-			res := d.send(d.registry, q)
-			if d.wantWhole(q, res.Thread.ID); n == 5 && len(res.Thread.Shares) == 0 {
-				t.Errorf("with key %q nothing is shared", active)
-			}
-		}
-		must(t, store.Close())
 	}
 }
 

@@ -13,7 +13,7 @@ export GO
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
 .PHONY: help build install run demo check slow ci needs format vet lint test slow-tests chart chart-docs chart-package chart-schema rehearsal cluster vuln vuln-if-reachable \
-	sbom replay captures recorded matrix forwarded retention cost economics soak soak-short fuzz bench microbench image clean
+	dist sbom replay captures recorded matrix forwarded retention cost economics soak soak-short fuzz bench microbench image clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -66,6 +66,10 @@ vuln: ## known vulnerabilities in the code that the program calls; fails without
 
 vuln-if-reachable: ## the same, but only a notice if the database cannot be reached
 	@sh scripts/vuln.sh --if-reachable
+
+# VERSION is that of the chart and of a section of CHANGELOG.md.
+dist: ## bin/dist: the archives of a release, as VERSION=0.1.0
+	@sh scripts/dist.sh "$(VERSION)"
 
 sbom: build ## bin/dewpoint.cdx.json: the program's components, in CycloneDX format
 	$(AUDIT) cyclonedx-gomod bin -json -std -output bin/dewpoint.cdx.json bin/dewpoint

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -132,7 +133,7 @@ func (a *talker) exchange(ctx context.Context, url string) error {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := a.client.Do(req)
-	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed) { // by net/http, on a reset
 		return fmt.Errorf("%w: %w", errNotTaken, err)
 	}
 	if err != nil {

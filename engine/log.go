@@ -50,7 +50,7 @@ func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
 		defer t.in.Body.Release()
 		defer close(l.done)
 		if t.remote() {
-			t.copyMessages()
+			t.copyMessages(ctx)
 			return false, nil
 		}
 		tally := t.counted().tally
@@ -114,7 +114,7 @@ func (t *Turn) Answered(answer dialect.Answer, echo []byte) func(ctx context.Con
 		arguments = append(arguments, argumentTexts(c.Arguments)...)
 	}
 	kept := t.keptTraces(answer)
-	t.rememberItems(answer)
+	items := t.rememberItems(answer)
 	release := func() {}
 	if t.remote() {
 		t.in.Body.Hold() // for the system messages
@@ -138,6 +138,9 @@ func (t *Turn) Answered(answer dialect.Answer, echo []byte) func(ctx context.Con
 				t.engine.memory.answers.Add(session.KeptTrace(seed, answer.ID), answer.Said)
 			}
 			err = errors.Join(t.setAside(ctx, echo), t.registry.Answered(ctx, place, answer.Text, ids, arguments, kept...))
+			if len(items) > 0 {
+				err = errors.Join(err, t.registry.KeepItems(ctx, place, items))
+			}
 		}
 		if errors.Is(err, session.ErrNotFound) { // the session was deleted meanwhile
 			return nil
@@ -196,10 +199,14 @@ const (
 
 // copyMessages copies the request's messages while its body is held. They are logged together with the answer: upstream does not keep
 // a request without one either.
-func (t *Turn) copyMessages() {
-	if last, known := t.engine.memory.answers.Get(session.KeptTrace(t.history.Chain[0], t.in.Split.Kept.Answer)); known {
-		t.logged.said = t.splitAnswer(last)
+func (t *Turn) copyMessages(ctx context.Context) {
+	last, known := t.engine.memory.answers.Get(session.KeptTrace(t.history.Chain[0], t.in.Split.Kept.Answer))
+	if !known && !t.place.New && t.place.Thread.Purpose != session.PurposeKept { // another process relayed it
+		if items, err := t.registry.NewestItems(ctx, &t.place); err == nil && len(items) > 0 {
+			last = items[len(items)-1]
+		}
 	}
+	t.logged.said = t.splitAnswer(last)
 	for i := range t.in.Split.Messages {
 		if m := t.in.Split.Messages[i]; m.Kind != session.System {
 			m.Raw = bytes.Clone(m.Raw)

@@ -11,7 +11,8 @@ import (
 )
 
 // Some clients send the ids of the model's items, which upstream keeps, instead of their text. The process that relayed an answer
-// remembers its items for the client's next request, whose log entry then holds them.
+// remembers its items for the client's next request, whose log entry then holds them. Since another process may serve that request, the items
+// are also logged at once, if the client refers to items or this is the conversation's first answer.
 const (
 	itemsKept     = 2048
 	maxItemKept   = 16 << 10  // bytes
@@ -20,17 +21,21 @@ const (
 	maxResolved   = 256 << 10 // bytes of items that one request's log entries hold
 )
 
-// rememberItems remembers the items of an answer to which a later request may refer.
-func (t *Turn) rememberItems(answer dialect.Answer) {
+// rememberItems remembers the items of an answer to which a later request may refer. It returns those to log.
+func (t *Turn) rememberItems(answer dialect.Answer) []byte {
 	d, refers := t.in.Dialect.(dialect.Referrer)
 	if !refers || !t.in.Split.Stores {
-		return
+		return nil
 	}
 	for id, item := range d.Items(answer.Said) {
 		if len(item) <= maxItemKept {
 			t.engine.memory.items.Add(session.KeptTrace(t.history.Chain[0], id), bytes.Clone(item))
 		}
 	}
+	if t.in.items == nil || len(answer.Said) > maxResolved {
+		return nil
+	}
+	return answer.Said
 }
 
 // recallItems makes the items known that the request refers to and this process remembers.
@@ -39,7 +44,11 @@ func (t *Turn) recallItems(seed session.Hash) {
 		item, _ := t.engine.memory.items.Get(session.KeptTrace(seed, id))
 		return item
 	})
-	if len(t.in.items) > 0 {
+	byModel := func(m session.Message) bool { return m.Kind.ByModel() }
+	if _, refers := t.in.Dialect.(dialect.Referrer); refers && t.in.items == nil && !slices.ContainsFunc(t.in.Split.Messages, byModel) {
+		t.in.items = map[string][]byte{} // the client may refer to the first answer
+	}
+	if t.in.items != nil {
 		request := *t.in.Split
 		request.Messages = slices.Clone(request.Messages) // the dialect shares them between requests
 		t.in.Split = &request
@@ -47,17 +56,26 @@ func (t *Turn) recallItems(seed session.Hash) {
 }
 
 // resolveNew resolves the messages that are not logged yet, newest first, so that the log holds what they refer to.
-func (t *Turn) resolveNew() {
-	d, refers := t.in.Dialect.(dialect.Referrer)
-	if !refers || len(t.in.items) == 0 {
+func (t *Turn) resolveNew(ctx context.Context) {
+	if t.in.items == nil {
 		return
 	}
-	logged, size := t.place.Logged, 0
-	if base := t.place.Base; base != nil {
-		logged = base.Logged
+	place, size := &t.place, 0
+	if place.Base != nil {
+		place = place.Base
 	}
-	for p := t.history.Len(); p > logged; p-- {
-		m := t.history.Message(p)
+	unlogged := func(yield func(*session.Message) bool) {
+		for p := t.history.Len(); p > place.Logged && yield(t.history.Message(p)); p-- {
+		}
+	}
+	for m := range unlogged {
+		if !place.New && !t.knows(m) { // another process relayed the answer
+			t.learnFrom(t.registry.NewestItems(ctx, place))
+			break
+		}
+	}
+	d, _ := t.in.Dialect.(dialect.Referrer)
+	for m := range unlogged {
 		for _, id := range m.Refers {
 			size += len(t.in.items[id])
 		}
@@ -65,6 +83,19 @@ func (t *Turn) resolveNew() {
 			m.Resolved = d.Resolve(m.Raw)
 		}
 	}
+}
+
+// learnFrom makes the items in what was read from the log known, unless it could not be read.
+func (t *Turn) learnFrom(payloads [][]byte, err error) {
+	d, refers := t.in.Dialect.(dialect.Referrer)
+	if err != nil || !refers {
+		return
+	}
+	logged := map[string][]byte{}
+	for _, payload := range payloads {
+		maps.Copy(logged, d.Items(payload))
+	}
+	t.learnItems(func(id string) []byte { return logged[id] })
 }
 
 // resolveLogged also makes the items known that only the log has. The counts of messages with items that it does not have, either, are kept
@@ -76,15 +107,9 @@ func (t *Turn) resolveLogged(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
 	payloads, err := t.registry.References(ctx, &t.place)
-	d, refers := t.in.Dialect.(dialect.Referrer)
-	if err != nil || !refers {
+	if t.learnFrom(payloads, err); err != nil {
 		return
 	}
-	logged := map[string][]byte{}
-	for _, payload := range payloads {
-		maps.Copy(logged, d.Items(payload))
-	}
-	t.learnItems(func(id string) []byte { return logged[id] })
 	for p := 1; p <= min(t.place.Logged, t.history.Len()); p++ {
 		if m := t.history.Message(p); !t.knows(m) {
 			t.engine.counts.byKey.Add(t.engine.counts.messageKey(t.counter.Encoding(), m), t.read(m))

@@ -210,7 +210,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("resolve: %w", err)
 	}
-	t.resolveNew()
+	t.resolveNew(ctx)
 	t.takeSeat(secret)
 	return nil
 }

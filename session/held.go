@@ -63,8 +63,7 @@ func (r *Registry) share(ctx context.Context, b *Batch, h *History) {
 		}
 		for i, name := range page {
 			e := &b.Events[from+i]
-			resolvesMore := e.Pos > 0 && h.Message(e.Pos).Resolved != nil && len(name.Payload) < len(e.Payload)
-			if len(name.Payload) == 0 || resolvesMore {
+			if len(name.Payload) == 0 {
 				continue
 			}
 			e.Held, e.Payload, page[i].Payload = name.Held, nil, nil

@@ -5,7 +5,7 @@ import "fmt"
 // Kind is the kind of a message or event.
 type Kind uint8
 
-// The kinds of events. Condensed, Requested, HiddenCalls and Unreadable exist only in the log.
+// The kinds of events. Condensed, Requested, HiddenCalls, Answered and Unreadable exist only in the log.
 const (
 	Unreadable  Kind = iota // a damaged entry, of which only the Seq is known
 	System                  // system or developer message: never condensed, not in the chain
@@ -16,9 +16,10 @@ const (
 	Condensed               // a condensation was made
 	Requested               // a condensation was requested
 	HiddenCalls             // calls of the proxy's own tools were removed from an answer
+	Answered                // the items of an answer, to which the client will refer by their ids
 )
 
-var kindNames = [...]string{"unreadable", "system", "user", "agent", "action", "observation", "condensation", "condensation_request", "hidden_calls"}
+var kindNames = [...]string{"unreadable", "system", "user", "agent", "action", "observation", "condensation", "condensation_request", "hidden_calls", "answer"}
 
 // String returns the kind's name in the log, in headers and in the API.
 func (k Kind) String() string {

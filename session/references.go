@@ -2,11 +2,45 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 )
 
-// References returns what the log holds of the messages in a resolved history that refer to items of earlier answers, newest first. It
-// reads only the newest entries, see maxLogEntries.
+// KeepItems logs the items of an answer to the resolution's history, to which the client's next request will refer: another process may
+// serve it. It logs nothing if the thread has moved on.
+func (r *Registry) KeepItems(ctx context.Context, res *Resolution, items []byte) error {
+	if n := res.query.History.Len(); n == 0 || n != res.Thread.Len {
+		return nil
+	}
+	b := Batch{Thread: res.Thread, Key: res.query.Scope.Key, At: res.Thread.Len}
+	b.Thread.Seen = time.Now()
+	b.Events = []Event{{Kind: Answered, Time: b.Thread.Seen, Payload: items}}
+	if err := r.store.Append(ctx, b); err != nil && !errors.Is(err, ErrStale) {
+		return fmt.Errorf("log items of an answer: %w", err)
+	}
+	return nil
+}
+
+// newestEntries is how many log entries NewestItems reads. A condensation may have been logged after the answer.
+const newestEntries = 4
+
+// NewestItems returns what KeepItems logged last in the resolution's thread.
+func (r *Registry) NewestItems(ctx context.Context, res *Resolution) (payloads [][]byte, err error) {
+	events, err := r.store.Events(ctx, res.Thread.ID, max(res.Thread.Seq, newestEntries)-newestEntries+1, newestEntries)
+	if err != nil {
+		return nil, fmt.Errorf("read items: %w", err)
+	}
+	for i := range events {
+		if events[i].Kind == Answered {
+			payloads = append(payloads, events[i].Payload)
+		}
+	}
+	return payloads, nil
+}
+
+// References returns what the log holds of the messages in a resolved history that refer to items of earlier answers, and what KeepItems
+// logged, newest first. It reads only the newest entries, see maxLogEntries.
 func (r *Registry) References(ctx context.Context, res *Resolution) (payloads [][]byte, err error) {
 	h, missing := res.query.History, 0
 	for i := range h.Messages {
@@ -20,11 +54,15 @@ func (r *Registry) References(ctx context.Context, res *Resolution) (payloads []
 			return nil, fmt.Errorf("read references: %w", err)
 		}
 		for _, e := range page {
-			if e.Pos > 0 && h.Covers(e.Pos, e.Chain) && len(h.Message(e.Pos).Refers) > 0 {
+			refers := e.Pos > 0 && h.Covers(e.Pos, e.Chain) && len(h.Message(e.Pos).Refers) > 0
+			if refers {
+				missing--
+			}
+			if refers || e.Kind == Answered {
 				found = append(found, e)
 			}
 		}
-		if len(found) >= missing {
+		if missing <= 0 {
 			break
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
 // referrer is a client of the Responses API that refers to the model's messages by their ids, as Vercel's AI SDK does.
@@ -38,44 +39,75 @@ func (r *referrer) ask(p *process) http.Header {
 // process that has not seen them.
 func TestReferencesAreRead(t *testing.T) {
 	t.Parallel()
-	s := newSetting(t, fakeupstream.Options{Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
-		return fakeupstream.Answer{Content: fmt.Sprintf("Depot %d has the code XK-%d-QUINCE. ", r.Index, 7000+r.Index) + strings.Repeat("It is far away. ", 20)}
-	}})
-	config := s.configAt(t, embedded(newStore(t)), 14)
-	client := &referrer{t: t}
-	p := serve(t, "--config", config)
-	for range 5 {
-		client.ask(p)
+	for name, test := range map[string]struct {
+		store     func(t *testing.T) string
+		processes int
+	}{
+		"a restart": {func(t *testing.T) string { return embedded(newStore(t)) }, 1},
+		"two processes over Redis, encrypted": {func(t *testing.T) string {
+			return strings.Replace(inRedis(sessiontest.StartRedis(t).Addr), "{", "{encryption: {active: k1, keys: {k1: "+strings.Repeat("0a", 32)+"}}, ", 1)
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSetting(t, fakeupstream.Options{Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+				return fakeupstream.Answer{Content: fmt.Sprintf("Depot %d has the code XK-%d-QUINCE. ", r.Index, 7000+r.Index) + strings.Repeat("It is far away. ", 20)}
+			}})
+			config := s.configAt(t, test.store(t), 14)
+			client := &referrer{t: t}
+			var all []*process
+			for range test.processes {
+				all = append(all, serve(t, "--config", config))
+			}
+			for range 5 {
+				client.ask(all[client.asked%len(all)])
+			}
+			id := all[0].listed()
+			for i, p := range all {
+				p.terminate()
+				p.wait()
+				all[i] = serve(t, "--config", config)
+			}
+			for client.asked < 7 {
+				client.ask(all[client.asked%len(all)])
+			}
+			if condensed := client.ask(all[0]).Get("X-Dewpoint-Condensed"); condensed == "" {
+				t.Fatalf("nothing was condensed at %d items", len(client.items))
+			}
+			forgotten := []string{"XK-7001-QUINCE", "XK-7002-QUINCE", "XK-7003-QUINCE"}
+			for _, r := range s.Upstream.Requests() {
+				if r.Refused != nil {
+					t.Errorf("it was refused: %v", r.Refused)
+				}
+				for _, code := range forgotten {
+					if r.Summary && !bytes.Contains(r.Body, []byte(code)) {
+						t.Errorf("the summary was written without %s, which the model had said: %s", code, r.Body)
+					}
+				}
+			}
+			checkReferred(t, all[0], id[0])
+			if now := all[0].listed(); len(now) != 1 || now[0] != id[0] {
+				t.Errorf("sessions are %v, was %v", now, id)
+			}
+		})
 	}
-	id := p.listed()
-	p.terminate()
-	p.wait()
-	p = serve(t, "--config", config)
-	for client.asked < 7 {
-		client.ask(p)
-	}
-	if condensed := client.ask(p).Get("X-Dewpoint-Condensed"); condensed == "" {
-		t.Fatalf("nothing was condensed at %d items", len(client.items))
-	}
-	for _, r := range s.Upstream.Requests() {
-		if r.Refused != nil {
-			t.Errorf("it was refused: %v", r.Refused)
-		}
-		if r.Summary && !bytes.Contains(r.Body, []byte("XK-7002-QUINCE")) {
-			t.Errorf("the summary was written without what the model had said: %s", r.Body)
-		}
-	}
+}
+
+// checkReferred checks that the log of a session has and counts what the model said, but for the newest answer.
+func checkReferred(t *testing.T, p *process, id string) {
+	t.Helper()
 	var page struct {
 		Threads []struct{ ID string }
-		Events  []struct{ Tokens int }
+		Events  []struct {
+			Position, Tokens int
+			Message          json.RawMessage
+		}
 	}
-	ok(t, json.Unmarshal(p.administer(http.MethodGet, "/sessions/"+id[0], http.StatusOK), &page))
-	events := p.administer(http.MethodGet, "/sessions/"+id[0]+"/threads/"+page.Threads[0].ID+"/events?content=true", http.StatusOK)
-	ok(t, json.Unmarshal(events, &page))
-	if !bytes.Contains(events, []byte("XK-7002-QUINCE")) || page.Events[4].Tokens < 80 {
-		t.Errorf("the log does not hold what the model said: %s", events)
-	}
-	if now := p.listed(); len(now) != 1 || now[0] != id[0] {
-		t.Errorf("sessions are %v, was %v", now, id)
+	ok(t, json.Unmarshal(p.administer(http.MethodGet, "/sessions/"+id, http.StatusOK), &page))
+	ok(t, json.Unmarshal(p.administer(http.MethodGet, "/sessions/"+id+"/threads/"+page.Threads[0].ID+"/events?content=true", http.StatusOK), &page))
+	for _, e := range page.Events {
+		if e.Position > 0 && e.Position%2 == 0 && (e.Tokens < 80 || !bytes.Contains(e.Message, []byte("-QUINCE"))) {
+			t.Errorf("the log has %d tokens at %d: %s", e.Tokens, e.Position, e.Message)
+		}
 	}
 }

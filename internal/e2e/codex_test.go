@@ -137,20 +137,21 @@ func spawned(t *testing.T, r *fakeupstream.Request) string {
 	return agent.ID
 }
 
-// TestCodexCompacts has the real Codex compact its history several times, with an upstream that supports compaction and with one
-// that does not.
+// TestCodexCompacts has the real Codex compact its history several times, with an upstream that supports compaction, and with one that does
+// not and whose model writes a record of the history or refuses to.
 func TestCodexCompacts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: make slow runs the real Codex")
 	}
-	for name, knows := range map[string]bool{"upstream compacts": true, "the proxy compacts": false} {
+	for name, record := range map[string]string{"upstream compacts": "", "the proxy compacts": "CURRENT_STATE: counting goes on.", "excerpts": "No."} {
 		t.Run(name, func(t *testing.T) {
+			knows := record == ""
 			var asked atomic.Int32
 			s := newSetting(t, fakeupstream.Options{
 				Seals: fakeupstream.SealResponsesDetails,
 				Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
 					if asksForRecord(r) {
-						return fakeupstream.Answer{Content: "CURRENT_STATE: counting goes on."}
+						return fakeupstream.Answer{Content: record}
 					}
 					n := int(asked.Add(1))
 					if n == 40 {
@@ -176,7 +177,7 @@ func TestCodexCompacts(t *testing.T) {
 					records++
 				}
 				triggers += bytes.Count(r.Body, []byte(`"compaction_trigger"`))
-				if bytes.Contains(r.Body, []byte("counting goes on")) || bytes.Contains(r.Body, []byte(`"compacted.`)) {
+				if bytes.Contains(r.Body, []byte("counting goes on")) || bytes.Contains(r.Body, []byte("messages were removed without a summary")) || bytes.Contains(r.Body, []byte(`"compacted.`)) {
 					forwarded++
 				}
 			}

@@ -341,16 +341,18 @@ func (t *Turn) forwardAsAccepted() {
 }
 
 // StripReasoning strips the sealed reasoning from a body that upstream refused even unchanged, since it may be bound to a condensed history. It
-// reports whether that makes a difference. An open tool loop that needs its reasoning keeps it.
-func (t *Turn) StripReasoning() bool {
+// reports whether that makes a difference. An open tool loop that needs its reasoning keeps it, or with unbind as much of it as upstream demands,
+// and upstream is asked to drop what is bound to another history.
+func (t *Turn) StripReasoning(unbind bool) bool {
 	if t.relief.strippedTo > 0 || t.changed() || t.remote() || !t.mayBeBound() && !t.hasUnloggedAnswers() {
 		return false
 	}
-	p, end, sent := t.project(nil), stripEnd(t.input(condense.Need{})), 0
+	p, end, sent := t.project(nil), stripEnd(t.in.Dialect, t.input(condense.Need{}), unbind), 0
 	if t.relief.withheld != nil {
 		sent = t.shown.strippedCount()
 	}
 	t.stripBefore(p.view.Items, end)
+	t.keepLoopReasoning(&p)
 	if p.strippedCount() == sent {
 		return false
 	}
@@ -359,19 +361,21 @@ func (t *Turn) StripReasoning() bool {
 	return true
 }
 
-// strippedCount returns how many messages a projection shows without their sealed reasoning.
+// strippedCount returns how many messages a projection shows without their sealed reasoning, or with reasoning that upstream may drop.
 func (p *projection) strippedCount() (n int) {
 	for i := range p.view.Items {
-		if p.view.Items[i].Strip {
+		if p.view.Items[i].Strip || p.view.Items[i].Loose {
 			n++
 		}
 	}
 	return n
 }
 
-// stripEnd returns the position from which sealed reasoning is kept: the start of the open tool loop that needs it, if there is one.
-func stripEnd(in condense.Input) int {
-	if loop := in.Loop(); loop > 0 {
+// stripEnd returns the position from which sealed reasoning is kept: the start of the open tool loop that needs it, if there is one and upstream
+// is not asked to drop reasoning.
+func stripEnd(d dialect.Dialect, in condense.Input, unbind bool) int {
+	_, can := d.(dialect.Unbinder)
+	if loop := in.Loop(); loop > 0 && !(unbind && can) {
 		return loop
 	}
 	return math.MaxInt
@@ -396,22 +400,31 @@ func (t *Turn) hasUnloggedAnswers() bool {
 }
 
 // StripReasoning is Turn.StripReasoning for a request whose thread is not known, and so may have been condensed before: it returns the body without its
-// sealed reasoning, nil if that makes no difference.
-func StripReasoning(d dialect.Dialect, split *dialect.Request) [][]byte {
-	view := session.View{History: session.NewHistory(session.Hash{}, split.Messages)}
-	end := stripEnd(condense.Input{View: &view, NeedsReasoning: split.NeedsReasoning})
+// sealed reasoning, nil if that makes no difference, and the header that it needs; empty if none.
+func StripReasoning(d dialect.Dialect, split *dialect.Request, unbind bool) (body [][]byte, name, value string) {
+	view := session.Project(session.NewHistory(session.Hash{}, split.Messages), nil)
+	in := condense.Input{View: &view, NeedsReasoning: split.NeedsReasoning}
+	end := stripEnd(d, in, unbind)
+	first, newest, open := loopEnds(d, in)
 	messages, changed := make([][]byte, len(split.Messages)), false
 	for i, m := range split.Messages {
 		messages[i] = m.Raw
-		if !m.Sealed || view.History.Pos(i) >= end {
-			continue
-		}
-		if raw, err := d.StripReasoning(m.Raw); err == nil {
-			messages[i], changed = raw, true
+		switch {
+		case !m.Sealed || view.History.Pos(i) >= end:
+		case open && (i == first || i == newest):
+			changed = true
+		default:
+			if raw, err := d.StripReasoning(m.Raw); err == nil {
+				messages[i], changed = raw, true
+			}
 		}
 	}
 	if !changed {
-		return nil
+		return nil, "", ""
 	}
-	return d.Join(split, messages)
+	if u, can := d.(dialect.Unbinder); can && open && unbind {
+		split = u.Unbind(split)
+		name, value = u.UnbindHeader()
+	}
+	return d.Join(split, messages), name, value
 }

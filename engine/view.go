@@ -72,21 +72,9 @@ func (t *Turn) rebound(p projection, unchanged, end int) projection {
 // keepLoopReasoning shows the first and the newest answer of an open tool loop with the sealed reasoning that upstream demands there. It
 // applies only where upstream can be asked to drop reasoning that is bound to another history.
 func (t *Turn) keepLoopReasoning(p *projection) {
-	in := condense.Input{View: &p.view, NeedsReasoning: t.in.Split.NeedsReasoning}
-	loop := in.Loop()
-	if _, can := t.in.Dialect.(dialect.Unbinder); !can || loop == 0 {
+	first, newest, open := loopEnds(t.in.Dialect, condense.Input{View: &p.view, NeedsReasoning: t.in.Split.NeedsReasoning})
+	if !open {
 		return
-	}
-	answers := func(i session.Item) bool {
-		return (i.Kind == session.Action || i.Kind == session.Agent) && i.Index >= 0 && t.history.Pos(i.Index) >= loop
-	}
-	first := slices.IndexFunc(p.view.Items, answers)
-	if first < 0 {
-		return
-	}
-	newest := len(p.view.Items) - 1
-	for !answers(p.view.Items[newest]) {
-		newest--
 	}
 	for _, i := range [...]int{first, newest} {
 		if item := &p.view.Items[i]; item.Strip {
@@ -96,6 +84,31 @@ func (t *Turn) keepLoopReasoning(p *projection) {
 	}
 }
 
+// loopEnds returns the indices of the items with the first and the newest answer of the tool loop that upstream sees open. It may begin earlier
+// than in the history, if the user's message before it is hidden. It reports false if no open loop needs its reasoning, or if upstream cannot be
+// asked to drop reasoning.
+func loopEnds(d dialect.Dialect, in condense.Input) (first, newest int, open bool) {
+	if _, can := d.(dialect.Unbinder); !can || in.Loop() == 0 {
+		return 0, 0, false
+	}
+	first, newest = -1, -1
+	results := false // the user and tool messages behind i include a tool result
+	for i := range slices.Backward(in.View.Items) {
+		switch in.View.Items[i].Kind {
+		case session.Action, session.Agent:
+			if !results {
+				return first, newest, first >= 0
+			}
+			first, newest = i, max(newest, i)
+		case session.Observation:
+			results = true
+		case session.User:
+			results = results && first != i+1
+		}
+	}
+	return first, newest, first >= 0
+}
+
 // isLoose reports whether the view shows reasoning that upstream must be asked to drop.
 func (t *Turn) isLoose() bool {
 	return slices.ContainsFunc(t.shown.view.Items, func(i session.Item) bool { return i.Loose })
@@ -103,7 +116,7 @@ func (t *Turn) isLoose() bool {
 
 // Unbinding returns the header that asks upstream to drop reasoning bound to another history; empty if none is needed.
 func (t *Turn) Unbinding() (name, value string) {
-	if d, can := t.in.Dialect.(dialect.Unbinder); can && t.isLoose() && t.changed() {
+	if d, can := t.in.Dialect.(dialect.Unbinder); can && t.isLoose() && t.rewrites() {
 		return d.UnbindHeader()
 	}
 	return "", ""
@@ -164,11 +177,16 @@ func (t *Turn) changed() bool {
 // Forwarded returns the body that goes upstream, in pieces: the client's body with the view in place of its messages, or the body itself
 // if nothing has changed.
 func (t *Turn) Forwarded() [][]byte {
-	stripped := t.relief.strippedTo > 0 || t.relief.withheld != nil
-	if !t.changed() && (!stripped || t.shown.view.Identity()) {
+	if !t.rewrites() {
 		return [][]byte{t.in.Split.Body}
 	}
 	return t.joinBody(t.messages())
+}
+
+// rewrites reports whether the body that goes upstream is not the client's own: it is changed, or without sealed reasoning.
+func (t *Turn) rewrites() bool {
+	stripped := t.relief.strippedTo > 0 || t.relief.withheld != nil
+	return t.changed() || stripped && (!t.shown.view.Identity() || t.isLoose())
 }
 
 // joinBody returns the request's body with the given messages in place of its own.

@@ -46,6 +46,7 @@ type request struct {
 type parsed struct {
 	split      *dialect.Request // nil: it was not read
 	stripped   [][]byte         // the body without sealed reasoning; nil unless upstream refused it unchanged
+	unbinding  [2]string        // name and value of a header that stripped needs; empty: none
 	compaction compaction
 }
 

@@ -45,10 +45,10 @@ func (r *request) send(parts [][]byte) (*http.Response, error) {
 
 // upstreamHeader returns the client's header, with a value added if the forwarded body needs one that the client did not send.
 func (r *request) upstreamHeader() http.Header {
-	if r.turn == nil {
-		return r.header
+	name, value := r.parsed.unbinding[0], r.parsed.unbinding[1]
+	if r.turn != nil {
+		name, value = r.turn.Unbinding()
 	}
-	name, value := r.turn.Unbinding()
 	sent := strings.Join(r.header[name], ",")
 	if name == "" || strings.Contains(sent, value) {
 		return r.header
@@ -139,7 +139,7 @@ func (r *request) endUnanswered() {
 // an overflow is tried a few times, every other remedy once.
 func (r *request) remedy(why refusal) bool {
 	if r.turn == nil {
-		return why.refused && r.stripSealed()
+		return why.refused && r.stripSealed(why.thinking)
 	}
 	if why.overflow != nil {
 		return r.relieve(*why.overflow)
@@ -147,7 +147,7 @@ func (r *request) remedy(why refusal) bool {
 	if why.alternates && r.turn.AlternateRoles() {
 		return true
 	}
-	if why.refused && (r.turn.Withdraw() || r.turn.StripReasoning()) {
+	if why.refused && (r.turn.Withdraw() || r.turn.StripReasoning(why.thinking)) {
 		return true
 	}
 	var report engine.Report
@@ -182,11 +182,12 @@ func (r *request) carriesSealed() bool {
 
 // stripSealed removes the sealed reasoning from a request without a turn, whose thread may have been condensed before. It reports whether
 // that changed the body; it does so at most once.
-func (r *request) stripSealed() bool {
+func (r *request) stripSealed(unbind bool) bool {
 	if r.parsed.stripped != nil {
 		return false
 	}
-	r.parsed.stripped = engine.StripReasoning(r.params.dialect, r.parsed.split)
+	p := &r.parsed
+	p.stripped, p.unbinding[0], p.unbinding[1] = engine.StripReasoning(r.params.dialect, p.split, unbind)
 	return r.parsed.stripped != nil
 }
 
@@ -197,6 +198,7 @@ type refusal struct {
 	alternates bool               // its roles do not alternate
 	refused    bool               // upstream objects to its content, for one of these reasons or another
 	managed    bool               // upstream does not manage histories, which the request asks for
+	thinking   bool               // upstream's objection mentions thinking
 }
 
 // maxRefusal bounds how much of an answer is read to recognise a refusal, in bytes.
@@ -224,6 +226,7 @@ func (o *Options) readRefusal(resp *http.Response, in dialect.Dialect) refusal {
 		why.overflow = &over
 	}
 	why.managed = why.refused && bytes.Contains(head, []byte("context_management"))
+	why.thinking = why.refused && bytes.Contains(head, []byte("thinking"))
 	why.alternates = overflow.AlternatesRoles(resp.StatusCode, contentType, head)
 	return why
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -21,7 +22,8 @@ type coder struct {
 	t        *testing.T
 	proxy    *process
 	elements []string
-	most     int // tokens of an answer; 0: the default
+	most     int         // tokens of an answer; 0: the default
+	header   http.Header // of the requests of step, in addition to its own
 }
 
 func newCoder(t *testing.T, p *process) *coder {
@@ -323,6 +325,12 @@ const thinkerWindow = 6000
 // newThinker returns a coder behind a proxy with a condenser and, perhaps, further settings.
 func newThinker(t *testing.T, s *setting, condenser string, more ...string) *coder {
 	t.Helper()
+	return newThinkerAt(t, s, embedded(newStore(t)), condenser, more...)
+}
+
+// newThinkerAt is newThinker with a store section.
+func newThinkerAt(t *testing.T, s *setting, store, condenser string, more ...string) *coder {
+	t.Helper()
 	return newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
@@ -331,7 +339,7 @@ store: %s
 models: {claude-x: {context_window: %d, max_output: 400}}
 condenser: %s
 shutdown: {delay: 0s, timeout: 1m}
-%s`, s.url, embedded(newStore(t)), thinkerWindow, condenser, strings.Join(more, "\n")))))
+%s`, s.url, store, thinkerWindow, condenser, strings.Join(more, "\n")))))
 }
 
 // step sends a request, and the result of the call in the answer. It reports whether the history was condensed.
@@ -344,6 +352,7 @@ func (c *coder) step(n int) bool {
 		c.t.Fatal(err)
 	}
 	req.Header = http.Header{"Content-Type": {"application/json"}, "X-Api-Key": {"sk"}, "Anthropic-Version": {"2023-06-01"}, "Anthropic-Beta": {"some-beta"}}
+	maps.Copy(req.Header, c.header)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		c.t.Fatal(err)

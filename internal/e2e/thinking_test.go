@@ -3,11 +3,13 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
 // TestThinkingBehindAMergedSummary: an upstream that requires alternating roles gets the summary in the user message before the kept
@@ -86,5 +88,66 @@ func TestThinkingBehindAddedKnowledge(t *testing.T) {
 		if r.Refused != nil {
 			t.Errorf("request %d was refused: %v", r.Index, r.Refused)
 		}
+	}
+}
+
+// TestThinkingBehindAHistoryThatIsWholeAgain: a tool loop that was begun behind a condensation goes on if its history is suddenly forwarded
+// whole, although upstream refuses the loop without its thinking, and with thinking that is bound to the condensed history.
+func TestThinkingBehindAHistoryThatIsWholeAgain(t *testing.T) {
+	t.Parallel()
+	const begun, whole, again = 13, 17, 21 // the steps at which the loop begins, and from and to which the history is whole
+	off := http.Header{"X-Dewpoint-Condense": {"off"}}
+	for name, change := range map[string]func(*setting, *coder, *sessiontest.Server, bool){
+		"the store is away": func(s *setting, c *coder, redis *sessiontest.Server, goes bool) {
+			if goes {
+				redis.Kill()
+				return
+			}
+			redis.Start()
+			s.awaitStore(c.t, c.proxy)
+		},
+		"the client opts out": func(_ *setting, c *coder, _ *sessiontest.Server, goes bool) {
+			c.header = map[bool]http.Header{true: off}[goes]
+		},
+		"condensing is switched off": func(_ *setting, c *coder, _ *sessiontest.Server, goes bool) {
+			mode := map[bool]string{true: "off", false: "on"}[goes]
+			c.proxy.administerWith(encode(map[string]string{"mode": mode, "for": "1h", "reason": "a test"}), http.MethodPut, "/condensing", http.StatusOK)
+		},
+		"the session is another one": func(_ *setting, c *coder, _ *sessiontest.Server, goes bool) {
+			if goes {
+				c.header = http.Header{"X-Dewpoint-Session": {"another"}}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redis := sessiontest.StartRedis(t)
+			var step atomic.Int64
+			s := newSetting(t, fakeupstream.Options{
+				Seals: fakeupstream.SealThinkingBlocks, IsSummary: isSummary,
+				Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+					if step.Load() == begun-1 {
+						return fakeupstream.Answer{Content: "Done so far."}
+					}
+					return callMake(r)
+				},
+			})
+			c := newThinkerAt(t, s, inRedis(redis.Addr), "{type: excerpts, max_size: 20, min_tokens: 0}")
+			condensed := 0
+			for n := range 30 {
+				if step.Store(int64(n)); n == whole || n == again {
+					change(s, c, redis, n == whole)
+				}
+				if c.step(n) {
+					condensed++
+				}
+			}
+			if condensed == 0 {
+				t.Error("nothing was condensed")
+			}
+			if n := refusals(s.Upstream); n == 0 || n > again-whole+2 { // each request without the store, and two forms of the first one with it again
+				t.Errorf("%d requests were refused", n)
+			}
+		})
 	}
 }

@@ -113,7 +113,7 @@ func (j *llmJob) fromRanking(r Reply) (c session.Condensation, err error) {
 		cut = j.cut
 	}
 	c = j.plain(cut)
-	c.Model, c.Calls = j.model(j.in), j.callCount()
+	c.Model, c.Calls = j.model(j.in), j.calls
 	c.Prompt = promptVersion(Request{System: attentionInstructions, Format: &Schema{JSON: []byte(rankingSchema)}})
 	return c, nil
 }

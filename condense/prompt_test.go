@@ -39,14 +39,15 @@ func TestPromptFits(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if n := quarter(fit.texts[0]); n > c.budget {
+		text := fit.prompt.text(fit.steps[0].text)
+		if n := quarter(text); n > c.budget {
 			t.Errorf("%s: %d tokens, budget %d", name, n, c.budget)
 		}
-		if fit.limit != c.limit || strings.Contains(fit.texts[0], "events left out") != c.dropped {
+		if fit.limit != c.limit || strings.Contains(text, "events left out") != c.dropped {
 			t.Errorf("%s: limit %d, want %d; dropped want %v", name, fit.limit, c.limit, c.dropped)
 		}
 		for _, want := range []string{p.previous, `id="1"`, `id="` + itoa(c.events) + `"`} {
-			if !strings.Contains(fit.texts[0], want) {
+			if !strings.Contains(text, want) {
 				t.Errorf("%s: %.40q is missing", name, want)
 			}
 		}

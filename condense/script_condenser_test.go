@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -153,7 +152,6 @@ func (p *prompts) brief() string {
 			2+len(r.Events), count(r.System+r.User+strings.Join(r.Events, "")), r.MaxOutput,
 			strings.Count(r.User, "<dewpoint_event "), r.Function != nil, r.Format != nil))
 	}
-	slices.Sort(lines[:len(lines)-1]) // parts are read concurrently
 	return strings.Join(lines, "")
 }
 

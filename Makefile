@@ -46,8 +46,9 @@ needs: ## install what the tests use besides Go, or name what is missing
 format: ## fail if a file is not gofmt-ed
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not gofmt-ed:"; echo "$$out"; exit 1; }
 
-vet: ## go vet
+vet: ## go vet, and whether the program builds for Windows
 	$(GO) vet ./...
+	GOOS=windows $(GO) build -o /dev/null ./cmd/proxy
 
 lint: ## golangci-lint, pinned in tools/go.mod
 	$(GOLANGCI) run ./...

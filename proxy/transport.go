@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/platform"
 )
 
 // retryWindow is how long after a request was sent the close of its connection may have crossed it on the wire. An upstream that closes later
@@ -151,13 +153,9 @@ func silent(wire net.Conn) bool {
 	if err != nil {
 		return false
 	}
-	open := false
-	err = raw.Control(func(fd uintptr) {
-		var b [1]byte
-		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		open = err == syscall.EAGAIN
-	})
-	return err == nil && open
+	state := platform.Closed
+	err = raw.Control(func(socket uintptr) { state = platform.Peek(socket) })
+	return err == nil && state == platform.Silent
 }
 
 // crossed reports whether the request and the close of its connection may have crossed on the wire.

@@ -14,12 +14,14 @@ grep -q "^## $version\( \|\$\)" CHANGELOG.md || { echo "dist: CHANGELOG.md has n
 commit=$(git rev-parse HEAD)
 time=$(git log -1 --format=%ct)
 rm -rf bin/dist && mkdir -p bin/dist
-for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
+for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do
 	os=${platform%/*} arch=${platform#*/}
 	name=dewpoint_${version}_${os}_$arch
 	mkdir "bin/dist/$name"
+	file=dewpoint
+	[ "$os" != windows ] || file=dewpoint.exe
 	CGO_ENABLED=0 GOOS=$os GOARCH=$arch $go build -trimpath -buildvcs=false \
-		-ldflags "-s -w -buildid= -X main.version=$version -X main.revision=$commit" -o "bin/dist/$name/dewpoint" ./cmd/proxy
+		-ldflags "-s -w -buildid= -X main.version=$version -X main.revision=$commit" -o "bin/dist/$name/$file" ./cmd/proxy
 	GOOS=$os GOARCH=$arch GO=$go sh scripts/licences.sh "bin/dist/$name/licences" ./cmd/proxy
 	cp README.md CHANGELOG.md LICENSE "bin/dist/$name/"
 	tar -C bin/dist --sort=name --mtime="@$time" --owner=0 --group=0 --numeric-owner --mode=u+w,go-w -cf - "$name" |

@@ -10,10 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/platform"
 )
 
 // Service is a condense.Summariser for condense.NewCustom that calls an HTTP service: the question is the body of a POST, and the answer
@@ -75,8 +75,7 @@ func (p Program) Summarise(ctx context.Context, r condense.Request) (condense.Re
 	cmd.Stdout = out
 	cmd.Env = Environment()
 	cmd.WaitDelay = waitDelay
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that Cancel kills its children too
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	platform.KillWithChildren(cmd)
 	err := cmd.Run()
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	kind := condense.FailureUnreachable
@@ -98,7 +97,7 @@ func (p Program) Summarise(ctx context.Context, r condense.Request) (condense.Re
 // Environment returns the variables of our environment that a program needs to run, and none that may hold secrets.
 func Environment() []string {
 	env := []string{} // not nil, with which exec would pass on everything
-	for _, name := range [...]string{"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"} {
+	for _, name := range [...]string{"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT", "USERPROFILE", "TEMP"} {
 		if value, set := os.LookupEnv(name); set {
 			env = append(env, name+"="+value)
 		}

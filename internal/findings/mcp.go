@@ -8,11 +8,12 @@ import (
 	"net/http"
 	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/platform"
 )
 
 // MCP is a Sink that calls a tool of an MCP server once for each message. The server is either a program, which is started for each round,
@@ -65,8 +66,7 @@ func (m MCP) Open(ctx context.Context) (Conn, error) {
 func (m MCP) program(ctx context.Context) mcp.Transport {
 	cmd := exec.CommandContext(ctx, m.Command[0], m.Command[1:]...) //nolint:gosec // the command is configured
 	cmd.Env = m.Env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a group of its own, so that its children are killed with it
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	platform.KillWithChildren(cmd)
 	return &mcp.CommandTransport{Command: cmd, TerminateDuration: exitTime}
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/platform"
 )
 
 // WatchClient calls gone when the client closes its side of the connection. A goroutine sleeps in the network poller and peeks at the
@@ -37,17 +39,12 @@ func peek(wire syscall.Conn) (gone bool, err error) {
 	if err != nil {
 		return true, err //nolint:wrapcheck // callers only compare it with nil
 	}
-	var b [1]byte
-	err = raw.Read(func(fd uintptr) bool {
-		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		switch err {
-		case syscall.EAGAIN, syscall.EINTR:
-			return false
-		}
-		gone = err != nil || n == 0
-		return true
+	var state platform.State
+	err = raw.Read(func(socket uintptr) bool {
+		state = platform.Peek(socket)
+		return state != platform.Silent
 	})
-	return gone, err //nolint:wrapcheck // callers only compare it with nil
+	return state == platform.Closed, err //nolint:wrapcheck // callers only compare it with nil
 }
 
 // CutOff makes writes to a client fail once ctx has ended: a client that reads nothing would hold its request for ever. stop ends that and

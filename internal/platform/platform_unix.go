@@ -1,0 +1,27 @@
+//go:build unix
+
+package platform
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// Peek returns the state of a socket without waiting and without consuming bytes.
+func Peek(socket uintptr) State {
+	var b [1]byte
+	n, _, err := syscall.Recvfrom(int(socket), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	switch {
+	case err == syscall.EAGAIN, err == syscall.EINTR:
+		return Silent
+	case err != nil, n == 0:
+		return Closed
+	}
+	return Readable
+}
+
+// KillWithChildren makes the end of cmd's context kill its children, too. It must be called before cmd starts.
+func KillWithChildren(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+}

@@ -1,0 +1,39 @@
+package platform
+
+import (
+	"os/exec"
+	"syscall"
+	"unsafe"
+)
+
+// pollDescriptor is a WSAPOLLFD.
+type pollDescriptor struct {
+	socket          uintptr
+	events, returns int16
+}
+
+const (
+	pollReadNormal = 0x100 // POLLRDNORM
+	messagePeek    = 0x2   // MSG_PEEK
+)
+
+// wsaPoll returns how many of the sockets can be read without waiting, or are closed.
+var wsaPoll = syscall.NewLazyDLL("ws2_32.dll").NewProc("WSAPoll")
+
+// Peek returns the state of a socket without waiting and without consuming bytes. Sockets are in blocking mode on Windows, so it polls first.
+func Peek(socket uintptr) State {
+	poll := pollDescriptor{socket: socket, events: pollReadNormal}
+	if ready, _, _ := wsaPoll.Call(uintptr(unsafe.Pointer(&poll)), 1, 0); ready == 0 {
+		return Silent
+	}
+	var b [1]byte
+	buffer := syscall.WSABuf{Len: 1, Buf: &b[0]}
+	var n, flags uint32 = 0, messagePeek
+	if err := syscall.WSARecv(syscall.Handle(socket), &buffer, 1, &n, &flags, nil, nil); err != nil || n == 0 {
+		return Closed
+	}
+	return Readable
+}
+
+// KillWithChildren does nothing on Windows: the end of cmd's context kills cmd alone.
+func KillWithChildren(*exec.Cmd) {}

@@ -93,7 +93,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	a.calls.metrics = a.metrics
 	a.calls.spans = spans
 	a.calls.draw = drawFrom(backend, cfg.Store.Timeout, a.metrics)
-	a.onStop("knowledge", func(context.Context) error { return a.calls.knowledge.closeUnused(nil) })
+	a.onStopFunc("knowledge", func() { a.calls.knowledge.closeUnused(nil) })
 	a.calls.memory = findings.New(store, watchFindings{a.metrics, a.log}) // delivers findings once it has routes for them
 	a.onStop("delivery of findings", a.calls.memory.Close)
 	if err := a.buildEngine(session.Guard(backend, a.metrics.StoreCalls())); err != nil {

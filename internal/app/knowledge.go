@@ -2,7 +2,6 @@ package app
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -47,19 +46,17 @@ func (k *knowledgeFolders) logReload(folder string, err error) {
 }
 
 // closeUnused closes the folders that none of the tenants uses. Requests in progress can still read their topics.
-func (k *knowledgeFolders) closeUnused(tenants []config.Tenant) error {
+func (k *knowledgeFolders) closeUnused(tenants []config.Tenant) {
 	used := map[string]bool{}
 	for i := range tenants {
 		used[tenants[i].Knowledge.Folder] = true
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var errs []error
 	for path, f := range k.byPath {
 		if !used[path] {
-			errs = append(errs, f.Close())
+			f.Close()
 			delete(k.byPath, path)
 		}
 	}
-	return errors.Join(errs...)
 }

@@ -42,8 +42,9 @@ func CheckReload(cfg *config.Config) error { return checkTenants(cfg) }
 // checkTenants returns these errors and those of the tenants as config.Problems.
 func checkTenants(cfg *config.Config, errs ...error) error {
 	out := newCalls(nil, zap.NewNop())
+	defer out.knowledge.closeUnused(nil)
 	_, err := buildTenants(cfg, out)
-	errs = append(errs, err, out.knowledge.closeUnused(nil))
+	errs = append(errs, err)
 	for _, t := range cfg.EveryTenant() {
 		key := keyOf(cfg, t) + "memory."
 		errs = append(errs, folderOf(key+"file", t.Memory.File), program(key+"mcp.command", t.Memory.MCP.Command))

@@ -1,46 +1,59 @@
 package knowledge
 
 import (
-	"fmt"
+	"context"
 	"io/fs"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/watch"
 )
 
 // Folder holds the topics of a folder. It rereads them whenever a file changes. If that fails, the old topics stay in use.
 type Folder struct {
-	path    string
-	topics  atomic.Pointer[[]Topic]
-	watched *watch.Folders
+	path   string
+	topics atomic.Pointer[[]Topic]
+	stop   context.CancelFunc
+	work   sync.WaitGroup
 }
 
 // Open reads a folder and watches it until Close. It calls changed after each change, with the error if the folder could not be read.
 func Open(path string, changed func(err error)) (*Folder, error) {
-	w, err := watch.New()
-	if err != nil {
-		return nil, err
-	}
-	f := &Folder{path: path, watched: w}
+	f := &Folder{path: path}
+	files := watch.New(f.files) // before they are read, so that no change is missed
 	if err := f.load(); err != nil {
-		_ = w.Close()
 		return nil, err
 	}
-	w.Start(func() { changed(f.load()) })
+	ctx, stop := context.WithCancel(context.Background())
+	f.stop = stop
+	f.work.Go(func() {
+		ticker := time.NewTicker(watch.Interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			if files.Changed() {
+				changed(f.load())
+			}
+		}
+	})
 	return f, nil
 }
 
-// load watches the folder and its subfolders before it reads them, so that no change is missed.
-func (f *Folder) load() error {
-	err := walk(f.path, func(path string, d fs.DirEntry) error {
-		if !d.IsDir() {
-			return nil
-		}
-		return f.watched.Add(path)
+// files lists the folder and everything in it.
+func (f *Folder) files() (paths []string) {
+	_ = walk(f.path, func(path string, _ fs.DirEntry) error { // load reports the error
+		paths = append(paths, path)
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", f.path, err)
-	}
+	return paths
+}
+
+func (f *Folder) load() error {
 	topics, err := read(f.path)
 	if err != nil {
 		return err
@@ -52,5 +65,8 @@ func (f *Folder) load() error {
 // Topics returns the folder's topics, ordered by path.
 func (f *Folder) Topics() []Topic { return *f.topics.Load() }
 
-// Close stops watching.
-func (f *Folder) Close() error { return f.watched.Close() }
+// Close stops watching, and waits for a running call of changed.
+func (f *Folder) Close() {
+	f.stop()
+	f.work.Wait()
+}

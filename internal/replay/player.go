@@ -90,7 +90,7 @@ func Play(ctx context.Context, run Run, o Options) (Report, error) {
 		return Report{}, fmt.Errorf("play run: unknown protocol %q: want chat, messages or responses", o.Protocol)
 	}
 	p := &player{
-		o: o, protocol: wire, run: run, judge: &judge{expect: o.Expect},
+		o: o, protocol: wire, run: run, judge: &judge{expect: o.Expect, protocol: o.Protocol},
 		sealed: map[int]json.RawMessage{}, report: Report{Name: run.Name},
 	}
 	if earlier := o.Upstream.Requests(); len(earlier) > 0 {
@@ -143,14 +143,14 @@ func (p *player) step(ctx context.Context, i int, c call) error {
 
 // exchange sends one request and passes the result to the judge.
 func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step, error) {
-	body := p.protocol.Body(p, c.messages)
+	d, body := p.protocol.Dialect(), p.protocol.Body(p, c.messages)
 	p.o.Upstream.Script(fakeupstream.Answer{Message: c.answer})
 	got, header, err := p.post(ctx, i, body)
 	if err != nil {
 		return Step{}, err
 	}
 	if p.o.Sealed && !again {
-		if p.sealed[len(c.messages)], err = withReasoning(c.answer, got); err != nil {
+		if p.sealed[len(c.messages)], err = withReasoning(c.answer, p.protocol.Reasoning(got)); err != nil {
 			return Step{}, err
 		}
 	}
@@ -158,33 +158,38 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 	if err != nil {
 		return Step{}, err
 	}
+	sent, err := d.Split(body)
+	if err != nil {
+		return Step{}, fmt.Errorf("split the request: %w", err)
+	}
+	forwarded, err := d.Split(main.Body)
+	if err != nil {
+		return Step{}, fmt.Errorf("split the forwarded request: %w", err)
+	}
+	p.report.last = sent.Messages
 	step := Step{
-		Number: i, Events: len(c.messages), Forwarded: len(main.Messages), Condensed: header.Get("X-Dewpoint-Condensed"),
-		Tokens: header.Get("X-Dewpoint-Tokens"), Prompt: main.PromptTokens, Cached: main.CachedTokens,
-		OwnCalls: len(own), forwarded: main.Messages,
+		Number: i, Events: len(sent.Messages), Forwarded: len(forwarded.Messages), Condensed: header.Get("X-Dewpoint-Condensed"),
+		Tokens: header.Get("X-Dewpoint-Tokens"), Prompt: main.PromptTokens, Cached: main.CachedTokens, Sent: p.o.Counter(p.run.Tools),
+		OwnCalls: len(own), forwarded: withoutDropped(d, forwarded.Messages, main.Dropped),
 		condensed: header.Values("X-Dewpoint-Condensed"), thread: header.Get("X-Dewpoint-Thread"),
 	}
 	for _, r := range own {
 		step.Own += r.PromptTokens
 	}
-	sent, err := p.protocol.Dialect().Split(body)
-	if err != nil {
-		return Step{}, fmt.Errorf("split the request: %w", err)
+	o := observed{header: header, sent: body, main: main, own: own, again: again}
+	for _, m := range sent.Messages {
+		step.Sent += p.o.Counter(m.Raw)
+		o.messages = append(o.messages, m.Raw)
 	}
-	p.report.last = sent.Messages
-	step.Sent = p.o.Counter(p.run.Tools)
-	for i := range sent.Messages {
-		step.Sent += p.o.Counter(sent.Messages[i].Raw)
+	o.Step = step
+	if o.want, err = lastAnswer(d, p.protocol.Body(p, []json.RawMessage{c.answer})); err != nil {
+		return Step{}, err
 	}
-	o := observed{
-		Step: step, header: header, sent: body, messages: c.messages, main: main, own: own, got: got, want: c.answer,
-		again: again,
-	}
-	if err := p.translate(&o); err != nil {
+	if o.got, err = lastAnswer(d, d.Compose([][]byte{got})); err != nil {
 		return Step{}, err
 	}
 	p.judge.step(o)
-	return o.Step, nil
+	return step, nil
 }
 
 func (p *player) add(s Step) {
@@ -203,38 +208,14 @@ func (p *player) add(s Step) {
 	r.Thread = s.thread
 }
 
-// translate translates an exchange in any protocol to Chat Completions for the judge.
-func (p *player) translate(o *observed) (err error) {
-	if _, ok := p.protocol.(completions); ok {
-		return nil
-	}
-	d := p.protocol.Dialect()
-	untouched := bytes.Equal(o.sent, o.main.Body)
-	if o.want, err = lastAnswer(d, p.protocol.Body(p, []json.RawMessage{o.want})); err != nil {
-		return err
-	}
-	if o.messages, err = toChat(d, o.sent); err != nil {
-		return err
-	}
-	if o.forwarded, err = toChat(d, o.main.Body, o.main.Dropped...); err != nil {
-		return err
-	}
-	o.Events, o.Forwarded, o.main.Messages = len(o.messages), len(o.forwarded), o.forwarded
-	o.sent, o.main.Body = completions{}.Body(p, o.messages), completions{}.Body(p, o.forwarded)
-	if bytes.Equal(o.sent, o.main.Body) && !untouched {
-		o.main.Body = append(o.main.Body, ' ') // the translations are equal, but the bodies were not
-	}
-	return nil
-}
-
 // stepHeader marks the requests of a player. The proxy forwards it with them, and its own calls have none.
 const stepHeader = "X-Replay"
 
 // IsOwnCall reports whether a request that reached upstream while a run was played is a call of the proxy itself, such as a summary.
 func IsOwnCall(r *fakeupstream.Request) bool { return r.Header.Get(stepHeader) == "" }
 
-// post sends a request and returns the assistant message of the answer.
-func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage, http.Header, error) {
+// post sends a request and returns the answer as its client sends it back.
+func (p *player) post(ctx context.Context, i int, body []byte) ([]byte, http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.o.URL(i)+p.protocol.Path(), bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, fmt.Errorf("new request: %w", err)
@@ -255,8 +236,21 @@ func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage,
 	if resp.StatusCode != http.StatusOK {
 		return nil, nil, fmt.Errorf("answer: %s: %s", resp.Status, answer)
 	}
-	got, err := p.protocol.Answer(answer, p.o.Stream)
+	got, err := p.readAnswer(answer)
 	return got, resp.Header, err
+}
+
+// readAnswer returns an answer as its client sends it back.
+func (p *player) readAnswer(answer []byte) ([]byte, error) {
+	d := p.protocol.Dialect()
+	tee, all := d.Tee(p.o.Stream), d.FilterAnswers(p.o.Stream, func(string) bool { return false })
+	tee.Write(answer)
+	all.Write(answer)
+	got := all.Close().Message
+	if !tee.Ended() || got == nil {
+		return nil, fmt.Errorf("read answer: it is incomplete, or no answer: %.200s", answer)
+	}
+	return got, nil
 }
 
 // received returns the requests that reached upstream since the last step: the summariser's and the agent's.

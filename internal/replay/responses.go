@@ -2,8 +2,6 @@ package replay
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -91,45 +89,16 @@ func (items) outputs(m chatMessage) []json.RawMessage {
 	return list
 }
 
-// Answer implements protocol.
-func (i items) Answer(body []byte, streamed bool) (json.RawMessage, error) {
-	var r struct{ Output []json.RawMessage }
-	if !streamed {
-		if err := json.Unmarshal(body, &r); err != nil {
-			return nil, fmt.Errorf("read answer: %w", err)
-		}
-		return i.message(r.Output)
-	}
-	for data := range eventsOf(body) {
-		var e struct {
-			Type string
-			Item json.RawMessage
-		}
-		if err := json.Unmarshal(data, &e); err != nil {
-			return nil, fmt.Errorf("read stream: %w", err)
-		}
-		switch e.Type {
-		case "response.output_item.done":
-			r.Output = append(r.Output, e.Item)
-		case "response.completed":
-			return i.message(r.Output)
-		}
-	}
-	return nil, errors.New("read stream: no response.completed")
-}
-
-// message translates output items to a message. If they include reasoning, the message keeps the items.
-func (i items) message(list []json.RawMessage) (json.RawMessage, error) {
-	raw, err := lastAnswer(i.Dialect(), marshal(map[string]any{"model": "", "input": list}))
-	if err != nil {
-		return nil, err
-	}
-	m := readMessage(raw)
-	for _, raw := range list {
+// Reasoning implements protocol. If the output items include reasoning, the message keeps all of them.
+func (i items) Reasoning(answer []byte) json.RawMessage {
+	var all struct{ Input []json.RawMessage }
+	_ = json.Unmarshal(i.Dialect().Compose([][]byte{answer}), &all)
+	var m chatMessage
+	for _, raw := range all.Input {
 		var it item
 		if json.Unmarshal(raw, &it) == nil && it.Type == "reasoning" {
-			m.Items = list
+			m.Items = all.Input
 		}
 	}
-	return marshal(m), nil
+	return marshal(m)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/holdout"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
@@ -54,35 +53,19 @@ func (a *App) reportExports() func(error) {
 	}
 }
 
-// Bounds of reading all holdouts from the store for a scrape of the metrics.
-const (
-	holdoutTimeout     = time.Second
-	holdoutConcurrency = 16
-)
+// holdoutTimeout bounds reading all holdouts from the store for a scrape of the metrics.
+const holdoutTimeout = time.Second
 
-// holdouts yields the results so far of tenants that hold sessions out. It skips a tenant whose results cannot be read in
-// time.
+// holdouts yields the results so far of tenants that hold sessions out. It skips those whose results cannot be read in time.
 func (a *App) holdouts(yield func(tenant string, c holdout.Comparison) bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), holdoutTimeout)
 	defer cancel()
-	var reads errgroup.Group
-	reads.SetLimit(holdoutConcurrency)
-	tenants := a.tokens.config.Load().EveryTenant()
-	found := make([]*holdout.Comparison, len(tenants))
-	for i, t := range tenants {
+	for _, t := range a.tokens.config.Load().EveryTenant() {
 		if t.Holdout == 0 {
 			continue
 		}
-		reads.Go(func() error {
-			if experiment, err := a.engine.Experiment(ctx, t.Name, t.Holdout); err == nil {
-				found[i] = new(holdout.Compare(&experiment, t.Holdout))
-			}
-			return nil
-		})
-	}
-	_ = reads.Wait()
-	for i, c := range found {
-		if c != nil && !yield(tenants[i].Name, *c) {
+		experiment, err := a.engine.Experiment(ctx, t.Name, t.Holdout)
+		if err == nil && !yield(t.Name, holdout.Compare(&experiment, t.Holdout)) {
 			return
 		}
 	}

@@ -83,7 +83,7 @@ func (a *App) NotReloaded() {
 // configApplied updates what depends on the configuration in force, and logs its risks: open keys and logged content.
 func (a *App) configApplied(cfg *config.Config) {
 	a.metrics.Reloaded(cfg.Hash(), time.Now())
-	a.calls.knowledge.closeUnused(cfg.EveryTenant())
+	a.calls.knowledge.forgetUnused(cfg.EveryTenant())
 	a.calls.memory.Swap(routes(cfg, a.calls.transport))
 	if keys := openKeys(cfg); len(keys) > 0 {
 		a.log.Warn("no tenants are configured: any client that reaches this port spends the operator's keys. Configure tenants, or "+

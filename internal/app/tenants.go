@@ -42,7 +42,6 @@ func CheckReload(cfg *config.Config) error { return checkTenants(cfg) }
 // checkTenants returns these errors and those of the tenants as config.Problems.
 func checkTenants(cfg *config.Config, errs ...error) error {
 	out := newCalls(nil, zap.NewNop())
-	defer out.knowledge.closeUnused(nil)
 	_, err := buildTenants(cfg, out)
 	errs = append(errs, err)
 	for _, t := range cfg.EveryTenant() {

@@ -1,51 +1,37 @@
 package knowledge
 
 import (
-	"context"
 	"io/fs"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/watch"
 )
 
-// Folder holds the topics of a folder. It rereads them whenever a file changes. If that fails, the old topics stay in use.
+// Folder holds the topics of a folder. If it cannot be reread, the old topics stay in use.
 type Folder struct {
 	path   string
+	files  *watch.Files
 	topics atomic.Pointer[[]Topic]
-	stop   context.CancelFunc
-	work   sync.WaitGroup
 }
 
-// Open reads a folder and watches it until Close. It calls changed after each change, with the error if the folder could not be read.
-func Open(path string, changed func(err error)) (*Folder, error) {
+// Open reads a folder.
+func Open(path string) (*Folder, error) {
 	f := &Folder{path: path}
-	files := watch.New(f.files) // before they are read, so that no change is missed
-	if err := f.load(); err != nil {
-		return nil, err
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	f.stop = stop
-	f.work.Go(func() {
-		ticker := time.NewTicker(watch.Interval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-			if files.Changed() {
-				changed(f.load())
-			}
-		}
-	})
-	return f, nil
+	f.files = watch.New(f.list) // before they are read, so that no change is missed
+	return f, f.load()
 }
 
-// files lists the folder and everything in it.
-func (f *Folder) files() (paths []string) {
+// Reread reads the folder again if a file in it has changed, and reports whether one has. It must not be called concurrently, and regularly:
+// see watch.Interval.
+func (f *Folder) Reread() (changed bool, err error) {
+	if !f.files.Changed() {
+		return false, nil
+	}
+	return true, f.load()
+}
+
+// list lists the folder and everything in it.
+func (f *Folder) list() (paths []string) {
 	_ = walk(f.path, func(path string, _ fs.DirEntry) error { // load reports the error
 		paths = append(paths, path)
 		return nil
@@ -64,9 +50,3 @@ func (f *Folder) load() error {
 
 // Topics returns the folder's topics, ordered by path.
 func (f *Folder) Topics() []Topic { return *f.topics.Load() }
-
-// Close stops watching, and waits for a running call of changed.
-func (f *Folder) Close() {
-	f.stop()
-	f.work.Wait()
-}

@@ -24,7 +24,7 @@ func TestMounted(t *testing.T) {
 	link := filepath.Join(base, "link")
 	must(os.Symlink(mount, link))
 	for _, path := range []string{mount, link} {
-		f, err := Open(path, func(error) {})
+		f, err := Open(path)
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
@@ -32,6 +32,5 @@ func TestMounted(t *testing.T) {
 		if got := f.Topics(); len(got) != 1 || got[0].Name != "docker" {
 			t.Errorf("%s: %+v", path, got)
 		}
-		f.Close()
 	}
 }

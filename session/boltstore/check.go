@@ -76,7 +76,6 @@ func (c *Condition) check(tx *bolt.Tx, file *os.File, size int64) error {
 	for err := range tx.Check() {
 		c.add(fmt.Errorf("pages: %w", err))
 	}
-	held := holders{tx: tx, report: c.add}
 	for _, b := range buckets {
 		found := tx.Bucket(b.name())
 		if found == nil {
@@ -85,7 +84,7 @@ func (c *Condition) check(tx *bolt.Tx, file *os.File, size int64) error {
 		kind := b.String()
 		err := found.ForEach(func(name, value []byte) error {
 			c.Records[kind]++
-			if err := checkRecord(b, name, value, &held); err != nil {
+			if err := checkRecord(b, name, value); err != nil {
 				c.add(fmt.Errorf("%s: %w", kind, err))
 			}
 			return nil
@@ -94,12 +93,11 @@ func (c *Condition) check(tx *bolt.Tx, file *os.File, size int64) error {
 			c.add(fmt.Errorf("%s: %w", kind, err))
 		}
 	}
-	held.finish()
 	return nil
 }
 
-// checkRecord decodes a record. Its error names the record. held checks the content that an event names.
-func checkRecord(b bucket, name, value []byte, held *holders) error {
+// checkRecord decodes a record. Its error names the record.
+func checkRecord(b bucket, name, value []byte) error {
 	var err error
 	what := fmt.Sprintf("%q", name)
 	switch b {
@@ -111,7 +109,7 @@ func checkRecord(b bucket, name, value []byte, held *holders) error {
 		what = fmt.Sprintf("%x", name)
 		_, err = codec.ParsePlace(value)
 	case events, summaries:
-		what, err = checkEntry(b, name, value, held)
+		what, err = checkEntry(b, name, value)
 	case marked:
 		what = fmt.Sprintf("of %q", owner(name))
 		if len(value)%len(session.Hash{}) != 0 {
@@ -134,16 +132,14 @@ func checkRecord(b bucket, name, value []byte, held *holders) error {
 }
 
 // checkEntry decodes an event or a summary. It does not check encrypted content.
-func checkEntry(b bucket, name, value []byte, held *holders) (what string, err error) {
+func checkEntry(b bucket, name, value []byte) (what string, err error) {
 	thread, rest := session.ThreadID(owner(name)), name[max(0, len(name)-8):]
 	if thread == "" || len(rest) != 8 {
 		return fmt.Sprintf("%q", name), codec.ErrCorrupt
 	}
 	seq := binary.BigEndian.Uint64(rest)
 	if b == events {
-		var all []session.Event
-		all, err = codec.Content{}.ParseEvents(thread, value, seq)
-		held.check(thread, all)
+		_, err = codec.Content{}.ParseEvents(thread, value, seq)
 	} else {
 		_, err = codec.Content{}.ParseText(value, session.Condensation{})
 	}

@@ -2,10 +2,8 @@ package boltstore
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
@@ -85,7 +83,7 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string,
 		if err != nil && !errors.Is(err, session.ErrNotFound) {
 			return "", err
 		}
-		return s.content.ParseSummary(stored, rec.list, id)
+		return s.content.ParseSummary(stored, rec.List, id)
 	})
 }
 
@@ -93,8 +91,8 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string,
 // page of large events takes long to decode, and no other call may wait for that. A damaged one fails no others.
 func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) (all []session.Event, err error) {
 	last, err := one(ctx, s, threads.key(string(id)), func(b []byte) (uint64, error) {
-		rec, err := parseRecord(b)
-		return rec.thread.Seq, err
+		rec, err := codec.ParseRecord(b)
+		return rec.Thread.Seq, err
 	})
 	if err != nil {
 		return nil, err
@@ -116,45 +114,13 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 	return all, nil
 }
 
-// record is a thread as it is stored. Its condensations stay encoded, because an append does not need them.
-type record struct {
-	written time.Time
-	thread  session.Thread
-	list    []byte // encoded condensations and asides
-}
-
-func (r record) encode() []byte {
-	thread := codec.Thread(r.thread)
-	b := make([]byte, 0, 8+binary.MaxVarintLen32+len(thread)+len(r.list))
-	b = binary.BigEndian.AppendUint64(b, uint64(r.written.UnixNano()))
-	b = binary.AppendUvarint(b, uint64(len(thread)))
-	return append(append(b, thread...), r.list...)
-}
-
-// parseRecord decodes a record, whose list aliases b.
-func parseRecord(b []byte) (record, error) {
-	if len(b) < 9 {
-		return record{}, codec.ErrCorrupt
-	}
-	r := record{written: time.Unix(0, int64(binary.BigEndian.Uint64(b)))} //nolint:gosec // a time
-	n, size := binary.Uvarint(b[8:])
-	if size <= 0 || n > uint64(len(b)-8-size) { //nolint:gosec // a length
-		return r, codec.ErrCorrupt
-	}
-	body := b[8+size:]
-	var err error
-	r.thread, err = codec.ParseThread(body[:n])
-	r.list = body[n:]
-	return r, err
-}
-
 // thread reads a thread's record, or returns ErrNotFound.
-func (r *reader) thread(id session.ThreadID) (record, error) {
+func (r *reader) thread(id session.ThreadID) (codec.Record, error) {
 	stored := r.get(threads.key(string(id)))
 	if stored == nil {
-		return record{}, session.ErrNotFound
+		return codec.Record{}, session.ErrNotFound
 	}
-	rec, err := parseRecord(stored)
+	rec, err := codec.ParseRecord(stored)
 	if err != nil {
 		return rec, fmt.Errorf("thread record: %w", err)
 	}
@@ -163,12 +129,12 @@ func (r *reader) thread(id session.ThreadID) (record, error) {
 
 // parseThread decodes a record including its list.
 func parseThread(b []byte) (session.Thread, error) {
-	r, err := parseRecord(b)
+	r, err := codec.ParseRecord(b)
 	if err == nil {
-		err = codec.SetList(&r.thread, r.list)
+		err = codec.SetList(&r.Thread, r.List)
 	}
 	if err != nil {
 		return session.Thread{}, fmt.Errorf("thread record: %w", err)
 	}
-	return r.thread, nil
+	return r.Thread, nil
 }

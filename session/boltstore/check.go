@@ -120,9 +120,7 @@ func checkRecord(b bucket, name, value []byte) error {
 	case savings:
 		_, err = codec.ParseSavings(value)
 	case outbox:
-		if _, isNotice := parseNotice(name); !isNotice {
-			err = parseNumbers(value, new(int64))
-		}
+		_, err = parseNotice(name)
 	case meta, unlisted: // any bytes
 	}
 	if err != nil {

@@ -83,14 +83,11 @@ func (r *Registry) Append(ctx context.Context, res *Resolution, tally *Tally) er
 	return fmt.Errorf("append to thread %s: %w", res.Thread.ID, ErrStale)
 }
 
-// appendOnce appends once. Only on the first attempt, a thread that has lost content is not continued, and a thread that it begins may
-// share the content of others' entries. If one of these was deleted in the meantime, the append is stale.
+// appendOnce appends once. Only on the first attempt, a thread that it begins may share the content of others' entries. If one of these was
+// deleted in the meantime, the append is stale.
 func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally, first bool) error {
 	if res.Match == MatchReplay {
 		return nil // the thread holds the whole history already
-	}
-	if first {
-		r.startOver(ctx, res)
 	}
 	from, total := res.CountedFrom(tally.Encoding), 0
 	if from > 0 {

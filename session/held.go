@@ -8,7 +8,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"time"
 )
 
 // A client that edits an early message or leaves the oldest ones out at each step begins a thread with each request. Such a thread
@@ -74,42 +73,6 @@ func (r *Registry) share(ctx context.Context, b *Batch, h *History) {
 		}
 	}
 	b.Places = slices.DeleteFunc(b.Places, func(p IndexEntry) bool { return old[p.Place.Pos] })
-}
-
-// minIdle is how long a thread must not have been seen to have expired: the shortest TTL.
-const minIdle = time.Minute
-
-// startOver makes a resolution begin a thread with its whole history if the thread that it continues, or was forked from, has lost
-// content which others held: it had expired, and was kept only because a third thread needs it.
-func (r *Registry) startOver(ctx context.Context, res *Resolution) {
-	at, t := res.Thread, &res.Thread
-	if res.New && t.ForkAt == 0 {
-		return
-	}
-	if res.New {
-		at, _ = r.store.Thread(ctx, t.Parent)
-	}
-	if time.Since(at.Seen) < minIdle || !r.hasLost(ctx, at) {
-		return
-	}
-	t.ID, t.Origin, t.Shares, t.System, t.Created = ThreadID(newID()), Origin{Parent: at.ID, Lost: t.Lost}, nil, Hash{}, time.Now()
-	res.New, res.Match, res.Logged, res.parentCreated = true, MatchNone, 0, time.Time{}
-}
-
-// hasLost reports whether a thread that holds content of t's history does not exist any more.
-func (r *Registry) hasLost(ctx context.Context, t Thread) bool {
-	for range maxLogThreads {
-		for _, id := range t.Shares {
-			if _, err := r.store.Thread(ctx, id); errors.Is(err, ErrNotFound) {
-				return true
-			}
-		}
-		if t.ForkAt == 0 {
-			break
-		}
-		t, _ = r.store.Thread(ctx, t.Parent)
-	}
-	return false
 }
 
 // nameContent returns, for each of events, an event that names the entry which holds its content, or none.

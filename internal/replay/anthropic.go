@@ -93,9 +93,11 @@ func inputOf(arguments string) json.RawMessage {
 	return marshal(map[string]string{"arguments": arguments})
 }
 
-// Reasoning implements protocol.
-func (anthropic) Reasoning(answer []byte) json.RawMessage {
+// Said implements protocol.
+func (anthropic) Said(recorded json.RawMessage, got []byte) json.RawMessage {
 	var t turn
-	_ = json.Unmarshal(answer, &t)
-	return marshal(chatMessage{Blocks: slices.DeleteFunc(t.Content, func(b block) bool { return b.Type != "thinking" })})
+	_ = json.Unmarshal(got, &t)
+	m := readMessage(recorded)
+	m.Blocks = slices.DeleteFunc(t.Content, func(b block) bool { return b.Type != "thinking" })
+	return marshal(m)
 }

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -109,7 +108,6 @@ type toolCall struct {
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"`
 	} `json:"function"`
-	Extra json.RawMessage `json:"extra_content,omitempty"`
 }
 
 // sameAnswer checks that the text and the tool calls of an answer arrived unchanged. Some protocols have no empty texts.
@@ -131,34 +129,6 @@ func textOf(content json.RawMessage) string {
 		s += p.Text
 	}
 	return s
-}
-
-// withReasoning returns the recorded answer with the sealed reasoning of the answer received, as a client sends it back.
-func withReasoning(recorded, got json.RawMessage) (json.RawMessage, error) {
-	var received, m map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(got, &received), json.Unmarshal(recorded, &m)); err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
-	}
-	sealed := false
-	for _, key := range []string{"thinking_blocks", "reasoning_details"} {
-		if reasoning, ok := received[key]; ok {
-			m[key] = reasoning
-			sealed = true
-		}
-	}
-	if calls := readMessage(got).ToolCalls; len(calls) > 0 && calls[0].Extra != nil {
-		var all []map[string]json.RawMessage
-		if err := json.Unmarshal(m["tool_calls"], &all); err != nil {
-			return nil, fmt.Errorf("read recorded calls: %w", err)
-		}
-		all[0]["extra_content"] = calls[0].Extra
-		m["tool_calls"] = marshal(all)
-		sealed = true
-	}
-	if !sealed {
-		return recorded, nil
-	}
-	return marshal(m), nil
 }
 
 // marshal encodes a value, leaving the raw messages in it unchanged. It returns nil if one of them is not JSON.

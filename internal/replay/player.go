@@ -150,9 +150,7 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 		return Step{}, err
 	}
 	if p.o.Sealed && !again {
-		if p.sealed[len(c.messages)], err = withReasoning(c.answer, p.protocol.Reasoning(got)); err != nil {
-			return Step{}, err
-		}
+		p.sealed[len(c.messages)] = p.protocol.Said(c.answer, got)
 	}
 	own, main, err := p.received()
 	if err != nil {

@@ -19,8 +19,8 @@ type protocol interface {
 	Path() string
 	// Body returns the request for a history.
 	Body(p *player, messages []json.RawMessage) []byte
-	// Reasoning returns a message of Chat Completions that carries the sealed reasoning of an answer.
-	Reasoning(answer []byte) json.RawMessage
+	// Said returns the message by which Body repeats an answer with its sealed reasoning: the recorded answer with that of the one received.
+	Said(recorded json.RawMessage, got []byte) json.RawMessage
 }
 
 // withoutDropped returns the messages that were forwarded. Reasoning that upstream dropped, by its signatures, does not count.
@@ -84,4 +84,5 @@ func (p *player) body(body map[string]any) []byte {
 	return marshal(body)
 }
 
-func (completions) Reasoning(answer []byte) json.RawMessage { return answer }
+// Said implements protocol. The agent sends back what it received.
+func (completions) Said(_ json.RawMessage, got []byte) json.RawMessage { return got }

@@ -89,11 +89,11 @@ func (items) outputs(m chatMessage) []json.RawMessage {
 	return list
 }
 
-// Reasoning implements protocol. If the output items include reasoning, the message keeps all of them.
-func (i items) Reasoning(answer []byte) json.RawMessage {
+// Said implements protocol. If the output items include reasoning, the message keeps all of them.
+func (i items) Said(recorded json.RawMessage, got []byte) json.RawMessage {
 	var all struct{ Input []json.RawMessage }
-	_ = json.Unmarshal(i.Dialect().Compose([][]byte{answer}), &all)
-	var m chatMessage
+	_ = json.Unmarshal(i.Dialect().Compose([][]byte{got}), &all)
+	m := readMessage(recorded)
 	for _, raw := range all.Input {
 		var it item
 		if json.Unmarshal(raw, &it) == nil && it.Type == "reasoning" {

@@ -253,7 +253,7 @@ func (t *Turn) rememberAccepted() {
 	m.quirks.Remove(quirk{refusesSummaries, t.conversation()})
 	switch {
 	case r.refused:
-		m.refused.Add(t.conversation(), refusal{t.engine.o.Now(), t.input(condense.Need{}).Loop()})
+		m.refused.Add(t.conversation(), refusal{t.engine.o.Now(), t.openLoop()})
 	case t.changed():
 		m.refused.Remove(t.conversation())
 	}
@@ -329,7 +329,7 @@ func (t *Turn) refusedRecently() bool {
 		return false
 	}
 	whole := t.inputFor(condense.Need{}, t.counted().fixed, t.Before().Tokens)
-	return (r.loop == 0 || r.loop == whole.Loop()) && !overWindow(whole)
+	return (r.loop == 0 || r.loop == t.openLoop()) && !overWindow(whole)
 }
 
 // forwardAsAccepted withholds the view and forwards the client's history in the form that upstream accepts: without condensations, and
@@ -347,7 +347,7 @@ func (t *Turn) StripReasoning(unbind bool) bool {
 	if t.relief.strippedTo > 0 || t.changed() || t.remote() || !t.mayBeBound() && !t.hasUnloggedAnswers() {
 		return false
 	}
-	p, end, sent := t.project(nil), stripEnd(t.in.Dialect, t.input(condense.Need{}), unbind), 0
+	p, end, sent := t.project(nil), t.stripEnd(unbind), 0
 	if t.relief.withheld != nil {
 		sent = t.shown.strippedCount()
 	}
@@ -373,9 +373,9 @@ func (p *projection) strippedCount() (n int) {
 
 // stripEnd returns the position from which sealed reasoning is kept: the start of the open tool loop that needs it, if there is one and upstream
 // is not asked to drop reasoning.
-func stripEnd(d dialect.Dialect, in condense.Input, unbind bool) int {
-	_, can := d.(dialect.Unbinder)
-	if loop := in.Loop(); loop > 0 && !(unbind && can) {
+func (t *Turn) stripEnd(unbind bool) int {
+	_, can := t.in.Dialect.(dialect.Unbinder)
+	if loop := t.openLoop(); loop > 0 && !(unbind && can) {
 		return loop
 	}
 	return math.MaxInt
@@ -401,30 +401,13 @@ func (t *Turn) hasUnloggedAnswers() bool {
 
 // StripReasoning is Turn.StripReasoning for a request whose thread is not known, and so may have been condensed before: it returns the body without its
 // sealed reasoning, nil if that makes no difference, and the header that it needs; empty if none.
-func StripReasoning(d dialect.Dialect, split *dialect.Request, unbind bool) (body [][]byte, name, value string) {
-	view := session.Project(session.NewHistory(session.Hash{}, split.Messages), nil)
-	in := condense.Input{View: &view, NeedsReasoning: split.NeedsReasoning}
-	end := stripEnd(d, in, unbind)
-	first, newest, open := loopEnds(d, in)
-	messages, changed := make([][]byte, len(split.Messages)), false
-	for i, m := range split.Messages {
-		messages[i] = m.Raw
-		switch {
-		case !m.Sealed || view.History.Pos(i) >= end:
-		case open && (i == first || i == newest):
-			changed = true
-		default:
-			if raw, err := d.StripReasoning(m.Raw); err == nil {
-				messages[i], changed = raw, true
-			}
-		}
-	}
-	if !changed {
+func (e *Engine) StripReasoning(d dialect.Dialect, split *dialect.Request, unbind bool) (body [][]byte, name, value string) {
+	t := &Turn{engine: e, in: Input{Tenant: &Tenant{}, Dialect: d, Split: split}, history: session.NewHistory(session.Hash{}, split.Messages)}
+	t.place.New = true
+	t.show(t.project(nil))
+	if !t.StripReasoning(unbind) {
 		return nil, "", ""
 	}
-	if u, can := d.(dialect.Unbinder); can && open && unbind {
-		split = u.Unbind(split)
-		name, value = u.UnbindHeader()
-	}
-	return d.Join(split, messages), name, value
+	name, value = t.Unbinding()
+	return t.Forwarded(), name, value
 }

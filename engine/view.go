@@ -72,7 +72,7 @@ func (t *Turn) rebound(p projection, unchanged, end int) projection {
 // keepLoopReasoning shows the first and the newest answer of an open tool loop with the sealed reasoning that upstream demands there. It
 // applies only where upstream can be asked to drop reasoning that is bound to another history.
 func (t *Turn) keepLoopReasoning(p *projection) {
-	first, newest, open := loopEnds(t.in.Dialect, condense.Input{View: &p.view, NeedsReasoning: t.in.Split.NeedsReasoning})
+	first, newest, open := t.loopEnds(&p.view)
 	if !open {
 		return
 	}
@@ -87,14 +87,14 @@ func (t *Turn) keepLoopReasoning(p *projection) {
 // loopEnds returns the indices of the items with the first and the newest answer of the tool loop that upstream sees open. It may begin earlier
 // than in the history, if the user's message before it is hidden. It reports false if no open loop needs its reasoning, or if upstream cannot be
 // asked to drop reasoning.
-func loopEnds(d dialect.Dialect, in condense.Input) (first, newest int, open bool) {
-	if _, can := d.(dialect.Unbinder); !can || in.Loop() == 0 {
+func (t *Turn) loopEnds(v *session.View) (first, newest int, open bool) {
+	if _, can := t.in.Dialect.(dialect.Unbinder); !can || t.openLoop() == 0 {
 		return 0, 0, false
 	}
 	first, newest = -1, -1
 	results := false // the user and tool messages behind i include a tool result
-	for i := range slices.Backward(in.View.Items) {
-		switch in.View.Items[i].Kind {
+	for i := range slices.Backward(v.Items) {
+		switch v.Items[i].Kind {
 		case session.Action, session.Agent:
 			if !results {
 				return first, newest, first >= 0
@@ -107,6 +107,11 @@ func loopEnds(d dialect.Dialect, in condense.Input) (first, newest int, open boo
 		}
 	}
 	return first, newest, first >= 0
+}
+
+// openLoop returns the position at which the open tool loop that needs its reasoning begins; 0: there is none.
+func (t *Turn) openLoop() int {
+	return condense.Input{View: &session.View{History: t.history}, NeedsReasoning: t.in.Split.NeedsReasoning}.Loop()
 }
 
 // isLoose reports whether the view shows reasoning that upstream must be asked to drop.

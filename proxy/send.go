@@ -187,7 +187,7 @@ func (r *request) stripSealed(unbind bool) bool {
 		return false
 	}
 	p := &r.parsed
-	p.stripped, p.unbinding[0], p.unbinding[1] = engine.StripReasoning(r.params.dialect, p.split, unbind)
+	p.stripped, p.unbinding[0], p.unbinding[1] = r.server.o.Engine.StripReasoning(r.params.dialect, p.split, unbind)
 	return r.parsed.stripped != nil
 }
 

@@ -21,17 +21,13 @@ type guard struct {
 	token         [sha256.Size]byte
 	tokenRequired bool
 	hosts         map[string]bool
-	cross         *http.CrossOriginProtection
 }
 
 // ownHeader is required of a request that changes something, unless its content type is JSON.
 const ownHeader = "X-Dewpoint-Admin"
 
 func newGuard(token string, hosts []string) *guard {
-	g := &guard{
-		token: sha256.Sum256([]byte(token)), tokenRequired: token != "",
-		hosts: map[string]bool{"localhost": true}, cross: http.NewCrossOriginProtection(),
-	}
+	g := &guard{token: sha256.Sum256([]byte(token)), tokenRequired: token != "", hosts: map[string]bool{"localhost": true}}
 	for _, host := range hosts {
 		g.hosts[strings.ToLower(host)] = true
 	}
@@ -67,7 +63,7 @@ func (g *guard) check(r *http.Request) *Fault {
 	case !g.tokenRequired && !g.allowedHost(r.Host):
 		return fault(http.StatusMisdirectedRequest, "unknown_host",
 			"Address the admin port as localhost or by a loopback address, add this host to admin.hosts, or set admin.token.")
-	case g.crossOrigin(r):
+	case crossOrigin(r):
 		return fault(http.StatusForbidden, "cross_origin", "Requests from pages of other sites are refused.")
 	case g.tokenRequired && !g.validToken(r.Header.Get("Authorization")):
 		return fault(http.StatusUnauthorized, "token_required", "Send the admin token as 'Authorization: Bearer TOKEN'.")
@@ -88,21 +84,20 @@ func (g *guard) allowedHost(host string) bool {
 	return ip != nil && ip.IsLoopback() || g.hosts[strings.ToLower(host)]
 }
 
-// crossOrigin reports whether a browser marked the request as sent by a page of another origin. Unlike
-// http.CrossOriginProtection it applies to GET and HEAD as well.
-func (g *guard) crossOrigin(r *http.Request) bool {
+// crossOrigin reports whether a browser marked the request as sent by a page of another origin. It is stricter than
+// http.CrossOriginProtection, and applies to GET and HEAD as well.
+func crossOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
 	default:
 		return true
 	}
-	if origins := r.Header.Values("Origin"); len(origins) > 0 {
-		u, err := url.Parse(origins[0])
-		if err != nil || len(origins) > 1 || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
-			return true
-		}
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return false
 	}
-	return g.cross.Check(r) != nil
+	u, err := url.Parse(origins[0])
+	return err != nil || len(origins) > 1 || u.Host == "" || !strings.EqualFold(u.Host, r.Host)
 }
 
 // validToken compares the token in constant time.

@@ -13,50 +13,44 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// identity holds the session keys that a request carries. They only narrow the scope in which its history is searched for.
-type identity struct {
-	Key    string // empty: none
-	Parent string // the parent session's key; empty: none
-}
-
 // maxKey bounds a session key, in bytes.
 const maxKey = 256
 
-// identify reads a request's identity. A key that is too long or not printable ASCII counts as absent.
-func (s *Settings) identify(header func(string) string, fields map[string]string) identity {
-	found := s.identityKey(header, fields)
-	if found.Key == "" || found.Parent != "" {
-		return found
+// identify reads the session key that a request carries, and its parent session's; empty: none. They only narrow the scope in which its
+// history is searched for. A key that is too long or not printable ASCII counts as absent.
+func (s *Settings) identify(header func(string) string, fields map[string]string) (key, parent string) {
+	key, parent = s.sessionKey(header, fields)
+	if key == "" || parent != "" {
+		return key, parent
 	}
 	for _, name := range agents.ParentHeaders() {
-		if v := header(name); IsSessionKey(v) && v != found.Key {
-			found.Parent = v
-			break
+		if v := header(name); IsSessionKey(v) && v != key {
+			return key, v
 		}
 	}
-	return found
+	return key, ""
 }
 
-// identityKey reads the first session key in the configured headers and fields, and the parent's key if the header names a sub-agent.
-func (s *Settings) identityKey(header func(string) string, fields map[string]string) identity {
+// sessionKey reads the first session key in the configured headers and fields, and the parent's key if the header names a sub-agent.
+func (s *Settings) sessionKey(header func(string) string, fields map[string]string) (key, parent string) {
 	for _, name := range s.Headers {
 		v := header(name)
 		if !IsSessionKey(v) {
 			continue
 		}
 		if !strings.EqualFold(name, agents.SubAgent) {
-			return identity{Key: v}
+			return v, ""
 		}
 		if parent := header(agents.SubAgentSession); IsSessionKey(parent) {
-			return identity{Key: parent + "/" + v, Parent: parent}
+			return parent + "/" + v, parent
 		}
 	}
 	for _, path := range s.Fields {
 		if v := fields[path]; IsSessionKey(v) {
-			return identity{Key: v}
+			return v, ""
 		}
 	}
-	return identity{}
+	return "", ""
 }
 
 // IsSessionKey reports whether v can be a session key: 1 to 256 bytes of printable ASCII.

@@ -164,10 +164,10 @@ func (e *Engine) Explain(ctx context.Context, q Question) (Explanation, error) {
 		Relation: t.place.Relation(),
 		Source:   t.place.Source,
 		Purpose:  t.purpose,
-		Key:      settings.identify(q.Header, t.in.Split.Fields).Key,
 		Known:    t.place.Known.Pos,
 		Message:  -1,
 	}
+	x.Key, _ = settings.identify(q.Header, t.in.Split.Fields)
 	if !t.place.Begins {
 		x.Session = t.place.Thread.Session
 	}

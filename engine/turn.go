@@ -182,8 +182,8 @@ func (t *Turn) resolve(ctx context.Context) error {
 		return fmt.Errorf("open registry: %w", err)
 	}
 	t.sessionLog = sessionLog{registry, store}
-	id := t.in.Settings.identify(t.in.Header, t.in.Split.Fields)
-	scope := session.Scope{Tenant: t.in.Tenant.Name, Key: id.Key}
+	key, parent := t.in.Settings.identify(t.in.Header, t.in.Split.Fields)
+	scope := session.Scope{Tenant: t.in.Tenant.Name, Key: key}
 	if t.in.Tenant.Anonymous {
 		scope.Credential = secret.Credential(t.in.Credential)
 	}
@@ -192,7 +192,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 	t.recallItems(seed)
 	t.history = session.NewHistory(seed, t.in.Split.Messages)
 	query := session.Query{
-		Scope: scope, Parent: id.Parent, Request: t.in.Request, Dialect: t.in.Dialect.Name(), History: t.history, Texts: t.texts,
+		Scope: scope, Parent: parent, Request: t.in.Request, Dialect: t.in.Dialect.Name(), History: t.history, Texts: t.texts,
 	}
 	t.purpose = t.readPurpose()
 	query.Purpose = t.purpose

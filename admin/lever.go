@@ -2,7 +2,6 @@ package admin
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -81,9 +80,8 @@ func (a *api) condensing(*http.Request, *query) (any, error) {
 
 // Bounds of a lever.
 const (
-	minLeverTime     = time.Minute
-	maxLeverTime     = 30 * 24 * time.Hour
-	maxLeverBodySize = 4 << 10
+	minLeverTime = time.Minute
+	maxLeverTime = 30 * 24 * time.Hour
 )
 
 // setLever sets the lever of a tenant, or the one for all tenants.
@@ -92,7 +90,7 @@ func (a *api) setLever(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked, err := readLever(r)
+	asked, err := a.readLever(r)
 	if err != nil {
 		return nil, err
 	}
@@ -129,10 +127,8 @@ func (a *api) leverTenant(r *http.Request, q *query) (string, error) {
 	return a.resolveTenant(name)
 }
 
-func readLever(r *http.Request) (asked leverRequest, err error) {
-	d := json.NewDecoder(io.LimitReader(r.Body, maxLeverBodySize))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&asked); err != nil {
+func (a *api) readLever(r *http.Request) (asked leverRequest, err error) {
+	if err := a.readBody(r, &asked); err != nil {
 		return asked, fault(http.StatusBadRequest, "invalid_body", `Send {"mode": "off", "for": "2h", "reason": "..."}.`)
 	}
 	if !slices.Contains([]Mode{ModeOn, ModeObserve, ModeOff}, asked.Mode) {

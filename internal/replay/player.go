@@ -32,13 +32,8 @@ type Options struct {
 	Expect   Expectations     // what to check
 	Counter  func([]byte) int // tokens of any JSON; nil: a quarter of its bytes
 	Protocol string           // wire protocol: chat (the default), messages or responses
-	Habits   Habits
-}
-
-// Habits are optional behaviours of the agent.
-type Habits struct {
-	Manual bool // thinking is enabled in the request
-	Clock  bool // the first message has a different time at each step
+	Manual   bool             // thinking is enabled in the request
+	Clock    bool             // the first message has a different time at each step
 }
 
 // Step is one model call, as seen by the agent and by the upstream.
@@ -124,7 +119,7 @@ func (p *player) step(ctx context.Context, i int, c call) error {
 	for at, m := range p.sealed {
 		c.messages[at] = m
 	}
-	if p.o.Habits.Clock {
+	if p.o.Clock {
 		c.messages[1] = marshal(map[string]string{"role": "user", "content": fmt.Sprintf("It is %d minutes past twelve. Go on.", i)})
 	}
 	step, err := p.exchange(ctx, i, c, false)

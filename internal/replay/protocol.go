@@ -75,7 +75,7 @@ func (p *player) body(body map[string]any) []byte {
 	if len(p.run.Tools) > 0 {
 		body["tools"] = p.run.Tools
 	}
-	if p.o.Habits.Manual {
+	if p.o.Manual {
 		body["thinking"] = map[string]any{"type": "enabled", "budget_tokens": 1024}
 	}
 	if p.o.Stream {

@@ -326,9 +326,6 @@ func (j *llmJob) call(ctx context.Context, r Request) (Reply, error) {
 // window is that much smaller.
 func (j *llmJob) inOurTokens(e *CallError, r Request) int {
 	ours := 2*messageOverhead + j.in.promptTokens(r.System+r.User)
-	for _, event := range r.Events {
-		ours += messageOverhead + j.in.promptTokens(event)
-	}
 	if e.Prompt <= ours {
 		return e.Window
 	}

@@ -148,8 +148,8 @@ func (p *prompts) Summarise(ctx context.Context, r condense.Request) (condense.R
 func (p *prompts) brief() string {
 	var lines []string
 	for _, r := range p.all {
-		lines = append(lines, fmt.Sprintf("%d messages, %d tokens, at most %d out, %d events in the last, function %v, form %v\n",
-			2+len(r.Events), count(r.System+r.User+strings.Join(r.Events, "")), r.MaxOutput,
+		lines = append(lines, fmt.Sprintf("%d tokens, at most %d out, %d events in the last, function %v, form %v\n",
+			count(r.System+r.User), r.MaxOutput,
 			strings.Count(r.User, "<dewpoint_event "), r.Function != nil, r.Format != nil))
 	}
 	return strings.Join(lines, "")

@@ -21,7 +21,6 @@ type Request struct {
 	Endpoint  Endpoint
 	Model     string
 	System    string
-	Events    []string // text before User in the user message, in this order
 	User      string
 	Body      []byte  // the complete request, including System and User: the client's own with a question behind it; nil: none
 	MaxOutput int     // maximum tokens of the reply
@@ -34,11 +33,7 @@ func (r *Request) Size() int {
 	if r.Body != nil {
 		return len(r.Body)
 	}
-	n := len(r.System) + len(r.User)
-	for _, event := range r.Events {
-		n += len(event)
-	}
-	return n
+	return len(r.System) + len(r.User)
 }
 
 // Schema is a JSON schema, of the arguments of a function or of a reply.

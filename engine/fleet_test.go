@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,7 +23,7 @@ type fickle struct {
 var memberName = regexp.MustCompile(`member \d\d`)
 
 func (m *fickle) Summarise(_ context.Context, r condense.Request) (condense.Reply, error) {
-	name := memberName.FindString(strings.Join(r.Events, "\n") + r.User)
+	name := memberName.FindString(r.User)
 	var n int
 	fmt.Sscanf(name, "member %d", &n)
 	if _, failed := m.troubled.LoadOrStore(name, true); !failed {

@@ -31,7 +31,7 @@ type moody struct {
 }
 
 func (m moody) Summarise(_ context.Context, r condense.Request) (condense.Reply, error) {
-	bad := strings.Contains(r.User+strings.Join(r.Events, ""), badPhrase)
+	bad := strings.Contains(r.User, badPhrase)
 	switch {
 	case bad && m.kind == "":
 		return condense.Reply{Refusal: "I cannot help with that.", Finish: "stop"}, nil

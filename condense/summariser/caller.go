@@ -76,8 +76,12 @@ func (c Caller) attempt(ctx context.Context, r condense.Request, l lacks) (conde
 	}
 	body := r.Body
 	if body == nil {
+		out := request(r, l)
+		if c.Temperature != nil {
+			out["temperature"] = *c.Temperature
+		}
 		var err error
-		if body, err = json.Marshal(request(c, r, l)); err != nil {
+		if body, err = json.Marshal(out); err != nil {
 			return condense.Reply{}, err //nolint:wrapcheck // callError wraps it
 		}
 	}

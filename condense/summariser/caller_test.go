@@ -42,7 +42,7 @@ func TestOpenAIRequest(t *testing.T) {
 		"gpt-5.1":    {summariser.Caller{}, "gpt-5.1-2025-11-13", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "none"}},
 		"unknown":    {summariser.Caller{}, "gpt-5.9", map[string]any{"max_completion_tokens": 321.0}},
 		"cold": {
-			summariser.Caller{Temperature: &zero}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0, "temperature": 1e-45},
+			summariser.Caller{Temperature: &zero}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0, "temperature": 0.0},
 		},
 	} {
 		var got map[string]any
@@ -122,12 +122,10 @@ func TestOpenAIForms(t *testing.T) {
 				`"tool_choice":{"type":"function","function":{"name":"note"}}`,
 			condense.Reply{Arguments: `{}`, Finish: "tool_calls"},
 		},
-		"format and events": {
-			func(r *condense.Request) {
-				r.Format, r.Events = &condense.Schema{Name: "ranking", JSON: schema}, []string{"one", "two"}
-			},
+		"format": {
+			func(r *condense.Request) { r.Format = &condense.Schema{Name: "ranking", JSON: schema} },
 			`{"content":"{\"ids\":[1]}","tool_calls":[{"id":"2","type":"function","function":{"name":"note","arguments":"{}"}}]}`,
-			`"messages":[{"role":"system","content":"summarise"},{"role":"user","content":"one\ntwo\nevents"}],` +
+			`"messages":[{"role":"system","content":"summarise"},{"role":"user","content":"events"}],` +
 				`"response_format":{"type":"json_schema","json_schema":{"name":"ranking","schema":` + string(schema) + `,"strict":true}}`,
 			condense.Reply{Text: `{"ids":[1]}`, Finish: "tool_calls"},
 		},

@@ -54,7 +54,7 @@ func TestMessages(t *testing.T) {
 		r.Function = &condense.Schema{Name: "note", Description: "d", JSON: []byte(`{"type":"object"}`)}
 	}
 	format := func(r *condense.Request) {
-		r.Format, r.Events = &condense.Schema{Name: "ranking", JSON: []byte(`{"type":"object"}`)}, []string{"one", "two"}
+		r.Format = &condense.Schema{Name: "ranking", JSON: []byte(`{"type":"object"}`)}
 	}
 	text := blockOf(`{"type":"text","text":""}`, `"type":"text_delta","text":"STATE:"`, `"type":"text_delta","text":" fine"`)
 	call := func(name string) []string {
@@ -79,7 +79,7 @@ func TestMessages(t *testing.T) {
 			plain + `,"tools":[{"name":"note","description":"d","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"note"}`,
 			condense.Reply{Arguments: `{"ids":[]}`, Finish: "tool_calls", Usage: usage}, "", ""},
 		"format": {format, join(began, call("ranking"), ended("tool_use"), stopped),
-			`"messages":[{"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two"},{"type":"text","text":"events"}]}],` +
+			`"messages":[{"role":"user","content":[{"type":"text","text":"events"}]}],` +
 				`"tools":[{"name":"ranking","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"ranking"}`,
 			condense.Reply{Text: `{"ids":[]}`, Finish: "tool_calls", Usage: usage}, "", ""},
 		"whole": {nil, []string{`{"type":"message","content":[{"type":"text","text":"STATE: fine"}],"stop_reason":"end_turn","usage":{"input_tokens":3}}`}, plain,

@@ -26,7 +26,7 @@ func TestResponses(t *testing.T) {
 		r.Function = &condense.Schema{Name: "note", Description: "d", JSON: []byte(`{"type":"object"}`)}
 	}
 	format := func(r *condense.Request) {
-		r.Format, r.Events = &condense.Schema{Name: "ranking", JSON: []byte(`{"type":"object"}`)}, []string{"one", "two"}
+		r.Format = &condense.Schema{Name: "ranking", JSON: []byte(`{"type":"object"}`)}
 	}
 	usage := session.Usage{Input: 100, Cached: 40, Output: 20}
 	const (
@@ -61,7 +61,7 @@ func TestResponses(t *testing.T) {
 			plain + `,"tools":[{"type":"function","name":"note","description":"d","parameters":{"type":"object"},"strict":false}],"tool_choice":{"type":"function","name":"note"}`,
 			condense.Reply{Arguments: `{"ids":[]}`, Finish: "tool_calls", Usage: usage}, "", ""},
 		"format": {format, []string{begun, item(said), last("completed", "", said)},
-			`"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"one"},{"type":"input_text","text":"two"},{"type":"input_text","text":"events"}]}],` +
+			`"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"events"}]}],` +
 				`"text":{"format":{"type":"json_schema","name":"ranking","schema":{"type":"object"},"strict":true}}`,
 			condense.Reply{Text: "STATE: fine", Finish: "stop", Usage: usage}, "", ""},
 		"whole":         {nil, []string{`{"status":"completed",` + metered + `,"output":[` + said + `]}`}, plain, condense.Reply{Text: "STATE: fine", Finish: "stop", Usage: usage}, "", ""},

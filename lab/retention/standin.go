@@ -41,7 +41,7 @@ type line struct {
 func (s *StandIn) Summarise(_ context.Context, r condense.Request) (condense.Reply, error) {
 	reply := condense.Reply{Finish: "stop"}
 	if r.Format != nil {
-		ids, err := json.Marshal(map[string][]int{"ids": s.rank(r.Events)})
+		ids, err := json.Marshal(map[string][]int{"ids": s.rank(r.User)})
 		reply.Text = string(ids)
 		return reply, err
 	}
@@ -57,12 +57,13 @@ func (s *StandIn) Summarise(_ context.Context, r condense.Request) (condense.Rep
 	return reply, nil
 }
 
-// rank gives the ids of events, best first.
-func (s *StandIn) rank(events []string) []int {
+// rank gives the ids of the events in a prompt, best first.
+func (s *StandIn) rank(prompt string) []int {
+	events := strings.Split(prompt, "<dewpoint_event ")[1:]
 	all := make([]line, len(events))
 	ids := make([]int, len(events))
 	for i, e := range events {
-		_, _ = fmt.Sscanf(e, "<dewpoint_event id=\"%d\"", &ids[i]) // 0 is no event's id
+		_, _ = fmt.Sscanf(e, "id=\"%d\"", &ids[i]) // 0 is no event's id
 		all[i] = s.look(e)
 		all[i].at = i
 	}

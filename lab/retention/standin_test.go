@@ -57,11 +57,9 @@ func TestStandInCallsTheFunction(t *testing.T) {
 func TestStandInRanks(t *testing.T) {
 	s := NewStandIn(wordCounter{}.Count)
 	reply, err := s.Summarise(context.Background(), condense.Request{
-		Events: []string{
-			"<dewpoint_event id=\"7\" kind=\"user\">\nnothing at all\n</dewpoint_event>\n",
-			"<dewpoint_event id=\"8\" kind=\"user\">\nsrc/alpha.go in a rather long text\n</dewpoint_event>\n",
+		User: "<dewpoint_event id=\"7\" kind=\"user\">\nnothing at all\n</dewpoint_event>\n" +
+			"<dewpoint_event id=\"8\" kind=\"user\">\nsrc/alpha.go in a rather long text\n</dewpoint_event>\n" +
 			"<dewpoint_event id=\"9\" kind=\"user\">\nbeta_value 4821\n</dewpoint_event>\n",
-		},
 		Format: &condense.Schema{Name: "event_ranking"},
 	})
 	var ranking struct{ IDs []int }

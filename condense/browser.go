@@ -40,7 +40,7 @@ type page struct {
 	call session.Call // the call that it answers
 }
 
-// browserPages returns the browser observations of a view. It decodes only messages that mention a browser tool.
+// browserPages returns the browser observations of a view.
 func browserPages(in Input, items []session.Item) []page {
 	var pages []page
 	open := map[string]session.Call{}
@@ -52,7 +52,7 @@ func browserPages(in Input, items []session.Item) []page {
 		for _, id := range m.Calls {
 			delete(open, id)
 		}
-		if item.Kind == session.Action && agents.MayBrowse(item.Raw) {
+		if item.Kind == session.Action {
 			for _, call := range read(in.Codec, item.Raw).Calls {
 				if agents.Browses(call.Name) {
 					open[call.ID] = call

@@ -19,8 +19,7 @@ func hasBoundReasoning(m *split.Object) bool {
 // messages.
 func prefixBound(block rawjson.Value) bool {
 	sealed := len(split.Member(block, "signature").Inner()) > 0 || len(split.Member(block, "data").Inner()) > 0
-	format := split.Member(block, "format")
-	return sealed && (format.Kind == 0 || agents.BindingOf("reasoning_details", format.Text()) == agents.Prefix)
+	return sealed && agents.PrefixBound(split.Member(block, "format").Text())
 }
 
 // thinkingPart reports whether a content part is a thinking block.

@@ -94,15 +94,10 @@ func (it *item) isReasoning() bool { return it.is("reasoning") }
 // isPrefixBound reports whether the item is reasoning that its provider bound to all preceding items. OpenAI binds reasoning
 // to the item after it, but gateways use the same items for the reasoning of other providers.
 func (it *item) isPrefixBound() bool {
-	switch {
-	case !it.isReasoning():
-		return false
-	case it.Get("format").Kind == rawjson.String:
-		return agents.BindingOf("reasoning_details", it.Get("format").Text()) == agents.Prefix
-	case len(it.Get("signature").Inner()) > 0:
-		return true
+	if format := it.Get("format"); format.Kind == rawjson.String {
+		return it.isReasoning() && agents.PrefixBound(format.Text())
 	}
-	return agents.BindingOf(list, "reasoning") == agents.Prefix
+	return it.isReasoning() && len(it.Get("signature").Inner()) > 0
 }
 
 // isPlain reports whether the item contains only text or a call with text arguments.

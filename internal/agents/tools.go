@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 )
@@ -21,10 +20,6 @@ var browserTools = [...]string{"brows", "playwright", "puppeteer", "selenium", "
 // browserExact are complete names of browser tools, without the name of a server before them (mcp__web__fetch, web.fetch).
 var browserExact = [...]string{"fetch", "computer", "visit"}
 
-// browserHints are strings of which every message that names a browser tool contains at least one, in any case.
-var browserHints = [...]string{"brows", "playw", "puppet", "seleni", "chrome", "driver", "page", "url", "visit", "fetch", "crawl",
-	"computer", "screen"}
-
 // Browses reports whether a tool is a browser tool.
 func Browses(tool string) bool {
 	tool = strings.ToLower(tool)
@@ -35,12 +30,6 @@ func Browses(tool string) bool {
 	plain := strings.NewReplacer("_", "", "-", "", ".", "").Replace(tool)
 	return slices.Contains(browserExact[:], last) ||
 		slices.ContainsFunc(browserTools[:], func(part string) bool { return strings.Contains(plain, part) })
-}
-
-// MayBrowse reports whether a message may name a browser tool, without decoding it.
-func MayBrowse(raw []byte) bool {
-	lower := bytes.ToLower(raw)
-	return slices.ContainsFunc(browserHints[:], func(hint string) bool { return bytes.Contains(lower, []byte(hint)) })
 }
 
 // InjectedTags returns the elements that agents inject into user messages: reminders, environments, output of commands.

@@ -63,7 +63,7 @@ func TestBills(t *testing.T) {
 				info.Name = name
 				return info
 			}}
-			_, _ = s.Summarise(ctx, condense.Request{Model: "cheap", System: string(make([]byte, 60)), Events: []string{string(make([]byte, 40))}})
+			_, _ = s.Summarise(ctx, condense.Request{Model: "cheap", System: string(make([]byte, 60)), User: string(make([]byte, 40))})
 			if len(got) != len(c.want) || len(got) == 1 && got[0] != c.want[0] {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}

@@ -201,8 +201,6 @@ type Tee interface {
 	Write(p []byte)
 	// Ended reports whether the answer is complete: the end mark of a stream, or a whole body, has been seen.
 	Ended() bool
-	// Failed reports whether the answer has reported an error so far.
-	Failed() bool
 	// Answer returns what has been read so far.
 	Answer() Answer
 }

@@ -37,7 +37,7 @@ var (
 func (s *sender) readStream(from io.Reader) (dialect.Answer, error) {
 	tee := newTee(s.to, true)
 	var err error
-	for buffer := make([]byte, 4<<10); err == nil && !tee.Ended() && !tee.Failed(); {
+	for buffer := make([]byte, 4<<10); err == nil && !tee.Ended() && !tee.Answer().Failed; {
 		var n int
 		n, err = from.Read(buffer)
 		tee.Write(buffer[:n])

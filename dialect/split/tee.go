@@ -22,8 +22,6 @@ type AnswerReader interface {
 	Whole(body rawjson.Value)
 	// Event reads an event of a stream, and reports whether it ends the answer.
 	Event(event rawjson.Value) (ends bool)
-	// Failed reports whether the answer has reported an error.
-	Failed() bool
 	// Answer returns what has been read so far.
 	Answer() dialect.Answer
 }
@@ -203,9 +201,6 @@ func (c *Collector) AddArguments(call *PartialCall, text string) {
 	c.arguments += len(text)
 	call.arguments = append(call.arguments, text...)
 }
-
-// Failed reports whether Fail was called.
-func (c *Collector) Failed() bool { return c.Known.Failed }
 
 // Fail records an error that the answer reports. Its code is the first of the values that is a text.
 func (c *Collector) Fail(codes ...rawjson.Value) {

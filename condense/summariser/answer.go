@@ -8,23 +8,9 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
-	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
-	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
-	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
-
-// newTee returns a reader for an answer in an endpoint's API.
-func newTee(to condense.Endpoint, streamed bool) dialect.Tee {
-	switch to.Way.API {
-	case condense.APIMessages:
-		return messages.New(split.Options{}).Tee(streamed)
-	case condense.APIResponses:
-		return responses.New(split.Options{}).Tee(streamed)
-	}
-	return chat.New(split.Options{}).Tee(streamed)
-}
 
 var (
 	// errNotStreamed means that an answer came whole although a stream was requested. It can be used.
@@ -35,7 +21,7 @@ var (
 
 // readStream reads a stream up to its last event.
 func (s *sender) readStream(from io.Reader) (dialect.Answer, error) {
-	tee := newTee(s.to, true)
+	tee := protocolOf(s.to).dialect.Tee(true)
 	var err error
 	for buffer := make([]byte, 4<<10); err == nil && !tee.Ended() && !tee.Answer().Failed; {
 		var n int
@@ -65,7 +51,7 @@ func (s *sender) readWhole(text []byte) (dialect.Answer, error) {
 	if json.Unmarshal(text, &struct{}{}) != nil {
 		return dialect.Answer{}, errUnreadable
 	}
-	tee := newTee(s.to, false)
+	tee := protocolOf(s.to).dialect.Tee(false)
 	tee.Write(text)
 	a := tee.Answer()
 	switch {

@@ -67,16 +67,12 @@ func (c Caller) Summarise(ctx context.Context, r condense.Request) (condense.Rep
 
 // attempt makes one call.
 func (c Caller) attempt(ctx context.Context, r condense.Request, l lacks) (condense.Reply, error) {
-	request := chatRequest
-	switch r.Endpoint.Way.API {
-	case condense.APIMessages:
-		request = messagesRequest
-	case condense.APIResponses:
-		request, l.stream = responsesRequest, false
+	if r.Endpoint.Way.API == condense.APIResponses {
+		l.stream = false
 	}
 	body := r.Body
 	if body == nil {
-		out := request(r, l)
+		out := protocolOf(r.Endpoint).request(r, l)
 		if c.Temperature != nil {
 			out["temperature"] = *c.Temperature
 		}

@@ -5,8 +5,30 @@ import (
 	"encoding/json"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
+	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 )
+
+// protocol is how an API is called.
+type protocol struct {
+	path    string // below the base URL
+	request func(condense.Request, lacks) object
+	dialect dialect.Dialect // reads the answers
+}
+
+func protocolOf(to condense.Endpoint) protocol {
+	switch to.Way.API {
+	case condense.APIMessages:
+		return protocol{messages.Path, messagesRequest, messages.New(split.Options{})}
+	case condense.APIResponses:
+		return protocol{responses.Path, responsesRequest, responses.New(split.Options{})}
+	}
+	return protocol{chat.Path, chatRequest, chat.New(split.Options{})}
+}
 
 // The version of the Messages API, for calls whose headers have none from a client.
 const (

@@ -57,7 +57,7 @@ func (s *sender) do(r *http.Request) (*http.Response, error) {
 
 // post sends a body and reads the answer: a stream, if one is requested, or the whole body. With an error it returns what had arrived.
 func (s *sender) post(ctx context.Context, body []byte, streamed bool) (a dialect.Answer, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(s.to.BaseURL, openAI+path(s.to)), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(s.to.BaseURL, openAI+protocolOf(s.to).path), bytes.NewReader(body))
 	if err != nil {
 		return a, err //nolint:wrapcheck // callError wraps it
 	}
@@ -119,7 +119,7 @@ func address(r *http.Request, to condense.Endpoint) error {
 		return errors.New("invalid base URL") // the cause quotes the URL, which may hold a key
 	}
 	if to.BaseURL != "" {
-		r.URL.RawPath = strings.TrimSuffix(base.EscapedPath(), "/") + to.Way.Path + path(to)
+		r.URL.RawPath = strings.TrimSuffix(base.EscapedPath(), "/") + to.Way.Path + protocolOf(to).path
 		if r.URL.Path, err = url.PathUnescape(r.URL.RawPath); err != nil {
 			return fmt.Errorf("invalid path: %w", err)
 		}
@@ -154,17 +154,6 @@ func keyHeader(to condense.Endpoint, base *url.URL) string {
 		return "api-key"
 	}
 	return "Authorization"
-}
-
-// path returns the API's path below the base URL.
-func path(to condense.Endpoint) string {
-	switch to.Way.API {
-	case condense.APIMessages:
-		return "/messages"
-	case condense.APIResponses:
-		return "/responses"
-	}
-	return "/chat/completions"
 }
 
 // boundedBody is a response body that fails with errResponseSize after a number of bytes, whatever Content-Length says.

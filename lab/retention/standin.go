@@ -60,8 +60,7 @@ func (s *StandIn) Summarise(_ context.Context, r condense.Request) (condense.Rep
 // rank gives the ids of the events in a prompt, best first.
 func (s *StandIn) rank(prompt string) []int {
 	events := strings.Split(prompt, "<dewpoint_event ")[1:]
-	all := make([]line, len(events))
-	ids := make([]int, len(events))
+	all, ids := make([]line, len(events)), make([]int, len(events))
 	for i, e := range events {
 		_, _ = fmt.Sscanf(e, "id=\"%d\"", &ids[i]) // 0 is no event's id
 		all[i] = s.look(e)

@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -162,19 +163,13 @@ func SetAside(path string, now time.Time) (string, error) {
 	return aside, nil
 }
 
-// hasMeta reports whether a file has bbolt's magic number in the first or the second page, whatever their size.
+// hasMeta reports whether a file has bbolt's magic number in its first pages, whatever their size.
 func hasMeta(path string) bool {
-	head := make([]byte, 128<<10)
 	file, err := os.Open(path) //nolint:gosec // the operator names it
 	if err != nil {
 		return false
 	}
 	defer func() { _ = file.Close() }()
-	_, _ = io.ReadFull(file, head) // the rest of a short file stays zero
-	found := func(at int) bool { return binary.NativeEndian.Uint32(head[at+headerSize:]) == 0xED0CDAED }
-	meta := found(0)
-	for size := 1 << 10; size <= 64<<10; size *= 2 {
-		meta = meta || found(size)
-	}
-	return meta
+	head, _ := io.ReadAll(io.LimitReader(file, 128<<10))
+	return bytes.Contains(head, binary.NativeEndian.AppendUint32(nil, 0xED0CDAED))
 }

@@ -31,42 +31,32 @@ func (a *answer) Whole(body rawjson.Value) { a.Event(body) }
 
 // Event reads a chunk or a whole body.
 func (a *answer) Event(chunk rawjson.Value) (ends bool) {
-	c := split.Read(chunk, chunkKeys)
-	for element := range rawjson.Elements(c.Get("choices").Raw) {
-		choice := split.Read(element, choiceKeys)
-		a.addUsage(choice.Get("usage"))
-		if split.Integer(choice.Get("index")) == 0 {
-			a.SetFinish(choice.Get("finish_reason").Text())
-			a.addMessage(choice.Get("delta"))
-			a.addMessage(choice.Get("message"))
+	for choice := range rawjson.Elements(split.Member(chunk, "choices").Raw) {
+		a.addUsage(split.Member(choice, "usage"))
+		if split.Integer(split.Member(choice, "index")) == 0 {
+			a.SetFinish(split.Member(choice, "finish_reason").Text())
+			a.addMessage(split.Member(choice, "delta"))
+			a.addMessage(split.Member(choice, "message"))
 		}
 	}
-	a.addUsage(c.Get("usage"))
-	if e := c.Get("error"); e.Kind != 0 && e.Kind != rawjson.Null {
+	a.addUsage(split.Member(chunk, "usage"))
+	if e := split.Member(chunk, "error"); e.Kind != 0 && e.Kind != rawjson.Null {
 		a.Fail(split.Member(e, "code"))
 	}
 	return false
 }
 
-// The known keys of a chunk, a choice, and a message in it.
-var (
-	chunkKeys  = []string{"choices", "usage", "error"}
-	choiceKeys = []string{"index", "delta", "message", "finish_reason", "usage"}
-	answerKeys = []string{"content", "refusal", "tool_calls", "function_call"}
-)
-
 // addMessage reads a delta or a whole message.
-func (a *answer) addMessage(v rawjson.Value) {
-	m := split.Read(v, answerKeys)
+func (a *answer) addMessage(m rawjson.Value) {
 	var c session.Content
-	readContent(m.Get("content"), &c)
+	readContent(split.Member(m, "content"), &c)
 	a.AddText(c.Text)
-	a.AddRefusal(m.Get("refusal").Text())
-	for i, raw := range split.Elements(m.Get("tool_calls")) {
+	a.AddRefusal(split.Member(m, "refusal").Text())
+	for i, raw := range split.Elements(split.Member(m, "tool_calls")) {
 		p := pieceOf(rawjson.ValueOf(raw), i)
 		a.addCall(&p)
 	}
-	if called := m.Get("function_call"); called.Kind == rawjson.Object {
+	if called := split.Member(m, "function_call"); called.Kind == rawjson.Object {
 		name := split.Truncate(split.Member(called, "name").Text())
 		a.addCall(&piece{index: -1, id: name, name: name, arguments: split.Member(called, "arguments").Text()})
 	}

@@ -27,7 +27,9 @@ func TestNoLimitAllocatesNothing(t *testing.T) {
 
 // TestRefusedTakeNoPlace: a request that a limit refuses gives its place back at once, before its body has arrived.
 func TestRefusedTakeNoPlace(t *testing.T) {
-	for name, limits := range map[string]limit.Tenant{"requests": {Requests: 1}, "tokens": {Tokens: 1}} {
+	for name, limits := range map[string]limit.Tenant{
+		"requests_per_minute_exceeded": {Requests: 1}, "tokens_per_minute_exceeded": {Tokens: 1},
+	} {
 		tenant := &Tenant{Tenant: engine.Tenant{Name: "a"}, Limits: limits, gate: &gate{}}
 		tenant.Limits.Concurrent = 2
 		first, second := (&request{server: &Server{o: Options{Now: time.Now}}, tenant: tenant}), &request{}
@@ -36,8 +38,8 @@ func TestRefusedTakeNoPlace(t *testing.T) {
 			t.Fatalf("%s: the first is refused", name)
 		}
 		tenant.tokens().Take(time.Now(), 1, 1)
-		if _, ok := second.admit(); ok || tenant.gate.active.Load() != 1 || second.obs.record.Limit != name {
-			t.Errorf("%s: served %t by limit %q, %d are under way", name, ok, second.obs.record.Limit, tenant.gate.active.Load())
+		if e, ok := second.admit(); ok || tenant.gate.active.Load() != 1 || e.Code != name {
+			t.Errorf("%s: served %t by limit %q, %d are under way", name, ok, e.Code, tenant.gate.active.Load())
 		}
 		first.leave()
 		first.leave() // again: nothing happens

@@ -75,7 +75,6 @@ func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 		return r.refuseEarly(ctx, e)
 	}
 	if err := r.readBody(ctx); err != nil {
-		r.noteBodyRefused(err)
 		return err
 	}
 	r.begin(ctx)

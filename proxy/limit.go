@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -29,7 +28,7 @@ func (t *Tenant) tokens() limit.Share {
 func (r *request) admit() (e apiError, ok bool) {
 	limits, now := &r.tenant.Limits, r.server.o.Now
 	if !r.tenant.gate.enter(limits.Concurrent) {
-		return r.limited("concurrent", time.Second, "concurrent_requests_exceeded",
+		return r.limited(time.Second, "concurrent_requests_exceeded",
 			"requests at the same time: wait for one to end", limits.Concurrent), false
 	}
 	r.lease.admitted = true
@@ -40,7 +39,7 @@ func (r *request) admit() (e apiError, ok bool) {
 	}()
 	if limits.Requests > 0 {
 		if wait, ok := r.tenant.requests().Take(now(), 1, limits.Requests); !ok {
-			return r.limited("requests", wait, "requests_per_minute_exceeded", "requests a minute", limits.Requests), false
+			return r.limited(wait, "requests_per_minute_exceeded", "requests a minute", limits.Requests), false
 		}
 	}
 	if limits.Tokens > 0 {
@@ -74,12 +73,11 @@ func (r *request) leave() {
 }
 
 func (r *request) outOfTokens(wait time.Duration) apiError {
-	return r.limited("tokens", wait, "tokens_per_minute_exceeded", "tokens a minute", r.tenant.Limits.Tokens)
+	return r.limited(wait, "tokens_per_minute_exceeded", "tokens a minute", r.tenant.Limits.Tokens)
 }
 
 // limited returns the answer to a request that exceeds a limit of n.
-func (r *request) limited(limit string, wait time.Duration, code, what string, n int) apiError {
-	r.obs.record.Limit = limit
+func (r *request) limited(wait time.Duration, code, what string, n int) apiError {
 	whose := "this key's tenant"
 	if r.tenant.Anonymous {
 		whose = "all clients together"
@@ -88,16 +86,5 @@ func (r *request) limited(limit string, wait time.Duration, code, what string, n
 		Status: http.StatusTooManyRequests, Type: typeLimit, Code: code,
 		Retry:   int((wait + time.Second - 1) / time.Second),
 		Message: fmt.Sprintf("The limit of %s is %d %s. Try again after the time in Retry-After.", whose, n, what),
-	}
-}
-
-// noteBodyRefused records the limit of the tenant for which a body was refused.
-func (r *request) noteBodyRefused(err error) {
-	e, ok := errors.AsType[apiError](err)
-	switch {
-	case ok && e.Code == codeShare:
-		r.obs.record.Limit = "share"
-	case ok && e.Status == http.StatusRequestEntityTooLarge && r.tenant.Limits.Body > 0:
-		r.obs.record.Limit = "body"
 	}
 }

@@ -85,7 +85,7 @@ func TestRequestsPerMinute(t *testing.T) {
 	must(t, err)
 	drain(t, resp)
 	r.wantLimited(hello, "requests_per_minute_exceeded")
-	if n := r.metric(`dewpoint_limited_total{limit="requests",tenant="a"}`); n != 3 {
+	if n := r.metric(`dewpoint_requests_total{code="requests_per_minute_exceeded",dialect="",model="",status="4xx",tenant="a"}`); n != 3 {
 		t.Errorf("%v were counted", n)
 	}
 }
@@ -116,7 +116,7 @@ func TestTokensPerMinute(t *testing.T) {
 	r.wantServed(hello) // a small one fits
 	clock.pass(time.Minute)
 	r.wantServed(messages(say("user", strings.Repeat("x", 4*50_000)))) // one that never fits is served when nothing was taken
-	r.final[`dewpoint_limited_total{limit="tokens",tenant="a"}`] = 1
+	r.final[`dewpoint_requests_total{code="tokens_per_minute_exceeded",dialect="chat",model="gpt-4o",status="4xx",tenant="a"}`] = 1
 }
 
 // TestTokensOfNobody: requests that fail because upstream is down do not use up a tenant's minute.
@@ -193,7 +193,7 @@ func TestBodyOfATenant(t *testing.T) {
 	resp, answer := w.answer(http.MethodPost)
 	wantError(t, resp, answer, 413, "request_too_large")
 	w.wantEnd()
-	if n := r.metric(`dewpoint_limited_total{limit="body",tenant="a"}`); n != 3 {
+	if n := r.metric(`dewpoint_requests_total{code="request_too_large",dialect="",model="",status="4xx",tenant="a"}`); n != 3 {
 		t.Errorf("%v were counted", n)
 	}
 }

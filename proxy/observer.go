@@ -60,7 +60,6 @@ type Record struct {
 	Turn      *TurnRecord // nil: the request was not recognised
 	Unread    string      // why the body was not parsed although its path is; empty: it was
 	Condensed Condensed
-	Limit     string   // the tenant's limit that refused it: concurrent, requests, tokens, body, share, budget or session_budget; empty: none
 	Status    int      // of the client's answer
 	Code      string   // what went wrong; empty: nothing
 	Content   *Content // nil: not to be logged

@@ -53,7 +53,9 @@ func TestNoClientHoldsAll(t *testing.T) {
 	for _, w := range all {
 		w.Close()
 	}
-	r.wait(func() bool { return r.metric(`dewpoint_limited_total{limit="share",tenant="default"}`) > 0 })
+	r.wait(func() bool {
+		return r.metric(`dewpoint_requests_total{code="share_exceeded",dialect="",model="",status="5xx",tenant="default"}`) > 0
+	})
 }
 
 // TestSlowReaders: a client that reads its answer slowly, or not at all, holds no bytes of its request.

@@ -209,7 +209,6 @@ func (r *request) budgetSpent(accounts []allowance, all []session.Charge, balanc
 		i++
 	}
 	a, b := &accounts[i], balances[i]
-	r.obs.record.Limit = a.key
 	unit, perUnit := "tokens", 1.0
 	if a.price.Known() {
 		unit, perUnit = "USD", microsPerUSD

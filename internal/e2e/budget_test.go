@@ -139,8 +139,11 @@ func TestBudgetInDollars(t *testing.T) {
 	if n := strings.Count(p.log.String(), "a budget in dollars does not count this model"); n != 1 {
 		t.Errorf("the log says %d times that a model has no price", n)
 	}
-	if !strings.Contains(strings.Join(p.metrics(), "\n"), `dewpoint_limited_total{limit="budget",tenant="default"} 3`) {
-		t.Error("the metrics do not count what was refused")
+	for _, dialect := range []string{"chat", "messages", "responses"} {
+		series := fmt.Sprintf(`dewpoint_requests_total{code="budget_spent",dialect=%q,model="priced",status="4xx",tenant="default"} 1`, dialect)
+		if !strings.Contains(strings.Join(p.metrics(), "\n"), series) {
+			t.Errorf("the metrics have no %s", series)
+		}
 	}
 }
 

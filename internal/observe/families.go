@@ -11,10 +11,10 @@ var (
 
 // traffic holds metrics of requests.
 type traffic struct {
-	inFlight                          prometheus.Gauge
-	gone                              prometheus.Counter
-	requests, tokens, limited, unread *prometheus.CounterVec
-	seconds, firstByte, overhead      *prometheus.HistogramVec
+	inFlight                     prometheus.Gauge
+	gone                         prometheus.Counter
+	requests, tokens, unread     *prometheus.CounterVec
+	seconds, firstByte, overhead *prometheus.HistogramVec
 }
 
 func newTraffic(f *families) traffic {
@@ -37,9 +37,6 @@ func newTraffic(f *families) traffic {
 		unread: f.counter("unread_total",
 			"Bodies that were passed through without being read although their path is supported, and why: encoding, unsupported or path.",
 			"tenant", "why"),
-		limited: f.counter("limited_total",
-			"Requests refused because of a tenant's limit: concurrent, requests, tokens, body, share, budget or session_budget.",
-			"tenant", "limit"),
 	}
 }
 

@@ -259,11 +259,10 @@ func TestSavingIsCounted(t *testing.T) {
 func TestUnansweredIsNotCounted(t *testing.T) {
 	m := observe.NewMetrics()
 	r := record()
-	r.Turn.After, r.Call, r.Status, r.Code, r.Limit = session.Size{}, proxy.Call{}, 429, "tokens_per_minute_exceeded", "tokens"
+	r.Turn.After, r.Call, r.Status, r.Code = session.Size{}, proxy.Call{}, 429, "tokens_per_minute_exceeded"
 	m.Observer(nil).Ended(t.Context(), r)
 	wantValues(t, m, map[string]float64{
 		`dewpoint_tokens_total{model="gpt-4o",stage="in",tenant="a"}`:                                                      -1,
-		`dewpoint_limited_total{limit="tokens",tenant="a"}`:                                                                1,
 		`dewpoint_requests_total{code="tokens_per_minute_exceeded",dialect="chat",model="gpt-4o",status="4xx",tenant="a"}`: 1,
 	})
 }

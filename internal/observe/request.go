@@ -64,9 +64,6 @@ func (m *Metrics) countRequest(r *proxy.Record) {
 	if r.Code == proxy.CodeClientGone {
 		m.traffic.gone.Inc()
 	}
-	if r.Limit != "" {
-		m.traffic.limited.WithLabelValues(r.Tenant, r.Limit).Inc()
-	}
 	if why := r.Condensed.Whole; why != "" {
 		m.history.whole.WithLabelValues(r.Tenant, string(why)).Inc()
 	}

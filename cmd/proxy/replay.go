@@ -47,7 +47,7 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 		return usageError{fmt.Errorf("dewpoint: --sealed %s: want one of %v", *seal, fakeupstream.Seals())}
 	}
 	return playAll(ctx, out, cfg, paths, up, replay.Options{
-		Model: *model, Window: *window, Stream: *stream, Again: *again, Expect: expectations(cfg, *model, *window), Sealed: *seal != "", Protocol: *protocol,
+		Model: *model, Stream: *stream, Again: *again, Expect: expectations(cfg, *model, *window), Sealed: *seal != "", Protocol: *protocol,
 	})
 }
 

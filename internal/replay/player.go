@@ -28,7 +28,6 @@ type Options struct {
 	Each     func(step Step)  // called after each step
 	Client   *http.Client     // nil: one without limits
 	Sealed   bool             // answers come with sealed reasoning, which the agent sends back
-	Window   int              // the upstream's context window, above which it refuses requests; 0: unlimited
 	Expect   Expectations     // what to check
 	Counter  func([]byte) int // tokens of any JSON; nil: a quarter of its bytes
 	Protocol string           // wire protocol: chat (the default), messages or responses
@@ -258,7 +257,7 @@ func (p *player) received() (own []fakeupstream.Request, main fakeupstream.Reque
 			own = append(own, r)
 			continue
 		}
-		if p.o.Window > 0 && r.Refused != nil && r.Refused.Code == "context_length_exceeded" {
+		if r.Refused != nil && r.Refused.Code == "context_length_exceeded" {
 			if !IsOwnCall(&r) { // upstream does not mark refused requests as the summariser's
 				overflows++
 			}

@@ -55,7 +55,7 @@ func TestProtocolOverflows(t *testing.T) {
 	condenser := config.Condenser{Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 1000, KeepFirst: 2}
 	for _, protocol := range []string{"messages", "responses"} {
 		report := playSample(t, condenser, fakeupstream.Options{ContextWindow: 12000}, replay.Options{
-			Protocol: protocol, Model: "a-model-of-ours", Window: 12000,
+			Protocol: protocol, Model: "a-model-of-ours",
 		})
 		if report.Overflows == 0 || report.Condensations == 0 {
 			t.Errorf("%s: %d overflows, %d condensations", protocol, report.Overflows, report.Condensations)

@@ -301,9 +301,23 @@ func (w *Walker) Add(m session.Message, end int) {
 		w.tooMany()
 	}
 	if w.unsupported == "" {
+		if n := len(w.Messages); n == cap(w.Messages) && w.base == nil {
+			w.Messages = slices.Grow(w.Messages, w.expected(end))
+			w.ends = slices.Grow(w.ends, cap(w.Messages)-n)
+		}
 		w.Messages = append(w.Messages, m)
 		w.ends = append(w.ends, messageEnd{raw: end, index: w.index})
 	}
+}
+
+// expected estimates how many more messages follow an offset of the body, if they are about as long as those before. The estimate is at
+// most four times the number of messages so far, and a little, whatever the body claims.
+func (w *Walker) expected(offset int) int {
+	n := len(w.Messages)
+	if n == 0 {
+		return 16
+	}
+	return min(n*(len(w.text)-offset)/offset+n/4, 4*n) + 1
 }
 
 func (w *Walker) tooMany() { w.Unsupported("there are too many " + w.splitter.format.List) }

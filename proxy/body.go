@@ -178,7 +178,7 @@ func (br *bodyReader) grow(b *body, declared int) error {
 	case declared < 0:
 		size = int(min(2*int64(had), br.limit+1))
 	case declared <= 5*had:
-		size = declared
+		size = declared + 1 // more than it needs, or it would grow once more to read its end
 	}
 	size = room(size)
 	more := min(int64(size), br.limit) - b.charged

@@ -23,13 +23,14 @@ const (
 
 // rememberItems remembers the items of an answer to which a later request may refer. It returns those to log.
 func (t *Turn) rememberItems(answer dialect.Answer) []byte {
-	d, refers := t.in.Dialect.(dialect.Referrer)
-	if !refers || !t.in.Split.Stores {
+	if !t.in.Split.Stores {
 		return nil
 	}
-	for id, item := range d.Items(answer.Said) {
-		if len(item) <= maxItemKept {
-			t.engine.memory.items.Add(session.KeptTrace(t.history.Chain[0], id), bytes.Clone(item))
+	if d, refers := t.in.Dialect.(dialect.Referrer); refers {
+		for id, item := range d.Items(answer.Said) {
+			if len(item) <= maxItemKept {
+				t.engine.memory.items.Add(session.KeptTrace(t.history.Chain[0], id), bytes.Clone(item))
+			}
 		}
 	}
 	if t.in.items == nil || len(answer.Said) > maxResolved {
@@ -45,7 +46,7 @@ func (t *Turn) recallItems(seed session.Hash) {
 		return item
 	})
 	byModel := func(m session.Message) bool { return m.Kind.ByModel() }
-	if _, refers := t.in.Dialect.(dialect.Referrer); refers && t.in.items == nil && !slices.ContainsFunc(t.in.Split.Messages, byModel) {
+	if t.in.Split.Stores && t.in.items == nil && !slices.ContainsFunc(t.in.Split.Messages, byModel) {
 		t.in.items = map[string][]byte{} // the client may refer to the first answer
 	}
 	if t.in.items != nil {

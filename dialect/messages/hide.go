@@ -11,8 +11,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// CanHideTools reports whether the client sends tools and leaves the choice to the model.
-func (d *Dialect) CanHideTools(r *dialect.Request) bool { return assemble.AcceptsTools(r.Outside()) }
+// CanHideTools reports whether the client sends tools and leaves the choice to the model. Upstream must not keep the history, since it
+// would have calls in it of which the client does not know.
+func (d *Dialect) CanHideTools(r *dialect.Request) bool {
+	return !r.Stores && assemble.AcceptsTools(r.Outside())
+}
 
 // FilterAnswers returns a filter that removes calls of hidden tools from answers.
 func (d *Dialect) FilterAnswers(streamed bool, hidden func(tool string) bool) dialect.AnswerFilter {

@@ -49,7 +49,7 @@ var (
 func New(o split.Options) *Dialect {
 	format := split.Format{
 		List: list, Element: "a message",
-		Members: []string{"max_tokens", "system", "thinking"},
+		Members: []string{"max_tokens", "system", "thinking", "thread"},
 		Version: version, Texts: []string{"text"}, Skip: isThinking,
 		Reader: func(w *split.Walker) split.Reader {
 			return split.Reader{Keys: messageKeys, Element: (&reader{w: w}).element}
@@ -70,6 +70,9 @@ func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies
 func finish(w *split.Walker, r *dialect.Request) {
 	r.MaxOutput = split.Integer(w.Member("max_tokens"))
 	r.NeedsReasoning = split.Member(w.Member("thinking"), "type").Is("enabled")
+	thread := w.Member("thread") // a history that upstream keeps: {"type": "create"}, later {"type": "continue", "previous_message_id": ...}
+	r.Stores = thread.Kind == rawjson.Object
+	r.Kept.Answer = split.Truncate(split.Member(thread, "previous_message_id").Text())
 	if system := w.Member("system"); system.Kind == rawjson.String || system.Kind == rawjson.Array {
 		first := session.Message{Raw: system.Raw, Kind: session.System, Digest: w.Digest.Message("system", system)}
 		r.Messages = append([]session.Message{first}, r.Messages...)

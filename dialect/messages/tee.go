@@ -2,6 +2,9 @@ package messages
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
@@ -40,6 +43,7 @@ func (a *answer) Whole(body rawjson.Value) {
 		a.beginBlock(n, block)
 		n++
 	}
+	a.Known.ID = split.Truncate(split.Member(body, "id").Text())
 	a.SetFinish(split.Member(body, "stop_reason").Text())
 	a.addUsage(split.Member(body, "usage"))
 	if e := split.Member(body, "error"); e.Kind == rawjson.Object {
@@ -52,6 +56,7 @@ func (a *answer) Event(event rawjson.Value) (ends bool) {
 	index, delta := split.Integer(split.Member(event, "index")), split.Member(event, "delta")
 	switch split.Member(event, "type").Text() {
 	case "message_start":
+		a.Known.ID = split.Truncate(split.Member(event, "message", "id").Text())
 		a.addUsage(split.Member(event, "message", "usage"))
 	case "content_block_start":
 		a.beginBlock(index, split.Member(event, "content_block"))
@@ -91,6 +96,29 @@ func (a *answer) beginBlock(index int, block rawjson.Value) {
 	case bytes.HasSuffix(kind.Inner(), []byte("_tool_use")):
 		a.Known.Ran = true
 	}
+}
+
+// Answer returns what has been read so far. Said has the text and the calls of an answer that upstream may keep.
+func (a *answer) Answer() dialect.Answer {
+	said := a.Collector.Answer()
+	if said.ID == "" || said.Lost {
+		return said
+	}
+	var blocks [][]byte
+	if said.Text != "" {
+		blocks = append(blocks, append(rawjson.AppendQuote([]byte(`{"type":"text","text":`), said.Text), '}'))
+	}
+	for _, c := range said.Calls {
+		if !json.Valid([]byte(c.Arguments)) {
+			return said
+		}
+		blocks = append(blocks, fmt.Appendf(nil, `{"type":"tool_use","id":%s,"name":%s,"input":%s}`,
+			rawjson.AppendQuote(nil, c.ID), rawjson.AppendQuote(nil, c.Name), c.Arguments))
+	}
+	if len(blocks) > 0 {
+		said.Said = slices.Concat([]byte(`{"role":"assistant","content":`), split.List(blocks), []byte("}"))
+	}
+	return said
 }
 
 // addUsage reads a usage report. A stream has one at the start and one at the end, which may contain only what has changed. input_tokens

@@ -27,7 +27,7 @@ type relief struct {
 	files       int         // the part of ours that is messages with images or files
 	alternates  bool        // upstream refused this request because roles did not alternate
 	verbatim    bool        // upstream refused the changed request, so the client's body is forwarded unchanged
-	strippedTo  int         // upstream refused that, too: sealed reasoning is stripped up to this position; 0: not stripped
+	strippedTo  int         // upstream refused sealed reasoning, which is stripped up to this position; 0: not stripped
 	refused     bool        // upstream refused a change made to this request
 	doubted     bool        // upstream failed on the changed request, perhaps because of the change
 	withheld    *projection // the view that upstream would refuse again, as it did earlier; nil: none
@@ -185,7 +185,7 @@ func (t *Turn) ForwardVerbatim() (report Report, again bool) {
 	if !t.changed() {
 		return report, false
 	}
-	t.relief.verbatim, t.relief.refused = true, true
+	t.relief.verbatim, t.relief.refused, t.relief.strippedTo = true, true, 0
 	reason := session.ReasonOverflow
 	if n := len(t.shown.applied); n > 0 {
 		reason = t.shown.applied[n-1].Reason
@@ -340,16 +340,25 @@ func (t *Turn) forwardAsAccepted() {
 	t.relief.withheld, t.relief.verbatim = &withheld, true
 }
 
-// StripReasoning strips the sealed reasoning from a body that upstream refused even unchanged, since it may be bound to a condensed history. It
-// reports whether that makes a difference. An open tool loop that needs its reasoning keeps it, or with unbind as much of it as upstream demands,
-// and upstream is asked to drop what is bound to another history.
-func (t *Turn) StripReasoning(unbind bool) bool {
-	if t.relief.strippedTo > 0 || t.changed() || t.remote() || !t.mayBeBound() && !t.hasUnloggedAnswers() {
+// StripReasoning strips the sealed reasoning from a request that upstream refused, and reports whether that makes a difference. It strips the
+// changed history if upstream objected to reasoning: its client may have edited or left out what the reasoning is bound to. It strips the
+// unchanged history if that may be bound to a condensed one. An open tool loop that needs its reasoning keeps it, or with unbind as much of it
+// as upstream demands, and upstream is asked to drop what is bound to another history.
+func (t *Turn) StripReasoning(objected, unbind bool) bool {
+	changed := t.changed()
+	switch {
+	case t.remote(), changed && !objected:
+		return false
+	case !changed && (t.relief.strippedTo > 0 || !t.mayBeBound() && !t.hasUnloggedAnswers()):
 		return false
 	}
-	p, end, sent := t.project(nil), t.stripEnd(unbind), 0
-	if t.relief.withheld != nil {
-		sent = t.shown.strippedCount()
+	p, end, sent := t.shown, t.stripEnd(unbind), t.shown.strippedCount()
+	p.view.Items = slices.Clone(p.view.Items)
+	if !changed {
+		p = t.project(nil)
+		if t.relief.withheld == nil {
+			sent = 0 // of the client's own body
+		}
 	}
 	t.stripBefore(p.view.Items, end)
 	t.keepLoopReasoning(&p)
@@ -357,7 +366,7 @@ func (t *Turn) StripReasoning(unbind bool) bool {
 		return false
 	}
 	t.show(p)
-	t.relief.verbatim, t.relief.strippedTo = true, min(end-1, t.history.Len())
+	t.relief.verbatim, t.relief.strippedTo = !changed, min(end-1, t.history.Len())
 	return true
 }
 
@@ -405,7 +414,7 @@ func (e *Engine) StripReasoning(d dialect.Dialect, split *dialect.Request, unbin
 	t := &Turn{engine: e, in: Input{Tenant: &Tenant{}, Dialect: d, Split: split}, history: session.NewHistory(session.Hash{}, split.Messages)}
 	t.place.New = true
 	t.show(t.project(nil))
-	if !t.StripReasoning(unbind) {
+	if !t.StripReasoning(true, unbind) {
 		return nil, "", ""
 	}
 	name, value = t.Unbinding()

@@ -147,7 +147,7 @@ func (r *request) remedy(why refusal) bool {
 	if why.alternates && r.turn.AlternateRoles() {
 		return true
 	}
-	if why.refused && (r.turn.Withdraw() || r.turn.StripReasoning(why.thinking)) {
+	if why.refused && (r.turn.Withdraw() || r.turn.StripReasoning(why.reasoning, why.thinking)) {
 		return true
 	}
 	var report engine.Report
@@ -199,6 +199,7 @@ type refusal struct {
 	refused    bool               // upstream objects to its content, for one of these reasons or another
 	managed    bool               // upstream does not manage histories, which the request asks for
 	thinking   bool               // upstream's objection mentions thinking
+	reasoning  bool               // or reasoning by another name
 }
 
 // maxRefusal bounds how much of an answer is read to recognise a refusal, in bytes.
@@ -225,8 +226,10 @@ func (o *Options) readRefusal(resp *http.Response, in dialect.Dialect) refusal {
 	if over, ok := overflow.Recognise(resp.StatusCode, contentType, head); ok {
 		why.overflow = &over
 	}
-	why.managed = why.refused && bytes.Contains(head, []byte("context_management"))
-	why.thinking = why.refused && bytes.Contains(head, []byte("thinking"))
+	mentions := func(word string) bool { return why.refused && bytes.Contains(head, []byte(word)) }
+	why.managed = mentions("context_management")
+	why.thinking = mentions("thinking")
+	why.reasoning = why.thinking || mentions("reasoning") || mentions("encrypted")
 	why.alternates = overflow.AlternatesRoles(resp.StatusCode, contentType, head)
 	return why
 }

@@ -72,12 +72,8 @@ func (c Caller) attempt(ctx context.Context, r condense.Request, l lacks) (conde
 	}
 	body := r.Body
 	if body == nil {
-		out := protocolOf(r.Endpoint).request(r, l)
-		if c.Temperature != nil {
-			out["temperature"] = *c.Temperature
-		}
 		var err error
-		if body, err = json.Marshal(out); err != nil {
+		if body, err = json.Marshal(protocolOf(r.Endpoint).request(c, r, l)); err != nil {
 			return condense.Reply{}, err //nolint:wrapcheck // callError wraps it
 		}
 	}

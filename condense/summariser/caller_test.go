@@ -42,7 +42,7 @@ func TestOpenAIRequest(t *testing.T) {
 		"gpt-5.1":    {summariser.Caller{}, "gpt-5.1-2025-11-13", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "none"}},
 		"unknown":    {summariser.Caller{}, "gpt-5.9", map[string]any{"max_completion_tokens": 321.0}},
 		"cold": {
-			summariser.Caller{Temperature: &zero}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0, "temperature": 0.0},
+			summariser.Caller{Temperature: &zero}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0, "temperature": 1e-45},
 		},
 	} {
 		var got map[string]any

@@ -2,7 +2,6 @@ package messages
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -109,7 +108,7 @@ func (a *answer) Answer() dialect.Answer {
 		blocks = append(blocks, append(rawjson.AppendQuote([]byte(`{"type":"text","text":`), said.Text), '}'))
 	}
 	for _, c := range said.Calls {
-		if !json.Valid([]byte(c.Arguments)) {
+		if rawjson.Valid([]byte(c.Arguments), 0) != nil {
 			return said
 		}
 		blocks = append(blocks, fmt.Appendf(nil, `{"type":"tool_use","id":%s,"name":%s,"input":%s}`,

@@ -32,10 +32,10 @@ func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
 		return err
 	}
 	for _, e := range encoded {
-		rec.Thread.Seq++
-		c.put(events.entry(b.Thread.ID, rec.Thread.Seq), e)
+		rec.thread.Seq++
+		c.put(events.entry(b.Thread.ID, rec.thread.Seq), e)
 	}
-	c.put(threads.key(string(b.Thread.ID)), rec.Encode())
+	c.put(threads.key(string(b.Thread.ID)), rec.encode())
 	for _, p := range b.Places {
 		c.put(places.hash(p.Hash), codec.Place(p.Place))
 	}
@@ -44,28 +44,28 @@ func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
 }
 
 // nextRecord returns the thread's record with the batch applied, but for its events, or ErrStale.
-func nextRecord(c *change, b session.Batch) (codec.Record, error) {
-	rec := codec.Record{Written: time.Now(), Thread: b.Thread}
+func nextRecord(c *change, b session.Batch) (record, error) {
+	rec := record{written: time.Now(), thread: b.Thread}
 	old, err := c.thread(b.Thread.ID)
 	switch {
 	case errors.Is(err, session.ErrNotFound):
-		rec.Thread.Seq, rec.Thread.Requested, rec.List = 0, 0, codec.List(b.Thread.Listed())
+		rec.thread.Seq, rec.thread.Requested, rec.list = 0, 0, codec.List(b.Thread.Listed())
 		return rec, begin(c, b, rec)
 	case err != nil:
 		return rec, err
-	case old.Thread.Len != b.At:
-		return rec, fmt.Errorf("%w: the thread is at %d, not %d", session.ErrStale, old.Thread.Len, b.At)
-	case !old.Thread.Created.Equal(b.Thread.Created):
+	case old.thread.Len != b.At:
+		return rec, fmt.Errorf("%w: the thread is at %d, not %d", session.ErrStale, old.thread.Len, b.At)
+	case !old.thread.Created.Equal(b.Thread.Created):
 		return rec, fmt.Errorf("%w: the thread was deleted and began again", session.ErrStale)
 	}
-	rec.Thread.Seq, rec.List, rec.Thread.Requested = old.Thread.Seq, old.List, old.Thread.Requested
+	rec.thread.Seq, rec.list, rec.thread.Requested = old.thread.Seq, old.list, old.thread.Requested
 	return rec, nil
 }
 
 // begin checks that a batch may begin its thread. For a fork, and a thread whose content others hold, it writes the records of the
 // threads that it needs again, so that the sweeper sees that they are in use. If one that has content of it is gone or began again, the
 // thread would be incomplete: ErrStale.
-func begin(c *change, b session.Batch, rec codec.Record) error {
+func begin(c *change, b session.Batch, rec record) error {
 	c.begins = true
 	if !codec.Begins(b) {
 		return fmt.Errorf("%w: the thread is unknown, not at %d", session.ErrStale, b.At)
@@ -73,7 +73,7 @@ func begin(c *change, b session.Batch, rec codec.Record) error {
 	if b.At == 0 && len(b.Thread.Shares) == 0 {
 		return nil
 	}
-	needs, err := needsOf(rec)
+	needs, err := rec.needs()
 	if err != nil {
 		return fmt.Errorf("thread record: %w", err)
 	}
@@ -87,11 +87,11 @@ func begin(c *change, b session.Batch, rec codec.Record) error {
 			return fmt.Errorf("%w: the new thread needs thread %s, which is gone", session.ErrStale, id)
 		case err != nil:
 			return err
-		case id == b.Thread.Parent && !b.ParentCreated.IsZero() && !needed.Thread.Created.Equal(b.ParentCreated):
+		case id == b.Thread.Parent && !b.ParentCreated.IsZero() && !needed.thread.Created.Equal(b.ParentCreated):
 			return fmt.Errorf("%w: the new thread needs thread %s, which began again", session.ErrStale, id)
 		}
-		needed.Written = rec.Written
-		c.put(threads.key(string(id)), needed.Encode())
+		needed.written = rec.written
+		c.put(threads.key(string(id)), needed.encode())
 	}
 	return nil
 }

@@ -12,18 +12,18 @@ import (
 )
 
 // logEntry logs an entry of a thread in one commit with the changes that more makes. It returns after the fsync.
-func (s *Store) logEntry(ctx context.Context, id session.ThreadID, e session.Event, more func(*change, *codec.Record)) error {
+func (s *Store) logEntry(ctx context.Context, id session.ThreadID, e session.Event, more func(*change, *record)) error {
 	entry := s.content.Event(id, e)
 	return s.change(ctx, true, func(c *change) error {
 		rec, err := c.thread(id)
 		if err != nil {
 			return err
 		}
-		rec.Thread.Seq++
-		rec.Written = time.Now()
+		rec.thread.Seq++
+		rec.written = time.Now()
 		more(c, &rec)
-		c.put(threads.key(string(id)), rec.Encode())
-		c.put(events.entry(id, rec.Thread.Seq), entry)
+		c.put(threads.key(string(id)), rec.encode())
+		c.put(events.entry(id, rec.thread.Seq), entry)
 		return nil
 	})
 }
@@ -32,13 +32,13 @@ func (s *Store) logEntry(ctx context.Context, id session.ThreadID, e session.Eve
 func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {
 	c.ID = session.CondensationID{Thread: id}
 	summary := s.content.Text(c)
-	err := s.logEntry(ctx, id, codec.Condensed(c), func(ch *change, rec *codec.Record) {
-		c.ID.Seq = rec.Thread.Seq
+	err := s.logEntry(ctx, id, codec.Condensed(c), func(ch *change, rec *record) {
+		c.ID.Seq = rec.thread.Seq
 		if c.Answers() {
-			rec.Thread.Requested = 0
+			rec.thread.Requested = 0
 			ch.delete(prepared(id))
 		}
-		rec.List = codec.Listed(bytes.Clone(rec.List), c)
+		rec.list = codec.Listed(bytes.Clone(rec.list), c)
 		ch.put(summaries.entry(id, c.ID.Seq), summary)
 	})
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Con
 
 // Request implements session.Archive. It returns after the fsync.
 func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) error {
-	return s.logEntry(ctx, id, session.Event{Kind: session.Requested, Time: at}, func(_ *change, rec *codec.Record) {
-		rec.Thread.Requested = rec.Thread.Seq
+	return s.logEntry(ctx, id, session.Event{Kind: session.Requested, Time: at}, func(_ *change, rec *record) {
+		rec.thread.Requested = rec.thread.Seq
 	})
 }
 

@@ -59,10 +59,10 @@ func deleteSession(c *change, id session.SessionID) ([]session.ThreadID, error) 
 }
 
 // deleteThread deletes a thread with everything that it left, and returns the number of bytes freed.
-func deleteThread(c *change, rec codec.Record) (freed int64) {
-	t := rec.Thread
+func deleteThread(c *change, rec record) (freed int64) {
+	t := rec.thread
 	freed += c.delete(prepared(t.ID))
-	list, _ := codec.ParseList(rec.List) // summaries cannot be found by a damaged list
+	list, _ := codec.ParseList(rec.list) // summaries cannot be found by a damaged list
 	for _, condensation := range list {
 		if condensation.ID.Thread == t.ID {
 			freed += c.delete(summaries.entry(t.ID, condensation.ID.Seq))

@@ -2,8 +2,10 @@ package boltstore
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
@@ -83,7 +85,7 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string,
 		if err != nil && !errors.Is(err, session.ErrNotFound) {
 			return "", err
 		}
-		return s.content.ParseSummary(stored, rec.List, id)
+		return s.content.ParseSummary(stored, rec.list, id)
 	})
 }
 
@@ -91,8 +93,8 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string,
 // page of large events takes long to decode, and no other call may wait for that. A damaged one fails no others.
 func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) (all []session.Event, err error) {
 	last, err := one(ctx, s, threads.key(string(id)), func(b []byte) (uint64, error) {
-		rec, err := codec.ParseRecord(b)
-		return rec.Thread.Seq, err
+		rec, err := parseRecord(b)
+		return rec.thread.Seq, err
 	})
 	if err != nil {
 		return nil, err
@@ -114,13 +116,45 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 	return all, nil
 }
 
+// record is a thread as it is stored. Its condensations stay encoded, because an append does not need them.
+type record struct {
+	written time.Time
+	thread  session.Thread
+	list    []byte // encoded condensations and asides
+}
+
+func (r record) encode() []byte {
+	thread := codec.Thread(r.thread)
+	b := make([]byte, 0, 8+binary.MaxVarintLen32+len(thread)+len(r.list))
+	b = binary.BigEndian.AppendUint64(b, uint64(r.written.UnixNano()))
+	b = binary.AppendUvarint(b, uint64(len(thread)))
+	return append(append(b, thread...), r.list...)
+}
+
+// parseRecord decodes a record, whose list aliases b.
+func parseRecord(b []byte) (record, error) {
+	if len(b) < 9 {
+		return record{}, codec.ErrCorrupt
+	}
+	r := record{written: time.Unix(0, int64(binary.BigEndian.Uint64(b)))} //nolint:gosec // a time
+	n, size := binary.Uvarint(b[8:])
+	if size <= 0 || n > uint64(len(b)-8-size) { //nolint:gosec // a length
+		return r, codec.ErrCorrupt
+	}
+	body := b[8+size:]
+	var err error
+	r.thread, err = codec.ParseThread(body[:n])
+	r.list = body[n:]
+	return r, err
+}
+
 // thread reads a thread's record, or returns ErrNotFound.
-func (r *reader) thread(id session.ThreadID) (codec.Record, error) {
+func (r *reader) thread(id session.ThreadID) (record, error) {
 	stored := r.get(threads.key(string(id)))
 	if stored == nil {
-		return codec.Record{}, session.ErrNotFound
+		return record{}, session.ErrNotFound
 	}
-	rec, err := codec.ParseRecord(stored)
+	rec, err := parseRecord(stored)
 	if err != nil {
 		return rec, fmt.Errorf("thread record: %w", err)
 	}
@@ -129,12 +163,12 @@ func (r *reader) thread(id session.ThreadID) (codec.Record, error) {
 
 // parseThread decodes a record including its list.
 func parseThread(b []byte) (session.Thread, error) {
-	r, err := codec.ParseRecord(b)
+	r, err := parseRecord(b)
 	if err == nil {
-		err = codec.SetList(&r.Thread, r.List)
+		err = codec.SetList(&r.thread, r.list)
 	}
 	if err != nil {
 		return session.Thread{}, fmt.Errorf("thread record: %w", err)
 	}
-	return r.Thread, nil
+	return r.thread, nil
 }

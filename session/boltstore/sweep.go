@@ -98,12 +98,12 @@ func (s *Store) order() ([]*candidate, error) {
 	all := map[session.ThreadID]*candidate{}
 	err := s.view(func(tx *bolt.Tx) error {
 		return tx.Bucket(threads.name()).ForEach(func(_, value []byte) error {
-			rec, err := codec.ParseRecord(value)
+			rec, err := parseRecord(value)
 			if err != nil {
 				return err
 			}
-			needs, err := needsOf(rec)
-			all[rec.Thread.ID] = &candidate{id: rec.Thread.ID, written: rec.Written, needs: needs, parent: parentOf(rec.Thread)}
+			needs, err := rec.needs()
+			all[rec.thread.ID] = &candidate{id: rec.thread.ID, written: rec.written, needs: needs, parent: rec.parent()}
 			return err
 		})
 	})
@@ -113,24 +113,24 @@ func (s *Store) order() ([]*candidate, error) {
 	return ordered(all), nil
 }
 
-// parentOf returns the thread that a fork was forked from, empty for other threads.
-func parentOf(t session.Thread) session.ThreadID {
-	if t.ForkAt > 0 {
-		return t.Parent
+// parent returns the thread that a fork was forked from, empty for other threads.
+func (r record) parent() session.ThreadID {
+	if r.thread.ForkAt > 0 {
+		return r.thread.Parent
 	}
 	return ""
 }
 
-// needsOf returns the threads whose events or summaries a thread shares: its parent, if it is a fork, those that hold its content, and
+// needs returns the threads whose events or summaries a thread shares: its parent, if it is a fork, those that hold its content, and
 // the makers of the condensations that it inherited.
-func needsOf(rec codec.Record) ([]session.ThreadID, error) {
-	ids := slices.Clone(rec.Thread.Shares)
-	if parent := parentOf(rec.Thread); parent != "" {
+func (r record) needs() ([]session.ThreadID, error) {
+	ids := slices.Clone(r.thread.Shares)
+	if parent := r.parent(); parent != "" {
 		ids = append(ids, parent)
 	}
-	list, err := codec.ParseList(rec.List)
+	list, err := codec.ParseList(r.list)
 	for _, c := range list {
-		if maker := c.ID.Thread; maker != rec.Thread.ID && !slices.Contains(ids, maker) {
+		if maker := c.ID.Thread; maker != r.thread.ID && !slices.Contains(ids, maker) {
 			ids = append(ids, maker)
 		}
 	}
@@ -192,13 +192,13 @@ func (s *Store) deleteThreads(ctx context.Context, chosen []*candidate, enough i
 				rec, err := c.thread(next.id)
 				switch {
 				case errors.Is(err, session.ErrNotFound):
-				case err != nil || keep[next.id] || !rec.Written.Equal(next.written):
-					needs, _ := needsOf(rec) // none can be read from a damaged list
+				case err != nil || keep[next.id] || !rec.written.Equal(next.written):
+					needs, _ := rec.needs() // none can be read from a damaged list
 					for _, id := range slices.Concat(next.needs, needs) {
 						keep[id] = true
 					}
 				default:
-					entries += rec.Thread.Seq
+					entries += rec.thread.Seq
 					enough -= deleteThread(c, rec)
 				}
 			}

@@ -14,7 +14,7 @@ import (
 type inspection struct {
 	t       testing.TB
 	tx      *bolt.Tx
-	records map[session.ThreadID]codec.Record
+	records map[session.ThreadID]record
 	want    map[string]bool // log entries and summaries, by bucket and key
 }
 
@@ -23,7 +23,7 @@ type inspection struct {
 func whole(t testing.TB, s *Store) {
 	t.Helper()
 	must(t, s.db.View(func(tx *bolt.Tx) error {
-		in := &inspection{t: t, tx: tx, records: map[session.ThreadID]codec.Record{}, want: map[string]bool{}}
+		in := &inspection{t: t, tx: tx, records: map[session.ThreadID]record{}, want: map[string]bool{}}
 		in.threads()
 		in.entries()
 		in.indexes()
@@ -43,20 +43,20 @@ func (in *inspection) each(b bucket, f func(key string, value []byte)) {
 func (in *inspection) threads() {
 	in.t.Helper()
 	in.each(threads, func(_ string, value []byte) {
-		rec, err := codec.ParseRecord(value)
+		rec, err := parseRecord(value)
 		must(in.t, err)
-		in.records[rec.Thread.ID] = rec
-		for seq := uint64(1); seq <= rec.Thread.Seq; seq++ {
-			in.want[events.entry(rec.Thread.ID, seq)] = true
+		in.records[rec.thread.ID] = rec
+		for seq := uint64(1); seq <= rec.thread.Seq; seq++ {
+			in.want[events.entry(rec.thread.ID, seq)] = true
 		}
-		list, err := codec.ParseList(rec.List)
+		list, err := codec.ParseList(rec.list)
 		must(in.t, err)
 		for _, c := range list {
 			in.want[summaries.entry(c.ID.Thread, c.ID.Seq)] = true
 		}
 	})
 	for id, rec := range in.records {
-		needs, err := needsOf(rec)
+		needs, err := rec.needs()
 		must(in.t, err)
 		for _, need := range needs {
 			if _, ok := in.records[need]; !ok {

@@ -9,7 +9,7 @@ import (
 // keys builds the keys. In a Cluster the part in braces decides the slot.
 type keys struct{ prefix string }
 
-func (k keys) secret() string { return k.prefix + "secret:3" }
+func (k keys) secret() string { return k.prefix + "secret:2" }
 
 func (k keys) settings() string { return k.prefix + "settings" }
 

@@ -80,7 +80,7 @@ func same[T any](t *rapid.T, what string, want, got T, err error) {
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, s := rapid.Int(), texts
-		p := session.Place{Thread: session.ThreadID(draw(t, ids)), Session: session.SessionID(draw(t, s)), Pos: draw(t, n), Tokens: draw(t, n), Encoding: draw(t, s)}
+		p := session.Place{Thread: session.ThreadID(draw(t, s)), Session: session.SessionID(draw(t, s)), Pos: draw(t, n), Tokens: draw(t, n), Encoding: draw(t, s)}
 		place, err := codec.ParsePlace(codec.Place(p))
 		same(t, "place", p, place, err)
 

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/klauspost/compress/s2"
@@ -116,35 +117,44 @@ func (o Content) open(b, place []byte) ([]byte, error) {
 	return unpack(packed)
 }
 
-// place returns the place of sealed content: a kind of content, and fields that identify it. No place ever changes. Like all messages, the
-// fields can grow, because zero values are not written.
-func place(kind string, fields message) []byte {
-	return append([]byte("dewpoint/"+kind+"\n"), fields.encode()...)
-}
-
+// preparedPlace returns the place of a sealed prepared condensation.
 func preparedPlace(thread session.ThreadID) []byte {
-	return place("prepared", message{(*string)(&thread)})
+	return appendText([]byte("dewpoint/prepared\n"), string(thread))
 }
 
-// summaryPlace binds a summary to its thread, the prefix that it summarises, and the condensation. It leaves out the Seq, which a store
-// assigns only when it writes.
+// summaryPlace returns the place of a sealed summary: the thread, the prefix that it summarises, and the condensation. It
+// must never change. It leaves out the Seq, which a store assigns only when it writes.
 func summaryPlace(c session.Condensation) []byte {
-	return place("summary", message{(*string)(&c.ID.Thread), (*string)(&c.Base.Thread), &c.Base.Seq, &c.Prefix, &c.Hash, &c.Time})
+	b := appendText([]byte("dewpoint/summary\n"), string(c.ID.Thread))
+	b = appendText(b, string(c.Base.Thread))
+	b = binary.AppendUvarint(b, c.Base.Seq)
+	b = binary.AppendVarint(b, int64(c.Prefix))
+	b = appendHash(b, c.Hash)
+	return appendTime(b, c.Time)
 }
 
-// eventPlace binds a payload to its thread and everything else in its entry.
+// eventPlace returns the place of a sealed payload: its thread and everything else in its record. It must never change.
 func eventPlace(thread session.ThreadID, e session.Event) []byte {
-	return place("event", entryPlace(thread, e, nil))
+	b := appendText([]byte("dewpoint/event\n"), string(thread))
+	b = binary.AppendUvarint(b, uint64(e.Kind))
+	b = binary.AppendVarint(b, int64(e.Pos))
+	b = binary.AppendVarint(b, int64(e.After))
+	b = appendHash(b, e.Digest)
+	b = appendHash(b, e.Chain)
+	b = binary.AppendVarint(b, int64(e.Tokens))
+	return appendTime(b, e.Time)
 }
 
-// heldPlace binds the name of the entry that holds the content of e and of the events after it in the same entry.
+// heldPlace returns the place of a sealed name of the entry that holds the content of e and of the events after it in the same entry.
+// It must never change.
 func heldPlace(thread session.ThreadID, e session.Event, run []session.Event) []byte {
-	return place("held", entryPlace(thread, e, run))
-}
-
-func entryPlace(thread session.ThreadID, e session.Event, run []session.Event) message {
-	e.Held = session.EntryID{}
-	return message{(*string)(&thread), eventFields(&e, new([]byte), new([]byte), &run)}
+	b := append([]byte("dewpoint/held\n"), eventPlace(thread, e)...)
+	for i := range run {
+		b = appendHash(b, run[i].Chain)
+		b = binary.AppendUvarint(b, uint64(run[i].Kind))
+		b = binary.AppendVarint(b, int64(run[i].Tokens))
+	}
+	return b
 }
 
 // pack compresses p if that makes it smaller. The first byte is the form.

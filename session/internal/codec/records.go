@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
@@ -25,19 +24,6 @@ func Session(s session.Session) []byte { return sessionFields(&s).encode() }
 func ParseSession(b []byte) (s session.Session, err error) {
 	err = sessionFields(&s).decode(b)
 	return valid(s, err, s.ID != "")
-}
-
-func placeFields(p *session.Place) message {
-	return message{(*string)(&p.Thread), (*string)(&p.Session), &p.Pos, &p.Tokens, &p.Encoding} // 1 to 5
-}
-
-// Place encodes p.
-func Place(p session.Place) []byte { return placeFields(&p).encode() }
-
-// ParsePlace decodes a place, or returns ErrCorrupt.
-func ParsePlace(b []byte) (p session.Place, err error) {
-	err = placeFields(&p).decode(b)
-	return valid(p, err, p.Known())
 }
 
 // valid returns the record, or a zero one with err, or with ErrCorrupt if ok is false.
@@ -67,24 +53,6 @@ func Thread(t session.Thread) []byte { return threadFields(&t).encode() }
 func ParseThread(b []byte) (t session.Thread, err error) {
 	err = threadFields(&t).decode(b)
 	return valid(t, err, t.ID != "")
-}
-
-// Record is a thread as the embedded store keeps it. Its condensations stay encoded, because an append does not need them.
-type Record struct {
-	Written time.Time
-	Thread  session.Thread
-	List    []byte // encoded condensations and asides
-}
-
-func recordFields(r *Record) message { return message{&r.Written, threadFields(&r.Thread), &r.List} }
-
-// Encode encodes r.
-func (r Record) Encode() []byte { return recordFields(&r).encode() }
-
-// ParseRecord decodes a record, whose List aliases b, or returns ErrCorrupt.
-func ParseRecord(b []byte) (r Record, err error) {
-	err = recordFields(&r).decode(b)
-	return valid(r, err, r.Thread.ID != "")
 }
 
 // Savings encodes s.

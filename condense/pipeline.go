@@ -57,6 +57,9 @@ type stagedJob struct {
 // Run sets the sizes of messages to those in the pipeline's own view, not as rewritten by an earlier stage.
 func (j *stagedJob) Run(ctx context.Context) (Result, error) {
 	r, err := j.Job.Run(ctx)
+	if trims := r.Condensation.Trims; err == nil && len(trims) > 0 {
+		r.Condensation.ForgottenTokens = j.in.Total - reshaped(j.in, withTrims(j.in, trims)).Total
+	}
 	if err == nil && len(r.Condensation.Forgotten) > 0 {
 		gone := r.Condensation
 		restored := restoredTokens(&j.in, func(i int) bool {

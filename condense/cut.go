@@ -26,8 +26,8 @@ func (p *picker) cut() (Cut, bool) {
 		case item.Index < 0:
 			c.Replaced = p.tokens[i]
 		default:
-			last = p.view.History.Pos(item.Index)
-			gone[last] = true
+			pos := p.view.History.Pos(item.Index) // 0 for a system message
+			gone[pos], last = true, max(last, pos)
 			c.ForgottenTokens += p.tokens[i]
 		}
 		c.After.Events--

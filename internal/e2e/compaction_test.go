@@ -399,3 +399,20 @@ func TestCompactionsUnderKills(t *testing.T) {
 		t.Errorf("forwarded %d bytes: %.2000s", len(last), last)
 	}
 }
+
+// TestCompactionBehindASystemMessage: the user's words are in the record even if a system message is the history's last.
+func TestCompactionBehindASystemMessage(t *testing.T) {
+	t.Parallel()
+	s := newNoCompactor(t, "CURRENT_STATE: the build of the parcel service fails in stage 7.")
+	p := serve(t, "--config", s.configAt(t, embedded(newStore(t)), 1000))
+	const typed = "Never touch internal/legacy; the ticket is TRK-1177."
+	text, err := sendTo(t, p, "/responses/compact", []byte(`{"model":"gpt-x","input":[{"role":"user","content":"`+typed+`"},{"role":"developer","content":"Be brief."}]}`)).rest()
+	ok(t, err)
+	var compacted struct{ Output []json.RawMessage }
+	ok(t, json.Unmarshal([]byte(text), &compacted))
+	a := sendTo(t, p, "/responses", []byte(fmt.Sprintf(`{"model":"gpt-x","input":[%s,{"role":"user","content":"Go on."}]}`, compacted.Output[0])))
+	ok(t, a.finish())
+	if got := string(lastBody(s.Upstream)); !strings.Contains(got, typed) {
+		t.Errorf("forwarded %s", got)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -199,25 +200,58 @@ const (
 
 // copyMessages copies the request's messages while its body is held. They are logged together with the answer: upstream does not keep
 // a request without one either.
+//
+// A question for a record is not part of the history, and if upstream compacts what it keeps, no message is added to that.
 func (t *Turn) copyMessages(ctx context.Context) {
-	last, known := t.engine.memory.answers.Get(session.KeptTrace(t.history.Chain[0], t.in.Split.Kept.Answer))
-	if !known && !t.place.New && t.place.Thread.Purpose != session.PurposeKept { // another process relayed it
-		if items, err := t.registry.NewestItems(ctx, &t.place); err == nil && len(items) > 0 {
-			last = items[len(items)-1]
-		}
+	t.counted()
+	if t.in.Asks || t.in.Compacts && t.history.Len() == 0 {
+		return
 	}
-	t.logged.said = t.splitAnswer(last)
+	t.logged.said = t.unloggedAnswer(ctx)
 	for i := range t.in.Split.Messages {
 		if m := t.in.Split.Messages[i]; m.Kind != session.System {
 			m.Raw = bytes.Clone(m.Raw)
 			t.logged.said = append(t.logged.said, m)
 		}
 	}
-	t.counted()
 }
 
-// splitAnswer splits an answer into its messages.
-func (t *Turn) splitAnswer(said []byte) []session.Message {
+// unloggedAnswer returns the messages of the answer that the request continues, if they are not logged.
+func (t *Turn) unloggedAnswer(ctx context.Context) []session.Message {
+	last, known := t.engine.memory.answers.Get(session.KeptTrace(t.history.Chain[0], t.in.Split.Kept.Answer))
+	if !known && !t.place.New && t.place.Thread.Purpose != session.PurposeKept { // another process relayed it
+		if items, err := t.registry.NewestItems(ctx, &t.place); err == nil && len(items) > 0 {
+			last = items[len(items)-1]
+		}
+	}
+	return t.splitLogged(last)
+}
+
+// readKept adds what the log has of a history that upstream keeps to the turn's own.
+func (t *Turn) readKept(ctx context.Context) error {
+	if !t.remote() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+	defer cancel()
+	logged, err := t.registry.Logged(ctx, &t.place)
+	if err != nil {
+		return fmt.Errorf("read history: %w", err)
+	}
+	request := *t.in.Split
+	request.Messages = nil
+	for i := range logged {
+		request.Messages = append(request.Messages, t.splitLogged(logged[i].Payload)...)
+	}
+	request.Messages = slices.Concat(request.Messages, t.unloggedAnswer(ctx), t.in.Split.Messages)
+	t.in.Split, t.history = &request, session.NewHistory(t.history.Chain[0], request.Messages)
+	t.prepareCounting()
+	t.show(t.project(nil))
+	return nil
+}
+
+// splitLogged splits an answer or a logged message into messages.
+func (t *Turn) splitLogged(said []byte) []session.Message {
 	if len(said) == 0 {
 		return nil
 	}
@@ -226,7 +260,7 @@ func (t *Turn) splitAnswer(said []byte) []session.Message {
 
 // logKept logs a request and its answer that continue a history kept by upstream.
 func (t *Turn) logKept(ctx context.Context, a dialect.Answer, traces []session.Hash) error {
-	said := session.Said{Messages: append(t.logged.said, t.splitAnswer(a.Said)...), Traces: traces}
+	said := session.Said{Messages: append(t.logged.said, t.splitLogged(a.Said)...), Traces: traces}
 	for i := range said.Messages {
 		said.Tokens = append(said.Tokens, t.tokens(&said.Messages[i]))
 	}

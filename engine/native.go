@@ -33,6 +33,9 @@ func (t *Turn) Record(ctx context.Context, written string) (string, error) {
 		return record.Summary{Record: written}.String(), nil
 	}
 	t = t.copyFor(t.wait.flight) // the log may be reading t
+	if err := t.readKept(ctx); err != nil {
+		return "", err
+	}
 	t.resolveLogged(ctx)
 	in := t.input(condense.Need{})
 	in.Thread.Recall = false // another history begins with the record, with other numbers

@@ -199,7 +199,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 	if t.in.Compacts { // the history is a main thread, unless its last message is the one that asks
 		t.purpose, query.Purpose = session.PurposeCompaction, session.PurposeMain
 	}
-	if t.in.Asks {
+	if t.in.Asks && !t.remote() {
 		query.Purpose = session.PurposeCompaction
 	}
 	if t.remote() {

@@ -80,7 +80,7 @@ func (r *Registry) continueKept(res *Resolution, t *Thread, pos int) {
 	res.Match, res.New, res.Logged, res.parentCreated = MatchInside, true, pos, t.Created
 }
 
-// Said holds the messages of one turn whose earlier history upstream keeps.
+// Said holds the messages of one turn whose earlier history upstream keeps. A compaction of that history brings none.
 type Said struct {
 	Messages []Message // the request's and the answer's, without system messages
 	Tokens   []int     // of each message
@@ -116,6 +116,8 @@ func (r *Registry) keptBatch(res *Resolution, said Said) Batch {
 		})
 	}
 	b.Traces = append(b.Traces, said.Traces...)
-	t.Purpose = PurposeKept
+	if len(said.Messages) > 0 {
+		t.Purpose = PurposeKept
+	}
 	return b
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -37,6 +38,24 @@ func (r *Registry) NewestItems(ctx context.Context, res *Resolution) (payloads [
 		}
 	}
 	return payloads, nil
+}
+
+// Logged returns the messages that the log holds of a resolved thread, oldest first. It reads only the newest entries, see maxLogEntries,
+// and leaves out messages whose content is not there any more.
+func (r *Registry) Logged(ctx context.Context, res *Resolution) (events []Event, err error) {
+	for page, err := range newestPages(ctx, r.store, &res.Thread) {
+		if errors.Is(err, ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read logged messages: %w", err)
+		}
+		events = slices.Concat(slices.DeleteFunc(page, func(e Event) bool { return e.Pos == 0 }), events)
+	}
+	if err := ReadContent(ctx, r.store, events); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(events, func(e Event) bool { return len(e.Payload) == 0 }), nil
 }
 
 // References returns what the log holds of the messages in a resolved history that refer to items of earlier answers, and what KeepItems

@@ -49,11 +49,15 @@ var compactionItem = regexp.MustCompile(`"type"\s*:\s*"(compaction|compaction_su
 func (d *Dialect) HasCompaction(answer []byte) bool { return compactionItem.Match(answer) }
 
 // Ask replaces the triggers in the history with a user message at its end. Tools stay, since the history contains calls of
-// them, but the model may not call them.
+// them, but the model may not call them. If upstream keeps the history and the body has none, the message is its history.
 func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool) {
 	asked, streamed = split.Ask(body, list, func(history rawjson.Value) []byte {
 		return d.withQuestion(history, question)
 	}, "stream_options", "text")
+	member := func(name string) rawjson.Value { return split.Member(rawjson.ValueOf(body), name) }
+	if member(list).Kind == 0 && kept(member) != (session.Kept{}) {
+		asked = split.AppendMember(asked, rawjson.Key{Raw: []byte(list)}, d.withQuestion(rawjson.Value{}, question))
+	}
 	return append(asked, `,"tool_choice":"none"}`...), streamed
 }
 

@@ -49,6 +49,9 @@ func TestAsk(t *testing.T) {
 	f(`{"input":[`+trigger+`],"model":"m"}`, `{"input":[`+question+`],"model":"m","tool_choice":"none"}`, false)
 	f(`{"input":[{"role":"user","content":"a"}]}`, `{"input":[{"role":"user","content":"a"},`+question+`],"tool_choice":"none"}`, false)
 	f(`{"input":"a"}`, `{"input":[`+`{"type":"message","role":"user","content":"a"}`+`,`+question+`],"tool_choice":"none"}`, false)
+	f(`{"model":"m","previous_response_id":"r"}`, `{"model":"m","previous_response_id":"r","input":[`+question+`],"tool_choice":"none"}`, false)
+	f(`{"model":"m","previous_response_id":"r","input":null}`, `{"model":"m","previous_response_id":"r","input":[`+question+`],"tool_choice":"none"}`, false)
+	f(`{"model":"m","previous_response_id":null}`, `{"model":"m","previous_response_id":null,"tool_choice":"none"}`, false) // there is no history
 }
 
 func TestUnseal(t *testing.T) {

@@ -55,7 +55,7 @@ func New(o split.Options) *Dialect {
 		List: list, Element: "an item",
 		Members: []string{"max_output_tokens", "instructions", "store", "previous_response_id", "conversation"},
 		Version: version, Texts: textTypes, Drop: []string{"annotations", "logprobs"},
-		Skip: func(rawjson.Value) bool { return false }, Reader: newReader,
+		Skip: func(rawjson.Value) bool { return false }, Reader: newReader, Kept: kept,
 	}
 	tools := assemble.Tools{
 		Before: `{"type":"function","strict":false,`, Parameters: "parameters", After: "}",
@@ -73,13 +73,18 @@ func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies
 func finish(w *split.Walker, r *dialect.Request) {
 	r.MaxOutput = split.Integer(w.Member("max_output_tokens"))
 	r.Stores = w.Member("store").Kind != rawjson.False
-	r.Kept.Answer = split.Truncate(w.Member("previous_response_id").Text())
-	conversation := w.Member("conversation") // an id, or an object with one
-	r.Kept.Conversation = split.Truncate(cmp.Or(conversation.Text(), split.Member(conversation, "id").Text()))
 	if text := w.Member("instructions"); text.Kind == rawjson.String && len(text.Inner()) > 0 {
 		first := session.Message{Raw: text.Raw, Kind: session.System, Digest: w.Digest.Message("system", text)}
 		r.Messages = append([]session.Message{first}, r.Messages...)
 	}
+}
+
+// kept reads where upstream keeps the history before a body's.
+func kept(member func(name string) rawjson.Value) (k session.Kept) {
+	k.Answer = split.Truncate(member("previous_response_id").Text())
+	conversation := member("conversation") // an id, or an object with one
+	k.Conversation = split.Truncate(cmp.Or(conversation.Text(), split.Member(conversation, "id").Text()))
+	return k
 }
 
 // Note encodes text as a user message. Invalid UTF-8 becomes U+FFFD.

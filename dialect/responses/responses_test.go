@@ -417,6 +417,14 @@ func TestKept(t *testing.T) {
 			t.Errorf("%s: %+v, %d messages", body, r.Kept, len(r.Messages))
 		}
 	}
+	for body, want := range map[string]session.Kept{
+		`{"model":"m","previous_response_id":"r"}`: {Answer: "r"},
+		`{"input":[],"conversation":"c"}`:          {Conversation: "c"},
+	} {
+		if r := splitOf(t, body); r.Kept != want || len(r.Messages) > 0 {
+			t.Errorf("%s: %+v, %d messages", body, r.Kept, len(r.Messages))
+		}
+	}
 	if splitOf(t, `{"input":"a","store":false}`).Stores {
 		t.Error("it is stored")
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Format describes the bodies of a dialect.
@@ -28,6 +29,9 @@ type Format struct {
 	Drop    []string                      // members of parts that digests ignore, in addition to cache_control
 	Skip    func(kind rawjson.Value) bool // reports whether digests ignore parts of a type
 	Reader  func(*Walker) Reader          // returns the reader of one body's history
+
+	// Kept returns where upstream keeps the history before the list, which may then be missing. If nil, it may not.
+	Kept func(member func(name string) rawjson.Value) session.Kept
 }
 
 // Reader reads the elements of a history.
@@ -86,7 +90,7 @@ func (s *Splitter) Split(body []byte, finish func(*Walker, *dialect.Request)) (*
 	w.remember()
 	r := &dialect.Request{
 		Body: body, Messages: slices.Clip(w.Messages), ListSpan: w.list, Fields: fields,
-		Model: w.Member("model").Text(), Stream: w.Member("stream").Kind == rawjson.True,
+		Model: w.Member("model").Text(), Stream: w.Member("stream").Kind == rawjson.True, Kept: w.kept(),
 	}
 	if tools := w.Member("tools"); tools.Kind == rawjson.Array {
 		r.Tools = tools.Raw

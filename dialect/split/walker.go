@@ -75,13 +75,21 @@ func (w *Walker) readBody() error {
 	if err := w.scan.End(); err != nil {
 		return invalid(err)
 	}
-	if len(w.Messages) == 0 {
+	if len(w.Messages) == 0 && w.kept() == (session.Kept{}) {
 		w.Unsupported("the body has no " + w.splitter.format.List)
 	}
 	if w.unsupported != "" {
 		return &dialect.Error{Code: dialect.CodeUnsupported, Param: w.splitter.format.List, Message: w.unsupported}
 	}
 	return nil
+}
+
+// kept returns where upstream keeps the history before that of the body.
+func (w *Walker) kept() (k session.Kept) {
+	if read := w.splitter.format.Kept; read != nil {
+		k = read(w.Member)
+	}
+	return k
 }
 
 func (w *Walker) readMembers() error {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -239,10 +240,39 @@ func (p *player) readAnswer(answer []byte) ([]byte, error) {
 	tee.Write(answer)
 	all.Write(answer)
 	got := all.Close().Message
+	if _, chat := p.protocol.(completions); chat && got == nil {
+		got = readParts(answer, p.o.Stream)
+	}
 	if !tee.Ended() || got == nil {
 		return nil, fmt.Errorf("read answer: it is incomplete, or no answer: %.200s", answer)
 	}
+	if _, object := p.protocol.(anthropic); object { // clients encode the arguments of its calls again
+		return marshal(json.RawMessage(got)), nil
+	}
 	return got, nil
+}
+
+// readParts reads an answer of Chat Completions whose content is a list of parts.
+func readParts(answer []byte, streamed bool) []byte {
+	message := assemble.Piece{}
+	add := func(data []byte, member string) {
+		choices, _ := assemble.Decode(data)["choices"].([]any)
+		for _, c := range choices {
+			choice, _ := c.(assemble.Piece)
+			piece, _ := choice[member].(assemble.Piece)
+			assemble.Add(message, piece)
+		}
+	}
+	if !streamed {
+		add(answer, "message")
+		return assemble.Encode(message)
+	}
+	for line := range bytes.Lines(answer) {
+		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
+			add(data, "delta")
+		}
+	}
+	return assemble.Encode(message)
 }
 
 // received returns the requests that reached upstream since the last step: the summariser's and the agent's.

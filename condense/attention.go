@@ -55,7 +55,7 @@ func (j *llmJob) candidates(ctx context.Context) (Request, error) {
 	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return r, err
 	}
-	r.User = p.text(pl.steps[0].text)
+	r.User = pl.texts[0]
 	return r, nil
 }
 
@@ -99,7 +99,7 @@ func (j *llmJob) fromRanking(r Reply) (c session.Condensation, err error) {
 		cut = j.cut
 	}
 	c = j.plain(cut)
-	c.Model, c.Calls = j.model(j.in), j.calls
+	c.Model, c.Calls = j.model(j.in), j.callCount()
 	c.Prompt = promptVersion(Request{System: attentionInstructions, Format: &Schema{JSON: []byte(rankingSchema)}})
 	return c, nil
 }

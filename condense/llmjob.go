@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -22,7 +23,7 @@ type llmJob struct {
 	modelErr error // why the configured model is not used; nil if it is
 
 	maxOutput int           // maximum tokens of an answer
-	calls     int           // made so far
+	calls     atomic.Int64  // calls made so far
 	rideUsage session.Usage // usage of a call behind the client's own prompt
 }
 
@@ -72,7 +73,7 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	if failed != nil {
 		return Result{}, errors.Join(err, failed)
 	}
-	c.Calls, c.Rode = j.calls, j.rideUsage
+	c.Calls, c.Rode = j.callCount(), j.rideUsage
 	return Result{Condensation: c, Fallback: err, Failed: j.modelErr}, nil
 }
 
@@ -140,7 +141,7 @@ func (j *llmJob) write(ctx context.Context) (c session.Condensation, err error) 
 // askModel asks for the summary behind the client's request if that is cheaper, else by summarise.
 func (j *llmJob) askModel(ctx context.Context) (c session.Condensation, err error) {
 	j.maxOutput = j.s.MaxOutput
-	first := j.calls == 0
+	first := j.callCount() == 0
 	c, done, err := j.askBehindRequest(ctx)
 	if done {
 		return c, err
@@ -156,7 +157,7 @@ const moreRoom = 4
 // summarise asks the model, and a second time if retry is set and a second attempt may succeed: with prompts for the window that
 // the server reported, with more room for the answer if it was cut off, and with shorter events on a hard need.
 func (j *llmJob) summarise(ctx context.Context, retry bool) (session.Condensation, error) {
-	c, used, err := j.attempt(ctx, j.s.MaxEventLength, max(maxCalls-1-j.calls, 1))
+	c, used, err := j.attempt(ctx, j.s.MaxEventLength, max(maxCalls-1-j.callCount(), 1))
 	bad, _ := errors.AsType[*SummaryError](err)
 	cutOff := bad != nil && bad.Kind == FaultTruncated
 	fitted := j.fitted(j.in)
@@ -174,11 +175,11 @@ func (j *llmJob) summarise(ctx context.Context, retry bool) (session.Condensatio
 	if j.due.Need.Hard && !overflown {
 		used = max(used/4, minEventLength)
 	}
-	c, _, err = j.attempt(ctx, used, maxCalls-j.calls)
+	c, _, err = j.attempt(ctx, used, maxCalls-j.callCount())
 	return c, err
 }
 
-// attempt asks for a summary with events of at most limit runes, in one call, or if they do not fit, step by step in at most
+// attempt asks for a summary with events of at most limit runes, in one call, or if they do not fit, in parts with at most
 // the given number of calls. It returns the length to which events were cut.
 func (j *llmJob) attempt(ctx context.Context, limit, calls int) (c session.Condensation, used int, err error) {
 	pl, err := inPool(ctx, &j.in, func() (plan, error) {
@@ -188,32 +189,19 @@ func (j *llmJob) attempt(ctx context.Context, limit, calls int) (c session.Conde
 	if err != nil {
 		return c, limit, err
 	}
-	previous := j.previous()
-	for i, step := range pl.steps {
-		asked := j.request(pl.prompt.text(step.text))
-		reply, err := j.call(ctx, asked)
-		switch {
-		case err != nil:
-		case i == len(pl.steps)-1:
-			c, err = j.accept(ctx, reply, asked)
-		default:
-			previous.Record, err = j.stepRecord(reply)
-			pl.prompt.previous = previous.Text()
-		}
+	text := pl.texts[0]
+	if len(pl.texts) > 1 {
+		text, err = j.readParts(ctx, pl)
 		if err != nil {
 			return c, pl.limit, err
 		}
 	}
-	return c, pl.limit, nil
-}
-
-// stepRecord reads the record that the next step continues.
-func (j *llmJob) stepRecord(r Reply) (string, error) {
-	text, err := j.form.record(r)
-	if n := j.in.Count(text); n > j.maxOutput {
-		return "", FaultInflated.errorf("%d tokens, limit %d", n, j.maxOutput)
+	asked := j.request(text)
+	r, err := j.call(ctx, asked)
+	if err == nil {
+		c, err = j.accept(ctx, r, asked)
 	}
-	return text, err
+	return c, pl.limit, err
 }
 
 // planPrompts returns the summariser's prompts for at most the given number of calls. It fails if no answer could be used.
@@ -236,21 +224,16 @@ func (j *llmJob) checkRoom() error {
 	return FaultCrowded.errorf("%d tokens, before %d", after.Tokens, j.cut.Before.Tokens)
 }
 
-// previous returns the summary that the new one replaces. Messages that it is missing are summarised now.
-func (j *llmJob) previous() record.Summary {
+func (j *llmJob) prompt(ctx context.Context) prompt {
 	previous := j.span.previous
 	if j.span.lateTokens > 0 {
 		previous.Record = j.span.previousRecord()
 	}
-	return previous
-}
-
-func (j *llmJob) prompt(ctx context.Context) prompt {
-	budget, previous := j.budget(), j.previous()
+	budget := j.budget()
 	return prompt{
 		previous: previous.Text(), kept: j.span.kept(budget/keptShare, j.in.promptTokens),
 		events: j.span.events, ids: j.in.Thread.Recall, ask: j.form.ask(j.words()),
-		budget: budget, output: j.maxOutput, count: j.in.promptTokens,
+		budget: budget, output: j.s.MaxOutput, count: j.in.promptTokens,
 		cancelled: func() bool { return ctx.Err() != nil },
 	}
 }
@@ -311,9 +294,9 @@ func (j *llmJob) words() int {
 	return min(j.s.MaxOutput*3/4, max(j.replacedTokens()/2, 100)) * 2 / 3
 }
 
-// call makes one call and counts it. It remembers the window if the prompt did not fit.
+// call makes one call and counts it. It remembers the window if the prompt did not fit. It is safe for concurrent use.
 func (j *llmJob) call(ctx context.Context, r Request) (Reply, error) {
-	j.calls++
+	defer j.calls.Add(1)
 	reply, err := j.s.Summariser.Summarise(ctx, r)
 	e, ok := errors.AsType[*CallError](err)
 	if ok && e.Window > 0 && r.Body == nil && j.s.Health != nil {
@@ -331,6 +314,8 @@ func (j *llmJob) inOurTokens(e *CallError, r Request) int {
 	}
 	return max(int(float64(e.Window)*float64(ours)/float64(e.Prompt)), e.Window/2)
 }
+
+func (j *llmJob) callCount() int { return int(j.calls.Load()) }
 
 // accept makes a condensation of a reply, if the reply can be used.
 func (j *llmJob) accept(ctx context.Context, r Reply, asked Request) (c session.Condensation, err error) {
@@ -355,7 +340,7 @@ func (j *llmJob) withRecord(text string, limit int) (session.Condensation, error
 	if !enough {
 		return session.Condensation{}, FaultInflated.errorf("the request would have %d tokens instead of %d", c.After.Tokens, c.Before.Tokens)
 	}
-	c.Calls, c.Rode = j.calls, j.rideUsage
+	c.Calls, c.Rode = j.callCount(), j.rideUsage
 	return c, nil
 }
 

@@ -1,10 +1,15 @@
 package condense
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/excerpt"
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
@@ -38,53 +43,49 @@ type prompt struct {
 	kept     string // messages that stay, which show what the events are about
 	events   []event
 	ask      string // the final instruction
+	part     string // says which part of the events these are; empty: all of them
 	ids      bool   // show the ids of events, for the answer to name
 
 	budget    int              // maximum tokens of the prompt
-	output    int              // maximum tokens of a record, which the next prompt has as its previous one
+	output    int              // maximum tokens of a record
 	count     func(string) int // counts tokens
 	cancelled func() bool      // the prompt is no longer needed, and further events are not rendered; nil: never
 }
 
-// Limits of a summary that takes several calls.
+// Limits of a summary made in parts.
 const (
-	maxCalls   = 8    // calls of one job, a second attempt included
-	stepLength = 2000 // runes to which events are cut before they are read in several steps
+	maxCalls      = 8    // calls of one job: the parts, the merge, and a second attempt
+	partLength    = 2000 // runes to which events are cut before they are read in parts
+	minPart       = 200  // minimum tokens for the record of a part
+	maxConcurrent = 4    // parts that are read concurrently
 )
 
-// plan holds the steps in which a span is read. Each step continues the record of the one before it.
+// plan holds the prompts by which a span is read: one for all of it, or one per part.
 type plan struct {
-	prompt prompt
-	steps  []step
+	prompt prompt // makes the texts
+	texts  []string
 	limit  int // runes to which each event was cut
+	output int // maximum tokens of the record of a part
 }
 
-// step holds the events that one call reads.
-type step struct {
-	from, to int
-	text     []string
-}
-
-// plan fits the events into one prompt, cut to limit runes or less. Rather than cut them below stepLength it reads them in
-// several steps. If that takes too many calls, events are cut further. If even the shortest do not fit, those in the middle
-// are left out, older ones first.
+// plan fits the events into one prompt, cut to limit runes or less. Rather than cut them below partLength it reads them in
+// parts, each in its own prompt, whose records a last call merges. If that takes too many calls, events are cut further. If
+// even the shortest do not fit, those in the middle are left out, older ones first.
 func (p prompt) plan(limit, calls int) (plan, error) {
 	for {
-		steps := p.steps(limit)
-		n := len(steps)
+		if text := p.text(p.render(limit)); p.count(text) <= p.budget {
+			return plan{prompt: p, texts: []string{text}, limit: limit}, nil
+		}
+		output := p.partOutput(calls)
 		switch {
-		case n == 1, limit <= stepLength && 0 < n && n <= calls:
-			return plan{p, steps, limit}, nil
-		case limit > stepLength:
-			limit = max(limit/2, stepLength)
-		case limit > minEventLength:
-			limit = max(limit/2, minEventLength)
-		case calls == 1 || n == 0:
+		case limit > partLength:
+			limit = max(limit/2, partLength)
+		case output >= minPart:
+			return p.split(limit, calls, output)
+		case limit <= minEventLength:
 			return p.drop()
 		default:
-			rest := steps[n-calls+1:]
-			rest[0].text = slices.Insert(rest[0].text, 0, p.omitted(steps[0].to, rest[0].from))
-			return plan{p, append(steps[:1], rest...), limit}, nil
+			limit = max(limit/2, minEventLength)
 		}
 	}
 }
@@ -108,34 +109,137 @@ func (p prompt) drop() (plan, error) {
 	if head == 0 && tail == len(rendered) {
 		return plan{}, FaultTooLarge.errorf("window leaves %d tokens", p.budget)
 	}
-	text := slices.Concat(rendered[:head], []string{p.omitted(head, tail)}, rendered[tail:])
-	return plan{p, []step{{0, len(rendered), text}}, minEventLength}, nil
+	text := p.text(slices.Concat(rendered[:head], []string{p.omitted(head, tail)}, rendered[tail:]))
+	return plan{prompt: p, texts: []string{text}, limit: minEventLength}, nil
 }
 
-// steps packs the events into as few prompts as possible. An event that does not fit a prompt of its own is left out.
-func (p prompt) steps(limit int) (steps []step) {
-	rendered := p.render(limit)
-	if p.count(p.text(rendered)) <= p.budget {
-		return []step{{0, len(rendered), rendered}}
+// partOutput returns the maximum length of the record of a part, so that all of them fit the last call's prompt. It returns
+// 0 if there are too few calls for two parts and the merge.
+func (p prompt) partOutput(calls int) int {
+	if calls < 3 {
+		return 0
 	}
-	room := p.budget - p.output - p.count(p.text([]string{p.omitted(0, len(rendered))}))
-	used := room + 1 // so that the first event begins a step
-	end := 0         // of the events packed
-	for i, text := range rendered {
+	room := p.budget - p.count(p.merge(nil))
+	return min(p.output, room/(calls-1)-2*p.count("<dewpoint_part"+ofParts(1, 1)+">"))
+}
+
+// split plans as many parts as needed, at most all calls but one.
+func (p prompt) split(limit, calls, output int) (plan, error) {
+	groups := p.groups(limit)
+	for len(groups) >= calls && limit > minEventLength {
+		limit = max(limit/2, minEventLength)
+		groups = p.groups(limit)
+	}
+	if len(groups) >= calls {
+		groups = append(groups[:1:1], groups[len(groups)-calls+2:]...)
+	}
+	if len(groups) == 0 {
+		return plan{}, FaultTooLarge.errorf("no event fits the window")
+	}
+	out := plan{prompt: p, limit: limit, output: output}
+	end := 0 // of the events planned
+	for n, g := range groups {
+		text := append([]string{p.omitted(end, g.from)}, g.text...)
+		if len(groups) > 1 {
+			p.part = partNote(n+1, len(groups))
+		}
+		out.texts = append(out.texts, p.text(text))
+		end = g.to
+	}
+	return out, nil
+}
+
+// group is a run of events that are read in one part.
+type group struct {
+	from, to int
+	text     []string
+}
+
+// groups packs the events into as few prompts as possible. An event that does not fit a prompt of its own is left out.
+func (p prompt) groups(limit int) []group {
+	p.part = partNote(maxCalls, maxCalls)
+	room := p.budget - p.count(p.text([]string{p.omitted(0, len(p.events))}))
+	var groups []group
+	used := room + 1 // so that the first event begins a group
+	for i, text := range p.render(limit) {
 		size := p.count(text) + 1
 		if size > room {
 			continue
 		}
 		if used+size > room {
-			steps = append(steps, step{from: i})
+			groups = append(groups, group{from: i})
 			used = 0
 		}
-		s := &steps[len(steps)-1]
-		s.text = append(s.text, p.omitted(end, i), text)
-		s.to, end = i+1, i+1
+		g := &groups[len(groups)-1]
+		g.text = append(g.text, text)
+		g.to = i + 1
 		used += size
 	}
-	return steps
+	return groups
+}
+
+// ofParts returns the attributes that number a part.
+func ofParts(n, of int) string { return fmt.Sprintf(" n=\"%d\" of=\"%d\"", n, of) }
+
+func partNote(n, of int) string {
+	return fmt.Sprintf("These are part %d of %d of the events. Your record is for this part alone and will be merged "+
+		"with those of the others: use the previous record to understand the events, and do not repeat it. ", n, of)
+}
+
+// merge returns the prompt that merges the records of the parts.
+func (p prompt) merge(records []string) string {
+	parts := ""
+	for i, r := range records {
+		parts += tagged("part", ofParts(i+1, len(records)), record.Defuse(r)+"\n") + "\n"
+	}
+	return p.history() + tagged("parts", "", parts) + "\n\nThe events were too many to be read at once. These are the records of their " +
+		"parts, oldest first: where they differ, the later one is right. Merge them with the previous record, if there is one. " + p.ask
+}
+
+// readParts asks for the records of all parts and returns the prompt that merges them. It stops at the first failure. A
+// panic in a part is raised again in the caller, which can recover from it: in the part's own goroutine it would end the
+// process.
+func (j *llmJob) readParts(ctx context.Context, pl plan) (string, error) {
+	records := make([]string, len(pl.texts))
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.SetLimit(maxConcurrent)
+	for i, text := range pl.texts {
+		parts.Go(func() (err error) {
+			defer func() {
+				if v := recover(); v != nil {
+					err = panicked(fmt.Sprintf("%v\n%s", v, debug.Stack()))
+				}
+			}()
+			records[i], err = j.readPart(ctx, text, pl.output)
+			return err
+		})
+	}
+	err := parts.Wait()
+	if p, ok := errors.AsType[panicked](err); ok {
+		panic(string(p))
+	}
+	return pl.prompt.merge(records), err
+}
+
+// panicked is the value and stack of a panic in a part.
+type panicked string
+
+func (p panicked) Error() string { return string(p) }
+
+func (j *llmJob) readPart(ctx context.Context, text string, output int) (record string, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	r := j.request(text)
+	r.MaxOutput = output
+	reply, err := j.call(ctx, r)
+	if err == nil {
+		record, err = j.form.record(reply)
+	}
+	if n := j.in.Count(record); n > output {
+		err = FaultInflated.errorf("%d tokens, limit %d", n, output)
+	}
+	return record, err
 }
 
 func (p prompt) omitted(from, to int) string {
@@ -146,7 +250,7 @@ func (p prompt) omitted(from, to int) string {
 }
 
 func (p prompt) text(events []string) string {
-	return p.history() + tagged("events", "", strings.Join(events, "")) + "\n\n" + p.ask
+	return p.history() + tagged("events", "", strings.Join(events, "")) + "\n\n" + p.part + p.ask
 }
 
 // history returns the previous record in full, and the messages that stay.

@@ -2,7 +2,6 @@ package condense
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -40,42 +39,16 @@ func TestPromptFits(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		text := fit.prompt.text(fit.steps[0].text)
-		if n := quarter(text); n > c.budget {
+		if n := quarter(fit.texts[0]); n > c.budget {
 			t.Errorf("%s: %d tokens, budget %d", name, n, c.budget)
 		}
-		if fit.limit != c.limit || strings.Contains(text, "events left out") != c.dropped {
+		if fit.limit != c.limit || strings.Contains(fit.texts[0], "events left out") != c.dropped {
 			t.Errorf("%s: limit %d, want %d; dropped want %v", name, fit.limit, c.limit, c.dropped)
 		}
 		for _, want := range []string{p.previous, `id="1"`, `id="` + itoa(c.events) + `"`} {
-			if !strings.Contains(text, want) {
+			if !strings.Contains(fit.texts[0], want) {
 				t.Errorf("%s: %.40q is missing", name, want)
 			}
-		}
-	}
-}
-
-// TestPlanBoundsItsSteps checks that the steps leave out the middle of events that would take more calls, say how many those
-// are, and have room for the longest record in place of the previous one.
-func TestPlanBoundsItsSteps(t *testing.T) {
-	p := longPrompt(100, 8000, 2000)
-	p.ids, p.output = true, 400
-	fit, err := p.plan(DefaultEventLength, 3)
-	if err != nil || len(fit.steps) != 3 || fit.limit != minEventLength {
-		t.Fatalf("%d steps of %d runes, %v", len(fit.steps), fit.limit, err)
-	}
-	all, shown := "", 0
-	for _, s := range fit.steps {
-		text := fit.prompt.text(s.text)
-		if n := quarter(text) + p.output; n > p.budget {
-			t.Errorf("%d tokens with a record, budget %d", n, p.budget)
-		}
-		all += text
-		shown += strings.Count(text, "<dewpoint_event ")
-	}
-	for _, want := range []string{`id="1"`, `id="100"`, fmt.Sprintf("[%d events left out", 100-shown)} {
-		if !strings.Contains(all, want) {
-			t.Errorf("%q is missing", want)
 		}
 	}
 }

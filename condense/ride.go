@@ -121,7 +121,7 @@ func (l *LLM) mayRide(in *Input) (e *Economics, cached int) {
 // behind the request, does not fit there, or is cheaper by the summariser's own prompts.
 func (j *llmJob) cheaperRide(ctx context.Context) int {
 	full := j.in.Window > 0 && j.in.Total+askTokens+max(j.in.Reserved, j.s.MaxOutput) > j.in.Window
-	if full || j.calls > 0 || j.due.Need.Hard {
+	if full || j.callCount() > 0 || j.due.Need.Hard {
 		return 0
 	}
 	e, cached := j.mayRide(&j.in)
@@ -133,8 +133,8 @@ func (j *llmJob) cheaperRide(ctx context.Context) int {
 	}
 	pl, err := j.planPrompts(ctx, j.s.MaxEventLength, maxCalls-1)
 	reads := 0
-	for _, step := range pl.steps {
-		reads += askTokens + j.in.promptTokens(pl.prompt.text(step.text))
+	for _, text := range pl.texts {
+		reads += askTokens + j.in.promptTokens(text)
 	}
 	if err != nil || !cheaper(reads) {
 		return 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -152,6 +153,7 @@ func (p *prompts) brief() string {
 			count(r.System+r.User), r.MaxOutput,
 			strings.Count(r.User, "<dewpoint_event "), r.Function != nil, r.Format != nil))
 	}
+	slices.Sort(lines[:len(lines)-1]) // parts are read concurrently
 	return strings.Join(lines, "")
 }
 

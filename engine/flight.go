@@ -37,6 +37,8 @@ type flight struct {
 	ahead  bool // prepares a summary that is not due yet: no request waits for it
 	quick  bool // does not wait for a model
 
+	next func(run bool) // starts, or drops, the work that waits for the end of a flight that is ahead; guarded by flights.mu. nil: none
+
 	turn   *Turn // the copy it works on. The request takes turn and report over once the flight has finished
 	report Report
 	done   chan struct{} // closed at the end
@@ -60,11 +62,11 @@ func (m chanMutex) Unlock() { <-m }
 // flights are the running flights of an engine.
 type flights struct {
 	mu       sync.Mutex
-	byThread map[session.ThreadID][]*flight // in the order in which they were started
-	count    int                            // of all
+	byThread map[session.ThreadID]*flight // the last one started for each
+	ahead    map[session.ThreadID]*flight // the one that prepares a summary
+	count    int                          // of all
 	perOwner map[string]int
-	closed   context.Context // ends when no more flights may start
-	close    context.CancelFunc
+	closed   bool
 	work     sync.WaitGroup
 	cpus     chan struct{}   // semaphore for compute
 	ctx      context.Context // ends when the engine is closed
@@ -73,11 +75,10 @@ type flights struct {
 
 func newFlights() *flights {
 	f := &flights{
-		byThread: map[session.ThreadID][]*flight{}, perOwner: map[string]int{},
+		byThread: map[session.ThreadID]*flight{}, ahead: map[session.ThreadID]*flight{}, perOwner: map[string]int{},
 		cpus: make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1)),
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
-	f.closed, f.close = context.WithCancel(f.ctx)
 	return f
 }
 
@@ -86,7 +87,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.warm.close()
 	f := e.flights
 	f.mu.Lock()
-	f.close()
+	f.closed = true
 	idle := f.count == 0
 	f.mu.Unlock()
 	defer f.cancel()
@@ -99,14 +100,17 @@ func (e *Engine) Close(ctx context.Context) error {
 	return nil
 }
 
-// add registers a flight.
+// add registers a flight. If a thread has several, find returns the last one added.
 func (f *flights) add(flight *flight) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed.Err() != nil || f.count >= maxFlights || f.perOwner[flight.owner] >= maxFlightsPerOwner {
+	if f.closed || f.count >= maxFlights || f.perOwner[flight.owner] >= maxFlightsPerOwner {
 		return ErrCrowded
 	}
-	f.byThread[flight.thread] = append(f.byThread[flight.thread], flight)
+	f.byThread[flight.thread] = flight
+	if flight.ahead && f.ahead[flight.thread] == nil {
+		f.ahead[flight.thread] = flight
+	}
 	f.count++
 	f.perOwner[flight.owner]++
 	f.work.Add(1)
@@ -121,26 +125,41 @@ func (f *flights) remove(flight *flight) {
 	if f.perOwner[flight.owner] == 0 {
 		delete(f.perOwner, flight.owner)
 	}
-	all := f.byThread[flight.thread]
-	at := slices.Index(all, flight)
-	if f.byThread[flight.thread] = slices.Delete(all, at, at+1); len(all) == 1 {
+	if f.byThread[flight.thread] == flight {
 		delete(f.byThread, flight.thread)
+	}
+	if f.ahead[flight.thread] == flight {
+		delete(f.ahead, flight.thread)
 	}
 	f.mu.Unlock()
 	close(flight.done)
+	if flight.next != nil { // postpone no longer finds this flight
+		flight.next(true)
+	}
 	f.work.Done()
 }
 
-// find returns the newest flight of a thread that prepares a summary, or the newest one for which a request may wait; nil: there is none.
-func (f *flights) find(thread session.ThreadID, ahead bool) *flight {
+// postpone has next called at the end of the flight that prepares a summary for a thread, in place of what waited for that before. It reports
+// false if there is no such flight.
+func (f *flights) postpone(thread session.ThreadID, next func(run bool)) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, flight := range slices.Backward(f.byThread[thread]) {
-		if flight.ahead == ahead {
-			return flight
-		}
+	running := f.ahead[thread]
+	if running == nil {
+		return false
 	}
-	return nil
+	if running.next != nil {
+		running.next(false)
+	}
+	running.next = next
+	return true
+}
+
+// find returns the flight of a thread, nil if it has none.
+func (f *flights) find(thread session.ThreadID) *flight {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.byThread[thread]
 }
 
 // compute runs CPU-bound work, on at most half of the processors at a time. It fails if ctx ends before run can start.
@@ -264,8 +283,8 @@ func (f *flight) finish(late func(Report)) {
 // joinFlight waits for a condensation that an earlier attempt at the same request started, and shows its result. It reports whether
 // there was one.
 func (t *Turn) joinFlight(ctx context.Context) bool {
-	f := t.engine.flights.find(t.place.Thread.ID, false)
-	if f == nil || f.head != t.history.Head() || t.neverWaits() && !f.quick {
+	f := t.engine.flights.find(t.place.Thread.ID)
+	if f == nil || f.head != t.history.Head() || f.ahead || t.neverWaits() && !f.quick {
 		return false
 	}
 	ctx, done := t.announce(ctx, condense.Need{})
@@ -318,7 +337,7 @@ func (t *Turn) dueSoon(fixed, total int) condense.Job {
 func (t *Turn) prepare(ctx context.Context) {
 	base, known := t.engine.memory.ready.Get(t.place.Thread.ID)
 	prepared := known && base == t.lastApplied()
-	running := t.engine.flights.find(t.place.Thread.ID, true) != nil || t.engine.flights.find(t.place.Thread.ID, false) != nil
+	running := t.engine.flights.find(t.place.Thread.ID) != nil
 	ahead := t.in.Tenant.Ahead && !t.losesSummaries()
 	if !ahead || t.in.Tenant.Passes() || t.purpose.Spares() || prepared || running || t.dueSoon(t.fixed(), t.maxTokens()) == nil {
 		return
@@ -327,7 +346,7 @@ func (t *Turn) prepare(ctx context.Context) {
 	if job == nil {
 		return
 	}
-	t.runAhead(ctx, job.Need(), nil, func(ctx context.Context, c *Turn) Attempt {
+	t.runAhead(ctx, job.Need(), func(ctx context.Context, c *Turn) Attempt {
 		job := c.dueSoon(c.counted().fixed, c.size().Tokens)
 		ready, err := c.prepared(ctx)
 		tried, found := Attempt{}, err == nil && !summarisesLast(&ready, &c.shown.view)
@@ -364,17 +383,23 @@ func (t *Turn) summariseLater(ctx context.Context) {
 	case !t.in.Tenant.Ahead || t.losesSummaries():
 		return
 	}
-	earlier := t.engine.flights.find(t.place.Thread.ID, true)
-	t.runAhead(ctx, job.Need(), earlier, func(ctx context.Context, c *Turn) Attempt { return c.storePrepared(ctx, job) })
+	c := t.copyFor(nil)
+	c.in.Body.Hold()
+	start := func(run bool) {
+		defer c.in.Body.Release()
+		if run && !c.engine.settings.Load().tenant(c.in.Tenant.Name).Passes() { // it may have been switched off meanwhile
+			c.runAhead(ctx, job.Need(), func(ctx context.Context, c *Turn) Attempt { return c.storePrepared(ctx, job) })
+		}
+	}
+	if !t.engine.flights.postpone(t.place.Thread.ID, start) {
+		start(true)
+	}
 }
 
-// runAhead runs work under the thread's lock while no request waits for it, once an earlier flight has ended, if one is given. If another request
-// works on the thread, or too many condensations are running, it is left to a later request.
-func (t *Turn) runAhead(ctx context.Context, need condense.Need, earlier *flight, work func(ctx context.Context, c *Turn) Attempt) {
+// runAhead runs work under the thread's lock while no request waits for it. If another request works on the thread, or too many
+// condensations are running, it is left to a later request.
+func (t *Turn) runAhead(ctx context.Context, need condense.Need, work func(ctx context.Context, c *Turn) Attempt) {
 	_, _ = t.startFlight(ctx, need.Reason, true, func(ctx context.Context, c *Turn, report *Report) {
-		if earlier != nil && !c.startsAfter(earlier) {
-			return
-		}
 		ctx, cancel := context.WithTimeout(ctx, c.condenseTimeout(need))
 		defer cancel()
 		held, release, err := c.lockThread(ctx, false)
@@ -397,19 +422,6 @@ func (t *Turn) runAhead(ctx context.Context, need condense.Need, earlier *flight
 			c.attempted(report, tried)
 		}
 	})
-}
-
-// startsAfter waits for the end of another flight, and reports whether the turn's own may start then: condensing may have been switched off,
-// or a later flight may wait, too.
-func (t *Turn) startsAfter(earlier *flight) bool {
-	all, own := t.engine.flights, t.wait.flight
-	select {
-	case <-earlier.done:
-	case <-all.closed.Done():
-	}
-	own.begun = t.engine.o.Now()
-	passes := t.engine.settings.Load().tenant(t.in.Tenant.Name).Passes()
-	return all.closed.Err() == nil && !passes && all.find(own.thread, true) == own
 }
 
 // storePrepared makes a condensation and stores it as prepared.

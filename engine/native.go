@@ -33,7 +33,7 @@ func (t *Turn) Record(ctx context.Context, written string) (string, error) {
 		return record.Summary{Record: written}.String(), nil
 	}
 	t = t.copyFor(t.wait.flight) // the log may be reading t
-	if err := t.readKept(ctx); err != nil {
+	if err := t.readKept(ctx); err != nil && written == "" {
 		return "", err
 	}
 	t.resolveLogged(ctx)

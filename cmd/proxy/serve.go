@@ -118,8 +118,7 @@ func serveConfig(ctx context.Context, cfg *config.Config, from configSource) err
 	work.Go(func() { app.TrimHeap(background) })
 	log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
 		zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
-	files := func(tenantsDir string) []string { return source.Files(from.file, tenantsDir) }
-	reloader := a.NewReloader(files, func() (*config.Config, error) { return load(from, app.CheckReload) })
+	reloader := a.NewReloader(from.file, func() (*config.Config, error) { return load(from, app.CheckReload) })
 	work.Go(func() { reloader.Run(background, hup) })
 	times := cfg.Shutdown
 	select {

@@ -84,19 +84,6 @@ func tenantFiles(dir, within, key string, p *problems) (files []string) {
 	return files
 }
 
-// Files lists the files that Load reads: the file of that name and those of the folder tenantsDir, if these are not empty.
-func Files(file, tenantsDir string) (paths []string) {
-	if file != "" {
-		paths = append(paths, file)
-	}
-	if tenantsDir != "" {
-		for _, name := range tenantFiles(tenantsDir, "", "tenants_dir", &problems{}) { // Load reports problems
-			paths = append(paths, filepath.Join(tenantsDir, name))
-		}
-	}
-	return paths
-}
-
 // confine refuses settings in a tenant's file that would give its author the rights of the process: programs, other files, and environment
 // variables, which hold the operator's keys.
 func confine(tenant *node, p *problems) {

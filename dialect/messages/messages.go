@@ -50,7 +50,7 @@ func New(o split.Options) *Dialect {
 	format := split.Format{
 		List: list, Element: "a message",
 		Members: []string{"max_tokens", "system", "thinking", "thread"},
-		Version: version, Texts: []string{"text"}, Skip: isThinking, Kept: kept,
+		Version: version, Texts: []string{"text"}, Skip: isThinking,
 		Reader: func(w *split.Walker) split.Reader {
 			return split.Reader{Keys: messageKeys, Element: (&reader{w: w}).element}
 		},
@@ -70,17 +70,13 @@ func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies
 func finish(w *split.Walker, r *dialect.Request) {
 	r.MaxOutput = split.Integer(w.Member("max_tokens"))
 	r.NeedsReasoning = split.Member(w.Member("thinking"), "type").Is("enabled")
-	r.Stores = w.Member("thread").Kind == rawjson.Object
+	thread := w.Member("thread") // a history that upstream keeps: {"type": "create"}, later {"type": "continue", "previous_message_id": ...}
+	r.Stores = thread.Kind == rawjson.Object
+	r.Kept.Answer = split.Truncate(split.Member(thread, "previous_message_id").Text())
 	if system := w.Member("system"); system.Kind == rawjson.String || system.Kind == rawjson.Array {
 		first := session.Message{Raw: system.Raw, Kind: session.System, Digest: w.Digest.Message("system", system)}
 		r.Messages = append([]session.Message{first}, r.Messages...)
 	}
-}
-
-// kept reads where upstream keeps the history before a body's. A thread begins with {"type": "create"} and goes on with
-// {"type": "continue", "previous_message_id": ...}.
-func kept(member func(name string) rawjson.Value) session.Kept {
-	return session.Kept{Answer: split.Truncate(split.Member(member("thread"), "previous_message_id").Text())}
 }
 
 // Note encodes text as a user message. Invalid UTF-8 becomes U+FFFD.

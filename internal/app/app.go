@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -24,7 +23,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/internal/served"
-	"github.com/dewpoint-proxy/dewpoint/internal/watch"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -95,6 +93,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	a.calls.metrics = a.metrics
 	a.calls.spans = spans
 	a.calls.draw = drawFrom(backend, cfg.Store.Timeout, a.metrics)
+	a.onStop("knowledge", func(context.Context) error { return a.calls.knowledge.closeUnused(nil) })
 	a.calls.memory = findings.New(store, watchFindings{a.metrics, a.log}) // delivers findings once it has routes for them
 	a.onStop("delivery of findings", a.calls.memory.Close)
 	if err := a.buildEngine(session.Guard(backend, a.metrics.StoreCalls())); err != nil {
@@ -237,8 +236,7 @@ func (a *App) Start() {
 		return err
 	})
 	a.watchHealth()
-	a.every(leverInterval, a.followLevers)
-	a.every(watch.Interval, func(context.Context) { a.calls.knowledge.reread() })
+	a.followLevers()
 	a.serving.Go(func() {
 		if err := a.server.Serve(a.dataListener); err != nil && !errors.Is(err, net.ErrClosed) {
 			a.failed <- err
@@ -250,24 +248,6 @@ func (a *App) Start() {
 	a.serving.Go(func() {
 		if err := a.admin.Serve(a.adminListener); !errors.Is(err, http.ErrServerClosed) {
 			a.failed <- fmt.Errorf("serve admin: %w", err)
-		}
-	})
-}
-
-// every runs work at each interval until the service stops.
-func (a *App) every(interval time.Duration, work func(ctx context.Context)) {
-	ctx, cancel := context.WithCancel(context.Background())
-	a.onStopFunc("work at intervals", cancel)
-	a.serving.Go(func() {
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				work(ctx)
-			}
 		}
 	})
 }

@@ -2,8 +2,8 @@ package app
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"maps"
 	"sync"
 
 	"go.uber.org/zap"
@@ -20,7 +20,7 @@ type knowledgeFolders struct {
 	byPath map[string]*knowledge.Folder
 }
 
-// open returns the knowledge that a tenant's configuration names at key. It reads the folder if that is new.
+// open returns the knowledge that a tenant's configuration names at key. It starts watching the folder if that is new.
 func (k *knowledgeFolders) open(key string, c config.Knowledge) (engine.Knowledge, error) {
 	if c.Folder == "" {
 		return engine.Knowledge{}, nil
@@ -30,7 +30,7 @@ func (k *knowledgeFolders) open(key string, c config.Knowledge) (engine.Knowledg
 	f := k.byPath[c.Folder]
 	if f == nil {
 		var err error
-		if f, err = knowledge.Open(c.Folder); err != nil {
+		if f, err = knowledge.Open(c.Folder, func(err error) { k.logReload(c.Folder, err) }); err != nil {
 			return engine.Knowledge{}, fmt.Errorf("%s.folder: %w: correct the folder, or name another", key, err)
 		}
 		k.byPath[c.Folder] = f
@@ -38,27 +38,28 @@ func (k *knowledgeFolders) open(key string, c config.Knowledge) (engine.Knowledg
 	return engine.Knowledge{Topics: f.Topics, Tokens: cmp.Or(c.MaxTokens, config.DefaultKnowledge)}, nil
 }
 
-// reread reads the folders again in which a file has changed, and logs that.
-func (k *knowledgeFolders) reread() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for path, f := range k.byPath {
-		switch changed, err := f.Reread(); {
-		case err != nil:
-			k.log.Error("knowledge not reloaded", zap.String("folder", path), zap.Error(err))
-		case changed:
-			k.log.Info("knowledge reloaded", zap.String("folder", path))
-		}
+func (k *knowledgeFolders) logReload(folder string, err error) {
+	if err != nil {
+		k.log.Error("knowledge not reloaded", zap.String("folder", folder), zap.Error(err))
+		return
 	}
+	k.log.Info("knowledge reloaded", zap.String("folder", folder))
 }
 
-// forgetUnused forgets the folders that none of the tenants uses. Requests in progress can still read their topics.
-func (k *knowledgeFolders) forgetUnused(tenants []config.Tenant) {
+// closeUnused closes the folders that none of the tenants uses. Requests in progress can still read their topics.
+func (k *knowledgeFolders) closeUnused(tenants []config.Tenant) error {
 	used := map[string]bool{}
 	for i := range tenants {
 		used[tenants[i].Knowledge.Folder] = true
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	maps.DeleteFunc(k.byPath, func(path string, _ *knowledge.Folder) bool { return !used[path] })
+	var errs []error
+	for path, f := range k.byPath {
+		if !used[path] {
+			errs = append(errs, f.Close())
+			delete(k.byPath, path)
+		}
+	}
+	return errors.Join(errs...)
 }

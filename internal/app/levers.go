@@ -123,11 +123,24 @@ func (a *App) applyLevers(tenants []*proxy.Tenant) {
 	a.metrics.Switched(switched)
 }
 
-// followLevers applies levers that were set on any replica, or that have expired.
-func (a *App) followLevers(ctx context.Context) {
-	if err := a.refreshLevers(ctx); err != nil {
-		a.log.Error("condensing could not be switched", zap.Error(err))
-	}
+// followLevers starts applying levers that are set on any replica, or that expire.
+func (a *App) followLevers() {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.onStopFunc("levers", cancel)
+	a.serving.Go(func() {
+		ticker := time.NewTicker(leverInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			if err := a.refreshLevers(ctx); err != nil {
+				a.log.Error("condensing could not be switched", zap.Error(err))
+			}
+		}
+	})
 }
 
 // refreshLevers reads the levers from the store. If they have changed, it rebuilds the tenants from the configuration in

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -83,7 +86,7 @@ func (a *App) NotReloaded() {
 // configApplied updates what depends on the configuration in force, and logs its risks: open keys and logged content.
 func (a *App) configApplied(cfg *config.Config) {
 	a.metrics.Reloaded(cfg.Hash(), time.Now())
-	a.calls.knowledge.forgetUnused(cfg.EveryTenant())
+	_ = a.calls.knowledge.closeUnused(cfg.EveryTenant()) // closing only ends their watches
 	a.calls.memory.Swap(routes(cfg, a.calls.transport))
 	if keys := openKeys(cfg); len(keys) > 0 {
 		a.log.Warn("no tenants are configured: any client that reaches this port spends the operator's keys. Configure tenants, or "+
@@ -111,43 +114,57 @@ func effective(old, now *config.Config) (_ *config.Config, later []string) {
 // logged once.
 type Reloader struct {
 	app        *App
-	files      func(tenantsDir string) []string
+	file       string
 	load       func() (*config.Config, error)
+	folders    *watch.Folders // nil: files cannot be watched
+	changed    chan struct{}
 	tenantsDir string // as loaded last
 	lastError  string // of the last load or reload; empty: it succeeded
+	warned     bool   // that files are not watched
 }
 
-// NewReloader returns a reloader. files lists the files of a configuration with this tenants_dir. load reads the configuration; if it
-// fails, it may return the part that it could read.
-func (a *App) NewReloader(files func(tenantsDir string) []string, load func() (*config.Config, error)) *Reloader {
-	return &Reloader{app: a, files: files, load: load, tenantsDir: a.config.TenantsDir}
+// NewReloader returns a reloader. file is the configuration file, or "". load reads the configuration; if it fails, it may
+// return the part that it could read.
+func (a *App) NewReloader(file string, load func() (*config.Config, error)) *Reloader {
+	return &Reloader{app: a, file: file, load: load, changed: make(chan struct{}, 1), tenantsDir: a.config.TenantsDir}
 }
 
 // Run reloads until ctx ends: on each signal, and when files change.
 func (r *Reloader) Run(ctx context.Context, signals <-chan os.Signal) {
-	files := watch.New(func() []string { return r.files(r.tenantsDir) })
+	if w, err := watch.New(); err != nil {
+		r.warnUnwatched(err)
+	} else {
+		r.folders = w
+		w.Start(r.notify)
+		defer func() { _ = w.Close() }()
+	}
 	r.reload(false) // the files may have changed since they were loaded
-	ticker := time.NewTicker(watch.Interval)
-	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-signals:
 			r.reload(true)
-		case <-ticker.C:
-			if files.Changed() {
-				r.reload(false)
-			}
+		case <-r.changed:
+			r.reload(false)
 		}
+	}
+}
+
+func (r *Reloader) notify() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
 	}
 }
 
 // reload loads the configuration and applies it if it has changed, or in any case if forced.
 func (r *Reloader) reload(forced bool) {
+	r.updateWatches()
 	cfg, err := r.load()
-	if cfg != nil {
+	if cfg != nil && r.tenantsDir != cfg.TenantsDir {
 		r.tenantsDir = cfg.TenantsDir
+		r.notify() // reload once more with the new folder watched: it may have changed in between
 	}
 	if err == nil {
 		if !forced && r.lastError == "" && r.app.isLoaded(cfg) {
@@ -162,5 +179,46 @@ func (r *Reloader) reload(forced bool) {
 		r.lastError = err.Error()
 		r.app.NotReloaded()
 		r.app.log.Error("configuration not reloaded: the last good one stays", zap.Error(err))
+	}
+}
+
+// updateWatches watches exactly the folders that the next load reads. It resolves symbolic links again, which may have changed.
+func (r *Reloader) updateWatches() {
+	if r.folders == nil {
+		return
+	}
+	r.folders.Clear()
+	for _, folder := range r.watchedFolders() {
+		if err := r.folders.Add(folder); err != nil {
+			r.warnUnwatched(err)
+		}
+	}
+}
+
+// watchedFolders returns the folder of the file, the tenants' folder with its subfolders, and the parent of the tenants'
+// folder, which may be removed or replaced by a link.
+func (r *Reloader) watchedFolders() (folders []string) {
+	if r.file != "" {
+		folders = append(folders, filepath.Dir(r.file))
+	}
+	if r.tenantsDir == "" {
+		return folders
+	}
+	folders = append(folders, filepath.Dir(filepath.Clean(r.tenantsDir)), r.tenantsDir)
+	entries, _ := os.ReadDir(r.tenantsDir) // load reports errors
+	for _, entry := range entries {
+		path := filepath.Join(r.tenantsDir, entry.Name())
+		if info, err := os.Stat(path); err == nil && info.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
+			folders = append(folders, path)
+		}
+	}
+	return folders
+}
+
+// warnUnwatched logs, once, that changes may go unnoticed. It ignores a missing folder, which load reports.
+func (r *Reloader) warnUnwatched(err error) {
+	if !r.warned && !errors.Is(err, fs.ErrNotExist) {
+		r.warned = true
+		r.app.log.Warn("the configuration is not watched; send SIGHUP after a change", zap.Error(err))
 	}
 }

@@ -43,7 +43,7 @@ func CheckReload(cfg *config.Config) error { return checkTenants(cfg) }
 func checkTenants(cfg *config.Config, errs ...error) error {
 	out := newCalls(nil, zap.NewNop())
 	_, err := buildTenants(cfg, out)
-	errs = append(errs, err)
+	errs = append(errs, err, out.knowledge.closeUnused(nil))
 	for _, t := range cfg.EveryTenant() {
 		key := keyOf(cfg, t) + "memory."
 		errs = append(errs, folderOf(key+"file", t.Memory.File), program(key+"mcp.command", t.Memory.MCP.Command))

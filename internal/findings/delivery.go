@@ -26,9 +26,10 @@ const (
 // delivery is one round of deliveries to a sink.
 type delivery struct {
 	*rounds
-	route  *Route
-	conn   Conn  // nil: not connected yet
-	unread error // why the last unreadable notice cannot be read; nil: all can
+	route   *Route
+	conn    Conn  // nil: not connected yet
+	skipped int   // consecutive notices without a delivery
+	unread  error // why the last unreadable notice cannot be read; nil: all can
 }
 
 func (d *delivery) close() {
@@ -39,19 +40,23 @@ func (d *delivery) close() {
 
 // deliver delivers a page of notices in order. It returns how many of those it handled keep waiting, and why it ended early.
 func (d *delivery) deliver(ctx context.Context, page []session.Notice) (kept int, err error) {
-	skipped := 0 // consecutive notices without a delivery
 	for i, n := range page {
 		o, err := d.deliverOne(ctx, n)
-		if skipped++; err == nil {
-			skipped = 0
-		} else if _, only := errors.AsType[noticeError](err); !only {
+		d.skipped++
+		kind := kindOf(err)
+		switch {
+		case err == nil:
+			d.skipped = 0
+		case kind == sinkFails:
 			d.expire(ctx, page[i+1:])
+			return kept, err
+		case kind == otherError:
 			return kept, err
 		}
 		if o == waits {
 			kept++
 		}
-		if skipped == maxSkipped {
+		if d.skipped == maxSkipped {
 			return kept, err
 		}
 	}
@@ -64,11 +69,11 @@ func (d *delivery) deliverOne(ctx context.Context, n session.Notice) (Outcome, e
 	if err == nil && message != nil {
 		err = d.send(ctx, message)
 	}
-	switch {
-	case err != nil && d.expired(n):
-		o = Expired
-	case err != nil:
+	if err != nil {
 		o = waits
+		if kindOf(err) != otherError && d.expired(n) {
+			o = Expired
+		}
 	}
 	if failed := d.settle(ctx, n, o); failed != nil {
 		return waits, failed
@@ -132,7 +137,7 @@ func (d *delivery) unreadable(ctx context.Context, err error) error {
 		return err
 	}
 	d.unread = err
-	return noticeError{err}
+	return &deliveryError{noticeUnreadable, err}
 }
 
 // missing returns the outcome of a notice whose condensation was not found: o, unless it may still be logged.
@@ -161,13 +166,33 @@ func (d *delivery) send(ctx context.Context, m *Message) error {
 	}
 	d.courier.observer.Findings(d.tenant, Failed)
 	if _, refused := errors.AsType[*RefusedError](err); refused {
-		return noticeError{err}
+		return &deliveryError{sinkRefuses, err}
 	}
-	return err
+	return &deliveryError{sinkFails, err}
 }
 
-// noticeError is an error that concerns one notice only: the sink may accept other messages, and other notices may be readable.
-type noticeError struct{ error }
+// errorKind says what a failed delivery means for the other notices.
+type errorKind int
+
+const (
+	otherError       errorKind = iota // all notices keep waiting
+	sinkFails                         // for every message
+	sinkRefuses                       // this message; it may accept others
+	noticeUnreadable                  // others may be readable
+)
+
+// deliveryError is an error with its kind.
+type deliveryError struct {
+	kind errorKind
+	error
+}
+
+func kindOf(err error) errorKind {
+	if e, ok := errors.AsType[*deliveryError](err); ok {
+		return e.kind
+	}
+	return otherError
+}
 
 // connect opens the sink, if it is not open yet.
 func (d *delivery) connect(ctx context.Context) error {

@@ -34,8 +34,8 @@ type rounds struct {
 	failing  bool // the sink fails, as last reported
 }
 
-// run runs rounds until ctx ends: when findings were promised, and at intervals for notices that other replicas left. While rounds fail,
-// only the end of a pause or another route starts the next one.
+// run runs rounds until ctx ends: when findings were promised, and at intervals for notices that other replicas left. While the sink fails,
+// only the end of a pause or another route starts the next round.
 func (r *rounds) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -52,9 +52,14 @@ func (r *rounds) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		pause, err := r.round(ctx)
-		if r.failures++; err == nil {
+		kind := kindOf(err)
+		switch {
+		case err == nil:
 			r.failures = 0
-		} else {
+		case kind == otherError, kind == noticeUnreadable: // a problem of the store, not the sink
+			pause = pollInterval
+		default:
+			r.failures++
 			pause = min(minPause<<min(r.failures-1, 16), maxPause)
 			pause -= rand.N(pause / 2) //nolint:gosec // no secret: it is random so that replicas do not retry all at once
 		}

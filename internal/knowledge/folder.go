@@ -1,45 +1,46 @@
 package knowledge
 
 import (
+	"fmt"
 	"io/fs"
 	"sync/atomic"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/watch"
 )
 
-// Folder holds the topics of a folder. If it cannot be reread, the old topics stay in use.
+// Folder holds the topics of a folder. It rereads them whenever a file changes. If that fails, the old topics stay in use.
 type Folder struct {
-	path   string
-	files  *watch.Files
-	topics atomic.Pointer[[]Topic]
+	path    string
+	topics  atomic.Pointer[[]Topic]
+	watched *watch.Folders
 }
 
-// Open reads a folder.
-func Open(path string) (*Folder, error) {
-	f := &Folder{path: path}
-	f.files = watch.New(f.list) // before they are read, so that no change is missed
-	return f, f.load()
-}
-
-// Reread reads the folder again if a file in it has changed, and reports whether one has. It must not be called concurrently, and regularly:
-// see watch.Interval.
-func (f *Folder) Reread() (changed bool, err error) {
-	if !f.files.Changed() {
-		return false, nil
+// Open reads a folder and watches it until Close. It calls changed after each change, with the error if the folder could not be read.
+func Open(path string, changed func(err error)) (*Folder, error) {
+	w, err := watch.New()
+	if err != nil {
+		return nil, err
 	}
-	return true, f.load()
+	f := &Folder{path: path, watched: w}
+	if err := f.load(); err != nil {
+		_ = w.Close()
+		return nil, err
+	}
+	w.Start(func() { changed(f.load()) })
+	return f, nil
 }
 
-// list lists the folder and everything in it.
-func (f *Folder) list() (paths []string) {
-	_ = walk(f.path, func(path string, _ fs.DirEntry) error { // load reports the error
-		paths = append(paths, path)
-		return nil
-	})
-	return paths
-}
-
+// load watches the folder and its subfolders before it reads them, so that no change is missed.
 func (f *Folder) load() error {
+	err := walk(f.path, func(path string, d fs.DirEntry) error {
+		if !d.IsDir() {
+			return nil
+		}
+		return f.watched.Add(path)
+	})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", f.path, err)
+	}
 	topics, err := read(f.path)
 	if err != nil {
 		return err
@@ -50,3 +51,6 @@ func (f *Folder) load() error {
 
 // Topics returns the folder's topics, ordered by path.
 func (f *Folder) Topics() []Topic { return *f.topics.Load() }
+
+// Close stops watching.
+func (f *Folder) Close() error { return f.watched.Close() }

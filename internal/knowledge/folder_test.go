@@ -24,7 +24,7 @@ func TestMounted(t *testing.T) {
 	link := filepath.Join(base, "link")
 	must(os.Symlink(mount, link))
 	for _, path := range []string{mount, link} {
-		f, err := Open(path)
+		f, err := Open(path, func(error) {})
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
@@ -32,5 +32,6 @@ func TestMounted(t *testing.T) {
 		if got := f.Topics(); len(got) != 1 || got[0].Name != "docker" {
 			t.Errorf("%s: %+v", path, got)
 		}
+		must(f.Close())
 	}
 }

@@ -1,54 +1,105 @@
-// Package watch notices changes of files by looking at them again and again. Unlike notifications of the kernel, that works on every file
-// system, through the links with which Kubernetes mounts files, and for what does not exist yet.
+// Package watch reports changes in folders. It watches folders rather than files, because editors replace files, and Kubernetes replaces a
+// link.
 package watch
 
 import (
-	"maps"
-	"os"
+	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
 )
 
-// Interval is the time between two looks.
-const Interval = 500 * time.Millisecond
+// A change is reported once nothing else has changed for settle, so that files written in pieces, or one after the other, are read once. If
+// files are written all the time, it is reported after maxDelay.
+const (
+	settle   = 100 * time.Millisecond
+	maxDelay = time.Second
+)
 
-// Files notices changes of files. It is not safe for concurrent use.
-type Files struct {
-	list  func() []string
-	known map[string]os.FileInfo // when a change was last reported
-	last  map[string]os.FileInfo // at the last look
+// Folders watches folders from Start to Close.
+type Folders struct {
+	watcher *fsnotify.Watcher
+	done    chan struct{} // closed when the loop ends; nil: not started
 }
 
-// New returns Files that notices later changes. list names the files and folders at each look; some of them may not exist.
-func New(list func() []string) *Files {
-	f := &Files{list: list}
-	f.known = f.look()
-	f.last = f.known
-	return f
-}
-
-// Changed looks at the files, and reports whether they have changed since New or since it last reported a change. A change is reported
-// at the second look that finds the same, so that files written in pieces, or one after the other, are read once.
-func (f *Files) Changed() bool {
-	before := f.last
-	f.last = f.look()
-	if !maps.EqualFunc(f.last, before, same) || maps.EqualFunc(f.last, f.known, same) {
-		return false
+// New returns a Folders that watches no folder yet.
+func New() (*Folders, error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("watch: %w", err)
 	}
-	f.known = f.last
-	return true
+	return &Folders{watcher: w}, nil
 }
 
-func (f *Files) look() map[string]os.FileInfo {
-	found := map[string]os.FileInfo{}
-	for _, path := range f.list() {
-		if info, err := os.Stat(path); err == nil {
-			found[path] = info
+// Start calls changed after each change since a folder was added. The calls come from one goroutine.
+func (f *Folders) Start(changed func()) {
+	f.done = make(chan struct{})
+	go func() {
+		defer close(f.done)
+		loop(f.watcher.Events, f.watcher.Errors, changed)
+	}()
+}
+
+// Add watches a folder, but not its subfolders. A folder may be added again, for example after it was recreated.
+func (f *Folders) Add(path string) error {
+	if err := f.watcher.Add(path); err != nil {
+		return fmt.Errorf("watch %s: %w", path, err)
+	}
+	return nil
+}
+
+// Clear stops watching all folders. Changes until they are added again are not reported, so read them after that.
+func (f *Folders) Clear() {
+	for _, path := range f.watcher.WatchList() {
+		_ = f.watcher.Remove(path) // it may not exist any more
+	}
+}
+
+// loop calls changed when nothing has happened for a while. It ends when a channel is closed.
+func loop(events <-chan fsnotify.Event, errors <-chan error, changed func()) {
+	var due <-chan time.Time
+	var latest time.Time
+	for {
+		var open bool
+		var event fsnotify.Event
+		select {
+		case event, open = <-events:
+			if open && !isRelevant(event) {
+				continue
+			}
+		case _, open = <-errors: // events may have been lost
+		case <-due:
+			due = nil
+			changed()
+			continue
 		}
+		if !open {
+			return
+		}
+		if due == nil {
+			latest = time.Now().Add(maxDelay)
+		}
+		due = time.After(min(settle, time.Until(latest)))
 	}
-	return found
 }
 
-// same reports whether a file was neither written nor replaced, and is as readable as before.
-func same(a, b os.FileInfo) bool {
-	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
+// isRelevant reports whether an event may be a change of a file that is read. Such folders may also hold stores and logs, which are written
+// all the time.
+func isRelevant(e fsnotify.Event) bool {
+	switch strings.ToLower(filepath.Ext(e.Name)) {
+	case ".yaml", ".yml", ".json", ".toml", ".md":
+		return true
+	}
+	return e.Op != fsnotify.Write
+}
+
+// Close stops watching, and waits for a running call of changed.
+func (f *Folders) Close() error {
+	err := f.watcher.Close()
+	if f.done != nil {
+		<-f.done
+	}
+	return err
 }

@@ -4,62 +4,78 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
 )
 
-// TestChanged changes files in every way. Each change is reported once, when the files have stayed as they are for two looks.
-func TestChanged(t *testing.T) {
-	dir := t.TempDir()
-	a, b, link := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "link")
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	age := time.Unix(1_700_000_000, 0)
-	write := func(name, text string) {
-		t.Helper()
-		must(os.WriteFile(name, []byte(text), 0o600))
-		must(os.Chtimes(name, age, age))
-	}
-	write(a, "one")
-	must(os.Symlink(a, link))
-	paths := []string{link, b}
-	f := New(func() []string { return paths })
-	for range 2 {
-		if f.Changed() {
-			t.Error("there was no change")
-		}
-	}
-	for _, step := range []struct {
-		name   string
-		change func()
-	}{
-		{"written", func() { write(a, "longer") }},
-		{"older", func() { must(os.Chtimes(a, age, age.Add(-time.Nanosecond))) }},
-		{"readable", func() { must(os.Chmod(a, 0o644)) }},
-		{"created", func() { write(b, "longer") }},
-		{"replaced by a file of the same size and age", func() { must(os.Rename(b, a)); write(b, "longer") }},
-		{"turned", func() { must(os.Remove(link)); must(os.Symlink(b, link)) }},
-		{"removed", func() { must(os.Remove(b)) }},
-		{"named", func() { paths = append(paths, dir) }},
-		{"in a folder", func() { write(b+"b", "") }},
-	} {
-		step.change()
-		for look := range 4 {
-			if f.Changed() != (look == 1) {
-				t.Errorf("%s: not reported once, at the second look", step.name)
+// TestBusyFolder: changes in a folder that is written to all the time are reported, but not those of a store's file. Files written one after
+// the other are one change.
+func TestBusyFolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events, calls, done := make(chan fsnotify.Event), 0, make(chan struct{})
+		go func() {
+			defer close(done)
+			loop(events, nil, func() { calls++ })
+		}()
+		write := func(name string, times int) int {
+			calls = 0
+			for range times {
+				time.Sleep(settle / 2)
+				events <- fsnotify.Event{Name: name, Op: fsnotify.Write}
 			}
+			time.Sleep(2 * maxDelay)
+			synctest.Wait()
+			return calls
 		}
-	}
-	for i := range 5 {
-		write(b, string(make([]byte, i)))
-		if f.Changed() {
-			t.Error("a change is reported while files are written")
+		if n := write("a/dewpoint.db", 5); n != 0 {
+			t.Errorf("a store that is written is %d changes", n)
 		}
+		if n := write("a/tenant.yaml", 5); n != 1 {
+			t.Errorf("five files are %d changes", n)
+		}
+		if n := write("a/tenant.yaml", 100); n < 4 || n > 6 {
+			t.Errorf("five seconds of changes are reported %d times", n)
+		}
+		close(events)
+		<-done
+	})
+}
+
+func TestFolders(t *testing.T) {
+	f, err := New()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if !f.Changed() {
-		t.Error("a change is not reported after the last write")
+	dir, changed := t.TempDir(), make(chan struct{}, 9)
+	if err := f.Add(filepath.Join(dir, "missing")); err == nil {
+		t.Error("a missing folder is watched")
+	}
+	if err := f.Add(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "before"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.Start(func() { changed <- struct{}{} }) // changes since Add are reported
+	<-changed
+	f.Clear()
+	next := t.TempDir()
+	if err := f.Add(next); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "later"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if watched := f.watcher.WatchList(); len(watched) != 1 || watched[0] != next {
+		t.Errorf("%v are watched", watched)
+	}
+	if err := os.WriteFile(filepath.Join(next, "later"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -121,7 +121,9 @@ func checkRecord(b bucket, name, value []byte) error {
 	case savings:
 		_, err = codec.ParseSavings(value)
 	case outbox:
-		_, err = parseNotice(name)
+		if _, isNotice := parseNotice(name); !isNotice {
+			err = parseNumbers(value, new(int64))
+		}
 	case meta, unlisted: // any bytes
 	}
 	if err != nil {

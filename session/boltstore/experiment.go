@@ -9,54 +9,56 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// experiment returns the key of an experiment: when it began, then the sums of each seat.
+// An experiment has a record of when it began, and one with the sums of each seat. Numbers are varints.
 func experiment(name string) string { return meta.key("experiment:" + name) }
 
-// experimentNumbers returns the numbers of an experiment, which began at since.
-func experimentNumbers(e *session.Experiment, since *int64) []*int64 {
-	all := []*int64{since}
-	for arm := range e.Arms {
-		for group := range e.Arms[arm] {
-			t := &e.Arms[arm][group]
-			all = append(all, &t.Sessions, &t.Steps, &t.Unpriced, &t.Nano)
-		}
-	}
-	return all
+func seat(name string, s session.Seat) string {
+	return experiment(name) + string([]byte{':', byte(s.Arm), byte(s.Group)}) //nolint:gosec // there are few groups
 }
 
-func (s *Store) Enter(ctx context.Context, entry session.Entry) error {
+func (s *Store) Enter(ctx context.Context, e session.Entry) error {
 	return s.change(ctx, false, func(c *change) error {
-		var e session.Experiment
-		since := entry.Opens(time.Now()).UnixMilli()
-		all, key := experimentNumbers(&e, &since), experiment(entry.Experiment)
-		if stored := c.get(key); stored != nil {
-			if err := parseNumbers(stored, all...); err != nil {
-				return err
-			}
+		since := e.Opens(time.Now()).UnixMilli()
+		if stored := c.get(experiment(e.Experiment)); stored == nil {
+			c.put(experiment(e.Experiment), numbers(since))
+		} else if err := parseNumbers(stored, &since); err != nil {
+			return err
 		}
-		if entry.Begun.UnixMilli() >= since {
-			e.Arms[entry.Seat.Arm][entry.Seat.Group].Add(entry.Sums)
+		if e.Begun.UnixMilli() < since {
+			return nil
 		}
-		c.put(key, numbers(all...))
+		key := seat(e.Experiment, e.Seat)
+		sum, err := parseSums(c.get(key))
+		if err != nil {
+			return err
+		}
+		sum.Add(e.Sums)
+		c.put(key, numbers(sum.Sessions, sum.Steps, sum.Unpriced, sum.Nano))
 		return nil
 	})
 }
 
 func (s *Store) Experiment(ctx context.Context, name string) (session.Experiment, error) {
 	return query(ctx, s, func(r *reader) (e session.Experiment, err error) {
-		if stored := r.get(experiment(name)); stored != nil {
-			var since int64
-			err = parseNumbers(stored, experimentNumbers(&e, &since)...)
-			e.Since = time.UnixMilli(since)
+		stored := r.get(experiment(name))
+		if stored == nil {
+			return e, nil
+		}
+		var since int64
+		err = parseNumbers(stored, &since)
+		e.Since = time.UnixMilli(since)
+		for arm := range e.Arms {
+			for group := 0; group < session.Groups && err == nil; group++ {
+				e.Arms[arm][group], err = parseSums(r.get(seat(name, session.Seat{Arm: session.Arm(arm), Group: group})))
+			}
 		}
 		return e, err
 	})
 }
 
-// numbers encodes numbers as varints.
-func numbers(all ...*int64) (out []byte) {
+func numbers(all ...int64) (out []byte) {
 	for _, n := range all {
-		out = binary.AppendVarint(out, *n)
+		out = binary.AppendVarint(out, n)
 	}
 	return out
 }
@@ -70,4 +72,12 @@ func parseNumbers(b []byte, into ...*int64) error {
 		*n, b = value, b[size:]
 	}
 	return nil
+}
+
+// parseSums returns zero sums for a seat that has none.
+func parseSums(b []byte) (t session.Sums, err error) {
+	if b != nil {
+		err = parseNumbers(b, &t.Sessions, &t.Steps, &t.Unpriced, &t.Nano)
+	}
+	return t, err
 }

@@ -21,7 +21,7 @@ const (
 	unlisted  bucket = 'u' // session, thread that is not in the session's record -> thread
 	accounts  bucket = 'b' // tenant, account -> amount spent
 	savings   bucket = 'v' // thread -> its savings
-	outbox    bucket = 'o' // tenant, time, thread -> notice
+	outbox    bucket = 'o' // tenant -> number of notices; tenant, time, thread -> notice
 )
 
 var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sessions, marked, unlisted, accounts, savings, outbox}

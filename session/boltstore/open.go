@@ -16,7 +16,7 @@ import (
 )
 
 // format is the format as recorded in the file.
-const format = "dewpoint session store 3"
+const format = "dewpoint session store 2"
 
 // Options configure a store. Only Path is required. Package config validates them.
 //

@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -142,13 +143,17 @@ func (b bucket) counted() bool { return b != meta && b != outbox }
 
 // saveSize records the size of all records, in the transaction that changes it.
 func saveSize(tx *bolt.Tx, size int64) error {
-	return tx.Bucket(meta.name()).Put([]byte("sizes"), numbers(&size))
+	b := binary.BigEndian.AppendUint64(nil, uint64(size)) //nolint:gosec // the same 64 bits
+	return tx.Bucket(meta.name()).Put([]byte("sizes"), b)
 }
 
 // savedSize returns the recorded size, 0 in a new file.
-func savedSize(tx *bolt.Tx) (size int64) {
-	_ = parseNumbers(tx.Bucket(meta.name()).Get([]byte("sizes")), &size)
-	return size
+func savedSize(tx *bolt.Tx) int64 {
+	b := tx.Bucket(meta.name()).Get([]byte("sizes"))
+	if len(b) < 8 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(b)) //nolint:gosec // the same 64 bits
 }
 
 // Size returns the size of all records in bytes, as MaxSize counts it, and the length of the file. Neither includes

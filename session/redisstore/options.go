@@ -64,7 +64,7 @@ const (
 func (o Options) client() redis.UniversalClient {
 	return redis.NewUniversalClient(&redis.UniversalOptions{
 		Addrs: o.Addrs, Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLS,
-		MasterName: o.MasterName, IsClusterMode: o.Cluster,
+		MasterName: o.MasterName, IsClusterMode: o.Cluster, Dialer: o.dial,
 		SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
 		ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, MinRetryBackoff: minPause, MaxRetryBackoff: maxPause,
 		DialTimeout: o.Timeout, ReadTimeout: 2 * o.Timeout, WriteTimeout: 2 * o.Timeout, PoolTimeout: o.Timeout,

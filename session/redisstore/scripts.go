@@ -215,12 +215,21 @@ return 0
 // detachSessionScript moves a session's record away for deletion. KEYS: record, new key, unlisted threads. It returns
 // whether there was a record, followed by all fields under the new key.
 const detachSessionScript = `
-local fields = redis.call('HGETALL', KEYS[1])
-for i = 1, #fields, 2 do redis.call('HSET', KEYS[2], fields[i], fields[i + 1]) end
-for _, name in ipairs(redis.call('ZRANGE', KEYS[3], 0, -1)) do redis.call('HSET', KEYS[2], 't:' .. name, 0) end
-redis.call('DEL', KEYS[1], KEYS[3])
+local there = redis.call('EXISTS', KEYS[1])
+local unlisted = redis.call('ZRANGE', KEYS[3], 0, -1)
+if there == 1 then
+  if redis.call('EXISTS', KEYS[2]) == 1 then
+    local fields = redis.call('HGETALL', KEYS[1])
+    for i = 1, #fields, 2 do redis.call('HSET', KEYS[2], fields[i], fields[i + 1]) end
+    redis.call('DEL', KEYS[1])
+  else
+    redis.call('RENAME', KEYS[1], KEYS[2])
+  end
+end
+for _, name in ipairs(unlisted) do redis.call('HSET', KEYS[2], 't:' .. name, 0) end
+redis.call('DEL', KEYS[3])
 local names = redis.call('HKEYS', KEYS[2])
-table.insert(names, 1, #fields > 0 and '1' or '0')
+table.insert(names, 1, tostring(there))
 return names
 `
 

@@ -26,6 +26,7 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	window := fs.Int("window", 0, "context window of the fake upstream, in tokens, not known to the proxy (0: unlimited)")
 	model := fs.String("model", replay.Model, "requested model; an unknown model has no known window")
 	seal := fs.String("sealed", "", fmt.Sprintf("seal the reasoning in answers, and refuse it if separated from the messages it is bound to: one of %v", fakeupstream.Seals()))
+	sealSteps := fs.String("sealed-steps", "each", "which answers are sealed: each, some or first")
 	protocol := protocolFlag(fs)
 	again := fs.Int("again", 10, "repeat the request of every Nth step (0: never)")
 	if err := parse(fs, args); err != nil {
@@ -43,11 +44,11 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 		return usageError{fmt.Errorf("dewpoint: %w", err)}
 	}
 	up := fakeupstream.Options{Keep: keptRequests, ContextWindow: *window, Seals: fakeupstream.Seal(*seal), IsSummary: replay.IsOwnCall}
-	if *seal != "" && !slices.Contains(fakeupstream.Seals(), up.Seals) {
-		return usageError{fmt.Errorf("dewpoint: --sealed %s: want one of %v", *seal, fakeupstream.Seals())}
+	if up.SealWhen, err = sealWhen(*seal, *sealSteps); err != nil {
+		return usageError{err}
 	}
 	return playAll(ctx, out, cfg, paths, up, replay.Options{
-		Model: *model, Stream: *stream, Again: *again, Expect: expectations(cfg, *model, *window), Sealed: *seal != "", Protocol: *protocol,
+		Model: *model, Window: *window, Stream: *stream, Again: *again, Expect: expectations(cfg, *model, *window), Sealed: *seal != "", Protocol: *protocol,
 	})
 }
 
@@ -114,6 +115,22 @@ func expectations(cfg *config.Config, model string, window int) replay.Expectati
 		e.MaxSize, e.MaxTokens = c.MaxSize, int(c.MaxTokens)
 	}
 	return e
+}
+
+// sealWhen returns which answers are sealed; nil means each.
+func sealWhen(form, steps string) (func(n int) bool, error) {
+	if form != "" && !slices.Contains(fakeupstream.Seals(), fakeupstream.Seal(form)) {
+		return nil, fmt.Errorf("dewpoint: --sealed %s: want one of %v", form, fakeupstream.Seals())
+	}
+	switch steps {
+	case "each":
+		return nil, nil
+	case "some":
+		return func(n int) bool { return n%3 == 1 }, nil
+	case "first":
+		return func(n int) bool { return n == 0 }, nil
+	}
+	return nil, fmt.Errorf("dewpoint: --sealed-steps %s: want each, some or first", steps)
 }
 
 // playAll replays the runs, each with its own proxy and fake upstream.

@@ -2,6 +2,8 @@ package replay
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -93,11 +95,62 @@ func inputOf(arguments string) json.RawMessage {
 	return marshal(map[string]string{"arguments": arguments})
 }
 
-// Said implements protocol.
-func (anthropic) Said(recorded json.RawMessage, got []byte) json.RawMessage {
-	var t turn
-	_ = json.Unmarshal(got, &t)
-	m := readMessage(recorded)
+// Answer implements protocol.
+func (a anthropic) Answer(body []byte, streamed bool) (json.RawMessage, error) {
+	t := turn{Role: "assistant"}
+	if streamed {
+		if err := t.assemble(body); err != nil {
+			return nil, err
+		}
+	} else if err := json.Unmarshal(body, &t); err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	raw, err := lastAnswer(a.Dialect(), marshal(map[string]any{"model": "", "max_tokens": 1, "messages": []turn{t}}))
+	if err != nil {
+		return nil, err
+	}
+	m := readMessage(raw)
 	m.Blocks = slices.DeleteFunc(t.Content, func(b block) bool { return b.Type != "thinking" })
-	return marshal(m)
+	if len(m.ToolCalls) == 0 {
+		m.Content = orEmpty(m.Content)
+	}
+	return marshal(m), nil
+}
+
+// assemble reads a streamed answer into t.
+func (t *turn) assemble(stream []byte) error {
+	var inputs []string
+	for data := range eventsOf(stream) {
+		var e struct {
+			Type  string
+			Index int
+			Block block `json:"content_block"`
+			Delta struct {
+				Text, Thinking, Signature string
+				Input                     string `json:"partial_json"`
+			}
+		}
+		if err := json.Unmarshal(data, &e); err != nil {
+			return fmt.Errorf("read stream: %w", err)
+		}
+		switch e.Type {
+		case "content_block_start":
+			t.Content = append(t.Content, e.Block)
+			inputs = append(inputs, "")
+		case "content_block_delta":
+			b := &t.Content[e.Index]
+			b.Text += e.Delta.Text
+			b.Thinking += e.Delta.Thinking
+			b.Signature += e.Delta.Signature
+			inputs[e.Index] += e.Delta.Input
+		case "message_stop":
+			for i, input := range inputs {
+				if t.Content[i].Type == "tool_use" {
+					t.Content[i].Input = json.RawMessage(input)
+				}
+			}
+			return nil
+		}
+	}
+	return errors.New("read stream: no message_stop")
 }

@@ -38,14 +38,13 @@ type observed struct {
 	messages  []json.RawMessage
 	main      fakeupstream.Request   // the request as forwarded
 	own       []fakeupstream.Request // calls of the summariser
-	got, want session.Content        // the answer
+	got, want json.RawMessage        // the answer
 	again     bool                   // the request repeats the last one
 }
 
 // judge checks every exchange against the invariants that are visible from outside.
 type judge struct {
 	expect     Expectations
-	protocol   string    // of Options
 	last       *observed // the previous exchange
 	summary    string    // the last forwarded summary
 	maxTokens  int       // the largest request
@@ -66,7 +65,7 @@ func (j *judge) step(o observed) {
 		j.fail(o, "upstream refused", o.main.Refused)
 	}
 	j.fail(o, "answer", sameAnswer(o.got, o.want))
-	v, err := LayOver(j.protocol, o.sent, o.main.Body)
+	v, err := LayOver(o.sent, o.main.Body)
 	if err != nil {
 		j.fail(o, "view", err)
 		return

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // history expands a shorthand for messages: s u g are texts, aX is an action with call X, oX its result, [text] a summary.
@@ -53,7 +52,7 @@ func exchange(t *testing.T, number int, sent, forwarded string, condensed ...str
 	o := observed{
 		Step: Step{Number: number, Events: len(messages), Forwarded: len(got), forwarded: got, condensed: condensed, Tokens: "100;50"},
 		sent: body, messages: messages, main: fakeupstream.Request{Body: up, Messages: got},
-		got: session.Content{Text: "x"}, want: session.Content{Text: "x"},
+		got: json.RawMessage(`{"content":"x"}`), want: json.RawMessage(`{"content":"x"}`),
 	}
 	if len(condensed) > 0 {
 		o.Condensed = condensed[0]
@@ -88,7 +87,7 @@ func TestJudgeSeesWhatIsWrong(t *testing.T) {
 	changed.main.Body = append([]byte(" "), changed.main.Body...)
 	f("untouched below thresholds", changed)
 	answer := exchange(t, 0, "s u", "s u")
-	answer.got.Text = "y"
+	answer.got = json.RawMessage(`{"content":"y"}`)
 	f("answer was changed", answer)
 	refused := exchange(t, 0, "s u", "s u")
 	refused.main.Refused = &fakeupstream.APIError{Message: "no"}

@@ -24,7 +24,7 @@ func TestAWindowNobodyKnows(t *testing.T) {
 		}
 		report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
 			URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: "a-model-of-ours", Stream: stream,
-			Again: 5, Expect: replay.Expectations{Summarisers: []string{replay.Summariser}, PerRequest: 4},
+			Window: window, Again: 5, Expect: replay.Expectations{Summarisers: []string{replay.Summariser}, PerRequest: 4},
 		})
 		if err != nil {
 			t.Error(err)
@@ -53,7 +53,7 @@ func TestAWindowThatTheServerTells(t *testing.T) {
 		t.Fatal(err)
 	}
 	report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
-		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: model,
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: model, Window: 16384,
 		Expect: replay.Expectations{Summarisers: []string{replay.Summariser}, PerRequest: 4},
 	})
 	for _, v := range append(report.Violations, err, stage.Close()) {
@@ -84,7 +84,7 @@ func TestSmallWindows(t *testing.T) {
 					t.Fatal(err)
 				}
 				report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
-					URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: "a-model-of-ours",
+					URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: "a-model-of-ours", Window: window,
 					Expect: replay.Expectations{Summarisers: []string{replay.Summariser, "a-model-of-ours"}, MayFail: true, PerRequest: 4},
 				})
 				if err != nil {

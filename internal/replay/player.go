@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -29,11 +28,17 @@ type Options struct {
 	Each     func(step Step)  // called after each step
 	Client   *http.Client     // nil: one without limits
 	Sealed   bool             // answers come with sealed reasoning, which the agent sends back
+	Window   int              // the upstream's context window, above which it refuses requests; 0: unlimited
 	Expect   Expectations     // what to check
 	Counter  func([]byte) int // tokens of any JSON; nil: a quarter of its bytes
 	Protocol string           // wire protocol: chat (the default), messages or responses
-	Manual   bool             // thinking is enabled in the request
-	Clock    bool             // the first message has a different time at each step
+	Habits   Habits
+}
+
+// Habits are optional behaviours of the agent.
+type Habits struct {
+	Manual bool // thinking is enabled in the request
+	Clock  bool // the first message has a different time at each step
 }
 
 // Step is one model call, as seen by the agent and by the upstream.
@@ -85,7 +90,7 @@ func Play(ctx context.Context, run Run, o Options) (Report, error) {
 		return Report{}, fmt.Errorf("play run: unknown protocol %q: want chat, messages or responses", o.Protocol)
 	}
 	p := &player{
-		o: o, protocol: wire, run: run, judge: &judge{expect: o.Expect, protocol: o.Protocol},
+		o: o, protocol: wire, run: run, judge: &judge{expect: o.Expect},
 		sealed: map[int]json.RawMessage{}, report: Report{Name: run.Name},
 	}
 	if earlier := o.Upstream.Requests(); len(earlier) > 0 {
@@ -119,7 +124,7 @@ func (p *player) step(ctx context.Context, i int, c call) error {
 	for at, m := range p.sealed {
 		c.messages[at] = m
 	}
-	if p.o.Clock {
+	if p.o.Habits.Clock {
 		c.messages[1] = marshal(map[string]string{"role": "user", "content": fmt.Sprintf("It is %d minutes past twelve. Go on.", i)})
 	}
 	step, err := p.exchange(ctx, i, c, false)
@@ -138,51 +143,48 @@ func (p *player) step(ctx context.Context, i int, c call) error {
 
 // exchange sends one request and passes the result to the judge.
 func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step, error) {
-	d, body := p.protocol.Dialect(), p.protocol.Body(p, c.messages)
+	body := p.protocol.Body(p, c.messages)
 	p.o.Upstream.Script(fakeupstream.Answer{Message: c.answer})
 	got, header, err := p.post(ctx, i, body)
 	if err != nil {
 		return Step{}, err
 	}
 	if p.o.Sealed && !again {
-		p.sealed[len(c.messages)] = p.protocol.Said(c.answer, got)
+		if p.sealed[len(c.messages)], err = withReasoning(c.answer, got); err != nil {
+			return Step{}, err
+		}
 	}
 	own, main, err := p.received()
 	if err != nil {
 		return Step{}, err
 	}
-	sent, err := d.Split(body)
-	if err != nil {
-		return Step{}, fmt.Errorf("split the request: %w", err)
-	}
-	forwarded, err := d.Split(main.Body)
-	if err != nil {
-		return Step{}, fmt.Errorf("split the forwarded request: %w", err)
-	}
-	p.report.last = sent.Messages
 	step := Step{
-		Number: i, Events: len(sent.Messages), Forwarded: len(forwarded.Messages), Condensed: header.Get("X-Dewpoint-Condensed"),
-		Tokens: header.Get("X-Dewpoint-Tokens"), Prompt: main.PromptTokens, Cached: main.CachedTokens, Sent: p.o.Counter(p.run.Tools),
-		OwnCalls: len(own), forwarded: withoutDropped(d, forwarded.Messages, main.Dropped),
+		Number: i, Events: len(c.messages), Forwarded: len(main.Messages), Condensed: header.Get("X-Dewpoint-Condensed"),
+		Tokens: header.Get("X-Dewpoint-Tokens"), Prompt: main.PromptTokens, Cached: main.CachedTokens,
+		OwnCalls: len(own), forwarded: main.Messages,
 		condensed: header.Values("X-Dewpoint-Condensed"), thread: header.Get("X-Dewpoint-Thread"),
 	}
 	for _, r := range own {
 		step.Own += r.PromptTokens
 	}
-	o := observed{header: header, sent: body, main: main, own: own, again: again}
-	for _, m := range sent.Messages {
-		step.Sent += p.o.Counter(m.Raw)
-		o.messages = append(o.messages, m.Raw)
+	sent, err := p.protocol.Dialect().Split(body)
+	if err != nil {
+		return Step{}, fmt.Errorf("split the request: %w", err)
 	}
-	o.Step = step
-	if o.want, err = lastAnswer(d, p.protocol.Body(p, []json.RawMessage{c.answer})); err != nil {
-		return Step{}, err
+	p.report.last = sent.Messages
+	step.Sent = p.o.Counter(p.run.Tools)
+	for i := range sent.Messages {
+		step.Sent += p.o.Counter(sent.Messages[i].Raw)
 	}
-	if o.got, err = lastAnswer(d, d.Compose([][]byte{got})); err != nil {
+	o := observed{
+		Step: step, header: header, sent: body, messages: c.messages, main: main, own: own, got: got, want: c.answer,
+		again: again,
+	}
+	if err := p.translate(&o); err != nil {
 		return Step{}, err
 	}
 	p.judge.step(o)
-	return step, nil
+	return o.Step, nil
 }
 
 func (p *player) add(s Step) {
@@ -201,14 +203,38 @@ func (p *player) add(s Step) {
 	r.Thread = s.thread
 }
 
+// translate translates an exchange in any protocol to Chat Completions for the judge.
+func (p *player) translate(o *observed) (err error) {
+	if _, ok := p.protocol.(completions); ok {
+		return nil
+	}
+	d := p.protocol.Dialect()
+	untouched := bytes.Equal(o.sent, o.main.Body)
+	if o.want, err = lastAnswer(d, p.protocol.Body(p, []json.RawMessage{o.want})); err != nil {
+		return err
+	}
+	if o.messages, err = toChat(d, o.sent); err != nil {
+		return err
+	}
+	if o.forwarded, err = toChat(d, o.main.Body, o.main.Dropped...); err != nil {
+		return err
+	}
+	o.Events, o.Forwarded, o.main.Messages = len(o.messages), len(o.forwarded), o.forwarded
+	o.sent, o.main.Body = completions{}.Body(p, o.messages), completions{}.Body(p, o.forwarded)
+	if bytes.Equal(o.sent, o.main.Body) && !untouched {
+		o.main.Body = append(o.main.Body, ' ') // the translations are equal, but the bodies were not
+	}
+	return nil
+}
+
 // stepHeader marks the requests of a player. The proxy forwards it with them, and its own calls have none.
 const stepHeader = "X-Replay"
 
 // IsOwnCall reports whether a request that reached upstream while a run was played is a call of the proxy itself, such as a summary.
 func IsOwnCall(r *fakeupstream.Request) bool { return r.Header.Get(stepHeader) == "" }
 
-// post sends a request and returns the answer as its client sends it back.
-func (p *player) post(ctx context.Context, i int, body []byte) ([]byte, http.Header, error) {
+// post sends a request and returns the assistant message of the answer.
+func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage, http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.o.URL(i)+p.protocol.Path(), bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, fmt.Errorf("new request: %w", err)
@@ -229,50 +255,8 @@ func (p *player) post(ctx context.Context, i int, body []byte) ([]byte, http.Hea
 	if resp.StatusCode != http.StatusOK {
 		return nil, nil, fmt.Errorf("answer: %s: %s", resp.Status, answer)
 	}
-	got, err := p.readAnswer(answer)
+	got, err := p.protocol.Answer(answer, p.o.Stream)
 	return got, resp.Header, err
-}
-
-// readAnswer returns an answer as its client sends it back.
-func (p *player) readAnswer(answer []byte) ([]byte, error) {
-	d := p.protocol.Dialect()
-	tee, all := d.Tee(p.o.Stream), d.FilterAnswers(p.o.Stream, func(string) bool { return false })
-	tee.Write(answer)
-	all.Write(answer)
-	got := all.Close().Message
-	if _, chat := p.protocol.(completions); chat && got == nil {
-		got = readParts(answer, p.o.Stream)
-	}
-	if !tee.Ended() || got == nil {
-		return nil, fmt.Errorf("read answer: it is incomplete, or no answer: %.200s", answer)
-	}
-	if _, object := p.protocol.(anthropic); object { // clients encode the arguments of its calls again
-		return marshal(json.RawMessage(got)), nil
-	}
-	return got, nil
-}
-
-// readParts reads an answer of Chat Completions whose content is a list of parts.
-func readParts(answer []byte, streamed bool) []byte {
-	message := assemble.Piece{}
-	add := func(data []byte, member string) {
-		choices, _ := assemble.Decode(data)["choices"].([]any)
-		for _, c := range choices {
-			choice, _ := c.(assemble.Piece)
-			piece, _ := choice[member].(assemble.Piece)
-			assemble.Add(message, piece)
-		}
-	}
-	if !streamed {
-		add(answer, "message")
-		return assemble.Encode(message)
-	}
-	for line := range bytes.Lines(answer) {
-		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
-			add(data, "delta")
-		}
-	}
-	return assemble.Encode(message)
 }
 
 // received returns the requests that reached upstream since the last step: the summariser's and the agent's.
@@ -287,7 +271,7 @@ func (p *player) received() (own []fakeupstream.Request, main fakeupstream.Reque
 			own = append(own, r)
 			continue
 		}
-		if r.Refused != nil && r.Refused.Code == "context_length_exceeded" {
+		if p.o.Window > 0 && r.Refused != nil && r.Refused.Code == "context_length_exceeded" {
 			if !IsOwnCall(&r) { // upstream does not mark refused requests as the summariser's
 				overflows++
 			}

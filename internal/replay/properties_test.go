@@ -242,7 +242,7 @@ func TestManualThinking(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			w := newCrew(t, fakeupstream.Options{Seals: fakeupstream.SealThinkingBlocks}, 0)
-			w.options = Options{Manual: true, Protocol: protocol}
+			w.options = Options{Habits: Habits{Manual: true}, Protocol: protocol}
 			for n, c := range everyCondenser(testing.Short()) {
 				w.play(t, c, n, 0, nil)
 			}
@@ -273,7 +273,7 @@ func TestAClockCostsNothing(t *testing.T) {
 			if want < 2 { // its answers were unusable, so it was cooling down
 				continue
 			}
-			w.options = Options{Clock: true}
+			w.options = Options{Habits: Habits{Clock: true}}
 			if got := w.play(t, c, n, 0, nil).OwnCalls; got > want {
 				t.Errorf("%s: %d calls of the summariser, %d without a clock", nameOf(c), got, want)
 			}

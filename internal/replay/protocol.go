@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,46 +10,61 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// protocol is the wire protocol in which a run is played. Runs are stored as Chat Completions.
+// protocol is the wire protocol in which a run is played. Runs are stored and judged as Chat Completions: toChat translates the bodies
+// of other protocols back.
 type protocol interface {
 	Dialect() dialect.Dialect
 	// Path returns the path of requests below the base URL.
 	Path() string
 	// Body returns the request for a history.
 	Body(p *player, messages []json.RawMessage) []byte
-	// Said returns the message by which Body repeats an answer with its sealed reasoning: the recorded answer with that of the one received.
-	Said(recorded json.RawMessage, got []byte) json.RawMessage
+	// Answer reads the assistant message of an answer.
+	Answer(body []byte, streamed bool) (json.RawMessage, error)
 }
 
-// withoutDropped returns the messages that were forwarded. Reasoning that upstream dropped, by its signatures, does not count.
-func withoutDropped(d dialect.Dialect, forwarded []session.Message, dropped []string) []json.RawMessage {
-	all := make([]json.RawMessage, len(forwarded))
-	for i, m := range forwarded {
-		all[i] = m.Raw
-		if slices.ContainsFunc(dropped, func(signature string) bool { return bytes.Contains(m.Raw, []byte(signature)) }) {
-			if raw, err := d.StripReasoning(m.Raw); err == nil {
-				all[i] = raw
-			}
-		}
-	}
-	return all
-}
-
-// lastAnswer returns the newest assistant message of a body.
-func lastAnswer(d dialect.Dialect, body []byte) (c session.Content, err error) {
+// toChat translates the messages of a body to Chat Completions. It represents sealed reasoning by a hash of the message. Reasoning that
+// upstream dropped, by its signatures, does not count.
+func toChat(d dialect.Dialect, body []byte, dropped ...string) ([]json.RawMessage, error) {
 	r, err := d.Split(body)
 	if err != nil {
-		return c, fmt.Errorf("split an answer: %w", err)
+		return nil, fmt.Errorf("split a body: %w", err)
 	}
-	for _, m := range slices.Backward(r.Messages) {
-		if m.Kind.ByModel() {
-			return d.Read(m.Raw)
+	all := make([]json.RawMessage, len(r.Messages))
+	for i := range r.Messages {
+		raw := r.Messages[i].Raw
+		c, err := d.Read(raw)
+		if err != nil {
+			return nil, fmt.Errorf("read message %d: %w", i, err)
+		}
+		m := chatMessage{Role: c.Role, Content: c.Text, Result: c.Result}
+		for _, call := range c.Calls {
+			t := toolCall{ID: call.ID, Type: "function"}
+			t.Function.Name, t.Function.Arguments = call.Name, call.Arguments
+			m.ToolCalls = append(m.ToolCalls, t)
+		}
+		drop := slices.ContainsFunc(dropped, func(signature string) bool { return bytes.Contains(raw, []byte(signature)) })
+		if r.Messages[i].Sealed && !drop {
+			m.Blocks = []block{{Type: "thinking", Signature: fmt.Sprintf("%x", sha256.Sum256(raw))}}
+		}
+		all[i] = marshal(m)
+	}
+	return all, nil
+}
+
+// lastAnswer returns the newest assistant message of a body, translated to Chat Completions.
+func lastAnswer(d dialect.Dialect, body []byte) (json.RawMessage, error) {
+	all, err := toChat(d, body)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range slices.Backward(all) {
+		if readMessage(m).Role == "assistant" {
+			return m, nil
 		}
 	}
-	return c, errors.New("read answer: no assistant message")
+	return nil, errors.New("read answer: no assistant message")
 }
 
 // protocols are the protocols in which a run can be played, by name.
@@ -75,7 +91,7 @@ func (p *player) body(body map[string]any) []byte {
 	if len(p.run.Tools) > 0 {
 		body["tools"] = p.run.Tools
 	}
-	if p.o.Manual {
+	if p.o.Habits.Manual {
 		body["thinking"] = map[string]any{"type": "enabled", "budget_tokens": 1024}
 	}
 	if p.o.Stream {
@@ -84,5 +100,18 @@ func (p *player) body(body map[string]any) []byte {
 	return marshal(body)
 }
 
-// Said implements protocol. The agent sends back what it received.
-func (completions) Said(_ json.RawMessage, got []byte) json.RawMessage { return got }
+func (completions) Answer(body []byte, streamed bool) (json.RawMessage, error) {
+	if streamed {
+		return readChunks(body)
+	}
+	var a struct {
+		Choices []struct{ Message json.RawMessage }
+	}
+	if err := json.Unmarshal(body, &a); err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	if len(a.Choices) != 1 {
+		return nil, errors.New("read answer: not one choice")
+	}
+	return a.Choices[0].Message, nil
+}

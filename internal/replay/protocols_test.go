@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -56,7 +55,7 @@ func TestProtocolOverflows(t *testing.T) {
 	condenser := config.Condenser{Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 1000, KeepFirst: 2}
 	for _, protocol := range []string{"messages", "responses"} {
 		report := playSample(t, condenser, fakeupstream.Options{ContextWindow: 12000}, replay.Options{
-			Protocol: protocol, Model: "a-model-of-ours",
+			Protocol: protocol, Model: "a-model-of-ours", Window: 12000,
 		})
 		if report.Overflows == 0 || report.Condensations == 0 {
 			t.Errorf("%s: %d overflows, %d condensations", protocol, report.Overflows, report.Condensations)
@@ -81,13 +80,8 @@ func playSample(t *testing.T, condenser config.Condenser, up fakeupstream.Option
 	if o.Model == "" {
 		o.Model = replay.Model
 	}
-	return play(t, stage, demo.Sample(), o, fmt.Sprintf("%s, streamed %t, sealed %q", o.Protocol, o.Stream, up.Seals))
-}
-
-// play plays a run, checks the log and closes the stage.
-func play(t *testing.T, stage *replay.Stage, run replay.Run, o replay.Options, what string) replay.Report {
-	t.Helper()
-	report, err := replay.Play(t.Context(), run, o)
+	report, err := replay.Play(t.Context(), demo.Sample(), o)
+	what := fmt.Sprintf("%s, streamed %t, sealed %q", o.Protocol, o.Stream, up.Seals)
 	if err != nil {
 		t.Errorf("%s: %v", what, err)
 	}
@@ -100,38 +94,6 @@ func play(t *testing.T, stage *replay.Stage, run replay.Run, o replay.Options, w
 		t.Error(err)
 	}
 	return report
-}
-
-// TestAnswersInParts: some agents record answers whose content is a list of parts, and arguments with spaces in them.
-func TestAnswersInParts(t *testing.T) {
-	t.Parallel()
-	run := replay.Run{Name: "parts"}
-	for _, m := range []string{
-		`{"role":"user","content":"Which files are there?"}`,
-		`{"role":"assistant","content":[{"type":"text","text":"I look."}],"tool_calls":[{"id":"call_1","type":"function",
-			"function":{"name":"run","arguments":"{\"command\": \"ls\", \"all\": true}"}}]}`,
-		`{"role":"tool","tool_call_id":"call_1","content":"a b"}`,
-		`{"role":"assistant","content":[{"type":"text","text":"There are two."}]}`,
-	} {
-		run.Messages = append(run.Messages, json.RawMessage(m))
-	}
-	run.Final = run.Messages[len(run.Messages)-1]
-	run.Messages = run.Messages[:len(run.Messages)-1]
-	for _, protocol := range []string{"chat", "messages", "responses"} {
-		for _, streamed := range []bool{false, true} {
-			stage, err := replay.NewStage(*config.Default(), fakeupstream.Options{}, replay.Encoders)
-			if err != nil {
-				t.Fatal(err)
-			}
-			what := fmt.Sprintf("%s, streamed %t", protocol, streamed)
-			report := play(t, stage, run, replay.Options{
-				Protocol: protocol, Stream: streamed, Model: replay.Model, Upstream: stage.Upstream, URL: func(int) string { return stage.URL() },
-			}, what)
-			if report.Steps != 2 || len(report.Violations) > 0 {
-				t.Errorf("%s: %d steps, %v", what, report.Steps, report.Violations)
-			}
-		}
-	}
 }
 
 // TestMessagesAreCounted: the token count that a client requests is that of the request as it would be forwarded.

@@ -2,6 +2,8 @@ package replay
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -89,16 +91,45 @@ func (items) outputs(m chatMessage) []json.RawMessage {
 	return list
 }
 
-// Said implements protocol. If the output items include reasoning, the message keeps all of them.
-func (i items) Said(recorded json.RawMessage, got []byte) json.RawMessage {
-	var all struct{ Input []json.RawMessage }
-	_ = json.Unmarshal(i.Dialect().Compose([][]byte{got}), &all)
-	m := readMessage(recorded)
-	for _, raw := range all.Input {
-		var it item
-		if json.Unmarshal(raw, &it) == nil && it.Type == "reasoning" {
-			m.Items = all.Input
+// Answer implements protocol.
+func (i items) Answer(body []byte, streamed bool) (json.RawMessage, error) {
+	var r struct{ Output []json.RawMessage }
+	if !streamed {
+		if err := json.Unmarshal(body, &r); err != nil {
+			return nil, fmt.Errorf("read answer: %w", err)
+		}
+		return i.message(r.Output)
+	}
+	for data := range eventsOf(body) {
+		var e struct {
+			Type string
+			Item json.RawMessage
+		}
+		if err := json.Unmarshal(data, &e); err != nil {
+			return nil, fmt.Errorf("read stream: %w", err)
+		}
+		switch e.Type {
+		case "response.output_item.done":
+			r.Output = append(r.Output, e.Item)
+		case "response.completed":
+			return i.message(r.Output)
 		}
 	}
-	return marshal(m)
+	return nil, errors.New("read stream: no response.completed")
+}
+
+// message translates output items to a message. If they include reasoning, the message keeps the items.
+func (i items) message(list []json.RawMessage) (json.RawMessage, error) {
+	raw, err := lastAnswer(i.Dialect(), marshal(map[string]any{"model": "", "input": list}))
+	if err != nil {
+		return nil, err
+	}
+	m := readMessage(raw)
+	for _, raw := range list {
+		var it item
+		if json.Unmarshal(raw, &it) == nil && it.Type == "reasoning" {
+			m.Items = list
+		}
+	}
+	return marshal(m), nil
 }

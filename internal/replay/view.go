@@ -11,7 +11,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/condense/tidy"
-	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -19,7 +19,7 @@ import (
 type View struct {
 	Summary string // text of the summary in the forwarded request, empty if none
 
-	dialect       dialect.Dialect
+	dialect       *chat.Dialect
 	sentBody      []byte
 	forwardedBody []byte
 	sent          []session.Message
@@ -28,10 +28,10 @@ type View struct {
 	kept          []bool
 }
 
-// LayOver maps the messages forwarded to those sent, in a protocol that Options names: in order, each byte for byte or shown in part,
-// with at most one summary among them. It returns an error if a message cannot be mapped.
-func LayOver(protocol string, sent, forwarded []byte) (*View, error) {
-	d := protocols[protocol].Dialect()
+// LayOver maps the forwarded messages to those sent: in order, each byte for byte or shown in part, with at most one summary
+// among them. It returns an error if a message cannot be mapped.
+func LayOver(sent, forwarded []byte) (*View, error) {
+	d := chat.New(chat.Options{})
 	before, err := d.Split(sent)
 	if err != nil {
 		return nil, fmt.Errorf("split the body sent: %w", err)

@@ -14,7 +14,7 @@ func TestMessagesThatAreAlike(t *testing.T) {
 		t.Helper()
 		was, _ := history(t, sent)
 		is, _ := history(t, forwarded)
-		v, err := LayOver("chat", was, is)
+		v, err := LayOver(was, is)
 		if err != nil {
 			t.Errorf("%s: %v", forwarded, err)
 			return
@@ -56,7 +56,7 @@ func TestResultsWithoutWhatIsShown(t *testing.T) {
 	sent := body("\x1b[1mone\x1b[0m\n"+lines, "two\n"+lines+"end")
 	f := func(forwarded []byte, good bool) {
 		t.Helper()
-		if _, err := LayOver("chat", sent, forwarded); (err == nil) != good {
+		if _, err := LayOver(sent, forwarded); (err == nil) != good {
 			t.Errorf("%s: %v", forwarded, err)
 		}
 	}
@@ -77,17 +77,12 @@ func TestAnswersInARow(t *testing.T) {
 	_, history := history(t, "u1 aA oA g1 aB oB g2 g3 u2")
 	_, whole := items{}.list(history)
 	var who []string
-	d := items{}.Dialect()
-	all, err := d.Split(marshal(map[string]any{"model": "", "input": whole}))
+	all, err := toChat(items{}.Dialect(), marshal(map[string]any{"model": "", "input": whole}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range all.Messages {
-		c, err := d.Read(m.Raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		who = append(who, c.Role)
+	for _, m := range all {
+		who = append(who, readMessage(m).Role)
 	}
 	if got, want := strings.Join(who, " "), "user assistant tool assistant user assistant tool assistant user assistant user"; got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -107,12 +102,14 @@ func TestThinkingThatUpstreamDrops(t *testing.T) {
 	}
 	body := `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"Go."},` + said("s1") + `,{"role":"user","content":"On."},` + said("s2") + `,{"role":"user","content":"On."}]}`
 	for want, dropped := range [][]string{2: {}, 1: {"s2"}, 0: {"s1", "s2"}} {
-		d := anthropic{}.Dialect()
-		all, err := d.Split([]byte(body))
+		got := 0
+		all, err := toChat(anthropic{}.Dialect(), []byte(body), dropped...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := strings.Count(fmt.Sprintf("%s", withoutDropped(d, all.Messages, dropped)), `"thinking":`)
+		for _, m := range all {
+			got += len(readMessage(m).Blocks)
+		}
 		if got != want {
 			t.Errorf("%v dropped: %d messages think, want %d", dropped, got, want)
 		}

@@ -71,7 +71,7 @@ func playInto(t *testing.T, c config.Condenser, run Run, window int) {
 		t.Fatal(err)
 	}
 	report, err := Play(t.Context(), run, Options{
-		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: "a-model-of-ours",
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: "a-model-of-ours", Window: window,
 		Expect: Expectations{Summarisers: []string{Summariser}, PerRequest: 4},
 	})
 	t.Logf("%s, %s at %d: %d steps, %d overflows, %d condensations", run.Name, nameOf(c), window, report.Steps, report.Overflows, report.Condensations)

@@ -29,7 +29,7 @@ func (f *front) judge(x *exchange, body []byte, header http.Header) {
 	if x.family.tenant.condenser.alternates {
 		return // messages are put together; upstream judges how
 	}
-	v, err := replay.LayOver("chat", x.sent, body)
+	v, err := replay.LayOver(x.sent, body)
 	if err == nil {
 		err = v.Check()
 	}

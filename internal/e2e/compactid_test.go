@@ -19,8 +19,9 @@ func (p *process) restart(config string) *process {
 	return serve(p.t, "--config", config)
 }
 
-// TestCompactionByID: a client names its newest response instead of sending the history to compact. Whoever makes the compaction, the run
-// stays in its session. If upstream makes none, its model is asked for a record, and the user's words come from the log.
+// TestCompactionByID: a client names its newest response instead of sending the history to compact. Whether upstream or
+// Dewpoint makes the compaction, the run stays in its session. If upstream makes none, its model is asked for a record, and the user's
+// words come from the log.
 func TestCompactionByID(t *testing.T) {
 	t.Parallel()
 	const written = "CURRENT_STATE: the importer is next, since two of its tests fail; one of them is about dates."

@@ -35,20 +35,19 @@ func (k Kind) ByModel() bool { return k == Agent || k == Action }
 // Message is one element of the client's history. Raw is authoritative and goes upstream. The other fields save decoding it
 // again.
 type Message struct {
-	Raw    []byte // aliases the request's body, or the beginning of an earlier body
-	Kind   Kind
+	Raw    []byte   // aliases the request's body, or the beginning of an earlier body
 	Digest Hash     // SHA-256 of the canonical form
 	Calls  []string // ids of the tool calls it makes
 	Result string   // id of the call it answers
-	Sealed bool     // carries reasoning that its provider bound to everything before it
 
+	Kind     Kind
+	Spoken   Kind // User or Agent if one of them speaks in a message that counts as a system message, otherwise 0
+	Sealed   bool // carries reasoning that its provider bound to everything before it
 	Attached bool // has images or files, whose tokens are an estimate
 
 	Refers   []string // ids of items of earlier answers that it refers to, and which upstream keeps
 	Resolved []byte   // Raw with these items in the place of the references; nil if none is known
-
-	Spoken  Kind   // User or Agent if one of them speaks in a message that counts as a system message, otherwise 0
-	Lasting []byte // the part that the client sends again in later requests and that Digest covers; nil means all of it
+	Lasting  []byte   // the part that the client sends again in later requests and that Digest covers; nil means all of it
 }
 
 // Payload returns what the log keeps of the message.

@@ -17,7 +17,7 @@ type Unit struct {
 // another one. Results that answer no call of the unit before them (orphans, late duplicates) stay with the message before
 // them, so that a client's mistakes are passed on unchanged.
 func Units(messages []Message) []Unit {
-	var units []Unit
+	units := make([]Unit, 0, len(messages))
 	for i := 0; i < len(messages); {
 		u := exchangeAt(messages, i)
 		units = append(units, u)

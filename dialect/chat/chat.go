@@ -65,6 +65,9 @@ func finish(w *split.Walker, r *dialect.Request) {
 	}
 }
 
+// roles are the known roles, the most frequent ones first.
+var roles = []string{"assistant", "tool", "user", "system", "developer", "function"}
+
 // kinds maps the known roles. An assistant message with calls becomes session.Action.
 var kinds = map[string]session.Kind{
 	"system": session.System, "developer": session.System,

@@ -35,7 +35,7 @@ func (r reader) element(m *split.Object) error {
 	if err != nil || r.w.IsUnsupported() {
 		return err
 	}
-	role := m.Get("role").Text()
+	role := m.Get("role").OneOf(roles)
 	message := session.Message{Raw: m.Raw, Kind: kinds[role], Attached: hasAttachment(m.Get("content"))}
 	switch message.Kind {
 	case 0:

@@ -108,7 +108,7 @@ func checkRecord(b bucket, name, value []byte) error {
 		_, err = codec.ParseSession(value)
 	case places, traces:
 		what = fmt.Sprintf("%x", name)
-		_, err = codec.ParsePlace(value)
+		_, err = codec.ParsePlace(value, session.Place{})
 	case events, summaries:
 		what, err = checkEntry(b, name, value)
 	case marked:

@@ -91,7 +91,7 @@ func deleteThread(c *change, rec record) (freed int64) {
 
 // deleteIndex deletes a place or a trace, unless it points to another thread now.
 func (c *change) deleteIndex(key string, thread session.ThreadID) (freed int64) {
-	if p, err := codec.ParsePlace(c.get(key)); err == nil && p.Thread == thread {
+	if p, err := codec.ParsePlace(c.get(key), session.Place{}); err == nil && p.Thread == thread {
 		freed = c.delete(key)
 	}
 	return freed

@@ -49,7 +49,7 @@ func (r *reader) places(b bucket, hashes []session.Hash) (_ []session.Place, err
 	found := make([]session.Place, len(hashes))
 	for i, h := range hashes {
 		if stored := r.get(b.hash(h)); stored != nil {
-			if found[i], err = codec.ParsePlace(stored); err != nil {
+			if found[i], err = codec.ParsePlace(stored, found[max(i-1, 0)]); err != nil {
 				return nil, err
 			}
 		}

@@ -86,7 +86,7 @@ func (in *inspection) indexes() {
 	in.t.Helper()
 	for _, b := range [...]bucket{places, traces} {
 		in.each(b, func(_ string, value []byte) {
-			p, err := codec.ParsePlace(value)
+			p, err := codec.ParsePlace(value, session.Place{})
 			must(in.t, err)
 			if _, ok := in.records[p.Thread]; !ok {
 				in.t.Errorf("a place in thread %s is left, which is gone", p.Thread)

@@ -178,7 +178,7 @@ func (s *Store) deleteLeft(ctx context.Context, left leftKeys) error {
 			}
 			values := map[string]string{}
 			for i, text := range got {
-				p, err := codec.ParsePlace([]byte(text))
+				p, err := codec.ParsePlace([]byte(text), session.Place{})
 				if _, deleted := left[p.Thread]; err == nil && deleted {
 					values[chunk[i]] = text
 				}

@@ -119,7 +119,7 @@ func parsePlaces(got []string) (_ []session.Place, err error) {
 		if text == "" {
 			continue
 		}
-		places[i], err = codec.ParsePlace([]byte(text))
+		places[i], err = codec.ParsePlace([]byte(text), places[max(i-1, 0)])
 		if err != nil {
 			return nil, fmt.Errorf("place: %w", err)
 		}

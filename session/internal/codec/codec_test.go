@@ -81,7 +81,7 @@ func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, s := rapid.Int(), texts
 		p := session.Place{Thread: session.ThreadID(draw(t, s)), Session: session.SessionID(draw(t, s)), Pos: draw(t, n), Tokens: draw(t, n), Encoding: draw(t, s)}
-		place, err := codec.ParsePlace(codec.Place(p))
+		place, err := codec.ParsePlace(codec.Place(p), session.Place{})
 		same(t, "place", p, place, err)
 
 		th := session.Thread{
@@ -233,7 +233,7 @@ func TestCorrupt(t *testing.T) {
 	list := codec.List([]session.Condensation{{Prefix: 3}})
 	event := content.Event("t", session.Event{Kind: session.User, Payload: []byte("hello")})
 	parse := map[string]func([]byte) error{
-		"place":   func(b []byte) error { _, err := codec.ParsePlace(b); return err },
+		"place":   func(b []byte) error { _, err := codec.ParsePlace(b, session.Place{}); return err },
 		"list":    func(b []byte) error { _, err := codec.ParseList(b); return err },
 		"event":   func(b []byte) error { _, err := parseEvent(content, "t", b, 1); return err },
 		"text":    func(b []byte) error { _, err := content.ParseText(b, session.Condensation{}); return err },
@@ -288,9 +288,9 @@ func FuzzParse(f *testing.F) {
 	f.Add(codec.List([]session.Condensation{{Forgotten: []session.Range{{From: 1, To: 3}}}}))
 	f.Add(content.Text(session.Condensation{Summary: strings.Repeat("summary ", 30)}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := codec.ParsePlace(b)
+		p, err := codec.ParsePlace(b, session.Place{})
 		if err == nil {
-			again, err := codec.ParsePlace(codec.Place(p))
+			again, err := codec.ParsePlace(codec.Place(p), session.Place{})
 			if err != nil || again != p {
 				t.Errorf("place %v became %v, %v", p, again, err)
 			}

@@ -21,12 +21,12 @@ func Place(p session.Place) []byte {
 	return appendText(b, p.Encoding)
 }
 
-// ParsePlace decodes a place, or returns ErrCorrupt.
-func ParsePlace(b []byte) (p session.Place, err error) {
+// ParsePlace decodes a place, or returns ErrCorrupt. Strings that it has in common with like are not allocated anew.
+func ParsePlace(b []byte, like session.Place) (p session.Place, err error) {
 	if len(b) == 0 || b[0] != version {
 		return p, ErrCorrupt
 	}
-	r := reader(b[1:])
+	r, p := reader(b[1:]), like
 	ok := r.text((*string)(&p.Thread)) && r.text((*string)(&p.Session)) && r.int(&p.Pos) && r.int(&p.Tokens) && r.text(&p.Encoding)
 	return valid(p, nil, ok && len(r) == 0)
 }
@@ -49,7 +49,10 @@ func (r *reader) text(to *string) bool {
 		return false
 	}
 	end := size + int(n) //nolint:gosec // n is within r
-	*to, *r = string((*r)[size:end]), (*r)[end:]
+	if text := (*r)[size:end]; *to != string(text) {
+		*to = string(text)
+	}
+	*r = (*r)[end:]
 	return true
 }
 

@@ -23,7 +23,7 @@ type cost struct {
 // includes everything that the process does meanwhile, such as commits of the store, of which a step on a slow machine has more. A known
 // message takes some room in tables, but none for its text.
 const (
-	objectsAStep    = 900
+	objectsAStep    = 875
 	moreObjects     = 750 // after 2000 messages
 	bytesAStep      = 240 << 10
 	bytesOfAMessage = 600

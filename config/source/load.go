@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -51,7 +52,7 @@ type Input struct {
 func Load(src Input) (*config.Config, error) {
 	p := &problems{}
 	env := environment(src.Env)
-	root := readFile(cmp.Or(src.File, env[envConfig]), p)
+	root := readFile(cmp.Or(src.File, env[envConfig]), math.MaxInt, p)
 	if root == nil {
 		return nil, p.list.Err()
 	}
@@ -103,14 +104,18 @@ func expand(root *node, path string, env map[string]string, p *problems) {
 	})
 }
 
-// readFile returns the tree of a file: an empty one if name is empty, nil if the file cannot be parsed.
-func readFile(name string, p *problems) *node {
+// readFile returns the tree of a file of at most the given number of lines: an empty one if name is empty, nil if the file cannot be parsed.
+func readFile(name string, lines int, p *problems) *node {
 	if name == "" {
 		return &node{kind: kindTable}
 	}
 	text, err := readText(name)
 	if err != nil {
 		p.add(name, "%v", err)
+		return nil
+	}
+	if max(bytes.Count(text, []byte("\n")), bytes.Count(text, []byte("\r"))) > lines {
+		p.add(name, "has more than %d lines: shorten it", lines)
 		return nil
 	}
 	before := len(p.list)

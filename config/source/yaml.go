@@ -131,22 +131,22 @@ func (b *yamlBuilder) value(n ast.Node, path string, depth int) *node {
 }
 
 func (b *yamlBuilder) table(at ast.Node, values []*ast.MappingValueNode, path string, depth int) *node {
-	table := &node{kind: kindTable, origin: yamlLine(at)}
+	table, names := &node{kind: kindTable, origin: yamlLine(at)}, map[string]bool{}
 	var merged []*node
 	for _, entry := range values {
 		if entry.Key.Type() == ast.MergeKeyType {
 			merged = append(merged, b.value(entry.Value, path, depth+1))
 			continue
 		}
-		b.entry(table, entry, path, depth)
+		b.entry(table, names, entry, path, depth)
 	}
 	for _, from := range merged {
-		b.merge(table, from, path)
+		b.merge(table, names, from, path)
 	}
 	return table
 }
 
-func (b *yamlBuilder) entry(table *node, entry *ast.MappingValueNode, path string, depth int) {
+func (b *yamlBuilder) entry(table *node, names map[string]bool, entry *ast.MappingValueNode, path string, depth int) {
 	name, ok := yamlKey(entry.Key)
 	if !ok {
 		b.refuse(entry, syntax.Join(path, "?"), "is not a plain key: write the key as a word")
@@ -155,25 +155,27 @@ func (b *yamlBuilder) entry(table *node, entry *ast.MappingValueNode, path strin
 	key := syntax.Join(path, name)
 	value := b.value(entry.Value, key, depth+1)
 	value.name, value.origin = name, yamlLine(entry.Key)
-	if table.get(name) != nil {
+	if names[name] {
 		b.refuse(entry, key, "is given twice: keep one")
 		return
 	}
+	names[name] = true
 	table.fields = append(table.fields, value)
 }
 
-// merge adds the fields that a "<<" key refers to. The table's own keys take precedence.
-func (b *yamlBuilder) merge(table, from *node, path string) {
+// merge adds the fields that a "<<" key refers to. The table's own keys, names, take precedence.
+func (b *yamlBuilder) merge(table *node, names map[string]bool, from *node, path string) {
 	switch from.kind {
 	case kindTable:
 		for _, f := range from.fields {
-			if table.get(f.name) == nil {
+			if !names[f.name] {
+				names[f.name] = true
 				table.fields = append(table.fields, f)
 			}
 		}
 	case kindList:
 		for _, item := range from.items {
-			b.merge(table, item, path)
+			b.merge(table, names, item, path)
 		}
 	case kindBroken:
 	default:

@@ -85,7 +85,9 @@ func New(o Options) http.Handler {
 	guarded := http.NewServeMux()
 	a.mount(guarded)
 	guarded.Handle("GET /metrics", o.Metrics)
-	guarded.HandleFunc("/", unknownPath)
+	guarded.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, fault(http.StatusNotFound, "not_found", "There is nothing at this path. GET %s/openapi.yaml describes the API.", base))
+	})
 
 	mux := http.NewServeMux()
 	mux.Handle("/", newGuard(o.Token, o.Hosts).wrap(guarded))

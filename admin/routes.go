@@ -89,10 +89,6 @@ func (a *api) mount(mux *http.ServeMux) {
 	}
 }
 
-func unknownPath(w http.ResponseWriter, _ *http.Request) {
-	refuse(w, fault(http.StatusNotFound, "not_found", "There is nothing at this path. GET %s/openapi.yaml describes the API.", base))
-}
-
 // serve returns the HTTP handler of a route. It reports successful changes.
 func (a *api) serve(r route) http.HandlerFunc {
 	status := cmp.Or(r.status, http.StatusOK)

@@ -151,7 +151,9 @@ func (e *Engine) Swap(s Settings) *Settings {
 	if len(s.Fields) == 0 {
 		s.Fields = agents.SessionFields()
 	}
-	e.memory.purge()
+	e.memory.windows.Purge() // the upstreams may have been reconfigured
+	e.memory.quirks.Purge()
+	e.memory.refused.Purge()
 	e.settings.Store(&s)
 	e.warm.clear()
 	return &s

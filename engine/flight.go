@@ -349,7 +349,9 @@ func (t *Turn) prepare(ctx context.Context) {
 	t.runAhead(ctx, job.Need(), func(ctx context.Context, c *Turn) Attempt {
 		job := c.dueSoon(c.counted().fixed, c.size().Tokens)
 		ready, err := c.prepared(ctx)
-		tried, found := Attempt{}, err == nil && !summarisesLast(&ready, &c.shown.view)
+		newest := c.shown.view.Newest()
+		lacked := newest != nil && slices.Equal(ready.Forgotten, newest.Forgotten) // the summary that the newest condensation lacks
+		tried, found := Attempt{}, err == nil && !lacked
 		switch {
 		case found && ready.ID.Thread != c.place.Thread.ID: // an ancestor's: later threads find it here
 			tried.Err = c.registry.Prepare(ctx, &c.place, &c.shown.view, ready)
@@ -454,12 +456,6 @@ func (t *Turn) prepared(ctx context.Context) (session.Condensation, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
 	return t.registry.Prepared(ctx, &t.place, &t.shown.view)
-}
-
-// summarisesLast reports whether c hides the same events as the newest condensation of the view: it is then the summary that one lacks.
-func summarisesLast(c *session.Condensation, v *session.View) bool {
-	newest := v.Newest()
-	return newest != nil && slices.Equal(c.Forgotten, newest.Forgotten)
 }
 
 // usePrepared logs and shows the prepared condensation. It reports whether the view has changed, which includes a condensation that

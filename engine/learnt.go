@@ -70,13 +70,6 @@ func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
 	return c
 }
 
-// purge forgets what was learnt about upstreams, which may have been reconfigured.
-func (m *memory) purge() {
-	m.windows.Purge()
-	m.quirks.Purge()
-	m.refused.Purge()
-}
-
 // source identifies requests with comparable counts and windows: those of one tenant, or of one of its clients, to one model of one
 // upstream.
 type source [sha256.Size]byte

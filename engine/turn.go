@@ -120,12 +120,6 @@ type meter struct {
 	cacheKey uint64 // identifies upstream, key, model, tools and system prompt; valid only in this process
 }
 
-func newMeter(counter Counter, source source, cacheKey uint64) meter {
-	coarse := source
-	coarse[0] ^= 1
-	return meter{counter, source, string(source[:]), string(coarse[:]), cacheKey}
-}
-
 // waitState is how a turn waits for condensations.
 type waitState struct {
 	flight *flight       // the flight that works on this copy of the turn; nil for the request's own turn
@@ -219,7 +213,10 @@ func (t *Turn) resolve(ctx context.Context) error {
 // count is needed, which for most requests is during the call upstream.
 func (t *Turn) prepareCounting() {
 	e := t.engine
-	t.counter = newMeter(e.o.Tokens.Counter(t.in.Split.Model), t.source(), t.cacheKey())
+	source := t.source()
+	coarse := source
+	coarse[0] ^= 1
+	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), source, string(source[:]), string(coarse[:]), t.cacheKey()}
 	shared := t.shared()
 	if e.o.Windows != nil && !t.model.Configured {
 		if served := e.o.Windows.Window(t.in.Upstream.BaseURL, t.in.Split.Model); served > 0 {

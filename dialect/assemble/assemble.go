@@ -65,7 +65,8 @@ func Add(to, more Piece) {
 	for key, v := range more {
 		switch old := to[key].(type) {
 		case string:
-			if text, ok := v.(string); ok && (old == "" || !isAtomic(key)) {
+			whole := slices.Contains([]string{"id", "type", "name", "role", "format"}, key) // arrives in one piece, which may be repeated
+			if text, ok := v.(string); ok && (old == "" || !whole) {
 				grown := &growingText{}
 				grown.WriteString(old)
 				grown.WriteString(text)
@@ -89,11 +90,6 @@ func Add(to, more Piece) {
 			}
 		}
 	}
-}
-
-// isAtomic reports whether a member arrives in one piece, which may be repeated.
-func isAtomic(key string) bool {
-	return slices.Contains([]string{"id", "type", "name", "role", "format"}, key)
 }
 
 func addToList(to, more []any) []any {

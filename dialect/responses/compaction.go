@@ -31,15 +31,12 @@ func isTrigger(element rawjson.Value) bool { return itemOf(element).class() == c
 
 // StripManagement removes context_management from a body.
 func (d *Dialect) StripManagement(body []byte) dialect.ContextManagement {
-	return split.StripManagement(body, readLimit)
-}
-
-// readLimit reads the number of tokens above which upstream should compact.
-// https://platform.openai.com/docs/guides/compaction
-func readLimit(management rawjson.Value, m *dialect.ContextManagement) {
-	for element := range rawjson.Elements(management.Raw) {
-		m.Limit = max(m.Limit, split.Integer(split.Member(element, "compact_threshold")))
-	}
+	// https://platform.openai.com/docs/guides/compaction
+	return split.StripManagement(body, func(management rawjson.Value, m *dialect.ContextManagement) {
+		for element := range rawjson.Elements(management.Raw) {
+			m.Limit = max(m.Limit, split.Integer(split.Member(element, "compact_threshold")))
+		}
+	})
 }
 
 // compactionItem matches a compaction. It does not match inside strings, where quotes are escaped.

@@ -1,26 +1,32 @@
 #!/bin/sh
-# Plays recorded runs through the built binary: by events and by tokens, streamed and not. Any violation fails.
+# Plays recorded runs through the built binary, in several ways at a time. Any violation fails.
 set -eu
 runs=${1:?usage: scripts/replay.sh FOLDER}
-for limits in "--max-size 60" "--max-tokens 12000"; do
-	for mode in "" "--stream"; do
-		echo "== replay $limits $mode"
-		# shellcheck disable=SC2086 # the flags are words
-		bin/dewpoint replay $limits $mode "$runs"
-	done
-done
+export runs
+
+ways() {
+	# By events and by tokens, streamed and not.
+	echo --max-size 60
+	echo --max-size 60 --stream
+	echo --max-tokens 12000
+	echo --max-tokens 12000 --stream
+	# Sealed reasoning in every binding: upstream refuses reasoning separated from what it is bound to.
+	echo --max-size 60 --stream --sealed thinking_blocks
+	echo --max-size 60 --stream --sealed openai-responses-v1
+	echo --max-size 60 --stream --sealed thought_signature
+	# The Messages API with signed thinking at every step, and the Responses API with encrypted reasoning.
+	echo --protocol messages --max-size 60 --stream --sealed thinking_blocks
+	echo --protocol responses --max-size 60 --stream --sealed openai-responses-v1
+}
+
 # An unannounced context window: the longest run must get through.
 longest=$(ls -S "$runs"/*.json | head -n 1)
 echo "== replay --window 16384, the longest run"
 bin/dewpoint replay --window 16384 --model a-model-of-ours "$longest"
-# Sealed reasoning in every binding: upstream refuses reasoning separated from what it is bound to.
-for form in thinking_blocks openai-responses-v1 thought_signature; do
-	echo "== replay --sealed $form"
-	bin/dewpoint replay --max-size 60 --stream --sealed "$form" "$runs"
-done
-# The Messages API, with signed thinking at every step.
-echo "== replay --protocol messages --sealed thinking_blocks"
-bin/dewpoint replay --protocol messages --max-size 60 --stream --sealed thinking_blocks "$runs"
-# The Responses API, with encrypted reasoning at every step.
-echo "== replay --protocol responses --sealed openai-responses-v1"
-bin/dewpoint replay --protocol responses --max-size 60 --stream --sealed openai-responses-v1 "$runs"
+
+# shellcheck disable=SC2016 # the inner shell expands runs
+ways | xargs -P "$(getconf _NPROCESSORS_ONLN)" -I '{}' sh -c '
+	code=0
+	report=$(bin/dewpoint replay {} "$runs" 2>&1) || code=$?
+	printf "== replay %s\n%s\n" "{}" "$report"
+	exit $code'

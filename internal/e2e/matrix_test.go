@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -84,7 +85,7 @@ func TestMatrix(t *testing.T) {
 	}
 	paths, err := replay.Paths(list)
 	ok(t, err)
-	eachCell(t, kinds(40), func(t *testing.T, m *matrix, protocol string) {
+	eachCell(t, kinds(40), func(t *testing.T, m *matrix, protocol string, _ int) {
 		for _, path := range paths {
 			run, err := replay.Load(path)
 			ok(t, err)
@@ -97,11 +98,9 @@ func TestMatrix(t *testing.T) {
 // run is played in both protocols.
 func TestRecordedProtocols(t *testing.T) {
 	const size, length = 24, 90
-	runs, turns := recorded(t), map[string]int{}
-	eachCell(t, kinds(size), func(t *testing.T, m *matrix, protocol string) {
-		api, _, _ := strings.Cut(protocol, " ")
-		m.play(t, runs[turns[api]%len(runs)].Beginning(length), protocol)
-		turns[api]++
+	runs := recorded(t)
+	turns := eachCell(t, kinds(size), func(t *testing.T, m *matrix, protocol string, turn int) {
+		m.play(t, runs[turn%len(runs)].Beginning(length), protocol)
 	})
 	for protocol, played := range turns {
 		if played < len(runs) {
@@ -110,19 +109,33 @@ func TestRecordedProtocols(t *testing.T) {
 	}
 }
 
-// eachCell plays all cells of the matrix.
-func eachCell(t *testing.T, kinds []kind, play func(t *testing.T, m *matrix, protocol string)) {
-	redis := sessiontest.StartRedis(t)
+// eachCell plays all cells of the matrix in parallel. play is called for each protocol of a cell, with the number of earlier calls for its
+// API. It returns the number of calls for each API.
+func eachCell(t *testing.T, kinds []kind, play func(t *testing.T, m *matrix, protocol string, turn int)) map[string]int {
+	redis, turns := sessiontest.StartRedis(t), map[string]int{}
 	for _, k := range kinds {
 		for _, s := range sealings() {
+			first := maps.Clone(turns)
+			for _, protocol := range s.protocols {
+				turns[apiOf(protocol)]++
+			}
 			t.Run(fmt.Sprintf("%s/%s on %s steps", k.name, s.form, s.steps), func(t *testing.T) {
+				t.Parallel()
 				m := newMatrix(t, k, s, redis.Addr)
 				for _, protocol := range s.protocols {
-					play(t, m, protocol)
+					api := apiOf(protocol)
+					play(t, m, protocol, first[api])
+					first[api]++
 				}
 			})
 		}
 	}
+	return turns
+}
+
+func apiOf(protocol string) string {
+	api, _, _ := strings.Cut(protocol, " ")
+	return api
 }
 
 // matrix is one cell of the matrix.

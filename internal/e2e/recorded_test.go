@@ -52,6 +52,7 @@ func (p playable) seals() fakeupstream.Seal {
 func TestRecordedRunsSurviveKills(t *testing.T) {
 	for _, run := range recorded(t) {
 		t.Run(run.Name, func(t *testing.T) {
+			t.Parallel()
 			s := newLenient(t, fakeupstream.Options{Keep: 16, Seals: run.seals()})
 			store := newStore(t)
 			config := s.configAt(t, embedded(store), recordedSize)

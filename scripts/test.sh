@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs tests with the race detector: scripts/test.sh [FLAG...]. Property tests draw their cases from a fixed seed, so that a run can be
-# repeated; SEED=0 uses a new seed each time, to explore. Failures and skipped tests are listed again at the end.
+# repeated; SEED=0 uses a new seed each time, to explore. Failures, skipped tests and slow tests are listed at the end.
 set -u
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -22,4 +22,10 @@ if [ "${1:-}" = --json ]; then
 	}
 	exit $failed
 fi
-exec $go tool -modfile=tools/go.mod gotestsum --format pkgname --raw-command -- sh scripts/test.sh --json "$@"
+gotestsum="$go tool -modfile=tools/go.mod gotestsum"
+mkdir -p bin
+$gotestsum --format pkgname --jsonfile bin/test.json --raw-command -- sh scripts/test.sh --json "$@"
+code=$?
+echo "The slowest tests:"
+$gotestsum tool slowest --jsonfile bin/test.json --threshold 10s
+exit $code

@@ -12,7 +12,7 @@ export GO
 # scripts/prometheus.sh installs its programs here.
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
-.PHONY: help build install run demo check slow ci needs format vet lint test slow-tests chart chart-docs chart-package chart-schema rehearsal cluster vuln vuln-if-reachable \
+.PHONY: help build install run demo check slow ci needs format vet windows lint test slow-tests chart chart-docs chart-package chart-schema rehearsal cluster vuln vuln-if-reachable \
 	dist sbom replay captures recorded matrix forwarded retention cost economics soak soak-short fuzz bench microbench image clean
 
 help: ## list the targets
@@ -46,8 +46,11 @@ needs: ## install what the tests use besides Go, or name what is missing
 format: ## fail if a file is not gofmt-ed
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not gofmt-ed:"; echo "$$out"; exit 1; }
 
-vet: ## go vet, and whether the program builds for Windows
+vet: ## go vet, also of what is different on Windows
 	$(GO) vet ./...
+	GOOS=windows $(GO) vet ./internal/platform
+
+windows: ## whether the program builds for Windows
 	GOOS=windows $(GO) build -o /dev/null ./cmd/proxy
 
 lint: ## golangci-lint, pinned in tools/go.mod

@@ -72,7 +72,7 @@ func TestUnreadableFile(t *testing.T) {
 	for file, want := range map[string]string{
 		missing: missing + ": cannot be read (no such file or directory): check its name and permissions",
 		dir:     dir + ": is a folder: name a file, or move its files up",
-		large:   large + ": is larger than 1MiB: name the right file",
+		large:   large + ": is larger than 1MiB: shorten it, or name the right file",
 	} {
 		_, err := Load(Input{File: file})
 		if problems := problemsOf(err); len(problems) != 1 || problems[0].Error() != want {

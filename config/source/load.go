@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -22,8 +21,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
-// maxFile bounds a configuration file, in bytes.
-const maxFile = 1 << 20
+// Bounds of a file, in bytes. A tenant's file is small because the parsers take a time that is quadratic in the keys of a section.
+const maxFile, maxTenantFile = 1 << 20, 32 << 10
 
 // Input is the sources of a configuration. Each overrides the ones before it: the defaults, the file, the environment, the flags.
 type Input struct {
@@ -52,7 +51,7 @@ type Input struct {
 func Load(src Input) (*config.Config, error) {
 	p := &problems{}
 	env := environment(src.Env)
-	root := readFile(cmp.Or(src.File, env[envConfig]), math.MaxInt, p)
+	root := readFile(cmp.Or(src.File, env[envConfig]), maxFile, p)
 	if root == nil {
 		return nil, p.list.Err()
 	}
@@ -104,18 +103,14 @@ func expand(root *node, path string, env map[string]string, p *problems) {
 	})
 }
 
-// readFile returns the tree of a file of at most the given number of lines: an empty one if name is empty, nil if the file cannot be parsed.
-func readFile(name string, lines int, p *problems) *node {
+// readFile returns the tree of a file: an empty one if name is empty, nil if the file is larger than most bytes or cannot be parsed.
+func readFile(name string, most limit.Bytes, p *problems) *node {
 	if name == "" {
 		return &node{kind: kindTable}
 	}
-	text, err := readText(name)
+	text, err := readText(name, most)
 	if err != nil {
 		p.add(name, "%v", err)
-		return nil
-	}
-	if max(bytes.Count(text, []byte("\n")), bytes.Count(text, []byte("\r"))) > lines {
-		p.add(name, "has more than %d lines: shorten it", lines)
 		return nil
 	}
 	before := len(p.list)
@@ -128,7 +123,7 @@ func readFile(name string, lines int, p *problems) *node {
 	return root
 }
 
-func readText(name string) ([]byte, error) {
+func readText(name string, most limit.Bytes) ([]byte, error) {
 	switch info, err := os.Stat(name); {
 	case err == nil && info.IsDir():
 		return nil, errors.New("is a folder: name a file, or move its files up")
@@ -140,12 +135,12 @@ func readText(name string) ([]byte, error) {
 		return nil, errors.New(reason(err))
 	}
 	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	text, err := io.ReadAll(io.LimitReader(file, int64(most)+1))
 	switch {
 	case err != nil:
 		return nil, errors.New(reason(err))
-	case len(text) > maxFile:
-		return nil, fmt.Errorf("is larger than %v: name the right file", limit.Bytes(maxFile))
+	case len(text) > int(most):
+		return nil, fmt.Errorf("is larger than %v: shorten it, or name the right file", most)
 	case !utf8.Valid(text):
 		return nil, errors.New("is not UTF-8 text: save it as UTF-8")
 	}

@@ -106,13 +106,10 @@ func confine(tenant *node, p *problems) {
 	})
 }
 
-// maxTenantLines limits what the author of a tenant's file can make a reload cost: the parsers' time is quadratic in the keys of a section.
-const maxTenantLines = 4000
-
 // readTenant reads one file. The keys of its nodes and problems are paths in the whole configuration, and their origins name the file.
 func readTenant(path, key string, p *problems) *node {
 	own := &problems{}
-	n := readFile(path, maxTenantLines, own)
+	n := readFile(path, maxTenantFile, own)
 	if n == nil {
 		n = &node{kind: kindBroken}
 	}

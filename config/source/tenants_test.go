@@ -170,16 +170,16 @@ func TestFoldersOfTenants(t *testing.T) {
 	wantProblems(t, err, fmt.Sprintf(`tenants_dir["two/b.yaml"].name: is also the name of tenants_dir["one/b.yaml"]: give each tenant its own (%s/two/b.yaml, line 1)`, dir))
 }
 
-// The parsers take a time that is quadratic in the keys of a section, and all tenants wait for a reload.
+// The parsers' time is quadratic in the keys of a section, and all tenants wait for a reload.
 func TestLongFileOfATenant(t *testing.T) {
 	dir := mounted(t, map[string]string{
-		"a.yaml": strings.Repeat("a:\n", 4001), "b.toml": strings.Repeat("# a\r\n", 4001),
-		"c.yaml": strings.Repeat("# a\r\n", 3999) + "api_keys: [{env: A}]\n",
+		"a.yaml": strings.Repeat("a:\n", 11000), "b.toml": "a = [" + strings.Repeat("1,", 1<<14) + "]",
+		"c.yaml": "api_keys: [{env: A}]\n" + strings.Repeat("# a\n", 8000),
 	})
 	_, err := buildText(".yaml", fmt.Sprintf("tenants_dir: %q", dir), "A=a")
 	wantProblems(t, err,
-		fmt.Sprintf(`tenants_dir["a.yaml"]: has more than 4000 lines: shorten it (%s/a.yaml)`, dir),
-		fmt.Sprintf(`tenants_dir["b.toml"]: has more than 4000 lines: shorten it (%s/b.toml)`, dir))
+		fmt.Sprintf(`tenants_dir["a.yaml"]: is larger than 32KiB: shorten it, or name the right file (%s/a.yaml)`, dir),
+		fmt.Sprintf(`tenants_dir["b.toml"]: is larger than 32KiB: shorten it, or name the right file (%s/b.toml)`, dir))
 }
 
 // A pipe is not opened, since reading might never end.

@@ -62,6 +62,11 @@ func (k keys) sessions() string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(k.prefix) + "s:{*}"
 }
 
+// sessionOf returns the id in a session's key.
+func (k keys) sessionOf(key string) session.SessionID {
+	return session.SessionID(untag(strings.TrimSuffix(strings.TrimPrefix(key, k.prefix+"s:{"), "}")))
+}
+
 // tag escapes braces, which would end the hash tag early, and the empty id, because an empty tag does not count as one.
 func tag(id string) string {
 	if id == "" {

@@ -59,8 +59,7 @@ func (s *Store) sessions(ctx context.Context, keys []string) ([]session.Session,
 	})
 	all := make([]session.Session, len(keys))
 	for i := 0; i < len(keys) && err == nil; i++ {
-		id := untag(strings.TrimSuffix(strings.TrimPrefix(keys[i], s.keys.prefix+"s:{"), "}"))
-		all[i], err = parseSession(session.SessionID(id), records[i].Val())
+		all[i], err = parseSession(s.keys.sessionOf(keys[i]), records[i].Val())
 	}
 	if err != nil {
 		return nil, err

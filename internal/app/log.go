@@ -47,7 +47,7 @@ func NewLogger(cfg config.Log, out io.Writer) (*Log, error) {
 		encoder = zapcore.NewConsoleEncoder(encoding)
 	}
 	l := newLog(out)
-	l.Logger = zap.New(zapcore.NewCore(encoder, zapcore.AddSync(l), level))
+	l.Logger = zap.New(zapcore.NewCore(encoder, l, level))
 	return l, nil
 }
 
@@ -81,6 +81,9 @@ func (l *Log) Write(line []byte) (int, error) {
 	l.reportLost()
 	return len(line), nil
 }
+
+// Sync does nothing, because lines are written without buffering.
+func (l *Log) Sync() error { return nil }
 
 // OnLost sets a function that is called when lines are lost. It is called at once for lines lost earlier. It must not block.
 func (l *Log) OnLost(fn func(lines int)) {

@@ -65,14 +65,23 @@ func finish(w *split.Walker, r *dialect.Request) {
 	}
 }
 
-// roles are the known roles, the most frequent ones first.
-var roles = []string{"assistant", "tool", "user", "system", "developer", "function"}
+// roles are the known roles, the most frequent ones first. An assistant message with calls becomes session.Action.
+var roles = [...]struct {
+	name string
+	kind session.Kind
+}{
+	{"assistant", session.Agent}, {"tool", session.Observation}, {"user", session.User},
+	{"system", session.System}, {"developer", session.System}, {"function", session.Observation},
+}
 
-// kinds maps the known roles. An assistant message with calls becomes session.Action.
-var kinds = map[string]session.Kind{
-	"system": session.System, "developer": session.System,
-	"user": session.User, "assistant": session.Agent,
-	"tool": session.Observation, "function": session.Observation,
+// roleOf returns the name of a known role, without copying it, and its kind.
+func roleOf(v rawjson.Value) (string, session.Kind) {
+	for _, r := range roles {
+		if v.Is(r.name) {
+			return r.name, r.kind
+		}
+	}
+	return "", 0
 }
 
 // Event wraps an encoded error in a stream event.

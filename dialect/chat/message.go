@@ -35,8 +35,8 @@ func (r reader) element(m *split.Object) error {
 	if err != nil || r.w.IsUnsupported() {
 		return err
 	}
-	role := m.Get("role").OneOf(roles)
-	message := session.Message{Raw: m.Raw, Kind: kinds[role], Attached: hasAttachment(m.Get("content"))}
+	role, kind := roleOf(m.Get("role"))
+	message := session.Message{Raw: m.Raw, Kind: kind, Attached: hasAttachment(m.Get("content"))}
 	switch message.Kind {
 	case 0:
 		r.w.Unsupported("a message has an unknown role")

@@ -21,7 +21,7 @@ func (d *Dialect) Read(raw []byte) (session.Content, error) {
 		return session.Content{}, fmt.Errorf("read message: %w", err)
 	}
 	c := session.Content{Role: m.Get("role").Text(), Name: m.Get("name").Text(), Calls: readCalls(&m)}
-	if kinds[c.Role] == session.Observation {
+	if _, kind := roleOf(m.Get("role")); kind == session.Observation {
 		c.Result = resultID(&m).Text()
 	}
 	thinking := readContent(m.Get("content"), &c)

@@ -74,17 +74,6 @@ func (v Value) Is(text string) bool {
 	return len(v.Raw) <= maxEscape*len(text)+2 && v.Text() == text
 }
 
-// OneOf returns the text of a string if it is one of the given texts, and "" otherwise. It allocates nothing, unless v has escape
-// sequences.
-func (v Value) OneOf(texts []string) string {
-	for _, text := range texts {
-		if v.Is(text) {
-			return text
-		}
-	}
-	return ""
-}
-
 // maxEscape is the length of the longest encoding of one byte, such as \u0061.
 const maxEscape = 6
 

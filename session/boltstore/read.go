@@ -46,12 +46,13 @@ func query[T any](ctx context.Context, s *Store, f func(*reader) (T, error)) (re
 }
 
 func (r *reader) places(b bucket, hashes []session.Hash) (_ []session.Place, err error) {
-	found := make([]session.Place, len(hashes))
+	found, last := make([]session.Place, len(hashes)), session.Place{}
 	for i, h := range hashes {
 		if stored := r.get(b.hash(h)); stored != nil {
-			if found[i], err = codec.ParsePlace(stored, found[max(i-1, 0)]); err != nil {
+			if last, err = codec.ParsePlace(stored, last); err != nil {
 				return nil, err
 			}
+			found[i] = last
 		}
 	}
 	return found, nil

@@ -114,15 +114,15 @@ func pipelineErr(commands []redis.Cmder, err error) error {
 }
 
 func parsePlaces(got []string) (_ []session.Place, err error) {
-	places := make([]session.Place, len(got))
+	places, last := make([]session.Place, len(got)), session.Place{}
 	for i, text := range got {
 		if text == "" {
 			continue
 		}
-		places[i], err = codec.ParsePlace([]byte(text), places[max(i-1, 0)])
-		if err != nil {
+		if last, err = codec.ParsePlace([]byte(text), last); err != nil {
 			return nil, fmt.Errorf("place: %w", err)
 		}
+		places[i] = last
 	}
 	return places, nil
 }

@@ -26,7 +26,7 @@ func ParsePlace(b []byte, like session.Place) (p session.Place, err error) {
 	if len(b) == 0 || b[0] != version {
 		return p, ErrCorrupt
 	}
-	r, p := reader(b[1:]), like
+	r, p := reader(b[1:]), session.Place{Thread: like.Thread, Session: like.Session, Encoding: like.Encoding}
 	ok := r.text((*string)(&p.Thread)) && r.text((*string)(&p.Session)) && r.int(&p.Pos) && r.int(&p.Tokens) && r.text(&p.Encoding)
 	return valid(p, nil, ok && len(r) == 0)
 }

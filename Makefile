@@ -34,8 +34,8 @@ demo: build ## a sample run, condensed, without a network
 check: needs ## the gate for every change: format, vet, linters, tests with the race detector, the chart
 	@sh scripts/gate.sh $(CHECK)
 
-slow: needs ## the rest: slow tests, the rehearsal, a short soak, known vulnerabilities, each fuzz target for 30 s
-	@sh scripts/gate.sh $(SLOW) fuzz
+slow: needs ## the rest: slow tests, the rehearsal, a short soak, known vulnerabilities, Windows, each fuzz target for 30 s
+	@sh scripts/gate.sh $(SLOW) windows fuzz
 
 ci: needs ## check and slow, then replays of RUNS and CAPTURES if given; at most 75 minutes
 	@GATE_LIMIT=4500 sh scripts/gate.sh $(CHECK) $(SLOW) $(if $(RUNS),replay recorded) $(if $(CAPTURES),captures)
@@ -46,7 +46,7 @@ needs: ## install what the tests use besides Go, or name what is missing
 format: ## fail if a file is not gofmt-ed
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not gofmt-ed:"; echo "$$out"; exit 1; }
 
-vet: ## go vet, also of what is different on Windows
+vet: ## go vet, also of what is written for Windows
 	$(GO) vet ./...
 	GOOS=windows $(GO) vet ./internal/platform
 

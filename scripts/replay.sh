@@ -24,9 +24,9 @@ longest=$(ls -S "$runs"/*.json | head -n 1)
 echo "== replay --window 16384, the longest run"
 bin/dewpoint replay --window 16384 --model a-model-of-ours "$longest"
 
-# shellcheck disable=SC2016 # the inner shell expands runs
-ways | xargs -P "$(getconf _NPROCESSORS_ONLN)" -I '{}' sh -c '
+# shellcheck disable=SC2016 # the inner shell expands its variables
+ways | xargs -L 1 -P "$(getconf _NPROCESSORS_ONLN)" sh -c '
 	code=0
-	report=$(bin/dewpoint replay {} "$runs" 2>&1) || code=$?
-	printf "== replay %s\n%s\n" "{}" "$report"
-	exit $code'
+	report=$(bin/dewpoint replay "$@" "$runs" 2>&1) || code=$?
+	printf "== replay %s\n%s\n" "$*" "$report"
+	exit $code' sh

@@ -271,6 +271,9 @@ func TestLogIsWhole(t *testing.T) {
 	r := run(t, log.Logger, func(c *config.Config) { c.LogContent = true })
 	log.OnLost(r.LinesLost)
 	r.talk(1)
+	if err := log.Sync(); err != nil {
+		t.Error(err)
+	}
 	shut(t, r.App)
 	log.Close(t.Context())
 	text := out.String()

@@ -1,8 +1,6 @@
 package knowledge
 
 import (
-	"fmt"
-	"io/fs"
 	"sync/atomic"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/watch"
@@ -30,18 +28,8 @@ func Open(path string, changed func(err error)) (*Folder, error) {
 	return f, nil
 }
 
-// load watches the folder and its subfolders before it reads them, so that no change is missed.
 func (f *Folder) load() error {
-	err := walk(f.path, func(path string, d fs.DirEntry) error {
-		if !d.IsDir() {
-			return nil
-		}
-		return f.watched.Add(path)
-	})
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", f.path, err)
-	}
-	topics, err := read(f.path)
+	topics, err := read(f.path, f.watched.Add)
 	if err != nil {
 		return err
 	}

@@ -22,15 +22,19 @@ type Topic struct {
 	Text     string
 }
 
-// maxFileSize is the largest file that is read, in bytes.
-const maxFileSize = 1 << 20
+// Bounds of a file and of its front matter, in bytes. The YAML library takes time and memory that are quadratic in brackets.
+const maxFileSize, maxFront = 1 << 20, 8 << 10
 
-// read reads the Markdown files of a folder and its subfolders. The error joins all problems found.
-func read(folder string) (topics []Topic, err error) {
+// read reads the Markdown files of a folder and its subfolders, each after it was watched, so that no change is missed. The error joins all
+// problems found.
+func read(folder string, watch func(folder string) error) (topics []Topic, err error) {
 	var problems []error
 	names := map[string]string{}
 	err = walk(folder, func(path string, d fs.DirEntry) error {
-		if d.IsDir() || !strings.EqualFold(filepath.Ext(path), ".md") || strings.EqualFold(d.Name(), "README.md") {
+		if d.IsDir() {
+			return watch(path)
+		}
+		if !strings.EqualFold(filepath.Ext(path), ".md") || strings.EqualFold(d.Name(), "README.md") {
 			return nil
 		}
 		t, err := readFile(path)
@@ -89,6 +93,9 @@ func parse(name, text string) (Topic, error) {
 		Triggers []string `yaml:"triggers"`
 	}
 	front, body, found := cutFront(strings.TrimPrefix(strings.ReplaceAll(text, "\r\n", "\n"), "\ufeff"))
+	if len(front) > maxFront {
+		return Topic{}, fmt.Errorf("the front matter is longer than %d bytes: shorten it", maxFront)
+	}
 	if found {
 		if err := yaml.Unmarshal([]byte(front), &head); err != nil {
 			return Topic{}, fmt.Errorf("the front matter is not YAML: %s", yaml.FormatError(err, false, false))

@@ -33,6 +33,7 @@ func TestParse(t *testing.T) {
 	f("---\ntriggers: [a]\n---\n", Topic{}, "has no text")
 	f("---\ntriggers: [a]\n---", Topic{}, "has no text")
 	f("---\ntriggers: {\n---\nText.", Topic{}, "not YAML")
+	f("---\n"+strings.Repeat("[", 9000)+"\n---\nText.", Topic{}, "longer than 8192 bytes")
 }
 
 func TestTold(t *testing.T) {

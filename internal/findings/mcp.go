@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os/exec"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/platform"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // MCP is a Sink that calls a tool of an MCP server once for each message. The server is either a program, which is started for each round,
@@ -44,22 +46,37 @@ const exitTime = 2 * time.Second
 // Open implements Sink.
 func (m MCP) Open(ctx context.Context) (Conn, error) {
 	own, end := context.WithCancel(context.WithoutCancel(ctx)) // the program outlives the call that starts it
-	var to mcp.Transport
+	var through mcp.Transport
 	if len(m.Command) > 0 {
-		to = m.program(own)
+		through = m.program(own)
 	} else {
-		to = &mcp.StreamableClientTransport{
+		through = &mcp.StreamableClientTransport{
 			Endpoint: m.URL, HTTPClient: &http.Client{Transport: bearer{m.Transport, m.Key}, CheckRedirect: noRedirect},
 			DisableStandaloneSSE: true, MaxRetries: -1,
 		}
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "dewpoint", Version: "1"}, nil)
-	session, err := client.Connect(ctx, to, nil)
+	client.AddReceivingMiddleware(onlyPings)
+	var to *mcp.ClientSession
+	err := session.Recover(func() (err error) {
+		to, err = client.Connect(ctx, through, nil)
+		return err
+	})
 	if err != nil {
 		end()
 		return nil, fmt.Errorf("connect to memory.mcp: %w", withoutURL(err))
 	}
-	return mcpConn{m, session, end}, nil
+	return mcpConn{m, to, end}, nil
+}
+
+// onlyPings refuses everything else that a server asks for or tells. The library panics on some of it.
+func onlyPings(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if method != "ping" {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "not supported"}
+		}
+		return next(ctx, method, req)
+	}
 }
 
 // program returns a transport that runs Command until ctx ends.
@@ -80,7 +97,11 @@ type mcpConn struct {
 func (c mcpConn) Send(ctx context.Context, m *Message) error {
 	var arguments map[string]any
 	_ = json.Unmarshal([]byte(c.Arguments), &arguments) // validated with the configuration
-	result, err := c.session.CallTool(ctx, &mcp.CallToolParams{Name: c.Tool, Arguments: fill(arguments, m)})
+	var result *mcp.CallToolResult
+	err := session.Recover(func() (err error) { // the library panics on some answers
+		result, err = c.session.CallTool(ctx, &mcp.CallToolParams{Name: c.Tool, Arguments: fill(arguments, m)})
+		return err
+	})
 	wire, refused := errors.AsType[*jsonrpc.Error](err)
 	switch {
 	case err == nil && result.IsError:
@@ -96,11 +117,14 @@ func (c mcpConn) Send(ctx context.Context, m *Message) error {
 }
 
 func (c mcpConn) Close() {
-	_ = c.session.Close()
+	_ = session.Recover(c.session.Close)
 	c.end()
 }
 
-// bearer adds a key to requests.
+// maxMCPAnswer limits the body of an answer, in bytes: the library reads it as a whole.
+const maxMCPAnswer = 4 << 20
+
+// bearer adds a key to requests, and limits answers to maxMCPAnswer.
 type bearer struct {
 	http.RoundTripper
 	key string
@@ -111,7 +135,14 @@ func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 		req = req.Clone(req.Context())
 		req.Header.Set("Authorization", "Bearer "+b.key)
 	}
-	return b.RoundTripper.RoundTrip(req) //nolint:wrapcheck // pass the transport's error on
+	resp, err := b.RoundTripper.RoundTrip(req)
+	if err == nil {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, maxMCPAnswer), resp.Body}
+	}
+	return resp, err //nolint:wrapcheck // pass the transport's error on
 }
 
 // fill replaces the placeholders {id}, {tenant}, {session}, {thread}, {time} and {findings} in arguments. A list item "{findings}" becomes

@@ -1,9 +1,11 @@
 package findings_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -13,6 +15,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -210,6 +213,56 @@ func TestMCPProgram(t *testing.T) {
 	server.Command = []string{"cat", "/dev/null"}
 	if got := verdict(t, send(t, server)); got != "fails" {
 		t.Errorf("a program that is no server: %s", got)
+	}
+}
+
+// What a server answers or tells must not end the process, and takes a bounded amount of memory.
+func TestHostileMCP(t *testing.T) {
+	const complete = `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":null}`
+	for name, answer := range map[string]string{
+		"input required": `{"jsonrpc":"2.0","id":ID,"result":{"resultType":"input_required","inputRequests":{"a":null}}}`,
+		"no result":      `{"jsonrpc":"2.0","id":ID,"result":null}`,
+		"endless":        "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := remembering(func(map[string]any) {})
+			handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+			var sent atomic.Int64
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					return
+				}
+				var request struct {
+					ID     json.RawMessage `json:"id"`
+					Method string          `json:"method"`
+				}
+				_ = json.Unmarshal(body, &request)
+				switch {
+				case request.Method != "tools/call":
+					r.Body = io.NopCloser(bytes.NewReader(body))
+					handler.ServeHTTP(w, r)
+				case answer == "":
+					w.Header().Set("Content-Type", "application/json")
+					for err == nil && sent.Load() < 64<<20 {
+						var n int
+						n, err = w.Write(bytes.Repeat([]byte(" "), 1<<20))
+						sent.Add(int64(n))
+					}
+				default:
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = fmt.Fprintf(w, "data: %s\n\ndata: %s\n\n", complete, strings.ReplaceAll(answer, "ID", string(request.ID)))
+				}
+			}))
+			defer front.Close()
+			err := send(t, findings.MCP{URL: front.URL, Transport: http.DefaultTransport, Tool: findings.DefaultTool, Arguments: findings.DefaultArguments})
+			if got := verdict(t, err); got == "ok" && name != "no result" {
+				t.Error("the answer was taken")
+			}
+			if sent.Load() == 64<<20 {
+				t.Error("all of an endless answer was read")
+			}
+		})
 	}
 }
 

@@ -174,12 +174,13 @@ func TestFoldersOfTenants(t *testing.T) {
 func TestLongFileOfATenant(t *testing.T) {
 	dir := mounted(t, map[string]string{
 		"a.yaml": strings.Repeat("a:\n", 11000), "b.toml": "a = [" + strings.Repeat("1,", 1<<14) + "]",
-		"c.yaml": "api_keys: [{env: A}]\n" + strings.Repeat("# a\n", 8000),
+		"c.yaml": "api_keys: [{env: A}]\n" + strings.Repeat("# a\n", 8000), "d.yaml": "a: |\n" + strings.Repeat("\r\n", 9000),
 	})
 	_, err := buildText(".yaml", fmt.Sprintf("tenants_dir: %q", dir), "A=a")
 	wantProblems(t, err,
 		fmt.Sprintf(`tenants_dir["a.yaml"]: is larger than 32KiB: shorten it, or name the right file (%s/a.yaml)`, dir),
-		fmt.Sprintf(`tenants_dir["b.toml"]: is larger than 32KiB: shorten it, or name the right file (%s/b.toml)`, dir))
+		fmt.Sprintf(`tenants_dir["b.toml"]: is larger than 32KiB: shorten it, or name the right file (%s/b.toml)`, dir),
+		fmt.Sprintf(`tenants_dir["d.yaml"]: has hundreds of blank lines in a row: remove them (%s/d.yaml)`, dir))
 }
 
 // A pipe is not opened, since reading might never end.

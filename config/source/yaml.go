@@ -25,6 +25,11 @@ func parseMarkup(text []byte, malformed string, p *problems) *node {
 		p.add("file", "is nested too deeply: use flatter sections")
 		return nil
 	}
+	// The parser takes a time that is cubic in the blank lines of a text.
+	if bytes.Contains(bytes.ReplaceAll(text, []byte("\r"), []byte("\n")), bytes.Repeat([]byte("\n"), 500)) {
+		p.add("file", "has hundreds of blank lines in a row: remove them")
+		return nil
+	}
 	file, line := yamlFile(text)
 	if file == nil {
 		p.list = append(p.list, config.Problem{Key: "file", Message: malformed, Origin: line})

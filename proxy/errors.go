@@ -80,8 +80,8 @@ var (
 		Message: "WebSocket connections are not supported here. Send the request by HTTP POST.",
 	}
 	// errTooLongToRead refuses an answer that may hold calls that the client must not see.
-	errTooLongToRead = badUpstream("upstream_answer_too_long", fmt.Sprintf("The upstream's answer is longer than %d MiB and may call tools "+
-		"of the proxy's own. Ask for a stream, or send X-Dewpoint-Condense: off.", maxReadAnswer>>20))
+	errTooLongToRead = badUpstream("upstream_answer_too_long", fmt.Sprintf("The upstream's answer may call tools of the proxy's own, and is "+
+		"longer than %d MiB, or %d MiB as a stream. Ask for a stream, or send X-Dewpoint-Condense: off.", maxReadAnswer>>20, maxStrained>>20))
 	errStopping = apiError{
 		Status: 503, Type: typeServer, Code: "shutting_down", Retry: 1, Close: true,
 		Message: "The proxy is shutting down. Try again shortly.",

@@ -123,6 +123,9 @@ func (r *request) lastAnswer(sent dialect.Answer) dialect.Answer {
 	return sent
 }
 
+// maxStrained limits a stream that is read for hidden calls, in bytes. It is about twice the longest answer that models give.
+const maxStrained = 64 << 20
+
 // filteredStream is the client's stream without hidden calls. The relay reads and closes it.
 type filteredStream struct {
 	r        *request
@@ -133,6 +136,7 @@ type filteredStream struct {
 
 	every     time.Duration // the longest silence towards the client
 	keepAlive *time.Ticker
+	received  int               // bytes of the current answer
 	ended     bool              // the current answer has
 	next      chan continuation // receives what comes after it; nil: not asked for until the client has read out
 }
@@ -168,6 +172,10 @@ func (s *filteredStream) Read(p []byte) (int, error) {
 func (s *filteredStream) receive(p []byte, err error) {
 	if len(p) > 0 {
 		s.r.obs.firstByte()
+	}
+	if s.received += len(p); s.received > maxStrained {
+		s.out, s.end = s.r.endWithEvent(errTooLongToRead), errTooLongToRead
+		return
 	}
 	s.r.hidden.tee.Write(p)
 	s.out = s.r.hidden.strainer.Write(p)
@@ -206,7 +214,7 @@ func (s *filteredStream) awaitNext() {
 		s.out, s.end = next.out, next.end
 		s.ended, s.next = false, nil
 		if next.upstream != nil {
-			s.upstream = next.upstream
+			s.upstream, s.received = next.upstream, 0
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -463,6 +464,33 @@ func TestAnswerTooLongToStrain(t *testing.T) {
 	if resp, text := a.ask(body, "X-Dewpoint-Condense", "off"); resp.StatusCode != http.StatusOK || !strings.Contains(text, long) {
 		t.Errorf("%s %.200s", resp.Status, text)
 	}
+}
+
+// TestEndlessStreamToStrain: a stream that never ends its line is an error, too, before it fills the memory.
+func TestEndlessStreamToStrain(t *testing.T) {
+	const all = 512 << 20
+	sent := make(chan int, 1)
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		n, piece := 0, bytes.Repeat([]byte("x"), 1<<20)
+		for err := error(nil); err == nil && n < all; n += len(piece) {
+			_, err = w.Write(piece)
+		}
+		sent <- n
+	}))
+	defer endless.Close()
+	s := hiding(fakeupstream.Options{}, 0)
+	s.base = endless.URL + "/v1"
+	a := agentOf(t, s, true)
+	w, stream := a.stream(say("user", "Mend the roof."))
+	text, _ := io.ReadAll(stream) // an error, since the stream is cut off
+	if !strings.Contains(string(text), `"upstream_answer_too_long"`) {
+		t.Errorf("the client got %.200q", text)
+	}
+	if n := <-sent; n >= all {
+		t.Errorf("upstream could send %d bytes", n)
+	}
+	must(t, w.Close())
 }
 
 // TestUpstreamThatTakesNoMoreTools refuses a request with a tool of the proxy's, and then accepts it without.

@@ -201,7 +201,9 @@ type Tee interface {
 	Write(p []byte)
 	// Ended reports whether the answer is complete: the end mark of a stream, or a whole body, has been seen.
 	Ended() bool
-	// Answer returns what has been read so far.
+	// Failed reports whether the answer reports an error, as far as it was read.
+	Failed() bool
+	// Answer returns what has been read so far. It copies the text.
 	Answer() Answer
 }
 

@@ -23,7 +23,7 @@ var (
 func (s *sender) readStream(from io.Reader) (dialect.Answer, error) {
 	tee := protocolOf(s.to).dialect.Tee(true)
 	var err error
-	for buffer := make([]byte, 4<<10); err == nil && !tee.Ended() && !tee.Answer().Failed; {
+	for buffer := make([]byte, 4<<10); err == nil && !tee.Ended() && !tee.Failed(); {
 		var n int
 		n, err = from.Read(buffer)
 		tee.Write(buffer[:n])

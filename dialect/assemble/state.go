@@ -2,7 +2,7 @@ package assemble
 
 import (
 	"bytes"
-	"math/big"
+	"math"
 	"slices"
 	"strconv"
 
@@ -133,14 +133,17 @@ func sumUsage(first, second []byte) []byte {
 	return append(out, '}')
 }
 
-// add adds two numbers, exactly if both are integers and otherwise as floats.
+// add adds two numbers, exactly if both are integers of at most 18 digits and otherwise as floats. It returns b if the sum is too large.
 func add(a, b []byte) []byte {
-	x, xOK := new(big.Int).SetString(string(a), 10)
-	y, yOK := new(big.Int).SetString(string(b), 10)
-	if xOK && yOK {
-		return x.Add(x, y).Append(nil, 10)
+	x, xErr := strconv.ParseInt(string(a), 10, 64)
+	y, yErr := strconv.ParseInt(string(b), 10, 64)
+	if xErr == nil && yErr == nil && max(len(a), len(b)) <= 18 {
+		return strconv.AppendInt(nil, x+y, 10)
 	}
 	f, _ := strconv.ParseFloat(string(a), 64)
 	g, _ := strconv.ParseFloat(string(b), 64)
+	if math.IsInf(f, 0) || math.IsInf(g, 0) || math.IsInf(f+g, 0) {
+		return b
+	}
 	return strconv.AppendFloat(nil, f+g, 'g', -1, 64)
 }

@@ -121,4 +121,11 @@ func TestTeeNamesCompactions(t *testing.T) {
 			t.Errorf("%s: %v, read as %+v (%v)", name, got, c, err)
 		}
 	}
+	endless := d.Tee(true)
+	for range 2 * split.MaxCalls {
+		endless.Write([]byte("data: {\"type\":\"response.output_item.done\",\"item\":" + item + "}\n\n"))
+	}
+	if n := len(endless.Answer().Compactions); n != split.MaxCalls {
+		t.Errorf("%d compactions of one answer were kept", n)
+	}
 }

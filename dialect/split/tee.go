@@ -22,6 +22,8 @@ type AnswerReader interface {
 	Whole(body rawjson.Value)
 	// Event reads an event of a stream, and reports whether it ends the answer.
 	Event(event rawjson.Value) (ends bool)
+	// Failed reports whether the answer reports an error.
+	Failed() bool
 	// Answer returns what has been read so far.
 	Answer() dialect.Answer
 }
@@ -210,9 +212,9 @@ func (c *Collector) Fail(codes ...rawjson.Value) {
 	}
 }
 
-// AddCompaction adds a compaction by its content, unless that is empty.
+// AddCompaction adds a compaction by its content, unless that is empty or there are MaxCalls of them.
 func (c *Collector) AddCompaction(content string) {
-	if content != "" {
+	if content != "" && len(c.Known.Compactions) < MaxCalls {
 		c.Known.Compactions = append(c.Known.Compactions, CompactionID(content))
 	}
 }
@@ -230,6 +232,9 @@ func (c *Collector) SetUsage(input, cached, output int) {
 func (c *Collector) SetFinish(reason string) {
 	c.Known.Finish = cmp.Or(Truncate(reason), c.Known.Finish)
 }
+
+// Failed reports whether an error was collected.
+func (c *Collector) Failed() bool { return c.Known.Failed }
 
 // Answer returns what has been collected so far.
 func (c *Collector) Answer() dialect.Answer {

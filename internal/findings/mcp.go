@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os/exec"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -51,11 +53,16 @@ func (m MCP) Open(ctx context.Context) (Conn, error) {
 		through = m.program(own)
 	} else {
 		through = &mcp.StreamableClientTransport{
-			Endpoint: m.URL, HTTPClient: &http.Client{Transport: bearer{m.Transport, m.Key}, CheckRedirect: noRedirect},
+			Endpoint: m.URL,
+			HTTPClient: &http.Client{
+				Transport: &bearer{RoundTripper: m.Transport, key: m.Key}, CheckRedirect: noRedirect, Timeout: openTimeout,
+			},
 			DisableStandaloneSSE: true, MaxRetries: -1,
 		}
 	}
-	client := mcp.NewClient(&mcp.Implementation{Name: "dewpoint", Version: "1"}, nil)
+	client := mcp.NewClient(&mcp.Implementation{Name: "dewpoint", Version: "1"}, &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{}, MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+	})
 	client.AddReceivingMiddleware(onlyPings)
 	var to *mcp.ClientSession
 	err := session.Recover(func() (err error) {
@@ -104,7 +111,7 @@ func (c mcpConn) Send(ctx context.Context, m *Message) error {
 	})
 	wire, refused := errors.AsType[*jsonrpc.Error](err)
 	switch {
-	case err == nil && result.IsError:
+	case err == nil && (result.IsError || result.NeedsInput()):
 		return &RefusedError{"the tool " + c.Tool + " failed"}
 	case err == nil:
 		return nil
@@ -121,28 +128,48 @@ func (c mcpConn) Close() {
 	c.end()
 }
 
-// maxMCPAnswer limits the body of an answer, in bytes: the library reads it as a whole.
-const maxMCPAnswer = 4 << 20
+// Bounds of a connection over HTTP. The library reads an answer as a whole, and answers all requests in it at once.
+const (
+	maxMCPAnswer   = 4 << 20 // bytes of an answer
+	maxMCPRequests = 8       // at a time
+)
 
-// bearer adds a key to requests, and limits answers to maxMCPAnswer.
+// bearer adds a key to requests and holds the bounds.
 type bearer struct {
 	http.RoundTripper
-	key string
+	key  string
+	open atomic.Int32 // requests whose answers have not been read
 }
 
-func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
+func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
+	if b.open.Add(1) > maxMCPRequests {
+		b.open.Add(-1)
+		return nil, errors.New("too many requests at a time")
+	}
 	if b.key != "" {
 		req = req.Clone(req.Context())
 		req.Header.Set("Authorization", "Bearer "+b.key)
 	}
 	resp, err := b.RoundTripper.RoundTrip(req)
-	if err == nil {
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(resp.Body, maxMCPAnswer), resp.Body}
+	if err != nil {
+		b.open.Add(-1)
+		return nil, err //nolint:wrapcheck // pass the transport's error on
 	}
-	return resp, err //nolint:wrapcheck // pass the transport's error on
+	resp.Body = &mcpAnswer{Reader: io.LimitReader(resp.Body, maxMCPAnswer), Closer: resp.Body, open: &b.open}
+	return resp, nil
+}
+
+// mcpAnswer is the body of an answer.
+type mcpAnswer struct {
+	io.Reader
+	io.Closer
+	open *atomic.Int32
+	once sync.Once
+}
+
+func (a *mcpAnswer) Close() error {
+	a.once.Do(func() { a.open.Add(-1) })
+	return a.Closer.Close() //nolint:wrapcheck // the body's own
 }
 
 // fill replaces the placeholders {id}, {tenant}, {session}, {thread}, {time} and {findings} in arguments. A list item "{findings}" becomes

@@ -223,11 +223,13 @@ func TestHostileMCP(t *testing.T) {
 		"input required": `{"jsonrpc":"2.0","id":ID,"result":{"resultType":"input_required","inputRequests":{"a":null}}}`,
 		"no result":      `{"jsonrpc":"2.0","id":ID,"result":null}`,
 		"endless":        "",
+		"pings":          "pings",
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := remembering(func(map[string]any) {})
 			handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
-			var sent atomic.Int64
+			var sent, busy atomic.Int64
+			hold := make(chan struct{})
 			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, err := io.ReadAll(r.Body)
 				if err != nil {
@@ -239,6 +241,11 @@ func TestHostileMCP(t *testing.T) {
 				}
 				_ = json.Unmarshal(body, &request)
 				switch {
+				case r.Method == http.MethodPost && request.Method == "": // an answer to a ping, which the server leaves open
+					if busy.Add(1) > 8 {
+						t.Error("more than 8 requests at a time")
+					}
+					<-hold
 				case request.Method != "tools/call":
 					r.Body = io.NopCloser(bytes.NewReader(body))
 					handler.ServeHTTP(w, r)
@@ -249,13 +256,23 @@ func TestHostileMCP(t *testing.T) {
 						n, err = w.Write(bytes.Repeat([]byte(" "), 1<<20))
 						sent.Add(int64(n))
 					}
+				case answer == "pings":
+					w.Header().Set("Content-Type", "text/event-stream")
+					for i := range 200 {
+						_, _ = fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"%d\",\"method\":\"ping\"}\n\n", i)
+					}
 				default:
 					w.Header().Set("Content-Type", "text/event-stream")
 					_, _ = fmt.Fprintf(w, "data: %s\n\ndata: %s\n\n", complete, strings.ReplaceAll(answer, "ID", string(request.ID)))
 				}
 			}))
 			defer front.Close()
-			err := send(t, findings.MCP{URL: front.URL, Transport: http.DefaultTransport, Tool: findings.DefaultTool, Arguments: findings.DefaultArguments})
+			sink := findings.MCP{URL: front.URL, Transport: http.DefaultTransport, Tool: findings.DefaultTool, Arguments: findings.DefaultArguments}
+			conn, err := sink.Open(t.Context())
+			must(t, err)
+			err = conn.Send(t.Context(), message())
+			close(hold)
+			conn.Close()
 			if got := verdict(t, err); got == "ok" && name != "no result" {
 				t.Error("the answer was taken")
 			}

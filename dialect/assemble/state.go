@@ -33,9 +33,12 @@ type Part struct {
 	Own   bool          // a call that the client has to answer
 }
 
-// SetUsage sets the usage of this answer, if v is a usage report.
+// MaxUsage is the size of the largest usage report that is added up, in bytes. That takes a time that is quadratic in it.
+const MaxUsage = 16 << 10
+
+// SetUsage sets the usage of this answer, if v is a usage report of at most MaxUsage bytes.
 func (s *State) SetUsage(v rawjson.Value) {
-	if v.Kind == rawjson.Object {
+	if v.Kind == rawjson.Object && len(v.Raw) <= MaxUsage {
 		s.Usage = bytes.Clone(v.Raw)
 	}
 }

@@ -3,6 +3,8 @@ package assemble
 import (
 	"strings"
 	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
 // Upstreams choose the numbers, and a long one must not take long at each later event.
@@ -20,5 +22,10 @@ func TestSumUsage(t *testing.T) {
 		if got := string(sumUsage([]byte(c[0]), []byte(c[1]))); got != c[2] {
 			t.Errorf("%.60s and %s: %.60s, want %s", c[0], c[1], got, c[2])
 		}
+	}
+	var s State
+	s.SetUsage(rawjson.ValueOf([]byte(`{"a":[` + strings.Repeat("0,", MaxUsage/2) + `0]}`)))
+	if s.Usage != nil {
+		t.Errorf("a usage report of %d bytes was taken", len(s.Usage))
 	}
 }

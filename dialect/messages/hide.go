@@ -166,8 +166,10 @@ func (f *filter) endBlock() {
 func (f *filter) end(event rawjson.Value) assemble.Output {
 	data, delta := event.Raw, split.Member(event, "delta")
 	f.stop = cmp.Or(split.Member(delta, "stop_reason").Text(), f.stop)
-	for key, v := range rawjson.Members(split.Member(event, "usage").Raw) {
-		f.Usage = split.WithMember(f.Usage, string(key.Raw), v.Raw)
+	if usage := split.Member(event, "usage").Raw; len(f.Usage)+len(usage) <= assemble.MaxUsage {
+		for key, v := range rawjson.Members(usage) {
+			f.Usage = split.WithMember(f.Usage, string(key.Raw), v.Raw)
+		}
 	}
 	if len(f.Used) > 0 {
 		data = split.WithMember(data, "usage", f.TotalUsage())

@@ -174,7 +174,7 @@ func TestFoldersOfTenants(t *testing.T) {
 func TestLongFileOfATenant(t *testing.T) {
 	dir := mounted(t, map[string]string{
 		"a.yaml": strings.Repeat("a:\n", 11000), "b.toml": "a = [" + strings.Repeat("1,", 1<<14) + "]",
-		"c.yaml": "api_keys: [{env: A}]\n" + strings.Repeat("# a\n", 8000), "d.yaml": "a: |\n" + strings.Repeat("\r\n", 9000),
+		"c.yaml": "api_keys: [{env: A}]\n" + strings.Repeat("# a\n", 8000), "d.yaml": "a: |\n" + strings.Repeat(" \t\r\n", 5000),
 	})
 	_, err := buildText(".yaml", fmt.Sprintf("tenants_dir: %q", dir), "A=a")
 	wantProblems(t, err,

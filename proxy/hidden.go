@@ -123,8 +123,8 @@ func (r *request) lastAnswer(sent dialect.Answer) dialect.Answer {
 	return sent
 }
 
-// maxStrained limits a stream that is read for hidden calls, in bytes. It is about twice the longest answer that models give.
-const maxStrained = 64 << 20
+// maxStrained limits a stream that is read for hidden calls, in bytes: a thousand for each of the 128,000 tokens of a long answer.
+const maxStrained = 128 << 20
 
 // filteredStream is the client's stream without hidden calls. The relay reads and closes it.
 type filteredStream struct {
@@ -174,7 +174,8 @@ func (s *filteredStream) receive(p []byte, err error) {
 		s.r.obs.firstByte()
 	}
 	if s.received += len(p); s.received > maxStrained {
-		s.out, s.end = s.r.endWithEvent(errTooLongToRead), errTooLongToRead
+		s.out = append([]byte("\n\n"), s.r.endWithEvent(errTooLongToRead)...) // the last event may not have ended
+		s.end = errTooLongToRead
 		return
 	}
 	s.r.hidden.tee.Write(p)

@@ -4,19 +4,20 @@ set -eu
 runs=${1:?usage: scripts/replay.sh FOLDER}
 export runs
 
+# The longest come first, so that no processor waits for one at the end.
 ways() {
+	# The Messages API with signed thinking at every step, and the Responses API with encrypted reasoning.
+	echo --protocol messages --max-size 60 --stream --sealed thinking_blocks
+	echo --protocol responses --max-size 60 --stream --sealed openai-responses-v1
+	# Sealed reasoning in every binding: upstream refuses reasoning separated from what it is bound to.
+	echo --max-size 60 --stream --sealed thinking_blocks
+	echo --max-size 60 --stream --sealed openai-responses-v1
+	echo --max-size 60 --stream --sealed thought_signature
 	# By events and by tokens, streamed and not.
 	echo --max-size 60
 	echo --max-size 60 --stream
 	echo --max-tokens 12000
 	echo --max-tokens 12000 --stream
-	# Sealed reasoning in every binding: upstream refuses reasoning separated from what it is bound to.
-	echo --max-size 60 --stream --sealed thinking_blocks
-	echo --max-size 60 --stream --sealed openai-responses-v1
-	echo --max-size 60 --stream --sealed thought_signature
-	# The Messages API with signed thinking at every step, and the Responses API with encrypted reasoning.
-	echo --protocol messages --max-size 60 --stream --sealed thinking_blocks
-	echo --protocol responses --max-size 60 --stream --sealed openai-responses-v1
 }
 
 # An unannounced context window: the longest run must get through.

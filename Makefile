@@ -37,8 +37,8 @@ check: needs ## the gate for every change: format, vet, linters, tests with the 
 slow: needs ## the rest: slow tests, the rehearsal, a short soak, known vulnerabilities, Windows, each fuzz target for 30 s
 	@sh scripts/gate.sh $(SLOW) windows fuzz
 
-ci: needs ## check and slow, then replays of RUNS and CAPTURES if given; at most 90 minutes
-	@GATE_LIMIT=5400 sh scripts/gate.sh $(CHECK) $(SLOW) $(if $(RUNS),replay recorded) $(if $(CAPTURES),captures)
+ci: needs ## check and slow, then replays of RUNS and CAPTURES if given; at most 75 minutes
+	@GATE_LIMIT=4500 sh scripts/gate.sh $(CHECK) $(SLOW) $(if $(RUNS),replay recorded) $(if $(CAPTURES),captures)
 
 needs: ## install what the tests use besides Go, or name what is missing
 	@sh scripts/needs.sh && sh scripts/prometheus.sh

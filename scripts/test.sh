@@ -8,15 +8,22 @@ go=${GO:-go}
 if [ "${1:-}" = --json ]; then
 	shift
 	drawing=$($go list -test -f '{{.ImportPath}} {{.Deps}}' ./... | sed -n 's/^\([^ ]*\)\.test .*pgregory\.net\/rapid.*/\1/p')
-	others=$($go list ./... | grep -vxF "$drawing")
+	# Replays and measurements of time would take up to ten times as long with the race detector. What they run concurrently runs with it
+	# in a few replays and in the tests of other packages.
+	plain='./internal/replay ./internal/overflow ./lab/measure'
+	raced='^(TestSample|TestProtocolOverflows|TestIdentity)$'
+	command='^TestReplayOfAnyConfiguration$'
+	others=$($go list ./... | grep -vxF "$drawing" | grep -v '/internal/replay$\|/internal/overflow$\|/lab/measure$')
 	# What takes longest comes first, so that no processor waits for it at the end.
 	first() { printf '%s\n' "$2" | grep "$1"; printf '%s\n' "$2" | grep -v "$1"; }
-	drawing=$(first '/\(e2e\|proxy\|admin\|engine\)$' "$drawing")
-	others=$(first '/\(replay\|holdout\|demo\)$' "$others")
+	drawing=$(first '/\(e2e\|proxy\|admin\|engine\|redisstore\|condense\|app\)$' "$drawing")
 	failed=0
 	# shellcheck disable=SC2086 # lists of packages
 	{
-		$go test -json -race "$@" $others || failed=1
+		$go test -json "$@" $plain || failed=1
+		$go test -json "$@" -run "$command" ./cmd/proxy || failed=1
+		$go test -json -race "$@" -run "$raced" ./internal/replay || failed=1
+		$go test -json -race "$@" -skip "$command" $others || failed=1
 		$go test -json -race "$@" $drawing "-rapid.seed=${SEED:-20}" || failed=1
 		# Its pointer checks end the process on a damaged page, so these run without it.
 		$go test -json -count=1 -run 'TestZeroedPages|TestFlippedBytes' ./session/boltstore || failed=1

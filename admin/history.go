@@ -11,11 +11,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Bounds on reading the logs of one thread and its ancestors for a response.
-const (
-	readBatch  = 500 // entries
-	maxEntries = 200_000
-)
+// maxEntries bounds what is read of the logs of one thread and its ancestors for a response.
+const maxEntries = 200_000
 
 // entry is a log entry and the thread whose log it is in.
 type entry struct {
@@ -79,28 +76,18 @@ type reader struct {
 
 func (rd *reader) entries(ctx context.Context, t session.Thread) ([]entry, error) {
 	out := []entry{}
-	for from := uint64(1); from <= t.Seq; {
-		page, err := rd.store.Events(ctx, t.ID, from, readBatch)
+	for page, err := range session.ReadLog(ctx, rd.store, t.ID) {
 		if err != nil {
 			return nil, readLogError(err)
 		}
-		if len(page) == 0 {
-			break
+		for _, e := range page {
+			out = append(out, entry{Event: e, thread: t.ID})
+			rd.bytes += int64(len(e.Payload))
 		}
-		for part := range slices.Chunk(page, readBatch) { // an entry may have several events
-			if err := session.ReadContent(ctx, rd.store, part); err != nil {
-				return nil, readLogError(err)
-			}
-			for _, e := range part {
-				out = append(out, entry{Event: e, thread: t.ID})
-				rd.bytes += int64(len(e.Payload))
-			}
-			rd.read += len(part)
-			if rd.read > maxEntries || rd.bytes > rd.maxBytes {
-				return nil, fault(http.StatusConflict, "thread_too_large", "The log is too large to be shown as a whole. Read it in pages, at .../events.")
-			}
+		rd.read += len(page)
+		if rd.read > maxEntries || rd.bytes > rd.maxBytes {
+			return nil, fault(http.StatusConflict, "thread_too_large", "The log is too large to be shown as a whole. Read it in pages, at .../events.")
 		}
-		from = page[len(page)-1].Seq + 1
 	}
 	return out, nil
 }

@@ -11,10 +11,8 @@ const (
 	maxEarlierThreads = 16
 	maxEarlierEvents  = 4096
 	maxEarlierBytes   = 4 << 20 // of payloads; the last page may exceed it
-
-	firstPage = 8         // events in the first page of a thread, whose size is unknown
-	largePage = 32        // events in a page at most
-	smallSize = 128 << 10 // bytes of a page up to which the next one may have twice as many events
+	earlierPage       = 32      // entries
+	firstEntries      = 8       // of a thread, to find its first message
 )
 
 // Earlier is the part of a conversation before the history that its client sends.
@@ -107,43 +105,38 @@ func (e *earlierReader) failed(err error) {
 // read reads a thread from its end.
 func (e *earlierReader) read(ctx context.Context, t *Thread) {
 	var events []Event
-	size := uint64(firstPage)
-	for to := t.Seq; to > 0; {
-		from, before := max(to, size)-size+1, e.bytesLeft
-		page, ok := e.page(ctx, t, from, to)
-		if !ok {
+	for last := t.Seq; last > 0 && e.open(); {
+		page, err := e.store.Events(ctx, t.ID, last, -earlierPage)
+		if !e.charge(page, err) || len(page) == 0 {
 			break
 		}
-		for part := range slices.Chunk(e.unseen(page), largePage) { // an entry may have many events
+		for part := range slices.Chunk(e.unseen(page), earlierPage) { // an entry may have many events
 			events = append(events, e.content(ctx, part)...)
 		}
-		if before-e.bytesLeft <= smallSize {
-			size = min(2*size, largePage)
-		}
-		to = from - 1
+		last = page[0].Seq - 1
 	}
 	slices.Reverse(events)
 	e.Threads = append(e.Threads, EarlierThread{Dialect: t.Dialect, Events: events})
 }
 
-// page reads the events from to to of a thread and charges them to the bounds. It returns false if the bounds are reached
-// or the events cannot be read.
-func (e *earlierReader) page(ctx context.Context, t *Thread, from, to uint64) (page []Event, ok bool) {
-	if e.eventsLeft <= 0 || e.bytesLeft <= 0 {
-		e.Whole = false
-		return nil, false
-	}
-	page, err := e.store.Events(ctx, t.ID, from, int(to-from+1)) //nolint:gosec // at most largePage
+// open reports whether more may be read.
+func (e *earlierReader) open() bool {
+	e.Whole = e.Whole && e.eventsLeft > 0 && e.bytesLeft > 0
+	return e.eventsLeft > 0 && e.bytesLeft > 0
+}
+
+// charge charges a page to the bounds. It returns false if the page could not be read.
+func (e *earlierReader) charge(page []Event, err error) bool {
 	if err != nil {
 		e.failed(err)
-		return nil, false
+		return false
 	}
 	e.eventsLeft -= len(page)
 	for i := range page {
 		e.bytesLeft -= len(page[i].Payload)
 		e.Kept = e.Kept && page[i].Kind != Unreadable
 	}
-	return page, true
+	return true
 }
 
 // content reads what other threads hold of events' content, and charges it to the bounds. It returns the events that have content.
@@ -177,13 +170,15 @@ func (e *earlierReader) unseen(events []Event) (out []Event) {
 
 // inScope reports whether a thread that is not a fork belongs to the history's scope, which seeds its first chain hash.
 func (e *earlierReader) inScope(ctx context.Context, t *Thread) bool {
-	for from := uint64(1); ; from += firstPage { // system messages come before the first position
-		page, ok := e.page(ctx, t, from, from+firstPage-1)
+	for from := uint64(1); e.open(); { // system messages come before the first position
+		page, err := e.store.Events(ctx, t.ID, from, firstEntries)
+		if !e.charge(page, err) || len(page) == 0 {
+			return false
+		}
 		if first := slices.IndexFunc(page, func(event Event) bool { return event.Pos == 1 }); first >= 0 {
 			return page[first].Chain == Next(e.history.Chain[0], page[first].Digest)
 		}
-		if !ok || len(page) < firstPage {
-			return false
-		}
+		from = page[len(page)-1].Seq + 1
 	}
+	return false
 }

@@ -117,7 +117,7 @@ func TestEarlierOfLargeEvents(t *testing.T) {
 	last := d.send(d.registry, query(scope, "u9"))
 	store := &metered{Store: d.store}
 	d.store = store
-	if e := d.another().Earlier(t.Context(), &last); e.Whole || store.bytes > 20<<20 {
+	if e := d.another().Earlier(t.Context(), &last); e.Whole || store.bytes > 8<<20 {
 		t.Errorf("%d MiB were read, whole %t", store.bytes>>20, e.Whole)
 	}
 }

@@ -126,8 +126,8 @@ func (g *guarded) Summary(ctx context.Context, id CondensationID) (string, error
 	return call(g, "summary", id, func() (string, error) { return g.Backend.Summary(ctx, id) })
 }
 
-func (g *guarded) Events(ctx context.Context, thread ThreadID, from uint64, limit int) ([]Event, error) {
-	return call(g, "events", thread, func() ([]Event, error) { return g.Backend.Events(ctx, thread, from, limit) })
+func (g *guarded) Events(ctx context.Context, thread ThreadID, at uint64, limit int) ([]Event, error) {
+	return call(g, "events", thread, func() ([]Event, error) { return g.Backend.Events(ctx, thread, at, limit) })
 }
 
 func (g *guarded) Trace(ctx context.Context, traces []Hash) ([]Place, error) {

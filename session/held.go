@@ -131,7 +131,9 @@ func ReadContent(ctx context.Context, store Store, events []Event) error {
 				return fmt.Errorf("read content: %w", err)
 			}
 			for _, e := range page {
-				content[e.Seq] = e
+				if _, needed := slices.BinarySearch(entries, e.Seq); needed {
+					content[e.Seq] = e
+				}
 			}
 		}
 		for i := range events {
@@ -144,6 +146,27 @@ func ReadContent(ctx context.Context, store Store, events []Event) error {
 		}
 	}
 	return nil
+}
+
+// ReadLog returns a thread's whole log with its content, in pages.
+func ReadLog(ctx context.Context, store Store, id ThreadID) iter.Seq2[[]Event, error] {
+	return func(yield func([]Event, error) bool) {
+		for from := uint64(1); ; {
+			page, err := store.Events(ctx, id, from, maxLogEntries)
+			if err != nil {
+				yield(nil, err)
+			}
+			if len(page) == 0 {
+				return
+			}
+			for part := range slices.Chunk(page, logPage) { // an entry may have several events
+				if err := ReadContent(ctx, store, part); !yield(part, err) || err != nil {
+					return
+				}
+			}
+			from = page[len(page)-1].Seq + 1
+		}
+	}
 }
 
 // Bounds of what is read of logs, from their ends.
@@ -160,22 +183,29 @@ const (
 func newestPages(ctx context.Context, store Store, t *Thread) iter.Seq2[[]Event, error] {
 	return func(yield func([]Event, error) bool) {
 		entries, size, threads := 0, 0, 1
-		at, end := *t, t.Len
-		for to := at.Seq; entries < maxLogEntries && size < maxLogBytes; to -= min(to, logPage) {
-			if to == 0 {
+		at, end, last := *t, t.Len, t.Seq
+		for entries < maxLogEntries && size < maxLogBytes {
+			var page []Event
+			var err error
+			if last > 0 {
+				page, err = store.Events(ctx, at.ID, last, -logPage)
+			}
+			if err == nil && len(page) == 0 {
 				if threads++; at.ForkAt == 0 || at.Parent == "" || threads > maxLogThreads {
 					return
 				}
 				end = min(end, at.ForkAt)
-				parent, err := store.Thread(ctx, at.Parent)
-				if err != nil {
-					yield(nil, err)
-					return
+				if at, err = store.Thread(ctx, at.Parent); err == nil {
+					last = at.Seq
+					continue
 				}
-				at, to = parent, parent.Seq
 			}
-			page, err := store.Events(ctx, at.ID, max(to, logPage)-logPage+1, int(min(to, logPage))) //nolint:gosec // at most logPage
-			entries += int(min(to, logPage))                                                         //nolint:gosec // at most logPage
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			entries += int(last - page[0].Seq + 1) //nolint:gosec // not many are missing
+			last = page[0].Seq - 1
 			for i := range page {
 				e := &page[i]
 				if size += len(e.Payload); len(e.Payload) > 0 {
@@ -183,7 +213,7 @@ func newestPages(ctx context.Context, store Store, t *Thread) iter.Seq2[[]Event,
 				}
 			}
 			page = slices.DeleteFunc(page, func(e Event) bool { return e.Pos > end })
-			if !yield(page, err) || err != nil {
+			if !yield(page, nil) {
 				return
 			}
 		}

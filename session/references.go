@@ -28,7 +28,7 @@ const newestEntries = 4
 
 // NewestItems returns what KeepItems logged last in the resolution's thread.
 func (r *Registry) NewestItems(ctx context.Context, res *Resolution) (payloads [][]byte, err error) {
-	events, err := r.store.Events(ctx, res.Thread.ID, max(res.Thread.Seq, newestEntries)-newestEntries+1, newestEntries)
+	events, err := r.store.Events(ctx, res.Thread.ID, res.Thread.Seq, -newestEntries)
 	if err != nil {
 		return nil, fmt.Errorf("read items: %w", err)
 	}

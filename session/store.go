@@ -53,11 +53,11 @@ type Store interface {
 	// Summary reads the summary of a condensation. Summaries never change. It returns ErrUnreadable if the summary cannot
 	// be decrypted.
 	Summary(ctx context.Context, id CondensationID) (string, error)
-	// Events reads at most limit entries of a thread's log, starting with entry from (1 is the first). Successive events of a batch
-	// whose payloads are in successive entries of one thread (Event.Held) may share an entry, and its Seq. An entry comes without its
-	// payload, or its Held, if that is encrypted under a key that is not configured, damaged or tampered with. An entry that is damaged as a
-	// whole is Unreadable.
-	Events(ctx context.Context, thread ThreadID, from uint64, limit int) ([]Event, error)
+	// Events reads entries of a thread's log, oldest first: at most limit from entry at on (1 is the first), or with a negative limit
+	// those up to at. Reading ends with the entry whose payload brings the page to PageBytes. Successive events of a batch whose payloads are in successive entries of one thread (Event.Held) may share an
+	// entry, and its Seq. An entry comes without its payload, or its Held, if that is encrypted under a key that is not configured,
+	// damaged or tampered with. An entry that is damaged as a whole is Unreadable.
+	Events(ctx context.Context, thread ThreadID, at uint64, limit int) ([]Event, error)
 	// Trace looks up the place where each trace was last left. Unknown traces give a zero Place.
 	Trace(ctx context.Context, traces []Hash) ([]Place, error)
 	// Mark makes traces point to a place. If the thread no longer exists, it stores nothing and returns ErrNotFound.
@@ -81,6 +81,9 @@ type Store interface {
 	// Close completes pending writes and releases all resources.
 	Close() error
 }
+
+// PageBytes bounds the payloads in a page of events, but for the last one that is read.
+const PageBytes = 1 << 20
 
 // Found is the result of Find.
 type Found struct {

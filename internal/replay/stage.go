@@ -142,17 +142,10 @@ func (s *Stage) CheckLog(ctx context.Context, r Report) error {
 	return checkThread(ctx, store, thread, r.last, r.Condensations)
 }
 
-// page is the number of events to read at a time.
-const page = 500
-
 func checkThread(ctx context.Context, store session.Store, t session.Thread, messages []session.Message, condensations int) error {
 	pos, logged := 0, 0
 	history := session.NewHistory(session.Hash{}, messages)
-	for from := uint64(1); ; from += page {
-		events, err := store.Events(ctx, t.ID, from, page)
-		if err == nil {
-			err = session.ReadContent(ctx, store, events)
-		}
+	for events, err := range session.ReadLog(ctx, store, t.ID) {
 		if err != nil {
 			return fmt.Errorf("check log: %w", err)
 		}
@@ -166,9 +159,6 @@ func checkThread(ctx context.Context, store session.Store, t session.Thread, mes
 			default:
 				pos++
 			}
-		}
-		if len(events) < page {
-			break
 		}
 	}
 	if pos != history.Len() || logged != condensations {

@@ -113,9 +113,6 @@ func (a *auditor) thread(ctx context.Context, id session.ThreadID) (session.Thre
 	return t, nil
 }
 
-// page is how many entries of a log are read at once.
-const page = 256
-
 // log gives a thread's messages, those that it shares with its parent included.
 func (a *auditor) log(ctx context.Context, id session.ThreadID) ([]session.Event, error) {
 	t, err := a.thread(ctx, id)
@@ -148,19 +145,13 @@ func (a *auditor) log(ctx context.Context, id session.ThreadID) ([]session.Event
 // entries gives all that a thread's own log holds.
 func (a *auditor) entries(ctx context.Context, id session.ThreadID) ([]session.Event, error) {
 	var all []session.Event
-	for from := uint64(1); ; from += page {
-		events, err := a.store.Events(ctx, id, from, page)
-		if err == nil {
-			err = session.ReadContent(ctx, a.store, events)
-		}
+	for page, err := range session.ReadLog(ctx, a.store, id) {
 		if err != nil {
 			return nil, fmt.Errorf("read the log of thread %s: %w", id, err)
 		}
-		all = append(all, events...)
-		if len(events) < page {
-			return all, nil
-		}
+		all = append(all, page...)
 	}
+	return all, nil
 }
 
 // condensations checks that each hides messages that there are, under the chain hash of its prefix.

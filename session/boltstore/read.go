@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -90,9 +91,9 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string,
 	})
 }
 
-// Events implements session.Store. It returns ErrNotFound if the thread does not exist. It reads each event separately: a
-// page of large events takes long to decode, and no other call may wait for that. A damaged one fails no others.
-func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) (all []session.Event, err error) {
+// Events implements session.Store. It returns ErrNotFound if the thread does not exist. It reads each entry separately: a page of large
+// events takes long to decode, and no other call may wait for that. A damaged one fails no others.
+func (s *Store) Events(ctx context.Context, id session.ThreadID, at uint64, limit int) ([]session.Event, error) {
 	last, err := one(ctx, s, threads.key(string(id)), func(b []byte) (uint64, error) {
 		rec, err := parseRecord(b)
 		return rec.thread.Seq, err
@@ -100,7 +101,11 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 	if err != nil {
 		return nil, err
 	}
-	for seq := max(from, 1); seq <= last && limit > 0; seq++ {
+	seq, step, page := max(at, 1), uint64(1), codec.Page{Limit: limit}
+	if limit < 0 {
+		seq, step = min(at, last), math.MaxUint64 // minus one
+	}
+	for ; 1 <= seq && seq <= last && !page.Full(); seq += step {
 		entry, err := one(ctx, s, events.entry(id, seq), func(b []byte) ([]session.Event, error) {
 			entry, err := s.content.ParseEvents(id, b, seq)
 			_ = s.guard(func() error { return err }) // notes damage
@@ -108,13 +113,12 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, li
 		})
 		switch {
 		case err == nil:
-			all = append(all, entry...)
-			limit--
+			page.Add(entry)
 		case !errors.Is(err, session.ErrNotFound):
 			return nil, err
 		}
 	}
-	return all, nil
+	return page.Events(), nil
 }
 
 // record is a thread as it is stored. Its condensations stay encoded, because an append does not need them.

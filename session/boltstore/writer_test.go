@@ -1,7 +1,6 @@
 package boltstore
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"runtime"
@@ -85,14 +84,15 @@ func TestBeginningsAreOnDiskSoon(t *testing.T) {
 // TestAppendDoesNotWaitForAPage: appends do not wait while a page of a log is decoded.
 func TestAppendDoesNotWaitForAPage(t *testing.T) {
 	s, ctx := start(t, Options{Content: true}), t.Context()
-	b := session.Batch{Thread: session.Thread{ID: "long", Len: 50}}
-	for range 50 {
-		b.Events = append(b.Events, session.Event{Kind: session.User, Payload: bytes.Repeat(payload, 1000)})
+	const entries = 20_000
+	b := session.Batch{Thread: session.Thread{ID: "long", Len: entries}}
+	for range entries {
+		b.Events = append(b.Events, session.Event{Kind: session.User, Payload: []byte("x")})
 	}
 	must(t, s.Append(ctx, b))
 	must(t, s.flush(ctx))
 	page := make(chan error, 1)
-	go func() { page <- second(s.Events(ctx, "long", 1, 50)) }()
+	go func() { page <- second(s.Events(ctx, "long", 1, entries)) }()
 	for len(page) == 0 && s.mu.TryLock() {
 		s.mu.Unlock() // Events has not begun
 	}

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -172,27 +173,27 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string,
 }
 
 // Events implements session.Store. It returns ErrNotFound if the thread does not exist.
-func (s *Store) Events(ctx context.Context, id session.ThreadID, from uint64, limit int) ([]session.Event, error) {
+func (s *Store) Events(ctx context.Context, id session.ThreadID, at uint64, limit int) ([]session.Event, error) {
 	// Lua numbers are doubles, which are exact below 2^53. No log gets that long.
-	from, limit = min(max(from, 1), 1<<52), min(max(limit, 0), 1<<31-1)
-	read := script{eventsScript, []string{s.keys.thread(id), s.keys.log(id)}, []any{from, limit}}
-	page, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) { return read.run(ctx, s).Slice() })
+	at, limit = min(at, 1<<52), min(max(limit, -1<<31+1), 1<<31-1)
+	read := script{eventsScript, []string{s.keys.thread(id), s.keys.log(id)}, []any{at, limit, session.PageBytes}}
+	got, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) { return read.run(ctx, s).Slice() })
 	if err != nil {
 		return nil, err
 	}
-	if len(page) == 0 {
-		return nil, checkLen(page, 1)
+	if len(got) == 0 {
+		return nil, checkLen(got, 1)
 	}
-	first, ok := page[0].(int64)
+	seq, ok := got[0].(int64)
 	if !ok {
 		return nil, codec.ErrCorrupt
 	}
-	events := make([]session.Event, 0, len(page)-1)
-	for i, entry := range page[1:] {
-		text, _ := entry.(string)
-		seq := uint64(first) + uint64(i)                         //nolint:gosec // a script counts from 1
-		entry, _ := s.content.ParseEvents(id, []byte(text), seq) // a damaged one fails no others
-		events = append(events, entry...)
+	page, step := codec.Page{Limit: limit}, int64(cmp.Compare(limit, 0))
+	for i := 1; i < len(got) && !page.Full(); i++ {
+		text, _ := got[i].(string)
+		entry, _ := s.content.ParseEvents(id, []byte(text), uint64(seq)) //nolint:gosec // a script counts from 1. A damaged one fails no others
+		page.Add(entry)
+		seq += step
 	}
-	return events, nil
+	return page.Events(), nil
 }

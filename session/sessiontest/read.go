@@ -22,13 +22,33 @@ func (s suite) EventsPaging(t *testing.T) {
 		limit     int
 		low, high int
 	}{
-		{0, 3, 0, 3}, {1, 3, 0, 3}, {4, 3, 3, 6}, {9, 3, 8, 10}, {10, 1, 9, 10}, {11, 5, 0, 0}, {1, 0, 0, 0}, {1, -1, 0, 0},
+		{0, 3, 0, 3}, {1, 3, 0, 3}, {4, 3, 3, 6}, {9, 3, 8, 10}, {10, 1, 9, 10}, {11, 5, 0, 0}, {1, 0, 0, 0},
 		{1, math.MaxInt, 0, 10}, {10, math.MaxInt, 9, 10}, {math.MaxUint64, 1, 0, 0}, {math.MaxUint64, math.MaxInt, 0, 0},
+		{0, -3, 0, 0}, {1, -3, 0, 1}, {3, -3, 0, 3}, {8, -3, 5, 8}, {9, -1, 8, 9}, {10, -5, 5, 10}, {20, -2, 8, 10}, {10, math.MinInt, 0, 10},
+		{math.MaxUint64, -1, 9, 10}, {math.MaxUint64, -math.MaxInt, 0, 10},
 	} {
 		t.Logf("page %+v", page)
 		got := must(store.Events(ctx(t), "t", page.from, page.limit))(t)
 		equal(t, append([]session.Event{}, got...), append([]session.Event{}, all[page.low:page.high]...))
 	}
+}
+
+// EventsBytes: a page ends with the entry that fills it, also if the entries are stored as a few bytes.
+func (s suite) EventsBytes(t *testing.T) {
+	store, b := s.fresh(t), batch("t", 0, 6)
+	for i := range b.Events {
+		b.Events[i].Payload = bytes.Repeat([]byte{'a' + byte(i)}, session.PageBytes*2/5)
+	}
+	b.Events[5].Payload = bytes.Repeat([]byte("f"), session.PageBytes)
+	ok(t, store.Append(ctx(t), b))
+	page := func(at uint64, limit int) (first string) {
+		for _, e := range must(store.Events(ctx(t), "t", at, limit))(t) {
+			first += string(e.Payload[:1])
+		}
+		return first
+	}
+	equal(t, []string{page(1, 100), page(4, 100), page(6, 100)}, []string{"abc", "def", "f"})
+	equal(t, []string{page(6, -100), page(5, -100), page(2, -100)}, []string{"f", "cde", "ab"})
 }
 
 func (s suite) FindOrder(t *testing.T) {

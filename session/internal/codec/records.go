@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -189,6 +190,36 @@ func (o Content) ParseEvents(thread session.ThreadID, b []byte, seq uint64) ([]s
 		}
 	}
 	return events, err
+}
+
+// Page collects the entries of a page of events in the order in which they are read.
+type Page struct {
+	Limit int // negative: the newest entry is read first
+
+	entries [][]session.Event
+	size    int
+}
+
+// Full reports whether the page has Limit entries or session.PageBytes of payloads.
+func (p *Page) Full() bool {
+	n := len(p.entries)
+	return n >= p.Limit && -n <= p.Limit || p.size >= session.PageBytes
+}
+
+// Add adds the events of an entry.
+func (p *Page) Add(events []session.Event) {
+	p.entries = append(p.entries, events)
+	for i := range events {
+		p.size += len(events[i].Payload)
+	}
+}
+
+// Events returns all events, oldest first.
+func (p *Page) Events() []session.Event {
+	if p.Limit < 0 {
+		slices.Reverse(p.entries)
+	}
+	return slices.Concat(p.entries...)
 }
 
 // ChainsOf decodes only the chain hashes of a log entry, or returns ErrCorrupt.

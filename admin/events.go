@@ -2,6 +2,7 @@ package admin
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -46,7 +47,10 @@ func (a *api) listEvents(r *http.Request, q *query) (any, error) {
 	}
 	events = events[:min(end, len(events))] // the last entry may have several events
 	if err == nil && content {
-		err = session.ReadContent(r.Context(), a.o.Store, events)
+		err = session.ReadContent(r.Context(), a.o.Store, events, int(a.o.MaxBytes))
+	}
+	if errors.Is(err, session.ErrTooLarge) {
+		return nil, fault(http.StatusConflict, "page_too_large", "The messages of this page are too large. Ask for fewer, with limit.")
 	}
 	if err != nil {
 		return nil, replaceNotFound(err, errNoThread)

@@ -36,6 +36,8 @@ var (
 
 	errNoSession = fault(http.StatusNotFound, "session_not_found",
 		"There is no such session. It has expired, was deleted, or never existed.")
+	errThreadTooLarge = fault(http.StatusConflict, "thread_too_large",
+		"The log is too large to be shown as a whole. Read it in pages, at .../events.")
 	errIncomplete = fault(http.StatusConflict, "log_incomplete",
 		"Part of the log is missing: it was evicted, was lost in a crash, is damaged, or is being deleted. The thread's next request restores what it can.")
 )

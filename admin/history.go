@@ -76,7 +76,10 @@ type reader struct {
 
 func (rd *reader) entries(ctx context.Context, t session.Thread) ([]entry, error) {
 	out := []entry{}
-	for page, err := range session.ReadLog(ctx, rd.store, t.ID) {
+	for page, err := range session.ReadLog(ctx, rd.store, t.ID, int(rd.maxBytes-rd.bytes)) {
+		if errors.Is(err, session.ErrTooLarge) || rd.read > maxEntries {
+			return nil, errThreadTooLarge
+		}
 		if err != nil {
 			return nil, readLogError(err)
 		}
@@ -85,9 +88,6 @@ func (rd *reader) entries(ctx context.Context, t session.Thread) ([]entry, error
 			rd.bytes += int64(len(e.Payload))
 		}
 		rd.read += len(page)
-		if rd.read > maxEntries || rd.bytes > rd.maxBytes {
-			return nil, fault(http.StatusConflict, "thread_too_large", "The log is too large to be shown as a whole. Read it in pages, at .../events.")
-		}
 	}
 	return out, nil
 }

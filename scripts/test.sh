@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs tests with the race detector: scripts/test.sh [FLAG...]. Property tests draw their cases from a fixed seed, so that a run can be
+# Runs tests, most of them with the race detector: scripts/test.sh [FLAG...]. Property tests draw their cases from a fixed seed, so that a run can be
 # repeated; SEED=0 uses a new seed each time, to explore. Failures and skipped tests are listed again at the end, and slow
 # tests in bin/slowest.txt.
 set -u
@@ -8,22 +8,26 @@ go=${GO:-go}
 if [ "${1:-}" = --json ]; then
 	shift
 	drawing=$($go list -test -f '{{.ImportPath}} {{.Deps}}' ./... | sed -n 's/^\([^ ]*\)\.test .*pgregory\.net\/rapid.*/\1/p')
-	# Replays and measurements of time would take up to ten times as long with the race detector. What they run concurrently runs with it
-	# in a few replays and in the tests of other packages.
-	plain='./internal/replay ./internal/overflow ./lab/measure'
-	raced='^(TestSample|TestProtocolOverflows|TestIdentity)$'
-	command='^TestReplayOfAnyConfiguration$'
-	others=$($go list ./... | grep -vxF "$drawing" | grep -v '/internal/replay$\|/internal/overflow$\|/lab/measure$')
+	# Replays and measurements of time run without the race detector, which makes them up to ten times slower. A few replays, and the tests of
+	# other packages, run the same code concurrently with it.
+	plain=$($go list ./internal/replay ./internal/overflow ./lab/measure)
+	raced='TestSample TestProtocolOverflows TestIdentity'
+	configurations='^TestReplayOfAnyConfiguration$'
+	others=$($go list ./... | grep -vxF "$drawing" | grep -vxF "$plain")
 	# What takes longest comes first, so that no processor waits for it at the end.
 	first() { printf '%s\n' "$2" | grep "$1"; printf '%s\n' "$2" | grep -v "$1"; }
 	drawing=$(first '/\(e2e\|proxy\|admin\|engine\|redisstore\|condense\|app\)$' "$drawing")
+	others=$(first '/\(holdout\|demo\)$' "$others")
 	failed=0
+	for name in $raced; do
+		grep -q "^func $name(" internal/replay/*_test.go || { echo "scripts/test.sh: there is no $name in internal/replay" >&2; failed=1; }
+	done
 	# shellcheck disable=SC2086 # lists of packages
 	{
 		$go test -json "$@" $plain || failed=1
-		$go test -json "$@" -run "$command" ./cmd/proxy || failed=1
-		$go test -json -race "$@" -run "$raced" ./internal/replay || failed=1
-		$go test -json -race "$@" -skip "$command" $others || failed=1
+		$go test -json "$@" -run "$configurations" ./cmd/proxy || failed=1
+		$go test -json -race "$@" -run "^($(echo "$raced" | tr ' ' '|'))\$" ./internal/replay || failed=1
+		$go test -json -race "$@" -skip "$configurations" $others || failed=1
 		$go test -json -race "$@" $drawing "-rapid.seed=${SEED:-20}" || failed=1
 		# Its pointer checks end the process on a damaged page, so these run without it.
 		$go test -json -count=1 -run 'TestZeroedPages|TestFlippedBytes' ./session/boltstore || failed=1

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"math"
 )
 
 // Cause says why a history began a new thread although part of it was known, or should have been.
@@ -30,6 +31,8 @@ type Divergence struct {
 const (
 	maxCompared = 8   // messages compared, starting where the history differs
 	maxScanned  = 512 // log entries read to find them, and ancestors followed
+
+	maxScannedBytes = 16 << 20 // of these entries' payloads
 )
 
 // Diverges compares a history with the thread that it was forked from or linked to. It writes nothing. If the history began
@@ -91,7 +94,7 @@ func agrees(h *History, p int, events []Event) bool {
 }
 
 // eventsAt reads the messages of a thread from position p on, at most maxCompared, from the log of the thread or ancestor
-// that holds them.
+// that holds them. Only the first one has its payload.
 func (r *Registry) eventsAt(ctx context.Context, id ThreadID, p int) ([]Event, error) {
 	t, err := r.store.Thread(ctx, id)
 	for n := 0; err == nil && t.ForkAt >= p && t.Parent != "" && n < maxScanned; n++ {
@@ -105,7 +108,8 @@ func (r *Registry) eventsAt(ctx context.Context, id ThreadID, p int) ([]Event, e
 	if len(t.Shares) == 0 {
 		begin = uint64(max(1, p-t.ForkAt)) //nolint:gosec // every position has an entry, and there are others between them
 	}
-	for from := begin; len(out) < maxCompared && from < begin+maxScanned; {
+	size := 0
+	for from := begin; len(out) < maxCompared && from < begin+maxScanned && size < maxScannedBytes; {
 		page, err := r.store.Events(ctx, t.ID, from, 4*maxCompared)
 		if err != nil {
 			return nil, fmt.Errorf("read events: %w", err)
@@ -114,13 +118,17 @@ func (r *Registry) eventsAt(ctx context.Context, id ThreadID, p int) ([]Event, e
 			break
 		}
 		for _, e := range page {
+			size += len(e.Payload)
+			if len(out) > 0 {
+				e.Payload, e.Held = nil, EntryID{}
+			}
 			if e.Pos == p+len(out) && len(out) < maxCompared {
 				out = append(out, e)
 			}
 		}
 		from = page[len(page)-1].Seq + 1
 	}
-	return out, ReadContent(ctx, r.store, out)
+	return out, ReadContent(ctx, r.store, out, math.MaxInt)
 }
 
 // Relation is how a request's history relates to known threads.

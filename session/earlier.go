@@ -145,14 +145,15 @@ func (e *earlierReader) content(ctx context.Context, events []Event) []Event {
 		e.Whole = false
 		return nil
 	}
-	if err := ReadContent(ctx, e.store, events); err != nil {
+	err := ReadContent(ctx, e.store, events, e.bytesLeft)
+	if err != nil {
 		e.failed(err)
 	}
 	return slices.DeleteFunc(events, func(event Event) bool {
 		if event.Held.Thread != "" {
 			e.bytesLeft -= len(event.Payload)
 		}
-		e.Kept = e.Kept && len(event.Payload) > 0
+		e.Kept = e.Kept && (len(event.Payload) > 0 || errors.Is(err, ErrTooLarge))
 		return len(event.Payload) == 0
 	})
 }

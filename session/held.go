@@ -55,23 +55,15 @@ func (r *Registry) share(ctx context.Context, b *Batch, h *History) {
 		names[i].Encrypted = sealed[names[i].Held] // a forged name does not open what is encrypted
 	}
 	old := map[int]bool{}
-	for from := 0; from < len(names); from += logPage {
-		page := names[from:min(from+logPage, len(names))]
-		if ReadContent(ctx, r.store, page) != nil {
-			break
+	_ = eachHeld(ctx, r.store, names, func(i int, _ []byte) bool {
+		e := &b.Events[i]
+		e.Held, e.Payload = names[i].Held, nil
+		old[e.Pos] = e.Pos <= t.Len-heldIndexed
+		if !slices.Contains(t.Shares, e.Held.Thread) {
+			t.Shares = append(t.Shares, e.Held.Thread)
 		}
-		for i, name := range page {
-			e := &b.Events[from+i]
-			if len(name.Payload) == 0 {
-				continue
-			}
-			e.Held, e.Payload, page[i].Payload = name.Held, nil, nil
-			old[e.Pos] = e.Pos <= t.Len-heldIndexed
-			if !slices.Contains(t.Shares, name.Held.Thread) {
-				t.Shares = append(t.Shares, name.Held.Thread)
-			}
-		}
-	}
+		return true
+	})
 	b.Places = slices.DeleteFunc(b.Places, func(p IndexEntry) bool { return old[p.Place.Pos] })
 }
 
@@ -109,60 +101,81 @@ func shares(events []Event, held map[Hash]EntryID) []ThreadID {
 	return ids
 }
 
-// ReadContent sets the payloads of events that other threads' entries hold. A payload stays empty if the store does not have it any
-// more, or if it is encrypted and its name is not.
-func ReadContent(ctx context.Context, store Store, events []Event) error {
-	wanted := map[ThreadID][]uint64{}
+// ErrTooLarge: there is more content than may be read.
+var ErrTooLarge = errors.New("too much content")
+
+// ReadContent sets the payloads of events that other threads' entries hold. It stops with ErrTooLarge if they reach maxBytes. A payload
+// stays empty if the store does not have it any more, or if it is encrypted and its name is not.
+func ReadContent(ctx context.Context, store Store, events []Event, maxBytes int) error {
+	err := eachHeld(ctx, store, events, func(i int, payload []byte) bool {
+		events[i].Payload = payload
+		maxBytes -= len(payload)
+		return maxBytes > 0
+	})
+	if err == nil && maxBytes <= 0 {
+		err = ErrTooLarge
+	}
+	return err
+}
+
+// eachHeld reads the payloads of events that other threads' entries hold, in the order of the entries, until use returns false.
+func eachHeld(ctx context.Context, store Store, events []Event, use func(i int, payload []byte) bool) error {
+	named := map[EntryID][]int{}
 	for i := range events {
-		if e := &events[i]; e.Held.Thread != "" {
-			wanted[e.Held.Thread] = append(wanted[e.Held.Thread], e.Held.Seq)
+		if held := events[i].Held; held.Thread != "" {
+			named[held] = append(named[held], i)
 		}
 	}
-	for id, entries := range wanted {
-		slices.Sort(entries)
-		content := map[uint64]Event{}
-		for _, seq := range entries {
-			if _, read := content[seq]; read {
-				continue
-			}
-			last, _ := slices.BinarySearch(entries, seq+logPage)
-			page, err := store.Events(ctx, id, seq, int(entries[last-1]-seq+1)) //nolint:gosec // at most logPage
-			if err != nil && !errors.Is(err, ErrNotFound) {
-				return fmt.Errorf("read content: %w", err)
-			}
-			for _, e := range page {
-				if _, needed := slices.BinarySearch(entries, e.Seq); needed {
-					content[e.Seq] = e
-				}
+	ids := slices.SortedFunc(maps.Keys(named), func(a, b EntryID) int {
+		return cmp.Or(cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Seq, b.Seq))
+	})
+	for len(ids) > 0 {
+		first, last := ids[0], ids[0].Seq
+		for _, id := range ids[:min(len(ids), logPage)] {
+			if id.Thread == first.Thread && id.Seq-first.Seq < logPage {
+				last = id.Seq
 			}
 		}
-		for i := range events {
-			e := &events[i]
-			held := content[e.Held.Seq]
-			// A name in clear may be forged, so it does not open what is encrypted.
-			if e.Held.Thread == id && held.Digest == e.Digest && (e.Encrypted || !held.Encrypted) {
-				e.Payload = held.Payload
+		page, err := store.Events(ctx, first.Thread, first.Seq, int(last-first.Seq+1)) //nolint:gosec // at most logPage
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("read content: %w", err)
+		}
+		for _, held := range page {
+			for _, i := range named[EntryID{Thread: first.Thread, Seq: held.Seq}] {
+				// A name in clear may be forged, so it does not open what is encrypted.
+				opens := held.Digest == events[i].Digest && (events[i].Encrypted || !held.Encrypted)
+				if opens && len(held.Payload) > 0 && !use(i, held.Payload) {
+					return nil
+				}
 			}
+			last = held.Seq // a page of large entries ends early
+		}
+		for len(ids) > 0 && ids[0].Thread == first.Thread && ids[0].Seq <= last {
+			ids = ids[1:]
 		}
 	}
 	return nil
 }
 
-// ReadLog returns a thread's whole log with its content, in pages.
-func ReadLog(ctx context.Context, store Store, id ThreadID) iter.Seq2[[]Event, error] {
+// ReadLog returns a thread's whole log with its content, in pages. If that is more than maxBytes, it ends with ErrTooLarge.
+func ReadLog(ctx context.Context, store Store, id ThreadID, maxBytes int) iter.Seq2[[]Event, error] {
 	return func(yield func([]Event, error) bool) {
 		for from := uint64(1); ; {
-			page, err := store.Events(ctx, id, from, maxLogEntries)
-			if err != nil {
-				yield(nil, err)
-			}
-			if len(page) == 0 {
+			page, err := store.Events(ctx, id, from, 4*logPage)
+			if err == nil && len(page) == 0 {
 				return
 			}
-			for part := range slices.Chunk(page, logPage) { // an entry may have several events
-				if err := ReadContent(ctx, store, part); !yield(part, err) || err != nil {
-					return
-				}
+			if err == nil {
+				err = ReadContent(ctx, store, page, maxBytes)
+			}
+			for i := range page {
+				maxBytes -= len(page[i].Payload)
+			}
+			if err == nil && maxBytes <= 0 {
+				err = ErrTooLarge
+			}
+			if !yield(page, err) || err != nil {
+				return
 			}
 			from = page[len(page)-1].Seq + 1
 		}
@@ -172,7 +185,7 @@ func ReadLog(ctx context.Context, store Store, id ThreadID) iter.Seq2[[]Event, e
 // Bounds of what is read of logs, from their ends.
 const (
 	maxLogEntries = 1024    // each of which may have many events that others hold
-	maxLogBytes   = 4 << 20 // of payloads; the last page may exceed it
+	maxLogBytes   = 4 << 20 // of payloads; the last page may exceed it, and logPage entries are read in any case
 	maxLogThreads = 16      // a thread and those that it was forked from
 	logPage       = 64      // entries in a page
 )
@@ -184,7 +197,7 @@ func newestPages(ctx context.Context, store Store, t *Thread) iter.Seq2[[]Event,
 	return func(yield func([]Event, error) bool) {
 		entries, size, threads := 0, 0, 1
 		at, end, last := *t, t.Len, t.Seq
-		for entries < maxLogEntries && size < maxLogBytes {
+		for entries < maxLogEntries && (entries < logPage || size < maxLogBytes) {
 			var page []Event
 			var err error
 			if last > 0 {
@@ -204,7 +217,7 @@ func newestPages(ctx context.Context, store Store, t *Thread) iter.Seq2[[]Event,
 				yield(nil, err)
 				return
 			}
-			entries += int(last - page[0].Seq + 1) //nolint:gosec // not many are missing
+			entries += int(last - page[0].Seq + 1) //nolint:gosec // a log is far shorter than an int
 			last = page[0].Seq - 1
 			for i := range page {
 				e := &page[i]

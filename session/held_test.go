@@ -2,7 +2,9 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,12 +31,15 @@ func edits(scope session.Scope, steps, most int) (requests []session.Query) {
 // log reads a thread's log, with the payloads that other threads hold, and the size of its own payloads.
 func (d *desk) log(id session.ThreadID) (events []session.Event, size int) {
 	d.t.Helper()
-	events, err := d.store.Events(d.t.Context(), id, 1, 100_000)
-	must(d.t, err)
-	for _, e := range events {
-		size += len(e.Payload)
+	for page, err := range session.ReadLog(d.t.Context(), d.store, id, math.MaxInt) {
+		must(d.t, err)
+		for _, e := range page {
+			if e.Held.Thread == "" {
+				size += len(e.Payload)
+			}
+		}
+		events = append(events, page...)
 	}
-	must(d.t, session.ReadContent(d.t.Context(), d.store, events))
 	return events, size
 }
 
@@ -107,6 +112,40 @@ func TestContentOfALongThread(t *testing.T) {
 	}
 	if unique := len(strings.Join(words, "")); logged > 4*unique {
 		t.Errorf("%d KB of %d KB are logged", logged>>10, unique>>10)
+	}
+}
+
+// TestContentOfLargeMessages: large messages are logged once as well, and no more of them is read than may be.
+func TestContentOfLargeMessages(t *testing.T) {
+	const large = 200 << 10
+	d, words, scope := newDesk(t), []string{"u"}, session.Scope{Tenant: "t", Key: "k"}
+	for i := range 30 {
+		words = append(words, fmt.Sprintf("a%04d-%s", i, strings.Repeat("y", large)), fmt.Sprintf("o%04d-%s", i, strings.Repeat("z", large)))
+	}
+	d.send(d.registry, query(scope, strings.Join(words, " ")))
+	words[0] = "u-edited"
+	edited := query(scope, strings.Join(words, " "))
+	id := d.send(d.registry, edited).Thread.ID
+	if size := d.wantWhole(edited, id); size > large {
+		t.Errorf("%d bytes are logged", size)
+	}
+	names, err := d.store.Events(t.Context(), id, 1, 100)
+	must(t, err)
+	err = session.ReadContent(t.Context(), d.store, names, 10*large)
+	read := 0
+	for _, e := range names {
+		read += len(e.Payload)
+	}
+	if !errors.Is(err, session.ErrTooLarge) || read < 10*large || read > 11*large {
+		t.Errorf("%d of %d bytes were read, %v", read, 10*large, err)
+	}
+	for _, err = range session.ReadLog(t.Context(), d.store, id, 10*large) {
+		if err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, session.ErrTooLarge) {
+		t.Errorf("reading ended with %v", err)
 	}
 }
 
@@ -248,7 +287,7 @@ func TestAForgedNameOpensNothing(t *testing.T) {
 	for id, want := range map[session.ThreadID]string{"forged": "", "real": "secret"} {
 		events, err := store.Events(t.Context(), id, 1, 10)
 		must(t, err)
-		must(t, session.ReadContent(t.Context(), store, events))
+		must(t, session.ReadContent(t.Context(), store, events, math.MaxInt))
 		if got := string(events[0].Payload); got != want {
 			t.Errorf("%s shows %q, want %q", id, got, want)
 		}

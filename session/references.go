@@ -50,12 +50,16 @@ func (r *Registry) Logged(ctx context.Context, res *Resolution) (events []Event,
 		if err != nil {
 			return nil, fmt.Errorf("read logged messages: %w", err)
 		}
-		events = slices.Concat(slices.DeleteFunc(page, func(e Event) bool { return e.Pos == 0 }), events)
+		err := ReadContent(ctx, r.store, page, maxLogBytes)
+		if err != nil && !errors.Is(err, ErrTooLarge) {
+			return nil, err
+		}
+		page = slices.DeleteFunc(page, func(e Event) bool { return e.Pos == 0 || len(e.Payload) == 0 })
+		if events = slices.Concat(page, events); err != nil {
+			break
+		}
 	}
-	if err := ReadContent(ctx, r.store, events); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(events, func(e Event) bool { return len(e.Payload) == 0 }), nil
+	return events, nil
 }
 
 // References returns what the log holds of the messages in a resolved history that refer to items of earlier answers, and what KeepItems
@@ -85,7 +89,7 @@ func (r *Registry) References(ctx context.Context, res *Resolution) (payloads []
 			break
 		}
 	}
-	if err := ReadContent(ctx, r.store, found); err != nil {
+	if err := ReadContent(ctx, r.store, found, maxLogBytes); err != nil && !errors.Is(err, ErrTooLarge) {
 		return nil, err
 	}
 	for i := range found {

@@ -53,8 +53,9 @@ type Store interface {
 	// Summary reads the summary of a condensation. Summaries never change. It returns ErrUnreadable if the summary cannot
 	// be decrypted.
 	Summary(ctx context.Context, id CondensationID) (string, error)
-	// Events reads entries of a thread's log, oldest first: at most limit from entry at on (1 is the first), or with a negative limit
-	// those up to at. Reading ends with the entry whose payload brings the page to PageBytes. Successive events of a batch whose payloads are in successive entries of one thread (Event.Held) may share an
+	// Events reads up to limit entries of a thread's log, beginning with entry at (1 is the first). A negative limit reads up to -limit
+	// entries that end with entry at. Either way the oldest comes first. A page ends early, with the entry that brings its payloads to
+	// PageBytes, or the stored entries to as many. Successive events of a batch whose payloads are in successive entries of one thread (Event.Held) may share an
 	// entry, and its Seq. An entry comes without its payload, or its Held, if that is encrypted under a key that is not configured,
 	// damaged or tampered with. An entry that is damaged as a whole is Unreadable.
 	Events(ctx context.Context, thread ThreadID, at uint64, limit int) ([]Event, error)
@@ -82,7 +83,7 @@ type Store interface {
 	Close() error
 }
 
-// PageBytes bounds the payloads in a page of events, but for the last one that is read.
+// PageBytes is the size of payloads, in bytes, at which a page of events ends. The entry read last may exceed it.
 const PageBytes = 1 << 20
 
 // Found is the result of Find.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -145,7 +146,7 @@ func (s *Stage) CheckLog(ctx context.Context, r Report) error {
 func checkThread(ctx context.Context, store session.Store, t session.Thread, messages []session.Message, condensations int) error {
 	pos, logged := 0, 0
 	history := session.NewHistory(session.Hash{}, messages)
-	for events, err := range session.ReadLog(ctx, store, t.ID) {
+	for events, err := range session.ReadLog(ctx, store, t.ID, math.MaxInt) {
 		if err != nil {
 			return fmt.Errorf("check log: %w", err)
 		}

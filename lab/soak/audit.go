@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -145,7 +146,7 @@ func (a *auditor) log(ctx context.Context, id session.ThreadID) ([]session.Event
 // entries gives all that a thread's own log holds.
 func (a *auditor) entries(ctx context.Context, id session.ThreadID) ([]session.Event, error) {
 	var all []session.Event
-	for page, err := range session.ReadLog(ctx, a.store, id) {
+	for page, err := range session.ReadLog(ctx, a.store, id, math.MaxInt) {
 		if err != nil {
 			return nil, fmt.Errorf("read the log of thread %s: %w", id, err)
 		}

@@ -84,7 +84,7 @@ func TestBeginningsAreOnDiskSoon(t *testing.T) {
 // TestAppendDoesNotWaitForAPage: appends do not wait while a page of a log is decoded.
 func TestAppendDoesNotWaitForAPage(t *testing.T) {
 	s, ctx := start(t, Options{Content: true}), t.Context()
-	const entries = 20_000
+	const entries = 5000
 	b := session.Batch{Thread: session.Thread{ID: "long", Len: entries}}
 	for range entries {
 		b.Events = append(b.Events, session.Event{Kind: session.User, Payload: []byte("x")})

@@ -120,14 +120,14 @@ return 1
 `
 
 // eventsScript reads a page of the log. KEYS: record, log. ARGV: the entry to begin with, the number of entries, negative to read
-// back from it, and the number of bytes that end the page. It returns the Seq of the first of them that still exists followed by the
-// entries in the order in which it read them, or nil if the thread does not exist.
+// back from it, and the number of bytes that end the page. It returns the Seq of the entry read first, followed by the entries as they were
+// read, or nil if the thread does not exist.
 const eventsScript = `
 local n = tonumber(redis.call('HGET', KEYS[1], 'n'))
 if not n then return false end
 local lost = n - redis.call('LLEN', KEYS[2])
 local at, limit, left, step = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), 1
-if limit < 0 then at, step = math.min(at, n), -1 else at = math.max(at, lost + 1) end
+if limit < 0 then at, step = math.min(at, n), -1 else at = math.max(at, lost + 1, 1) end
 local page = {at}
 while #page <= math.abs(limit) and at > lost and at <= n and left > 0 do
   local entry = redis.call('LRANGE', KEYS[2], at - lost - 1, at - lost - 1)[1]

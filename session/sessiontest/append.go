@@ -2,6 +2,7 @@ package sessiontest
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -175,7 +176,7 @@ func (s suite) AppendHeld(t *testing.T) {
 	}
 	equal(t, events(t, store, "t"), want)
 	got := must(store.Events(ctx(t), "t", 1, 1))(t)
-	ok(t, session.ReadContent(ctx(t), store, got))
+	ok(t, session.ReadContent(ctx(t), store, got, math.MaxInt))
 	for i, e := range events(t, store, "h") {
 		equal(t, got[i].Payload, e.Payload)
 	}

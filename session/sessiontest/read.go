@@ -256,7 +256,7 @@ func (s suite) ReadDamaged(t *testing.T) {
 	equal(t, events(t, store, "t"), want)
 	equal(t, len(must(store.Events(ctx(t), "t", 2, 1))(t)), 1)
 	named := must(store.Events(ctx(t), "n", 1, 1))(t)
-	ok(t, session.ReadContent(ctx(t), store, named))
+	ok(t, session.ReadContent(ctx(t), store, named, math.MaxInt))
 	for i, e := range want {
 		equal(t, string(named[i].Payload), string(e.Payload))
 	}

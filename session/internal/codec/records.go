@@ -203,7 +203,11 @@ type Page struct {
 // Full reports whether the page has Limit entries or session.PageBytes of payloads.
 func (p *Page) Full() bool {
 	n := len(p.entries)
-	return n >= p.Limit && -n <= p.Limit || p.size >= session.PageBytes
+	complete := n >= p.Limit
+	if p.Limit < 0 {
+		complete = -n <= p.Limit
+	}
+	return complete || p.size >= session.PageBytes
 }
 
 // Add adds the events of an entry.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
@@ -117,7 +118,7 @@ func TestLargeThreadOfSharedContent(t *testing.T) {
 	must(t, inner.Append(t.Context(), holder))
 	must(t, inner.Append(t.Context(), sharing))
 	store := &countingStore{Backend: inner}
-	api := admin.New(admin.Options{Store: store, Archive: inner, Settings: noSettings{}, Metrics: http.NotFoundHandler(), Health: http.NotFoundHandler(), MaxBytes: 1 << 20, OnError: func(err error) { t.Error(err) }})
+	api := admin.New(admin.Options{Store: store, Archive: inner, Settings: noSettings{}, Metrics: http.NotFoundHandler(), Health: http.NotFoundHandler(), MaxBytes: 256 << 10, OnError: func(err error) { t.Error(err) }})
 	ask := func(path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/sessions/s/threads/sharing"+path, nil)
@@ -127,6 +128,12 @@ func TestLargeThreadOfSharedContent(t *testing.T) {
 	}
 	if w := ask("/view"); w.Code != http.StatusConflict || store.read > 2<<20 {
 		t.Errorf("the view: status %d after reading %d KB", w.Code, store.read>>10)
+	}
+	if w := ask("/events?content=true&limit=500"); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "page_too_large") {
+		t.Errorf("a large page: status %d, %.200s", w.Code, w.Body)
+	}
+	if w := ask("/events?limit=500"); w.Code != http.StatusOK {
+		t.Errorf("a page without messages: status %d", w.Code)
 	}
 	from, seen := uint64(1), 0
 	for from > 0 {

@@ -50,7 +50,7 @@ func (a *api) listEvents(r *http.Request, q *query) (any, error) {
 		err = session.ReadContent(r.Context(), a.o.Store, events, int(a.o.MaxBytes))
 	}
 	if errors.Is(err, session.ErrTooLarge) {
-		return nil, fault(http.StatusConflict, "page_too_large", "The messages of this page are too large. Ask for fewer, with limit.")
+		return nil, fault(http.StatusConflict, "page_too_large", "The messages of this page are too large. Ask for fewer with limit, or leave out content.")
 	}
 	if err != nil {
 		return nil, replaceNotFound(err, errNoThread)

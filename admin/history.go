@@ -77,7 +77,7 @@ type reader struct {
 func (rd *reader) entries(ctx context.Context, t session.Thread) ([]entry, error) {
 	out := []entry{}
 	for page, err := range session.ReadLog(ctx, rd.store, t.ID, int(rd.maxBytes-rd.bytes)) {
-		if errors.Is(err, session.ErrTooLarge) || rd.read > maxEntries {
+		if rd.read += len(page); errors.Is(err, session.ErrTooLarge) || rd.read > maxEntries {
 			return nil, errThreadTooLarge
 		}
 		if err != nil {
@@ -87,7 +87,6 @@ func (rd *reader) entries(ctx context.Context, t session.Thread) ([]entry, error
 			out = append(out, entry{Event: e, thread: t.ID})
 			rd.bytes += int64(len(e.Payload))
 		}
-		rd.read += len(page)
 	}
 	return out, nil
 }

@@ -29,10 +29,9 @@ type Divergence struct {
 
 // Bounds of the search for a divergence in a log.
 const (
-	maxCompared = 8   // messages compared, starting where the history differs
-	maxScanned  = 512 // log entries read to find them, and ancestors followed
-
-	maxScannedBytes = 16 << 20 // of these entries' payloads
+	maxCompared    = 8        // messages compared, starting where the history differs
+	maxScanned     = 512      // log entries read to find them, and ancestors followed
+	maxScannedSize = 16 << 20 // bytes of these entries' payloads
 )
 
 // Diverges compares a history with the thread that it was forked from or linked to. It writes nothing. If the history began
@@ -109,7 +108,7 @@ func (r *Registry) eventsAt(ctx context.Context, id ThreadID, p int) ([]Event, e
 		begin = uint64(max(1, p-t.ForkAt)) //nolint:gosec // every position has an entry, and there are others between them
 	}
 	size := 0
-	for from := begin; len(out) < maxCompared && from < begin+maxScanned && size < maxScannedBytes; {
+	for from := begin; len(out) < maxCompared && from < begin+maxScanned && size < maxScannedSize; {
 		page, err := r.store.Events(ctx, t.ID, from, 4*maxCompared)
 		if err != nil {
 			return nil, fmt.Errorf("read events: %w", err)

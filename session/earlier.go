@@ -176,8 +176,8 @@ func (e *earlierReader) inScope(ctx context.Context, t *Thread) bool {
 		if !e.charge(page, err) || len(page) == 0 {
 			return false
 		}
-		if first := slices.IndexFunc(page, func(event Event) bool { return event.Pos == 1 }); first >= 0 {
-			return page[first].Chain == Next(e.history.Chain[0], page[first].Digest)
+		if first := slices.IndexFunc(page, func(event Event) bool { return event.Pos > 0 }); first >= 0 {
+			return page[first].Pos == 1 && page[first].Chain == Next(e.history.Chain[0], page[first].Digest)
 		}
 		from = page[len(page)-1].Seq + 1
 	}

@@ -54,15 +54,16 @@ func (r *Registry) share(ctx context.Context, b *Batch, h *History) {
 	for i := range names {
 		names[i].Encrypted = sealed[names[i].Held] // a forged name does not open what is encrypted
 	}
-	old := map[int]bool{}
-	_ = eachHeld(ctx, r.store, names, func(i int, _ []byte) bool {
+	old, left := map[int]bool{}, 2*size+maxLogBytes // a message may be held in a longer spelling
+	_ = eachHeld(ctx, r.store, names, func(i int, payload []byte) bool {
 		e := &b.Events[i]
 		e.Held, e.Payload = names[i].Held, nil
 		old[e.Pos] = e.Pos <= t.Len-heldIndexed
 		if !slices.Contains(t.Shares, e.Held.Thread) {
 			t.Shares = append(t.Shares, e.Held.Thread)
 		}
-		return true
+		left -= len(payload)
+		return left > 0
 	})
 	b.Places = slices.DeleteFunc(b.Places, func(p IndexEntry) bool { return old[p.Place.Pos] })
 }
@@ -104,8 +105,8 @@ func shares(events []Event, held map[Hash]EntryID) []ThreadID {
 // ErrTooLarge: there is more content than may be read.
 var ErrTooLarge = errors.New("too much content")
 
-// ReadContent sets the payloads of events that other threads' entries hold. It stops with ErrTooLarge if they reach maxBytes. A payload
-// stays empty if the store does not have it any more, or if it is encrypted and its name is not.
+// ReadContent sets the payloads of events that other threads' entries hold, beginning with the newest. It stops with ErrTooLarge if they
+// reach maxBytes. A payload stays empty if the store does not have it any more, or if it is encrypted and its name is not.
 func ReadContent(ctx context.Context, store Store, events []Event, maxBytes int) error {
 	err := eachHeld(ctx, store, events, func(i int, payload []byte) bool {
 		events[i].Payload = payload
@@ -118,7 +119,7 @@ func ReadContent(ctx context.Context, store Store, events []Event, maxBytes int)
 	return err
 }
 
-// eachHeld reads the payloads of events that other threads' entries hold, in the order of the entries, until use returns false.
+// eachHeld reads the payloads of events that other threads' entries hold, of each thread the newest entry first, until use returns false.
 func eachHeld(ctx context.Context, store Store, events []Event, use func(i int, payload []byte) bool) error {
 	named := map[EntryID][]int{}
 	for i := range events {
@@ -127,30 +128,30 @@ func eachHeld(ctx context.Context, store Store, events []Event, use func(i int, 
 		}
 	}
 	ids := slices.SortedFunc(maps.Keys(named), func(a, b EntryID) int {
-		return cmp.Or(cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Seq, b.Seq))
+		return cmp.Or(cmp.Compare(a.Thread, b.Thread), cmp.Compare(b.Seq, a.Seq))
 	})
 	for len(ids) > 0 {
-		first, last := ids[0], ids[0].Seq
+		newest, oldest := ids[0], ids[0].Seq
 		for _, id := range ids[:min(len(ids), logPage)] {
-			if id.Thread == first.Thread && id.Seq-first.Seq < logPage {
-				last = id.Seq
+			if id.Thread == newest.Thread && newest.Seq-id.Seq < logPage {
+				oldest = id.Seq
 			}
 		}
-		page, err := store.Events(ctx, first.Thread, first.Seq, int(last-first.Seq+1)) //nolint:gosec // at most logPage
+		page, err := store.Events(ctx, newest.Thread, newest.Seq, -int(newest.Seq-oldest+1)) //nolint:gosec // at most logPage
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return fmt.Errorf("read content: %w", err)
 		}
-		for _, held := range page {
-			for _, i := range named[EntryID{Thread: first.Thread, Seq: held.Seq}] {
+		for _, held := range slices.Backward(page) {
+			for _, i := range named[EntryID{Thread: newest.Thread, Seq: held.Seq}] {
 				// A name in clear may be forged, so it does not open what is encrypted.
 				opens := held.Digest == events[i].Digest && (events[i].Encrypted || !held.Encrypted)
 				if opens && len(held.Payload) > 0 && !use(i, held.Payload) {
 					return nil
 				}
 			}
-			last = held.Seq // a page of large entries ends early
+			oldest = held.Seq // a page of large entries ends early
 		}
-		for len(ids) > 0 && ids[0].Thread == first.Thread && ids[0].Seq <= last {
+		for len(ids) > 0 && ids[0].Thread == newest.Thread && ids[0].Seq >= oldest {
 			ids = ids[1:]
 		}
 	}
@@ -185,7 +186,7 @@ func ReadLog(ctx context.Context, store Store, id ThreadID, maxBytes int) iter.S
 // Bounds of what is read of logs, from their ends.
 const (
 	maxLogEntries = 1024    // each of which may have many events that others hold
-	maxLogBytes   = 4 << 20 // of payloads; the last page may exceed it, and logPage entries are read in any case
+	maxLogBytes   = 4 << 20 // of payloads; sixteen times as much for the newest logPage entries. The last page may exceed it
 	maxLogThreads = 16      // a thread and those that it was forked from
 	logPage       = 64      // entries in a page
 )
@@ -197,7 +198,7 @@ func newestPages(ctx context.Context, store Store, t *Thread) iter.Seq2[[]Event,
 	return func(yield func([]Event, error) bool) {
 		entries, size, threads := 0, 0, 1
 		at, end, last := *t, t.Len, t.Seq
-		for entries < maxLogEntries && (entries < logPage || size < maxLogBytes) {
+		for entries < maxLogEntries && (size < maxLogBytes || entries < logPage && size < 16*maxLogBytes) {
 			var page []Event
 			var err error
 			if last > 0 {

@@ -149,6 +149,33 @@ func TestContentOfLargeMessages(t *testing.T) {
 	}
 }
 
+// TestLoggedKeepsTheNewest: a large message does not cost the newer ones, and all that is read has a bound.
+func TestLoggedKeepsTheNewest(t *testing.T) {
+	for name, c := range map[string]struct {
+		sizes     []int
+		low, high int // messages
+	}{
+		"a large one, then small ones": {append([]int{5 << 20}, slices.Repeat([]int{100}, 40)...), 41, 41},
+		"many large ones":              {slices.Repeat([]int{1 << 20}, 30), 4, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, words := newDesk(t), []string{"u"}
+			for i, size := range c.sizes {
+				words = append(words, fmt.Sprintf("a%04d-%s", i, strings.Repeat("z", size)))
+			}
+			res := d.send(d.registry, query(session.Scope{Tenant: "t", Key: "k"}, strings.Join(words, " ")))
+			var err error
+			res.Thread, err = d.store.Thread(t.Context(), res.Thread.ID)
+			must(t, err)
+			events, err := d.registry.Logged(t.Context(), &res)
+			must(t, err)
+			if n := len(events); n < c.low || n > c.high+1 || !strings.Contains(string(events[n-1].Payload), fmt.Sprintf("%04d-", len(c.sizes)-1)) {
+				t.Errorf("%d messages were read", n)
+			}
+		})
+	}
+}
+
 // deleting is a store in which a session is deleted right before the next append.
 type deleting struct {
 	session.Backend

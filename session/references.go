@@ -40,9 +40,10 @@ func (r *Registry) NewestItems(ctx context.Context, res *Resolution) (payloads [
 	return payloads, nil
 }
 
-// Logged returns the messages that the log holds of a resolved thread, oldest first. It reads only the newest entries, see maxLogEntries,
-// and leaves out messages whose content is not there any more.
+// Logged returns the messages that the log holds of a resolved thread, oldest first. It reads only the newest entries, see maxLogEntries, and
+// of their content no more than maxLogBytes and one message. It leaves out messages whose content is not there any more.
 func (r *Registry) Logged(ctx context.Context, res *Resolution) (events []Event, err error) {
+	left := maxLogBytes
 	for page, err := range newestPages(ctx, r.store, &res.Thread) {
 		if errors.Is(err, ErrNotFound) {
 			break
@@ -50,12 +51,16 @@ func (r *Registry) Logged(ctx context.Context, res *Resolution) (events []Event,
 		if err != nil {
 			return nil, fmt.Errorf("read logged messages: %w", err)
 		}
-		err := ReadContent(ctx, r.store, page, maxLogBytes)
+		page = slices.DeleteFunc(page, func(e Event) bool { return e.Pos == 0 })
+		err := ReadContent(ctx, r.store, page, left)
 		if err != nil && !errors.Is(err, ErrTooLarge) {
 			return nil, err
 		}
-		page = slices.DeleteFunc(page, func(e Event) bool { return e.Pos == 0 || len(e.Payload) == 0 })
-		if events = slices.Concat(page, events); err != nil {
+		for i := range page {
+			left -= len(page[i].Payload)
+		}
+		events = slices.Concat(slices.DeleteFunc(page, func(e Event) bool { return len(e.Payload) == 0 }), events)
+		if err != nil {
 			break
 		}
 	}

@@ -55,9 +55,11 @@ type Store interface {
 	Summary(ctx context.Context, id CondensationID) (string, error)
 	// Events reads up to limit entries of a thread's log, beginning with entry at (1 is the first). A negative limit reads up to -limit
 	// entries that end with entry at. Either way the oldest comes first. A page ends early, with the entry that brings its payloads to
-	// PageBytes, or the stored entries to as many. Successive events of a batch whose payloads are in successive entries of one thread (Event.Held) may share an
-	// entry, and its Seq. An entry comes without its payload, or its Held, if that is encrypted under a key that is not configured,
-	// damaged or tampered with. An entry that is damaged as a whole is Unreadable.
+	// PageBytes, or whose stored form does. If the log has lost its oldest entries, a page begins with the first that is left.
+	//
+	// Successive events of a batch whose payloads are in successive entries of one thread (Event.Held) may share an entry, and its Seq. An
+	// entry comes without its payload, or its Held, if that is encrypted under a key that is not configured, damaged or tampered with. An
+	// entry that is damaged as a whole is Unreadable.
 	Events(ctx context.Context, thread ThreadID, at uint64, limit int) ([]Event, error)
 	// Trace looks up the place where each trace was last left. Unknown traces give a zero Place.
 	Trace(ctx context.Context, traces []Hash) ([]Place, error)

@@ -101,7 +101,7 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, at uint64, limi
 	if err != nil {
 		return nil, err
 	}
-	seq, step, page := max(at, 1), uint64(1), codec.Page{Limit: limit}
+	seq, step, page := max(at, 1), uint64(1), codec.Page{Limit: max(limit, -math.MaxInt)}
 	if limit < 0 {
 		seq, step = min(at, last), math.MaxUint64 // minus one
 	}

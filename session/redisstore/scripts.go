@@ -125,9 +125,9 @@ return 1
 const eventsScript = `
 local n = tonumber(redis.call('HGET', KEYS[1], 'n'))
 if not n then return false end
-local lost = n - redis.call('LLEN', KEYS[2])
+local lost = math.max(n - redis.call('LLEN', KEYS[2]), 0)
 local at, limit, left, step = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), 1
-if limit < 0 then at, step = math.min(at, n), -1 else at = math.max(at, lost + 1, 1) end
+if limit < 0 then at, step = math.min(at, n), -1 else at = math.max(at, lost + 1) end
 local page = {at}
 while #page <= math.abs(limit) and at > lost and at <= n and left > 0 do
   local entry = redis.call('LRANGE', KEYS[2], at - lost - 1, at - lost - 1)[1]

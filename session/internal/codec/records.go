@@ -202,12 +202,7 @@ type Page struct {
 
 // Full reports whether the page has Limit entries or session.PageBytes of payloads.
 func (p *Page) Full() bool {
-	n := len(p.entries)
-	complete := n >= p.Limit
-	if p.Limit < 0 {
-		complete = -n <= p.Limit
-	}
-	return complete || p.size >= session.PageBytes
+	return len(p.entries) >= max(p.Limit, -p.Limit) || p.size >= session.PageBytes
 }
 
 // Add adds the events of an entry.

@@ -41,9 +41,9 @@ func (r *Registry) NewestItems(ctx context.Context, res *Resolution) (payloads [
 }
 
 // Logged returns the messages that the log holds of a resolved thread, oldest first. It reads only the newest entries, see maxLogEntries, and
-// of their content no more than maxLogBytes and one message. It leaves out messages whose content is not there any more.
+// of their content no more than 16 MiB and one message. It leaves out messages whose content is not there any more.
 func (r *Registry) Logged(ctx context.Context, res *Resolution) (events []Event, err error) {
-	left := maxLogBytes
+	left := 4 * maxLogBytes // for the images that some have
 	for page, err := range newestPages(ctx, r.store, &res.Thread) {
 		if errors.Is(err, ErrNotFound) {
 			break

@@ -8,10 +8,10 @@ go=${GO:-go}
 if [ "${1:-}" = --json ]; then
 	shift
 	drawing=$($go list -test -f '{{.ImportPath}} {{.Deps}}' ./... | sed -n 's/^\([^ ]*\)\.test .*pgregory\.net\/rapid.*/\1/p')
-	# Replays and measurements of time run without the race detector, which makes them up to ten times slower. A few replays, and the tests of
-	# other packages, run the same code concurrently with it.
+	# Replays and measurements of time run without the race detector, which makes them up to ten times slower. Some replays, in every
+	# protocol and seal, run with it as well, like the tests of other packages.
 	plain=$($go list ./internal/replay ./internal/overflow ./lab/measure)
-	raced='TestSample TestProtocolOverflows TestIdentity'
+	raced='TestSample TestProtocols TestProtocolOverflows TestSealedReasoning TestIdentity'
 	configurations='^TestReplayOfAnyConfiguration$'
 	others=$($go list ./... | grep -vxF "$drawing" | grep -vxF "$plain")
 	# What takes longest comes first, so that no processor waits for it at the end.

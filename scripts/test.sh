@@ -8,16 +8,17 @@ go=${GO:-go}
 if [ "${1:-}" = --json ]; then
 	shift
 	drawing=$($go list -test -f '{{.ImportPath}} {{.Deps}}' ./... | sed -n 's/^\([^ ]*\)\.test .*pgregory\.net\/rapid.*/\1/p')
-	# Replays and measurements of time run without the race detector, which makes them up to ten times slower. Some replays, in every
-	# protocol and seal, run with it as well, like the tests of other packages.
+	# Replays and measurements of time run without the race detector, which makes them up to ten times slower. A few replays run with it
+	# as well, and so do those of scripts/slow.sh and the tests of other packages. 'make vet' checks the tests, so they are not vetted here.
 	plain=$($go list ./internal/replay ./internal/overflow ./lab/measure)
-	raced='TestSample TestProtocols TestProtocolOverflows TestSealedReasoning TestIdentity'
+	raced='TestSample TestProtocolOverflows TestIdentity'
 	configurations='^TestReplayOfAnyConfiguration$'
 	others=$($go list ./... | grep -vxF "$drawing" | grep -vxF "$plain")
 	# What takes longest comes first, so that no processor waits for it at the end.
 	first() { printf '%s\n' "$2" | grep "$1"; printf '%s\n' "$2" | grep -v "$1"; }
 	drawing=$(first '/\(e2e\|proxy\|admin\|engine\|redisstore\|condense\|app\)$' "$drawing")
 	others=$(first '/\(holdout\|demo\)$' "$others")
+	set -- -vet=off "$@"
 	failed=0
 	for name in $raced; do
 		grep -q "^func $name(" internal/replay/*_test.go || { echo "scripts/test.sh: there is no $name in internal/replay" >&2; failed=1; }

@@ -84,59 +84,58 @@ func locate(t reflect.Type, rest string, n *node) []step {
 		return nil
 	case t.Kind() == reflect.Pointer:
 		return locate(t.Elem(), rest, n)
-	case t.Kind() == reflect.Map:
-		return locateName(t, rest, n)
-	case t.Kind() == reflect.Slice:
-		return locateElement(t, rest, n)
 	}
-	for f := range t.Fields() {
-		if path := locateBelow(syntax.KeyOf(f), f.Type, rest, n); path != nil {
-			return path
+	for _, c := range candidates(t, rest, n) {
+		if path := locate(c.t, c.rest, c.n); path != nil {
+			return append([]step{c.step}, path...)
 		}
 	}
 	return nil
 }
 
-// locateBelow finds a key in the section of that name, whose type is t.
-func locateBelow(name string, t reflect.Type, rest string, n *node) []step {
-	if below, ok := cutName(rest, name); ok && name != "" {
-		if path := locate(t, below, n.get(name)); path != nil {
-			return append([]step{{name: name}}, path...)
-		}
-	}
-	return nil
+// candidate is a step that the front of a variable's name may stand for, and what is below it.
+type candidate struct {
+	step
+	t    reflect.Type
+	rest string
+	n    *node
 }
 
-// locateName finds a key in a map. It prefers the longest name that the file has, otherwise it makes the shortest new name that leaves a key, in
-// lower case. In per_model it makes none with an underscore, which could stand for several characters of a model name: the file must have it.
-func locateName(t reflect.Type, rest string, n *node) []step {
-	if path := locateKnown(t, rest, n); path != nil {
-		return path
-	}
-	if syntax.IsScalar(t.Elem()) && rest != "" {
-		return []step{{name: strings.ToLower(rest)}}
-	}
-	for i := range rest {
-		if rest[i] == '_' && i > 0 {
-			if path := locate(t.Elem(), rest[i+1:], nil); path != nil {
-				return append([]step{{name: strings.ToLower(rest[:i])}}, path...)
-			}
-			if t.Elem() == reflect.TypeFor[config.Override]() {
-				return nil
-			}
+// candidates lists the steps from a value of type t, the preferred one first: in a list an index, in a map the longest name that the file has,
+// then the shortest new one, in lower case. In per_model no new name has an underscore, which could stand for several characters of a model
+// name: the file must have it. Tenants in a section or in files are found by their names alone.
+func candidates(t reflect.Type, rest string, n *node) (all []candidate) {
+	named := func(name string, t reflect.Type) {
+		if below, ok := cutName(rest, name); ok && name != "" {
+			all = append(all, candidate{step{name: name}, t, below, n.get(name)})
 		}
 	}
-	return nil
-}
-
-// locateKnown finds a key under one of the names that the file has.
-func locateKnown(t reflect.Type, rest string, n *node) []step {
+	if t.Kind() == reflect.Struct {
+		for f := range t.Fields() {
+			named(syntax.KeyOf(f), f.Type)
+		}
+		return all
+	}
+	byName := t.Kind() == reflect.Map || isTenants(t) && n != nil && n.kind == kindTable
+	digits, below, _ := strings.Cut(rest, "_")
+	if i, err := strconv.Atoi(digits); err == nil && !byName && i >= 0 && i <= maxEnvIndex && digits == strconv.Itoa(i) {
+		all = append(all, candidate{step{index: i}, t.Elem(), below, n.at(i)})
+	}
 	for _, name := range namesOf(n) {
-		if path := locateBelow(name, t.Elem(), rest, n); path != nil {
-			return path
+		named(name, t.Elem())
+	}
+	if t.Kind() == reflect.Map && syntax.IsScalar(t.Elem()) && rest != "" {
+		return append(all, candidate{step{name: strings.ToLower(rest)}, t.Elem(), "", nil})
+	}
+	for i := 1; t.Kind() == reflect.Map && i < len(rest); i++ {
+		if rest[i] == '_' {
+			all = append(all, candidate{step{name: strings.ToLower(rest[:i])}, t.Elem(), rest[i+1:], nil})
+			if t.Elem() == reflect.TypeFor[config.Override]() {
+				break
+			}
 		}
 	}
-	return nil
+	return all
 }
 
 // alike finds two names in the file, on the path to a key, that have the same spelling in a variable's name.
@@ -154,19 +153,6 @@ func alike(n *node, path []step) (first, second string) {
 		n = n.get(s.name)
 	}
 	return "", ""
-}
-
-// locateElement finds a key in a list element by its index. Tenants in a section or in files are found by their names.
-func locateElement(t reflect.Type, rest string, n *node) []step {
-	digits, below, _ := strings.Cut(rest, "_")
-	i, err := strconv.Atoi(digits)
-	named := isTenants(t) && n != nil && n.kind == kindTable
-	if err == nil && !named && i >= 0 && i <= maxEnvIndex && digits == strconv.Itoa(i) {
-		if path := locate(t.Elem(), below, n.at(i)); path != nil {
-			return append([]step{{index: i}}, path...)
-		}
-	}
-	return locateKnown(t, rest, n)
 }
 
 // namesOf lists the names in a section, longest first.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -51,7 +52,8 @@ type Input struct {
 func Load(src Input) (*config.Config, error) {
 	p := &problems{}
 	env := environment(src.Env)
-	root := readFile(cmp.Or(src.File, env[envConfig]), maxFile, p)
+	file := cmp.Or(src.File, env[envConfig])
+	root := document{problems: p, name: file}.read(file, maxFile)
 	if root == nil {
 		return nil, p.list.Err()
 	}
@@ -103,24 +105,44 @@ func expand(root *node, path string, env map[string]string, p *problems) {
 	})
 }
 
-// readFile returns the tree of a file: an empty one if name is empty, nil if the file is larger than most bytes or cannot be parsed.
-func readFile(name string, most limit.Bytes, p *problems) *node {
-	if name == "" {
+// document says where the values of a file belong in the configuration, and where they come from.
+type document struct {
+	*problems
+	name string // key of problems of the whole file
+	path string // what keys begin with; empty: they are complete
+	from string // what origins begin with; empty: they are lines
+}
+
+// origin returns the origin of a value on a line; 0: the line is not known.
+func (d document) origin(line int) string {
+	switch {
+	case line == 0:
+		return d.from
+	case d.from == "":
+		return lineOrigin(line)
+	}
+	return d.from + ", " + lineOrigin(line)
+}
+
+func lineOrigin(line int) string { return "line " + strconv.Itoa(line) }
+
+// refuse adds a problem on a line, or of an unknown line if that is 0. An empty key stands for the whole file.
+func (d document) refuse(line int, key, format string, args ...any) {
+	d.list.Add(cmp.Or(key, d.name), format, args...)
+	d.list[len(d.list)-1].Origin = d.origin(line)
+}
+
+// read returns the tree of a file: an empty one if its name is empty, nil if it is larger than most bytes or cannot be parsed.
+func (d document) read(file string, most limit.Bytes) *node {
+	if file == "" {
 		return &node{kind: kindTable}
 	}
-	text, err := readText(name, most)
+	text, err := readText(file, most)
 	if err != nil {
-		p.add(name, "%v", err)
+		d.refuse(0, "", "%v", err)
 		return nil
 	}
-	before := len(p.list)
-	root := parse(filepath.Ext(name), text, p)
-	for i, problem := range p.list[before:] {
-		if problem.Key == "file" { // parsers do not know the name
-			p.list[before+i].Key = name
-		}
-	}
-	return root
+	return d.parse(filepath.Ext(file), text)
 }
 
 func readText(name string, most limit.Bytes) ([]byte, error) {
@@ -155,22 +177,22 @@ func reason(err error) string {
 }
 
 // parse returns the file's top section, or nil.
-func parse(extension string, text []byte, p *problems) (root *node) {
+func (d document) parse(extension string, text []byte) (root *node) {
 	switch strings.ToLower(extension) {
 	case ".yaml", ".yml":
-		root = parseMarkup(text, "is not YAML: check indentation, colons and quotes", p)
+		root = d.parseMarkup(text, "is not YAML: check indentation, colons and quotes")
 	case ".json":
-		root = parseMarkup(text, "is not JSON: check commas, brackets and quotes", p)
+		root = d.parseMarkup(text, "is not JSON: check commas, brackets and quotes")
 	case ".toml":
-		root = parseTOML(text, p)
+		root = d.parseTOML(text)
 	default:
-		p.add("file", "has no known extension: name it .yaml, .yml, .json or .toml")
+		d.refuse(0, "", "has no known extension: name it .yaml, .yml, .json or .toml")
 	}
 	if root == nil || root.kind == kindBroken {
 		return nil
 	}
 	if root.kind != kindTable {
-		p.add("file", "must contain keys, not %s: begin with a key, such as listen: 127.0.0.1:8080", root.kind)
+		d.refuse(0, "", "must contain keys, not %s: begin with a key, such as listen: 127.0.0.1:8080", root.kind)
 		return nil
 	}
 	return root

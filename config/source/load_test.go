@@ -197,7 +197,7 @@ func mustLoad(t *testing.T, src Input) *config.Config {
 // buildText loads the text of a file.
 func buildText(extension, text string, env ...string) (*config.Config, error) {
 	p := &problems{}
-	root := parse(extension, []byte(text), p)
+	root := document{problems: p, name: "file"}.parse(extension, []byte(text))
 	if root == nil {
 		return nil, p.list.Err()
 	}

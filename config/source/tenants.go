@@ -108,36 +108,10 @@ func confine(tenant *node, p *problems) {
 
 // readTenant reads one file. The keys of its nodes and problems are paths in the whole configuration, and their origins name the file.
 func readTenant(path, key string, p *problems) *node {
-	own := &problems{}
-	n := readFile(path, maxTenantFile, own)
+	n := document{problems: p, name: key, path: key, from: path}.read(path, maxTenantFile)
 	if n == nil {
 		n = &node{kind: kindBroken}
 	}
-	for _, problem := range own.list {
-		problem.Origin = inFile(path, problem.Origin)
-		switch {
-		case problem.Key == path:
-			problem.Key = key
-		case strings.HasPrefix(problem.Key, "["):
-			problem.Key = key + problem.Key
-		default:
-			problem.Key = key + "." + problem.Key
-		}
-		p.list = append(p.list, problem)
-	}
-	n.key = key
-	n.each("", func(_ string, below *node) {
-		// A merge key can put the same node in two places.
-		if !strings.HasPrefix(below.origin, path) {
-			below.origin = inFile(path, below.origin)
-		}
-	})
+	n.key, n.origin = key, cmp.Or(n.origin, path)
 	return n
-}
-
-func inFile(path, line string) string {
-	if line == "" {
-		return path
-	}
-	return path + ", " + line
 }

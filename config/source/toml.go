@@ -8,35 +8,33 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
-
-	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
 // parseTOML parses a TOML document. Unmarshal refuses keys and tables that are given twice, so the builder works on a valid document.
-func parseTOML(text []byte, p *problems) *node {
+func (d document) parseTOML(text []byte) *node {
 	if err := toml.Unmarshal(text, &map[string]any{}); err != nil {
-		problem := config.Problem{Key: "file", Message: "is not TOML: check quotes, brackets, and that no key or section is given twice"}
+		line := 0
 		if at, ok := errors.AsType[*toml.DecodeError](err); ok {
-			line, _ := at.Position()
-			problem.Origin = lineOrigin(line)
+			line, _ = at.Position()
 		}
-		p.list = append(p.list, problem)
+		d.refuse(line, "", "is not TOML: check quotes, brackets, and that no key or section is given twice")
 		return nil
 	}
-	b := tomlBuilder{text: text, line: 1, left: maxNodes}
+	b := tomlBuilder{document: d, text: text, line: 1, left: maxNodes}
 	b.parser.Reset(text)
-	root := b.document()
+	root := b.root()
 	if b.left < 0 {
-		p.add("file", "contains more than %d values: shorten it", maxNodes)
+		d.refuse(0, "", "contains more than %d values: shorten it", maxNodes)
 		return nil
 	}
 	if root.prune(maxDepth) {
-		p.add("file", "is nested too deeply: use flatter sections")
+		d.refuse(0, "", "is nested too deeply: use flatter sections")
 	}
 	return root
 }
 
 type tomlBuilder struct {
+	document
 	parser unstable.Parser
 	text   []byte
 	offset int // up to which lines are counted
@@ -44,7 +42,7 @@ type tomlBuilder struct {
 	left   int // how many more nodes may be made
 }
 
-func (b *tomlBuilder) document() *node {
+func (b *tomlBuilder) root() *node {
 	root := &node{kind: kindTable}
 	section := root
 	for b.left >= 0 && b.parser.NextExpression() {
@@ -81,7 +79,7 @@ func (b *tomlBuilder) place(section *node, key unstable.Iterator) (parent *node,
 		if name != "" || line != "" {
 			section = b.child(section, name, line)
 		}
-		name, line = string(key.Node().Data), lineOrigin(b.lineAt(int(key.Node().Raw.Offset)))
+		name, line = string(key.Node().Data), b.origin(b.lineAt(int(key.Node().Raw.Offset)))
 	}
 	return section, name, line
 }

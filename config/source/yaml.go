@@ -2,7 +2,6 @@ package source
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
-	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
@@ -21,45 +19,40 @@ const (
 
 // parseMarkup parses one document of YAML, or of JSON, which is a subset. It resolves aliases and merge keys, and refuses tags, further
 // documents and duplicate keys.
-func parseMarkup(text []byte, malformed string, p *problems) *node {
+func (d document) parseMarkup(text []byte, malformed string) *node {
 	if tooNested(text) {
-		p.add("file", "is nested too deeply: use flatter sections")
+		d.refuse(0, "", "is nested too deeply: use flatter sections")
 		return nil
 	}
 	// The parser takes a time that is cubic in the blank lines of a text.
 	if strings.Contains(strings.NewReplacer(" ", "", "\t", "", "\r", "\n").Replace(string(text)), strings.Repeat("\n", 500)) {
-		p.add("file", "has hundreds of blank lines in a row: remove them")
+		d.refuse(0, "", "has hundreds of blank lines in a row: remove them")
 		return nil
 	}
 	file, line := yamlFile(text)
 	if file == nil {
-		p.list = append(p.list, config.Problem{Key: "file", Message: malformed, Origin: line})
+		d.refuse(line, "", "%s", malformed)
 		return nil
 	}
-	b := &yamlBuilder{problems: p, anchors: map[string]*node{}, left: maxNodes}
+	b := &yamlBuilder{document: d, anchors: map[string]*node{}, left: maxNodes}
 	return b.documents(file)
 }
 
 // yamlFile parses a document. If it is malformed, it returns nil and the line if that is known, but not the parser's message, which quotes the
 // document. The parser panics on some malformed documents.
-func yamlFile(text []byte) (file *ast.File, line string) {
+func yamlFile(text []byte) (file *ast.File, line int) {
 	defer func() {
 		if recover() != nil {
-			file, line = nil, ""
+			file, line = nil, 0
 		}
 	}()
 	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err == nil {
-		return file, ""
+		return file, 0
 	}
-	var number int
-	if _, err := fmt.Sscanf(err.Error(), "[%d:", &number); err != nil {
-		return nil, ""
-	}
-	return nil, lineOrigin(number)
+	_, _ = fmt.Sscanf(err.Error(), "[%d:", &line)
+	return nil, line
 }
-
-func lineOrigin(line int) string { return "line " + strconv.Itoa(line) }
 
 // tooNested reports whether a document may exhaust the parser's stack, which is fatal. It also counts brackets in strings, so it allows far more
 // than maxDepth.
@@ -81,9 +74,9 @@ func tooNested(text []byte) bool {
 }
 
 type yamlBuilder struct {
-	problems *problems
-	anchors  map[string]*node
-	left     int // how many more nodes may be made
+	document
+	anchors map[string]*node
+	left    int // how many more nodes may be made
 }
 
 func (b *yamlBuilder) documents(file *ast.File) *node {
@@ -94,13 +87,13 @@ func (b *yamlBuilder) documents(file *ast.File) *node {
 			continue
 		}
 		if found {
-			b.problems.add("file", "contains several YAML documents: keep one")
+			b.refuse(0, "", "contains several YAML documents: keep one")
 			return nil
 		}
-		found, root = true, b.value(doc.Body, "", 0)
+		found, root = true, b.value(doc.Body, b.path, 0)
 	}
 	if b.left < 0 {
-		b.problems.add("file", "contains more than %d values, aliases expanded: shorten it", maxNodes)
+		b.refuse(0, "", "contains more than %d values, aliases expanded: shorten it", maxNodes)
 		return nil
 	}
 	if root.kind == kindNull {
@@ -113,7 +106,7 @@ func (b *yamlBuilder) documents(file *ast.File) *node {
 func (b *yamlBuilder) value(n ast.Node, path string, depth int) *node {
 	b.left--
 	if depth > maxDepth {
-		return b.refuse(n, path, "is nested too deeply: use flatter sections")
+		return b.broken(n, path, "is nested too deeply: use flatter sections")
 	}
 	if b.left < 0 {
 		return &node{kind: kindBroken} // documents reports it, once
@@ -137,36 +130,32 @@ func (b *yamlBuilder) value(n ast.Node, path string, depth int) *node {
 }
 
 func (b *yamlBuilder) table(at ast.Node, values []*ast.MappingValueNode, path string, depth int) *node {
-	table, names := &node{kind: kindTable, origin: yamlLine(at)}, map[string]bool{}
+	table, names := &node{kind: kindTable, origin: b.origin(yamlLine(at))}, map[string]bool{}
 	var merged []*node
 	for _, entry := range values {
 		if entry.Key.Type() == ast.MergeKeyType {
 			merged = append(merged, b.value(entry.Value, path, depth+1))
 			continue
 		}
-		b.entry(table, names, entry, path, depth)
+		name, ok := yamlKey(entry.Key)
+		if !ok {
+			b.broken(entry, syntax.Join(path, "?"), "is not a plain key: write the key as a word")
+			continue
+		}
+		key := syntax.Join(path, name)
+		value := b.value(entry.Value, key, depth+1)
+		value.name, value.origin = name, b.origin(yamlLine(entry.Key))
+		if names[name] {
+			b.broken(entry, key, "is given twice: keep one")
+			continue
+		}
+		names[name] = true
+		table.fields = append(table.fields, value)
 	}
 	for _, from := range merged {
 		b.merge(table, names, from, path)
 	}
 	return table
-}
-
-func (b *yamlBuilder) entry(table *node, names map[string]bool, entry *ast.MappingValueNode, path string, depth int) {
-	name, ok := yamlKey(entry.Key)
-	if !ok {
-		b.refuse(entry, syntax.Join(path, "?"), "is not a plain key: write the key as a word")
-		return
-	}
-	key := syntax.Join(path, name)
-	value := b.value(entry.Value, key, depth+1)
-	value.name, value.origin = name, yamlLine(entry.Key)
-	if names[name] {
-		b.refuse(entry, key, "is given twice: keep one")
-		return
-	}
-	names[name] = true
-	table.fields = append(table.fields, value)
 }
 
 // merge adds the fields that a "<<" key refers to. The table's own keys, names, take precedence.
@@ -185,12 +174,12 @@ func (b *yamlBuilder) merge(table *node, names map[string]bool, from *node, path
 		}
 	case kindBroken:
 	default:
-		b.problems.addAt(from.origin, syntax.Join(path, "<<"), "must name a section, not %s: write <<: *name", from.kind)
+		b.addAt(from.origin, syntax.Join(path, "<<"), "must name a section, not %s: write <<: *name", from.kind)
 	}
 }
 
 func (b *yamlBuilder) list(n *ast.SequenceNode, path string, depth int) *node {
-	list := &node{kind: kindList, origin: yamlLine(n)}
+	list := &node{kind: kindList, origin: b.origin(yamlLine(n))}
 	for i, item := range n.Values {
 		list.items = append(list.items, b.value(item, syntax.Index(path, i), depth+1))
 	}
@@ -200,7 +189,7 @@ func (b *yamlBuilder) list(n *ast.SequenceNode, path string, depth int) *node {
 func (b *yamlBuilder) alias(n *ast.AliasNode, path string) *node {
 	known := b.anchors[n.Value.GetToken().Value]
 	if known == nil {
-		return b.refuse(n, path, "uses an anchor that is not defined above it: define it with &name first")
+		return b.broken(n, path, "uses an anchor that is not defined above it: define it with &name first")
 	}
 	b.left -= known.size()
 	if b.left < 0 {
@@ -210,7 +199,7 @@ func (b *yamlBuilder) alias(n *ast.AliasNode, path string) *node {
 }
 
 func (b *yamlBuilder) scalar(n ast.Node, path string) *node {
-	scalar := &node{origin: yamlLine(n)}
+	scalar := &node{origin: b.origin(yamlLine(n))}
 	switch n := n.(type) {
 	case nil, *ast.NullNode, *ast.CommentGroupNode:
 		return scalar
@@ -231,14 +220,14 @@ func (b *yamlBuilder) scalar(n ast.Node, path string) *node {
 	case *ast.BoolNode:
 		scalar.kind, scalar.text = kindBool, strconv.FormatBool(n.Value)
 	default:
-		return b.refuse(n, path, "uses YAML that is not supported: write a plain value, without a tag")
+		return b.broken(n, path, "uses YAML that is not supported: write a plain value, without a tag")
 	}
 	scalar.written = n.GetToken().Value
 	return scalar
 }
 
-func (b *yamlBuilder) refuse(n ast.Node, path, message string) *node {
-	b.problems.list = append(b.problems.list, config.Problem{Key: cmp.Or(path, "file"), Message: message, Origin: yamlLine(n)})
+func (b *yamlBuilder) broken(n ast.Node, path, message string) *node {
+	b.refuse(yamlLine(n), path, "%s", message)
 	return &node{kind: kindBroken}
 }
 
@@ -253,11 +242,12 @@ func yamlKey(key ast.MapKeyNode) (string, bool) {
 	}
 }
 
-func yamlLine(n ast.Node) string {
+// yamlLine returns the line of a node, or 0 if it is not known.
+func yamlLine(n ast.Node) int {
 	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
-		return ""
+		return 0
 	}
-	return lineOrigin(n.GetToken().Position.Line)
+	return n.GetToken().Position.Line
 }
 
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

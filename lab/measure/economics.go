@@ -158,8 +158,10 @@ func (r *sizes) moment(i, before int) condense.Moment {
 // rule says what a run costs, and the most that one of its condensations cost above none. It knows nothing of the steps that follow.
 type rule struct {
 	name string
-	cost func(r *sizes, e condense.Economics) (total, dearest float64)
+	cost costing
 }
+
+type costing func(r *sizes, e condense.Economics) (total, dearest float64)
 
 func rules() []rule {
 	return []rule{
@@ -169,7 +171,7 @@ func rules() []rule {
 		{"above 160,000", rolling(80_000, above(160_000))},
 		{masking, (*sizes).masked},
 		{economics, rolling(targetTokens, byPrice)},
-		{"kept warm", keptWarm()},
+		{"kept warm", keptWarm(targetTokens, byPrice, new(condense.Pauses))},
 	}
 }
 
@@ -190,21 +192,7 @@ func above(limit int) due {
 func byPrice(e condense.Economics, rent float64, m condense.Moment) bool { return e.Due(rent, m, 1) }
 
 // rolling condenses down to a target whenever it is due.
-func rolling(target int, due due) func(*sizes, condense.Economics) (total, dearest float64) {
-	return func(r *sizes, e condense.Economics) (total, dearest float64) {
-		e.Target = target
-		context, rent := r.fixed, 0.0
-		for i := range r.steps {
-			m := r.moment(i, context)
-			if due(e, rent, m) {
-				total, dearest, context, rent = total+e.Condensed(m), max(dearest, e.Extra(m)), e.Target, 0
-				continue
-			}
-			total, context, rent = total+e.Plain(m), m.Total, rent+e.Rent(m.Total)
-		}
-		return total, dearest
-	}
-}
+func rolling(target int, due due) costing { return keptWarm(target, due, nil) }
 
 // What keep_warm touches: prompts of so many tokens, at a share of the cache's life.
 const (
@@ -212,26 +200,28 @@ const (
 	touchShare = 0.9
 )
 
-// keptWarm condenses by price, and keeps prompts in the cache in pauses, and after the end of a run, as long as keep_warm would.
-func keptWarm() func(*sizes, condense.Economics) (total, dearest float64) {
-	var known condense.Pauses
+// keptWarm is rolling that keeps prompts in the cache in pauses, and after the end of a run, as long as keep_warm would; nil: never.
+func keptWarm(target int, due due, known *condense.Pauses) costing {
 	return func(r *sizes, e condense.Economics) (total, dearest float64) {
-		e.Target = targetTokens
+		e.Target = target
 		context, rent := r.fixed, 0.0
 		for i := range r.steps {
 			m := r.moment(i, context)
-			touches, warm := touched(&known, e, r.idle[i], context)
-			if total += float64(touches) * e.Read * float64(context); warm {
-				m.Cold = false
+			if known != nil {
+				touches, warm := touched(known, e, r.idle[i], context)
+				total, m.Cold = total+float64(touches)*e.Read*float64(context), m.Cold && !warm
 			}
-			if byPrice(e, rent, m) {
+			if due(e, rent, m) {
 				total, dearest, context, rent = total+e.Condensed(m), max(dearest, e.Extra(m)), e.Target, 0
 				continue
 			}
 			total, context, rent = total+e.Plain(m), m.Total, rent+e.Rent(m.Total)
 		}
-		touches, _ := touched(&known, e, math.Inf(1), context)
-		return total + float64(touches)*e.Read*float64(context), dearest
+		if known != nil {
+			touches, _ := touched(known, e, math.Inf(1), context)
+			total += float64(touches) * e.Read * float64(context)
+		}
+		return total, dearest
 	}
 }
 

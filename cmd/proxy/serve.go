@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	stdlog "log"
@@ -39,35 +38,27 @@ func serve(ctx context.Context, args []string, errs io.Writer) error {
 func parseServe(args []string, errs io.Writer) (configSource, error) {
 	fs := flags("serve", errs)
 	file := fs.String("config", "", "configuration file, YAML or TOML")
-	fs.String("listen", "", "address of the data port (default 127.0.0.1:8080)")
-	fs.String("upstream", "", "base URL to forward to (default https://api.openai.com/v1)")
-	fs.String("admin", "", "address of the admin port (default 127.0.0.1:9090)")
-	fs.String("store", "", "file of the embedded store (default dewpoint.db)")
+	from := configSource{flags: map[string]string{}}
+	for name, key := range map[string]string{"listen": "listen", "upstream": "upstream", "admin": "admin.listen", "store": "store.path"} {
+		fs.Func(name, "", func(value string) error { // usage describes it
+			from.flags[key] = value
+			return nil
+		})
+	}
 	if err := parse(fs, args); err != nil {
 		return configSource{}, err
 	}
 	if fs.NArg() > 0 {
 		return configSource{}, usageError{fmt.Errorf("dewpoint: unexpected argument %q", fs.Arg(0))}
 	}
-	return configSource{file: cmp.Or(*file, os.Getenv("DEWPOINT_CONFIG")), flags: overrides(fs)}, nil
+	from.file = cmp.Or(*file, os.Getenv("DEWPOINT_CONFIG"))
+	return from, nil
 }
 
 // configSource is where the configuration is loaded from, at the start and at reloads.
 type configSource struct {
 	file  string
-	flags map[string]string
-}
-
-// overrides returns the flags that override the configuration, by configuration key.
-func overrides(fs *flag.FlagSet) map[string]string {
-	keys := map[string]string{"listen": "listen", "upstream": "upstream", "admin": "admin.listen", "store": "store.path"}
-	out := map[string]string{}
-	fs.Visit(func(f *flag.Flag) {
-		if key, ok := keys[f.Name]; ok {
-			out[key] = f.Value.String()
-		}
-	})
-	return out
+	flags map[string]string // that override the configuration, by configuration key
 }
 
 // load loads a configuration, and checks it further with check unless that is nil. If it fails, its error lists all problems, one per line, and it returns the part of the

@@ -86,7 +86,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	a.onStop("store", func(context.Context) error { return store.Close() })
 	a.health.store = store
 	a.levers.store, a.levers.log = store, log
-	a.levers.load()
+	a.levers.refresh(context.Background()) // before anything is served; later if the store is unavailable
 	transport := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout)
 	a.onStopFunc("upstream connections", transport.CloseIdleConnections)
 	a.calls = newCalls(transport, log)

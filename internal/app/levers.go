@@ -60,7 +60,9 @@ func (l *levers) list() map[string]admin.Lever {
 
 // refresh reads the levers from the store, drops those that have expired, and reports whether anything changed. While the
 // store is unavailable, known levers stay until they expire.
-func (l *levers) refresh(ctx context.Context, now time.Time) bool {
+func (l *levers) refresh(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, leverInterval)
+	defer cancel()
 	settings, err := l.store.Settings(ctx)
 	all := l.list()
 	if err == nil {
@@ -71,7 +73,7 @@ func (l *levers) refresh(ctx context.Context, now time.Time) bool {
 			}
 		}
 	}
-	maps.DeleteFunc(all, func(_ string, lever admin.Lever) bool { return !lever.Until.After(now) })
+	maps.DeleteFunc(all, func(_ string, lever admin.Lever) bool { return !lever.Until.After(time.Now()) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if maps.Equal(l.byTenant, all) {
@@ -80,13 +82,6 @@ func (l *levers) refresh(ctx context.Context, now time.Time) bool {
 	l.logChanges(all)
 	l.byTenant = all
 	return true
-}
-
-// load reads the levers before anything is served. If the store is unavailable, they are read later.
-func (l *levers) load() {
-	ctx, cancel := context.WithTimeout(context.Background(), leverInterval)
-	defer cancel()
-	l.refresh(ctx, time.Now())
 }
 
 // logChanges logs which levers are new and which have ended.
@@ -148,9 +143,7 @@ func (a *App) followLevers() {
 func (a *App) refreshLevers(ctx context.Context) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, leverInterval)
-	defer cancel()
-	if !a.levers.refresh(ctx, time.Now()) {
+	if !a.levers.refresh(ctx) {
 		return nil
 	}
 	live, err := a.live(a.tokens.config.Load())

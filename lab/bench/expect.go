@@ -69,7 +69,11 @@ func (x *expectations) arrived(id uint64) *expectation {
 
 // came compares what came first with what was expected.
 func (x *expectations) came(e *expectation, got []byte) {
-	e.err = e.compare(got)
+	if len(got) != len(e.body) {
+		e.err = fmt.Errorf("altered on its way: %d bytes arrived, not %d", len(got), len(e.body))
+	} else if !bytes.Equal(got, e.body) {
+		e.err = errors.New("altered on its way: as long, but not the same")
+	}
 	close(e.done)
 }
 
@@ -106,14 +110,4 @@ func (x *expectations) check() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return errors.Join(x.errs...)
-}
-
-func (e *expectation) compare(got []byte) error {
-	if len(got) != len(e.body) {
-		return fmt.Errorf("altered on its way: %d bytes arrived, not %d", len(got), len(e.body))
-	}
-	if !bytes.Equal(got, e.body) {
-		return errors.New("altered on its way: as long, but not the same")
-	}
-	return nil
 }

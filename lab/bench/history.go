@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func (h *History) Fork(id uint64) *History {
 		if at < 0 {
 			return &f
 		}
-		putHex(rest[at:at+len(stamp)], mix(id<<20+uint64(n/unitStamps)))
+		copy(rest[at:], fmt.Appendf(nil, "%016x", mix(id<<20+uint64(n/unitStamps))))
 		rest = rest[at+len(stamp):]
 	}
 }
@@ -57,13 +58,6 @@ func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
-}
-
-func putHex(dst []byte, x uint64) {
-	for i := range dst {
-		dst[i] = "0123456789abcdef"[x&15]
-		x >>= 4
-	}
 }
 
 // Plan says how long a history is.

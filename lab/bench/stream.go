@@ -59,22 +59,15 @@ func (r *rig) delays(ctx context.Context, streams int) (out []Delay, err error) 
 			all[at], p50s[at] = append(all[at], took...), append(p50s[at], float64(quantile(took, 0.5)))
 		}
 	}
+	nginx := slices.IndexFunc(targets, func(t *Target) bool { return t.Name == nameNginx })
 	for at, t := range targets {
-		d := Delay{Streams: streams, Name: t.Name, P50: quantile(all[at], 0.5), P99: quantile(all[at], 0.99)}
-		if i := slices.IndexFunc(targets, func(t *Target) bool { return t.Name == nameNginx }); i >= 0 {
-			d.Ratio = spread(ratios(p50s[at], p50s[i]))
+		var ratios []float64
+		for n := 0; nginx >= 0 && n < len(p50s[at]); n++ {
+			ratios = append(ratios, p50s[at][n]/p50s[nginx][n])
 		}
-		out = append(out, d)
+		out = append(out, Delay{Streams: streams, Name: t.Name, P50: quantile(all[at], 0.5), P99: quantile(all[at], 0.99), Ratio: spread(ratios)})
 	}
 	return out, nil
-}
-
-func ratios(a, b []float64) []float64 {
-	out := make([]float64, len(a))
-	for i := range a {
-		out[i] = a[i] / b[i]
-	}
-	return out
 }
 
 // settling is how many events a stream has before its delays count: by then all have begun.

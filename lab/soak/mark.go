@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 )
 
@@ -19,42 +20,18 @@ const shared = 999
 
 func (m mark) String() string { return fmt.Sprintf("mk-t%d-f%d-n%d-km", m.Tenant, m.Family, m.Number) }
 
+var markNumbers = regexp.MustCompile(`^\d+-f\d+-n\d+$`)
+
 // marksIn gives each mark in the text once, wherever it ended up: in messages and summaries. A mark that was cut is
 // none.
 func marksIn(text []byte) map[string]bool {
 	found := map[string]bool{}
-	for {
-		at := bytes.Index(text, []byte("mk-t"))
-		if at < 0 {
-			return found
-		}
-		text = text[at:]
-		n := markLength(text)
-		if n > 0 {
-			found[string(text[:n])] = true
-		}
-		text = text[max(n, 1):]
-	}
-}
-
-// markLength is how long the mark is with which the text begins, 0 if there is none.
-func markLength(text []byte) int {
-	n := 0
-	for _, part := range [...]string{"mk-t", "-f", "-n"} {
-		if !bytes.HasPrefix(text[n:], []byte(part)) {
-			return 0
-		}
-		digits := n + len(part)
-		for n = digits; n < len(text) && '0' <= text[n] && text[n] <= '9'; n++ {
-		}
-		if n == digits {
-			return 0
+	for _, part := range bytes.Split(text, []byte("mk-t"))[1:] {
+		if numbers, _, whole := bytes.Cut(part, []byte("-km")); whole && markNumbers.Match(numbers) {
+			found["mk-t"+string(numbers)+"-km"] = true
 		}
 	}
-	if !bytes.HasPrefix(text[n:], []byte("-km")) {
-		return 0
-	}
-	return n + len("-km")
+	return found
 }
 
 // parseMark reads what marksIn found.

@@ -214,21 +214,17 @@ func write(w io.Writer, rows []row) {
 // byLength writes what each row saves in short, middle and long runs, and what the run costs that fares worst.
 func byLength(w io.Writer, rows []row) {
 	p := prices()[common]
-	bands := retention.Bands()
 	fmt.Fprintf(w, "\n### By length of the run, %s\n\n| condenser |", p.name)
-	from := 0
-	for _, b := range bands {
-		fmt.Fprintf(w, " %s, %d from %d steps |", b.Name, len(rows[0].between(from, b.Below)), from)
-		from = b.Below
+	for _, b := range retention.Bands() {
+		fmt.Fprintf(w, " %s, %d from %d steps |", b.Name, len(rows[0].in(b)), b.From)
 	}
 	fmt.Fprintln(w, " worst run |\n|---|---|---|---|---|")
 	for _, r := range rows {
 		fmt.Fprintf(w, "| %s |", r.name)
-		from, worst := 0, ""
-		least := math.Inf(1)
-		for _, b := range bands {
+		worst, least := "", math.Inf(1)
+		for _, b := range retention.Bands() {
 			var own, base use
-			for _, name := range r.between(from, b.Below) {
+			for _, name := range r.in(b) {
 				u, whole := r.runs[name], rows[0].runs[name]
 				own.add(u)
 				base.add(whole)
@@ -237,16 +233,15 @@ func byLength(w io.Writer, rows []row) {
 				}
 			}
 			fmt.Fprintf(w, " %s |", p.saving(own, base))
-			from = b.Below
 		}
 		fmt.Fprintf(w, " %s |\n", worst)
 	}
 }
 
-// between names the runs of a number of steps.
-func (r *row) between(from, below int) (names []string) {
+// in names the runs of a band.
+func (r *row) in(b retention.Band) (names []string) {
 	for name, u := range r.runs {
-		if from <= u.steps && u.steps < below {
+		if b.Holds(u.steps) {
 			names = append(names, name)
 		}
 	}

@@ -172,39 +172,39 @@ func common(a, b []session.Item) int {
 	return len(a)
 }
 
-// Band is runs of fewer steps than that, and not of fewer than those of the band before.
+// Band is runs of a number of steps.
 type Band struct {
-	Name  string
-	Below int
+	Name        string
+	From, Below int
 }
+
+// Holds reports whether a run of so many steps is in the band.
+func (b Band) Holds(steps int) bool { return b.From <= steps && steps < b.Below }
 
 // Bands are short, middle and long runs.
 func Bands() []Band {
-	return []Band{{"short runs", 20}, {"middle runs", 80}, {"long runs", math.MaxInt}}
+	return []Band{{"short runs", 0, 20}, {"middle runs", 20, 80}, {"long runs", 80, math.MaxInt}}
 }
 
 // Markdown writes a row for each plan: what it saves and keeps of short, middle and long runs, and what the one run saves that fares worst.
 func (s *Saved) Markdown(w io.Writer) {
-	bands := Bands()
 	fmt.Fprint(w, "| condenser |")
-	from := 0
-	for _, b := range bands {
-		fmt.Fprintf(w, " %s, %d from %d steps: saved | RR_mem |", b.Name, len(s.between(from, b.Below)), from)
-		from = b.Below
+	for _, b := range Bands() {
+		fmt.Fprintf(w, " %s, %d from %d steps: saved | RR_mem |", b.Name, len(s.in(b)), b.From)
 	}
 	fmt.Fprintln(w, " worst run |\n|---|---|---|---|---|---|---|---|")
 	for p, name := range s.names {
 		fmt.Fprintf(w, "| %s |", name)
-		from, worst := 0, math.Inf(1)
-		for _, band := range bands {
+		worst := math.Inf(1)
+		for _, band := range Bands() {
 			var own, none bill
-			for _, i := range s.between(from, band.Below) {
+			for _, i := range s.in(band) {
 				b, whole := s.bills[i][p], s.bills[i][0]
 				own.add(b)
 				none.add(whole)
 				worst = min(worst, 1-b.cost/whole.cost)
 			}
-			if from = band.Below; none.cost == 0 {
+			if none.cost == 0 {
 				fmt.Fprint(w, " – | – |")
 				continue
 			}
@@ -220,10 +220,10 @@ func (b *bill) add(o bill) {
 	b.Add(o.Counts)
 }
 
-// between gives the runs of a number of steps.
-func (s *Saved) between(from, below int) (runs []int) {
+// in gives the runs of a band.
+func (s *Saved) in(b Band) (runs []int) {
 	for i, n := range s.steps {
-		if from <= n && n < below {
+		if b.Holds(n) {
 			runs = append(runs, i)
 		}
 	}

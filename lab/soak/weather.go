@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -50,12 +51,7 @@ func (w *weather) lost(from, to time.Time) {
 func (w *weather) touched(from, to time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, o := range w.outages {
-		if from.Before(o.to) && to.After(o.from) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.outages, func(o outage) bool { return from.Before(o.to) && to.After(o.from) })
 }
 
 // clearUp ends all injecting.

@@ -10,23 +10,17 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
 // caller sends an agent's requests as an SDK does: over whichever replica it is given, and once more where the
 // connection fails or upstream has an error that may pass.
 type caller struct {
-	fleet   *fleet
-	desk    *desk
-	tally   *tally
-	weather *weather
-	client  *http.Client // shared by all
-	chance  *rand.Rand   // of faults and of replicas
-	sent    *atomic.Int64
-	tries   int
-	only    int // slot of the replica that all goes to, -1: any
-	before  []string
+	*soak
+	chance *rand.Rand // of faults and of replicas
+	tries  int
+	only   int // slot of the replica that all goes to, -1: any
+	before []string
 }
 
 // The bounds of one call: of its attempts, of those among them that upstream fails, and the pause between two.
@@ -55,7 +49,9 @@ func (c *caller) call(ctx context.Context, l *line, r reply) error {
 		}
 		now = append(now, x.id)
 		if c.attempt(ctx, l, x) {
-			c.desk.drop(c.before)
+			for _, id := range c.before {
+				c.exchanges.Delete(id)
+			}
 			c.before = now
 			held := m.raw()
 			if sealed := x.sealed.Load(); sealed != nil {
@@ -81,7 +77,7 @@ var errUnserved = errors.New("a request was not served")
 // attempt sends an exchange once, and reports whether the agent can go on with the answer.
 func (c *caller) attempt(ctx context.Context, l *line, x *exchange) bool {
 	x.answer = x.fault.on(x.answer).answer
-	c.desk.put(x)
+	c.exchanges.Store(x.id, x)
 	slot := c.only
 	if slot < 0 {
 		slot = c.chance.IntN(c.fleet.size())

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/dewpoint-proxy/dewpoint/lab/servers"
 )
 
 // trouble is one thing that goes wrong for a while.
@@ -22,11 +20,8 @@ type trouble struct {
 
 // chaos is what goes wrong in a soak. Troubles of one track come one after another; tracks run at the same time.
 type chaos struct {
-	weather *weather
-	tally   *tally
-	fleet   *fleet
-	redis   *servers.Redis // nil: the store is embedded
-	chance  *rand.Rand
+	*soak
+	chance *rand.Rand
 }
 
 // How often troubles come, one each at least.

@@ -100,19 +100,9 @@ func (d *delivery) end() {
 	d.ended = time.Now()
 }
 
-// desk is the exchanges under way, by id, and those before them for what arrives late.
-type desk struct{ all sync.Map }
-
-func (d *desk) put(x *exchange) { d.all.Store(x.id, x) }
-
-func (d *desk) get(id string) *exchange {
-	x, _ := d.all.Load(id)
+// exchange gives an exchange by its id, nil if its client has gone on.
+func (s *soak) exchange(id string) *exchange {
+	x, _ := s.exchanges.Load(id)
 	found, _ := x.(*exchange)
 	return found
-}
-
-func (d *desk) drop(ids []string) {
-	for _, id := range ids {
-		d.all.Delete(id)
-	}
 }

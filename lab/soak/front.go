@@ -14,9 +14,7 @@ import (
 
 // front stands before the fake upstream: it judges each request that is forwarded, and each call of a summariser.
 type front struct {
-	desk    *desk
-	tally   *tally
-	weather *weather
+	*soak
 	fakes   map[upstream]*fakeupstream.Server
 	tenants map[string]*tenant // by their key upstream
 
@@ -26,13 +24,10 @@ type front struct {
 	chance *rand.Rand // of the summariser's faults
 }
 
-func startFront(d *desk, t *tally, w *weather, tenants []*tenant, chance *rand.Rand) *front {
-	f := &front{
-		desk: d, tally: t, weather: w, tenants: map[string]*tenant{}, chance: chance,
-		fakes: map[upstream]*fakeupstream.Server{},
-	}
+func startFront(s *soak) *front {
+	f := &front{soak: s, tenants: map[string]*tenant{}, chance: s.chance(chanceSummariser), fakes: map[upstream]*fakeupstream.Server{}}
 	keys := []string{cheapKey}
-	for _, t := range tenants {
+	for _, t := range s.tenants {
 		f.tenants[t.outward] = t
 		keys = append(keys, t.outward)
 	}
@@ -72,7 +67,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.serveSummariser(w, r, body)
 		return
 	}
-	x := f.desk.get(id)
+	x := f.exchange(id)
 	if x == nil {
 		f.tally.count(groupChecked, "requests that came after their client had gone on")
 		http.Error(w, "too late", http.StatusGone)
@@ -93,7 +88,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // reply answers as was planned for the exchange.
 func (f *front) reply(r *fakeupstream.Request) fakeupstream.Answer {
-	if x := f.desk.get(r.Header.Get(exchangeHeader)); x != nil {
+	if x := f.exchange(r.Header.Get(exchangeHeader)); x != nil {
 		a := x.answer
 		a.Sealed = func(message json.RawMessage) { x.sealed.Store(&message) }
 		return a

@@ -19,7 +19,7 @@ func rules(t *tally) string {
 // sample is a line of the second tenant of two, with a system prompt, two rounds of calls and a turn of the user's.
 func sample() (*front, *line) {
 	tenants := newTenants(3)
-	f := &front{desk: &desk{}, tally: newTally(), weather: newWeather(), tenants: map[string]*tenant{}}
+	f := &front{soak: &soak{tally: newTally(), weather: newWeather()}, tenants: map[string]*tenant{}}
 	for _, t := range tenants {
 		f.tenants[t.outward] = t
 	}

@@ -85,20 +85,20 @@ const (
 // soak is one run.
 type soak struct {
 	Options
-	tally   *tally
-	weather *weather
-	desk    *desk
-	tenants []*tenant
-	front   *front
-	redis   *servers.Redis // nil: the store is embedded
-	path    string         // of the embedded store
-	fleet   *fleet
-	client  *http.Client
-	sent    atomic.Int64
-	agents  []*agent
-	began   time.Time
-	faulty  time.Duration // how long faults lasted
-	rounds  int           // of closing requests
+	tally     *tally
+	weather   *weather
+	exchanges sync.Map // under way, by id, and those before them for what arrives late
+	tenants   []*tenant
+	front     *front
+	redis     *servers.Redis // nil: the store is embedded
+	path      string         // of the embedded store
+	fleet     *fleet
+	client    *http.Client
+	sent      atomic.Int64
+	agents    []*agent
+	began     time.Time
+	faulty    time.Duration // how long faults lasted
+	rounds    int           // of closing requests
 }
 
 // Run soaks, and reports. The error is of the soak itself; what Dewpoint did wrong is in the report.
@@ -112,7 +112,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // it is in the system's folder for what may go
 	s := &soak{
-		Options: o, tally: newTally(), weather: newWeather(), desk: &desk{}, tenants: newTenants(len(condensers())), began: time.Now(),
+		Options: o, tally: newTally(), weather: newWeather(), tenants: newTenants(len(condensers())), began: time.Now(),
 		client: &http.Client{Timeout: 2 * patience, Transport: &http.Transport{MaxIdleConnsPerHost: o.Sessions}},
 	}
 	if o.Store == Embedded {
@@ -143,7 +143,7 @@ func (s *soak) run(ctx context.Context, dir string) (err error) {
 
 // start starts upstream, the store and the replicas.
 func (s *soak) start(ctx context.Context, dir string) (err error) {
-	s.front = startFront(s.desk, s.tally, s.weather, s.tenants, s.chance(chanceSummariser))
+	s.front = startFront(s)
 	s.path = filepath.Join(dir, "dewpoint.db")
 	store := fmt.Sprintf("{type: embedded, path: %q, secret: %q}", s.path, secret)
 	if s.Store == Redis {
@@ -185,7 +185,7 @@ func (s *soak) storm(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	chaos := &chaos{weather: s.weather, tally: s.tally, fleet: s.fleet, redis: s.redis, chance: s.chance(chanceChaos)}
+	chaos := &chaos{s, s.chance(chanceChaos)}
 	var trouble error
 	var working, raging sync.WaitGroup
 	raging.Go(func() {
@@ -224,8 +224,5 @@ const telling = 15 * time.Second
 
 func (s *soak) newAgent(number int) *agent {
 	f := newFamily(number, s.tenants, s.Seed)
-	return &agent{family: f, caller: &caller{
-		fleet: s.fleet, desk: s.desk, tally: s.tally, weather: s.weather, client: s.client,
-		chance: s.chance(chanceWeather + uint64(number)), sent: &s.sent, only: -1,
-	}}
+	return &agent{family: f, caller: &caller{soak: s, chance: s.chance(chanceWeather + uint64(number)), only: -1}}
 }

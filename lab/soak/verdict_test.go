@@ -49,7 +49,7 @@ func TestVerdict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, l := sample()
 			l.stream = true
-			caller := &caller{tally: newTally()}
+			caller := &caller{soak: &soak{tally: newTally()}}
 			x := l.exchange()
 			x.fault = c.fault
 			began := time.Now().Add(-c.took)

@@ -211,12 +211,8 @@ func (b *yamlBuilder) scalar(n ast.Node, path string) *node {
 		return scalar
 	case *ast.IntegerNode:
 		scalar.kind, scalar.text = kindInteger, fmt.Sprint(n.Value)
-	case *ast.FloatNode:
-		scalar.kind, scalar.text = kindFloat, formatFloat(n.Value)
-	case *ast.InfinityNode:
-		scalar.kind, scalar.text = kindFloat, formatFloat(n.Value)
-	case *ast.NanNode:
-		scalar.kind, scalar.text = kindFloat, "NaN"
+	case *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		scalar.kind, scalar.text = kindFloat, formatFloat(n.(ast.ScalarNode).GetValue().(float64))
 	case *ast.BoolNode:
 		scalar.kind, scalar.text = kindBool, strconv.FormatBool(n.Value)
 	default:

@@ -70,7 +70,7 @@ func (r *run) moment(at, total int) *moment {
 		head: make([]bool, at), protected: make([]bool, at),
 	}
 	m.protect()
-	for _, reference := range r.standIn.extractor.References(r.texts[at]) {
+	for _, reference := range references(r.texts[at]) {
 		if u, ok := m.use(reference); ok {
 			m.used = append(m.used, u)
 		}

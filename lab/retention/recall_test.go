@@ -50,7 +50,7 @@ func (m *moment) everyTerm(t interface{ Fatalf(string, ...any) }, v *session.Vie
 		if s.whole[i] {
 			continue
 		}
-		for _, ref := range m.run.standIn.extractor.References(m.run.texts[i]) {
+		for _, ref := range references(m.run.texts[i]) {
 			if known[ref] || asked == limit {
 				continue
 			}

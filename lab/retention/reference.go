@@ -12,11 +12,6 @@ const (
 	maxReference = 120
 )
 
-// Extractor finds references: exact values that a text names. It is safe for concurrent use.
-type Extractor struct {
-	rules []rule
-}
-
 // rule finds what its pattern's only group matches. What a rule took, those after it do not see.
 type rule struct {
 	pattern *regexp.Regexp
@@ -32,25 +27,23 @@ const (
 	literalPattern = `(?:^|\W)(?:"([^"\n]+)"|'([^'\n]+)'|` + "`([^`\n]+)`" + `)(?:$|\W)`
 )
 
-// NewExtractor gives an extractor.
-func NewExtractor() *Extractor {
-	always := func(string) bool { return true }
-	return &Extractor{rules: []rule{
-		{regexp.MustCompile(urlPattern), always},
-		{regexp.MustCompile(pathPattern), isPath},
-		{regexp.MustCompile(errorPattern), always},
-		{regexp.MustCompile(wordPattern), isIdentifier},
-		{regexp.MustCompile(literalPattern), isLiteral},
-	}}
+var rules = []rule{
+	{regexp.MustCompile(urlPattern), always},
+	{regexp.MustCompile(pathPattern), isPath},
+	{regexp.MustCompile(errorPattern), always},
+	{regexp.MustCompile(wordPattern), isIdentifier},
+	{regexp.MustCompile(literalPattern), isLiteral},
 }
 
-// References gives the references in text, each once, rule by rule.
-func (x *Extractor) References(text string) []string {
+func always(string) bool { return true }
+
+// references gives the references in text, exact values that it names: each once, rule by rule.
+func references(text string) []string {
 	var out []string
 	seen := map[string]bool{}
 	left := []byte(text)
-	for i, r := range x.rules {
-		if i == len(x.rules)-1 {
+	for i, r := range rules {
+		if i == len(rules)-1 {
 			left = []byte(text) // a literal may hold anything
 		}
 		for _, m := range r.pattern.FindAllSubmatchIndex(left, -1) {

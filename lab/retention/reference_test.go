@@ -27,10 +27,9 @@ func TestReferences(t *testing.T) {
 		"once":               {"main.go main.go", []string{"main.go"}},
 		"too short":          {`a "b" c`, nil},
 	}
-	x := NewExtractor()
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := x.References(test.text); !reflect.DeepEqual(got, test.want) {
+			if got := references(test.text); !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
@@ -40,10 +39,9 @@ func TestReferences(t *testing.T) {
 func FuzzReferences(f *testing.F) {
 	f.Add("open src/main.go:12 \"a b\" https://x.org/y ValueError parse_args 12345")
 	f.Add("é'ä'/ü/b.go\xff\"\xff\"")
-	x := NewExtractor()
 	f.Fuzz(func(t *testing.T, text string) {
 		seen := map[string]bool{}
-		for _, r := range x.References(text) {
+		for _, r := range references(text) {
 			if len(r) < minReference || len(r) > maxReference || seen[r] {
 				t.Errorf("%q: bad reference %q", text, r)
 			}

@@ -15,16 +15,15 @@ import (
 // that name the most references for their tokens and what no better line names. Asked for a ranking, it ranks events by
 // the same. It remembers what it has read, and is used by one goroutine.
 type StandIn struct {
-	count     func(string) int
-	extractor *Extractor
-	read      map[string]line
+	count func(string) int
+	read  map[string]line
 }
 
 var _ condense.Summariser = (*StandIn)(nil)
 
 // NewStandIn gives a stand-in.
 func NewStandIn(count func(text string) int) *StandIn {
-	return &StandIn{count: count, extractor: NewExtractor(), read: map[string]line{}}
+	return &StandIn{count: count, read: map[string]line{}}
 }
 
 // longestLine bounds a line of a record, in bytes.
@@ -141,7 +140,7 @@ func (s *StandIn) lines(text string) []line {
 func (s *StandIn) look(text string) line {
 	l, known := s.read[text]
 	if !known {
-		l = line{tokens: s.count(text) + 1, text: text, references: s.extractor.References(text)}
+		l = line{tokens: s.count(text) + 1, text: text, references: references(text)}
 		s.read[text] = l
 	}
 	return l

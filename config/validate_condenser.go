@@ -125,9 +125,13 @@ func (v *validator) calling(key string, c Condenser) {
 func (v *validator) model(key string, c Condenser) {
 	v.when(slices.Contains(CondenserKeys(c.Type), "focus") && !slices.Contains(Focuses(), c.Focus),
 		key+".focus", "is unknown: write one of %s", strings.Join(Focuses(), ", "))
-	if _, known := v.config.LLMs[c.LLMConfig]; !known && c.LLMConfig != "" {
-		v.add(key+".llm_config", "is not an entry of llms: %s", llmAdvice(v.config.LLMs))
+	advice := "add it to llms"
+	if len(v.config.LLMs) > 0 {
+		advice = "use one of " + strings.Join(slices.Sorted(maps.Keys(v.config.LLMs)), ", ")
 	}
+	_, known := v.config.LLMs[c.LLMConfig]
+	v.when(!known && c.LLMConfig != "",
+		key+".llm_config", "is not an entry of llms: %s, or leave it empty for the request's own model", advice)
 }
 
 // custom checks the keys of a condenser that is a service or program of the operator's.
@@ -143,13 +147,6 @@ func (v *validator) custom(key string, c Condenser) {
 	default:
 		v.url(key+".url", c.URL, "http://127.0.0.1:9000/condense")
 	}
-}
-
-func llmAdvice(llms map[string]LLM) string {
-	if len(llms) == 0 {
-		return "add it to llms, or leave it empty for the request's own model"
-	}
-	return "use one of " + strings.Join(slices.Sorted(maps.Keys(llms)), ", ") + ", or leave it empty for the request's own model"
 }
 
 func (v *validator) recentEvents(key string, c Condenser) {

@@ -54,7 +54,11 @@ func ServeBare(upstream string, out io.Writer) error {
 		return fmt.Errorf("bare proxy: %w", err)
 	}
 	fmt.Fprintf(out, `{"msg":"serving","listen":%q}`+"\n", l.Addr().String())
-	if err := newBare(upstream).Serve(l); err != nil {
+	up := &fasthttp.HostClient{Addr: upstream, MaxConns: 1024}
+	bare := &fasthttp.Server{
+		MaxRequestBodySize: bareBody, NoDefaultServerHeader: true, Handler: func(ctx *fasthttp.RequestCtx) { bareTurn(up, ctx) },
+	}
+	if err := bare.Serve(l); err != nil {
 		return fmt.Errorf("bare proxy: %w", err)
 	}
 	return nil
@@ -62,13 +66,6 @@ func ServeBare(upstream string, out io.Writer) error {
 
 // bareBody is the largest body of the bare proxy, in bytes.
 const bareBody = 64 << 20
-
-func newBare(upstream string) *fasthttp.Server {
-	up := &fasthttp.HostClient{Addr: upstream, MaxConns: 1024}
-	return &fasthttp.Server{MaxRequestBodySize: bareBody, NoDefaultServerHeader: true, Handler: func(ctx *fasthttp.RequestCtx) {
-		bareTurn(up, ctx)
-	}}
-}
 
 // bareTurn hands a request on and its answer back. An event stream is handed on as it comes.
 func bareTurn(up *fasthttp.HostClient, ctx *fasthttp.RequestCtx) {

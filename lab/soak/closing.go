@@ -27,7 +27,7 @@ const (
 // closing checks everything once nothing goes wrong any more. Each line makes one more request, which repairs what its
 // log lacks; only where that one's writes were lost, too (the proxy counts them), it makes yet another.
 func (s *soak) closing(ctx context.Context) error {
-	s.weather.clearUp()
+	s.weather.set(over, true)
 	if err := s.recover(ctx); err != nil {
 		return err
 	}

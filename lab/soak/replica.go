@@ -112,13 +112,6 @@ func (f *fleet) close() {
 // sampling is how often the replicas' metrics are read.
 const sampling = 250 * time.Millisecond
 
-// watch reads the replicas' metrics now and then, until the context ends.
-func (f *fleet) watch(ctx context.Context) {
-	for sleep(ctx, sampling) {
-		f.sample(ctx)
-	}
-}
-
 // sample reads the metrics of all that live.
 func (f *fleet) sample(ctx context.Context) {
 	for slot := range f.size() {

@@ -131,7 +131,11 @@ func (s *soak) run(ctx context.Context, dir string) (err error) {
 	}
 	watching, stopWatching := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
-	watcher.Go(func() { s.fleet.watch(watching) })
+	watcher.Go(func() {
+		for sleep(watching, sampling) {
+			s.fleet.sample(watching)
+		}
+	})
 	err = s.storm(ctx)
 	if err == nil {
 		err = s.closing(ctx)

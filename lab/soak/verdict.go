@@ -39,8 +39,11 @@ func (c *caller) verdict(x *exchange, l *line, on *replica, g got, began time.Ti
 		return endKilled
 	}
 	d := x.newest.Load()
-	if d == nil {
-		return c.undelivered(x, g, began)
+	switch {
+	case d == nil && time.Since(began) > waiting:
+		return endLate
+	case d == nil:
+		return c.wrong("a request reaches upstream", x, g, "it did not")
 	}
 	is := d.soFar()
 	if e, judged := c.differs(x, g, is); judged {
@@ -53,14 +56,6 @@ func (c *caller) verdict(x *exchange, l *line, on *replica, g got, began time.Ti
 		return c.mustRefuse(x, g, is, began)
 	}
 	return c.mustServe(x, l, g, is, began)
-}
-
-// undelivered judges an exchange of which nothing reached upstream.
-func (c *caller) undelivered(x *exchange, g got, began time.Time) ending {
-	if time.Since(began) > waiting {
-		return endLate
-	}
-	return c.wrong("a request reaches upstream", x, g, "it did not")
 }
 
 // differs judges the bytes: what the client has is what upstream wrote, whole or a beginning of it.

@@ -13,6 +13,7 @@ type condition string
 const (
 	roughUpstream  condition = "upstream rough"
 	roughSummaries condition = "summariser rough"
+	over           condition = "over" // nothing is injected any more
 )
 
 // Around a time in which the store was not sound.
@@ -24,20 +25,19 @@ const (
 // weather is what is wrong at a moment, and when the store was not sound. It is safe for concurrent use.
 type weather struct {
 	mu      sync.Mutex
-	rough   map[condition]bool
-	clear   bool // nothing is injected any more
+	now     map[condition]bool
 	outages []outage
 }
 
 // outage is a time in which writes may have been lost.
 type outage struct{ from, to time.Time }
 
-func newWeather() *weather { return &weather{rough: map[condition]bool{}} }
+func newWeather() *weather { return &weather{now: map[condition]bool{}} }
 
-func (w *weather) set(c condition, rough bool) {
+func (w *weather) set(c condition, is bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.rough[c] = rough
+	w.now[c] = is
 }
 
 // lost notes a time in which the store may have lost writes, its surroundings included.
@@ -54,13 +54,6 @@ func (w *weather) touched(from, to time.Time) bool {
 	return slices.ContainsFunc(w.outages, func(o outage) bool { return from.Before(o.to) && to.After(o.from) })
 }
 
-// clearUp ends all injecting.
-func (w *weather) clearUp() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.clear = true
-}
-
 // upstream is the share of exchanges that go wrong, and summariser that of summariser calls.
 func (w *weather) upstream() float64   { return w.rate(roughUpstream, 0.01, 0.3) }
 func (w *weather) summariser() float64 { return w.rate(roughSummaries, 0.05, 0.7) }
@@ -69,9 +62,9 @@ func (w *weather) rate(c condition, calm, rough float64) float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.clear:
+	case w.now[over]:
 		return 0
-	case w.rough[c]:
+	case w.now[c]:
 		return rough
 	}
 	return calm

@@ -87,8 +87,13 @@ func (v *validator) address(key, address, usual string) (host, port string, ok b
 
 // hostName reports whether name is valid in a Host header, without a port.
 func hostName(name string) bool {
-	odd := func(r rune) bool { return r != '.' && !syntax.Plain(string(r)) }
-	return net.ParseIP(name) != nil || name != "" && !strings.ContainsFunc(name, odd)
+	return net.ParseIP(name) != nil || plainBut(name, ".")
+}
+
+// plainBut reports whether name is plain but for some other characters.
+func plainBut(name, others string) bool {
+	odd := func(r rune) bool { return !syntax.Plain(string(r)) && !strings.ContainsRune(others, r) }
+	return name != "" && !strings.ContainsFunc(name, odd)
 }
 
 func loopback(host string) bool {
@@ -233,7 +238,7 @@ func (v *validator) session() {
 	for i, name := range v.config.Session.Headers {
 		key := syntax.Index("session.headers", i)
 		switch {
-		case !headerName(name):
+		case !plainBut(name, "!#$%&'*+.^`|~"): // not a token (RFC 9110, section 5.6.2)
 			v.add(key, "is not a header name: write it as x-session-id")
 		case slices.Contains([]string{"x-client-request-id", "authorization", "cookie"}, strings.ToLower(name)):
 			v.add(key, "does not identify a conversation: remove it")
@@ -244,12 +249,6 @@ func (v *validator) session() {
 		v.when(name == "", key, "is empty: write it as metadata.session_id")
 		v.when(name == "user", key, "does not identify a conversation: remove it")
 	}
-}
-
-// headerName reports whether name is an HTTP token (RFC 9110, section 5.6.2).
-func headerName(name string) bool {
-	odd := func(r rune) bool { return !syntax.Plain(string(r)) && !strings.ContainsRune("!#$%&'*+.^`|~", r) }
-	return name != "" && !strings.ContainsFunc(name, odd)
 }
 
 func (v *validator) limits() {

@@ -34,7 +34,8 @@ func (d decoder) tenants(v reflect.Value, n *node, key string) {
 	}
 }
 
-// readTenants adds the tenants in the files of tenants_dir to the tree.
+// readTenants adds the tenants in the files of tenants_dir to the tree. The keys of their nodes and problems are paths in the whole
+// configuration, and their origins name the file.
 func readTenants(root *node, src Input, env map[string]string, p *problems) {
 	overlaid := root.clone()
 	overlayEnv(overlaid, env, &problems{})
@@ -53,7 +54,12 @@ func readTenants(root *node, src Input, env map[string]string, p *problems) {
 		trusted, _ = strconv.ParseBool(given.text) // the decoder reports anything else
 	}
 	for _, name := range tenantFiles(dir.text, "", "tenants_dir", p) {
-		n := readTenant(filepath.Join(dir.text, name), syntax.Join("tenants_dir", name), p)
+		path, key := filepath.Join(dir.text, name), syntax.Join("tenants_dir", name)
+		n := document{problems: p, name: key, path: key, from: path}.read(path, maxTenantFile)
+		if n == nil {
+			n = &node{kind: kindBroken}
+		}
+		n.key, n.origin = key, cmp.Or(n.origin, path)
 		if !trusted {
 			confine(n, p)
 		}
@@ -104,14 +110,4 @@ func confine(tenant *node, p *problems) {
 		}
 		p.addAt(n.origin, path, "names %s: remove it, or set tenants_trusted to true in the configuration if you trust every file in tenants_dir", what)
 	})
-}
-
-// readTenant reads one file. The keys of its nodes and problems are paths in the whole configuration, and their origins name the file.
-func readTenant(path, key string, p *problems) *node {
-	n := document{problems: p, name: key, path: key, from: path}.read(path, maxTenantFile)
-	if n == nil {
-		n = &node{kind: kindBroken}
-	}
-	n.key, n.origin = key, cmp.Or(n.origin, path)
-	return n
 }

@@ -63,17 +63,16 @@ func (a *App) logReload(d config.Differences, tenants int, later []string) {
 		level = zap.WarnLevel
 	}
 	fields := []zap.Field{zap.Int("tenants", tenants)}
-	for _, part := range []struct {
-		name  string
-		names []string
-	}{
-		{"keys_changed", d.Keys}, {"tenants_added", d.Added}, {"tenants_removed", d.Removed}, {"tenants_changed", d.Changed},
-		{"at_next_start", later},
-	} {
-		if len(part.names) > 0 {
-			fields = append(fields, zap.Strings(part.name, part.names))
+	add := func(name string, names []string) {
+		if len(names) > 0 {
+			fields = append(fields, zap.Strings(name, names))
 		}
 	}
+	add("keys_changed", d.Keys)
+	add("tenants_added", d.Added)
+	add("tenants_removed", d.Removed)
+	add("tenants_changed", d.Changed)
+	add("at_next_start", later)
 	a.log.Log(level, "configuration reloaded", fields...)
 }
 

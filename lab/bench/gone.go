@@ -17,18 +17,15 @@ type Gone struct {
 	Worst  time.Duration
 }
 
-// phases are when clients leave, and the mock's answers that make for it.
-func phases() [][2]string {
-	return [][2]string{{"before headers", answerHold}, {"in a silent gap", answerGap}, {"in the middle of a chunk", answerPart}}
-}
-
 const untold = time.Second
 
 // leave has clients leave in every phase.
 func (r *rig) leave(ctx context.Context, tries int) ([]Gone, error) {
 	var out []Gone
 	h := NewHistory(Plan{Size: 10_000})
-	for _, phase := range phases() {
+	for _, phase := range [][2]string{ // with the mock's answers that make for them
+		{"before headers", answerHold}, {"in a silent gap", answerGap}, {"in the middle of a chunk", answerPart},
+	} {
 		for _, t := range r.targets {
 			g := Gone{Name: t.Name, Phase: phase[0]}
 			var took []time.Duration

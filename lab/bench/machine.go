@@ -25,9 +25,6 @@ func describe(ctx context.Context) string {
 	return text
 }
 
-// load is the average load over a minute.
-func load() string { return found("/proc/loadavg", `^(\S+)`) }
-
 // found is what a pattern's group matches in a file.
 func found(path, pattern string) string {
 	text, _ := os.ReadFile(path) // nothing matches

@@ -38,17 +38,6 @@ type fleet struct {
 	degraded time.Duration
 }
 
-// startFleet starts n replicas.
-func startFleet(ctx context.Context, binary, config string, n int, t *tally) (*fleet, error) {
-	f := &fleet{binary: binary, config: config, tally: t, client: http.Client{Timeout: time.Second}, slots: make([]*replica, n)}
-	for i := range n {
-		if err := f.launch(ctx, i); err != nil {
-			return f, err
-		}
-	}
-	return f, nil
-}
-
 // launch starts a replica in a slot, and returns when it serves.
 func (f *fleet) launch(ctx context.Context, slot int) error {
 	run, serving, err := servers.Serve(ctx, f.binary, "serve", "--config", f.config)

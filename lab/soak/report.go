@@ -20,10 +20,6 @@ type Report struct {
 	took  time.Duration
 }
 
-func (s *soak) report() *Report {
-	return &Report{Violations: s.tally.violations, Violated: s.tally.sum(groupViolations, ""), Splits: s.tally.splits, soak: s, took: time.Since(s.began)}
-}
-
 // Markdown writes the tables.
 func (r *Report) Markdown(w io.Writer) {
 	var kinds []string

@@ -121,7 +121,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := s.run(ctx, dir); err != nil {
 		return nil, fmt.Errorf("soak: %w", err)
 	}
-	return s.report(), nil
+	return &Report{
+		Violations: s.tally.violations, Violated: s.tally.sum(groupViolations, ""), Splits: s.tally.splits, soak: s, took: time.Since(s.began),
+	}, nil
 }
 
 func (s *soak) run(ctx context.Context, dir string) (err error) {
@@ -162,8 +164,15 @@ func (s *soak) start(ctx context.Context, dir string) (err error) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
-	s.fleet, err = startFleet(ctx, s.Dewpoint, config, s.Replicas, s.tally)
-	return err
+	s.fleet = &fleet{
+		binary: s.Dewpoint, config: config, tally: s.tally, client: http.Client{Timeout: time.Second}, slots: make([]*replica, s.Replicas),
+	}
+	for slot := range s.Replicas {
+		if err := s.fleet.launch(ctx, slot); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *soak) stop() {

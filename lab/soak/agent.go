@@ -28,10 +28,7 @@ func (a *agent) run(ctx context.Context, steps int, total time.Duration) error {
 	l := a.lines[0]
 	for step := range steps {
 		at := (float64(step) + jitter.Float64()) / float64(steps)
-		if !sleep(ctx, time.Until(began.Add(time.Duration(at*float64(total))))) {
-			return nil
-		}
-		if time.Since(began) > overtime*total {
+		if !sleep(ctx, time.Until(began.Add(time.Duration(at*float64(total))))) || time.Since(began) > overtime*total {
 			return nil
 		}
 		l = a.move(l)

@@ -42,8 +42,10 @@ func (v *validator) sizes(key string, c Condenser) {
 	if c.asks() {
 		v.calling(key, c)
 	}
-	if c.Type == TypeRecentEvents {
-		v.recentEvents(key, c)
+	if c.Type == TypeRecentEvents && v.positive(key+".max_events", c.MaxEvents) {
+		v.when(c.KeepFirst < 0, key+".keep_first", "is negative: write a number of events")
+		v.when(c.KeepFirst >= c.MaxEvents,
+			key+".keep_first", "is %d, and must be below max_events = %d: lower it, or raise max_events", c.KeepFirst, c.MaxEvents)
 	}
 }
 
@@ -147,15 +149,6 @@ func (v *validator) custom(key string, c Condenser) {
 	default:
 		v.url(key+".url", c.URL, "http://127.0.0.1:9000/condense")
 	}
-}
-
-func (v *validator) recentEvents(key string, c Condenser) {
-	if !v.positive(key+".max_events", c.MaxEvents) {
-		return
-	}
-	v.when(c.KeepFirst < 0, key+".keep_first", "is negative: write a number of events")
-	v.when(c.KeepFirst >= c.MaxEvents,
-		key+".keep_first", "is %d, and must be below max_events = %d: lower it, or raise max_events", c.KeepFirst, c.MaxEvents)
 }
 
 func (v *validator) pipeline(key string, c Condenser, depth int) {

@@ -18,7 +18,15 @@ func adoptOpenHands(root *node, p *problems) (unused []string) {
 		p.add("llm", "must be a section, not %s: write [llm.NAME]", section.kind)
 		return nil
 	}
-	base, named := splitLLM(section)
+	base := &node{kind: kindTable, origin: section.origin} // the keys of [llm]
+	var named []*node                                      // the sections [llm.NAME]
+	for _, f := range section.fields {
+		if f.kind == kindTable && !slices.Contains(openHandsOnly, f.name) {
+			named = append(named, f)
+		} else {
+			base.fields = append(base.fields, f)
+		}
+	}
 	if len(base.fields) > 0 && (base.get("model") != nil || len(named) == 0) {
 		base.name = "llm"
 		named = append(named, base)
@@ -27,19 +35,6 @@ func adoptOpenHands(root *node, p *problems) (unused []string) {
 		unused = append(unused, adoptLLM(root, entry, base, p)...)
 	}
 	return unused
-}
-
-// splitLLM separates the keys of [llm] from the sections [llm.NAME].
-func splitLLM(section *node) (base *node, named []*node) {
-	base = &node{kind: kindTable, origin: section.origin}
-	for _, f := range section.fields {
-		if f.kind == kindTable && !slices.Contains(openHandsOnly, f.name) {
-			named = append(named, f)
-		} else {
-			base.fields = append(base.fields, f)
-		}
-	}
-	return base, named
 }
 
 func adoptLLM(root, entry, base *node, p *problems) (unused []string) {

@@ -93,9 +93,7 @@ func (a *answer) addCall(p *piece) {
 		at--
 	}
 	if at < 0 || p.name != "" && a.Calls[at].Name != "" && p.id != "" && p.id != a.Calls[at].ID {
-		if c := a.BeginCall(p.index, p.id, p.name); c != nil {
-			a.AddArguments(c, p.arguments)
-		}
+		a.BeginCall(p.index, p.id, p.name, p.arguments)
 		return
 	}
 	c := &a.Calls[at]

@@ -3,7 +3,6 @@ package messages
 import (
 	"bytes"
 	"fmt"
-	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
@@ -88,10 +87,11 @@ func (a *answer) beginBlock(index int, block rawjson.Value) {
 		a.BreakLine()
 		a.AddText(split.Member(block, "text").Text())
 	case kind.Is("tool_use"):
-		c := a.BeginCall(index, split.Member(block, "id").Text(), split.Member(block, "name").Text())
-		if input := string(split.Member(block, "input").Raw); c != nil && input != "{}" {
-			a.AddArguments(c, input)
+		input := string(split.Member(block, "input").Raw)
+		if input == "{}" { // a stream sends the input in pieces after it
+			input = ""
 		}
+		a.BeginCall(index, split.Member(block, "id").Text(), split.Member(block, "name").Text(), input)
 	case bytes.HasSuffix(kind.Inner(), []byte("_tool_use")):
 		a.Known.Ran = true
 	}
@@ -114,9 +114,7 @@ func (a *answer) Answer() dialect.Answer {
 		blocks = append(blocks, fmt.Appendf(nil, `{"type":"tool_use","id":%s,"name":%s,"input":%s}`,
 			rawjson.AppendQuote(nil, c.ID), rawjson.AppendQuote(nil, c.Name), c.Arguments))
 	}
-	if len(blocks) > 0 {
-		said.Said = slices.Concat([]byte(`{"role":"assistant","content":`), split.List(blocks), []byte("}"))
-	}
+	said.Said = assistantMessage(blocks)
 	return said
 }
 

@@ -62,9 +62,7 @@ func (a *answer) addItem(v rawjson.Value) {
 		a.AddCompaction(it.compaction())
 	case it.callID().Kind == rawjson.String:
 		call := it.call()
-		if c := a.BeginCall(0, call.ID, call.Name); c != nil {
-			a.AddArguments(c, call.Arguments)
-		}
+		a.BeginCall(0, call.ID, call.Name, call.Arguments)
 	case bytes.HasSuffix(it.Get("type").Inner(), []byte("_call")):
 		a.Known.Ran = true
 	}

@@ -184,13 +184,12 @@ func (c *Collector) AddRefusal(text string) {
 	c.Known.Refusal = Truncate(c.Known.Refusal + text)
 }
 
-// BeginCall adds a call. It returns nil if there are too many.
-func (c *Collector) BeginCall(index int, id, name string) *PartialCall {
-	if len(c.Calls) == MaxCalls {
-		return nil
+// BeginCall adds a call, unless there are MaxCalls of them, with the beginning of its arguments.
+func (c *Collector) BeginCall(index int, id, name, arguments string) {
+	if n := len(c.Calls); n < MaxCalls {
+		c.Calls = append(c.Calls, PartialCall{Index: index, ID: Truncate(id), Name: Truncate(name)})
+		c.AddArguments(&c.Calls[n], arguments)
 	}
-	c.Calls = append(c.Calls, PartialCall{Index: index, ID: Truncate(id), Name: Truncate(name)})
-	return &c.Calls[len(c.Calls)-1]
 }
 
 // AddArguments appends to the arguments of a call.

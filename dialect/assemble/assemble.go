@@ -25,9 +25,8 @@ func Decode(raw []byte) (p Piece) {
 	return p
 }
 
-// Encode encodes a value, after Flatten. It returns nil if that fails.
+// Encode encodes a value. It returns nil if that fails.
 func Encode(v any) []byte {
-	Flatten(v)
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -40,23 +39,15 @@ func Encode(v any) []byte {
 // growingText is a text to which Add has appended. A string would be copied for each piece.
 type growingText struct{ strings.Builder }
 
-// Flatten converts the texts in a value that Add has extended back to strings, in place. It has to be called before they
-// are read.
-func Flatten(v any) {
-	switch v := v.(type) {
-	case Piece:
-		for key, inner := range v {
-			if text, ok := inner.(*growingText); ok {
-				v[key] = text.String()
-				continue
-			}
-			Flatten(inner)
-		}
-	case []any:
-		for _, inner := range v {
-			Flatten(inner)
-		}
+func (t *growingText) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// Text returns a value of a Piece if it is a text.
+func Text(v any) (text string, ok bool) {
+	if grown, ok := v.(*growingText); ok {
+		return grown.String(), true
 	}
+	text, ok = v.(string)
+	return text, ok
 }
 
 // Add adds a piece of a stream to an object. Texts are appended, except for ids and names; list elements are matched by

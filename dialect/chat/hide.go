@@ -58,8 +58,7 @@ func (f *filter) Next() {
 
 // content returns the text of the message, and whether its content is nothing but text.
 func (f *filter) content() (text string, plain bool) {
-	assemble.Flatten(f.message)
-	text, plain = f.message["content"].(string)
+	text, plain = assemble.Text(f.message["content"])
 	return text, plain || f.message["content"] == nil
 }
 
@@ -73,14 +72,15 @@ func (f *filter) Said() dialect.Said {
 		f.addCall(call)
 	}
 	said, calls := f.Summary((f.ended || f.finish != "") && f.complete())
-	if _, plain := f.content(); f.message == nil || !plain {
+	text, plain := f.content()
+	if f.message == nil || !plain {
 		return said
 	}
 	m := assemble.Piece{"role": "assistant", "content": nil}
 	for key, v := range f.message {
 		switch {
 		case v == nil, key == "annotations", key == "audio": // upstream does not accept these in the form it sends them
-		case key == "content" && v == "":
+		case key == "content" && text == "":
 		default:
 			m[key] = v
 		}

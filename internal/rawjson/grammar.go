@@ -50,15 +50,6 @@ func (s *Scanner) scalar(i int) (end int, e Escapes) {
 	return s.fail(Syntax, i), Plain
 }
 
-// text validates the string at i.
-func (s *Scanner) text(i int) (end int, e Escapes) {
-	end, e, code := scanString(s.data, i+1)
-	if code != "" {
-		return s.fail(code, end), Plain
-	}
-	return end, e
-}
-
 // separator advances from i to the next element, or behind the end of the container; then more is false.
 func (s *Scanner) separator(i int, end byte, first bool) (next int, more bool) {
 	i = s.space(i)
@@ -76,26 +67,30 @@ func (s *Scanner) separator(i int, end byte, first bool) (next int, more bool) {
 }
 
 // name reads the key at i and its colon, and returns the index of the value.
-func (s *Scanner) name(i int) (int, Key) {
-	if i >= len(s.data) {
-		return s.fail(Truncated, i), Key{}
-	}
-	if s.data[i] != '"' {
-		return s.fail(Syntax, i), Key{}
+func (s *Scanner) name(i int) (value int, key Key) {
+	if !s.expect(i, '"') {
+		return -1, key
 	}
 	end, escapes := s.text(i)
 	if end < 0 {
-		return -1, Key{}
+		return -1, key
 	}
-	key := Key{Raw: s.data[i+1 : end-1 : end-1], Escapes: escapes}
+	key = Key{Raw: s.data[i+1 : end-1 : end-1], Escapes: escapes}
 	i = s.space(end)
-	if i >= len(s.data) {
-		return s.fail(Truncated, i), Key{}
-	}
-	if s.data[i] != ':' {
-		return s.fail(Syntax, i), Key{}
+	if !s.expect(i, ':') {
+		return -1, key
 	}
 	return s.space(i + 1), key
+}
+
+// expect checks that the byte at i is c.
+func (s *Scanner) expect(i int, c byte) bool {
+	if i >= len(s.data) {
+		s.fail(Truncated, i)
+	} else if s.data[i] != c {
+		s.fail(Syntax, i)
+	}
+	return s.code == ""
 }
 
 func (s *Scanner) literal(i int, want string) int {

@@ -34,35 +34,38 @@ func skipPlain(data []byte, i int) int {
 	return i
 }
 
-// scanString validates a string from i, the index after its opening quote. It returns the index after the closing quote,
-// or a code and the index of the defect.
-func scanString(data []byte, i int) (end int, escapes Escapes, code Code) {
+// text validates the string at i.
+func (s *Scanner) text(i int) (end int, escapes Escapes) {
+	data := s.data
+	i++ // the opening quote
 	for {
 		i = skipPlain(data, i)
 		if i >= len(data) {
-			return i, escapes, Truncated
+			return s.fail(Truncated, i), Plain
 		}
 		c := data[i]
 		switch {
 		case c == '"':
-			return i + 1, escapes, ""
+			return i + 1, escapes
 		case c == '\\' && i+1 < len(data) && isShort(data[i+1]):
 			escapes = max(escapes, Short)
 			i += 2
 		case c == '\\':
 			n := longEscape(data[i:])
 			if n == 0 {
-				return i, escapes, BadEscape
+				return s.fail(BadEscape, i), Plain
 			}
 			escapes = Long
 			i += n
 		case c < ' ':
-			return i, escapes, Control
-		default:
-			i, code = scanRunes(data, i)
-			if code != "" {
-				return i, escapes, code
+			return s.fail(Control, i), Plain
+		}
+		for i < len(data) && data[i] >= utf8.RuneSelf {
+			r, n := utf8.DecodeRune(data[i:])
+			if r == utf8.RuneError && n <= 1 {
+				return s.fail(BadUTF8, i), Plain
 			}
+			i += n
 		}
 	}
 }
@@ -71,18 +74,6 @@ func scanString(data []byte, i int) (end int, escapes Escapes, code Code) {
 func isShort(c byte) bool {
 	const letters = 1<<('\\'-64) | 1<<('b'-64) | 1<<('f'-64) | 1<<('n'-64) | 1<<('r'-64) | 1<<('t'-64)
 	return c == '"' || c&0xC0 == 64 && uint64(letters)>>(c&63)&1 != 0
-}
-
-// scanRunes validates the run of non-ASCII characters at i, and returns its end.
-func scanRunes(data []byte, i int) (int, Code) {
-	for i < len(data) && data[i] >= utf8.RuneSelf {
-		r, n := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && n <= 1 {
-			return i, BadUTF8
-		}
-		i += n
-	}
-	return i, ""
 }
 
 // longEscape returns the length of the Long escape at the start of b, or 0 if there is none.

@@ -76,7 +76,8 @@ func readContent(content rawjson.Value, c *session.Content) (string, []string) {
 		case "tool_use":
 			c.Calls = append(c.Calls, callOf(&b))
 		case "image":
-			c.Images = append(c.Images, readImage(b.Get("source")))
+			data := split.TextBytes(split.Member(b.Get("source"), "data"))
+			c.Images = append(c.Images, split.Encoded(data).Image())
 		case "document":
 			source := b.Get("source")
 			if text := split.Member(source, "data").Text(); split.Member(source, "type").Is("text") && text != "" {
@@ -102,13 +103,6 @@ func callOf(b *split.Object) session.Call {
 	return session.Call{
 		ID: b.Get("id").Text(), Name: b.Get("name").Text(), Arguments: cmp.Or(split.TextOrJSON(b.Get("input")), "{}"),
 	}
-}
-
-func readImage(source rawjson.Value) session.Image {
-	data := split.Encoded(split.TextBytes(split.Member(source, "data")))
-	image := session.Image{Bytes: data.Size()}
-	image.Width, image.Height = split.Dimensions(data)
-	return image
 }
 
 func readDocument(b *split.Object) session.File {

@@ -13,19 +13,18 @@ import (
 //
 // Each data line is passed to Take at once, since many servers put a whole chunk into each line, and some leave out the
 // empty line. Take reports whether it could use the data. If not, the data lines of the event are joined and passed to Take
-// again at the end of the event.
+// again at the end of the event. A line, or the data of an event, of more than MaxAnswer bytes is skipped.
 type Events struct {
-	Take     func(data []byte) bool
-	MaxBytes int  // limit for a line, and for the data of an event; longer ones are skipped
-	Unused   bool // set when Take could not use the data of an event
+	Take   func(data []byte) bool
+	Unused bool // set when Take could not use the data of an event
 
 	line    []byte
-	long    bool // the line exceeds MaxBytes
+	long    bool // the line exceeds MaxAnswer
 	cr      bool // the last byte was a CR that ended a line
 	begun   bool // the first line has ended
 	data    []byte
 	partial bool // data holds lines that Take could not use
-	lost    bool // the event exceeds MaxBytes
+	lost    bool // the event exceeds MaxAnswer
 }
 
 // Write takes the next bytes of the stream.
@@ -48,7 +47,7 @@ func (e *Events) Write(p []byte) {
 }
 
 func (e *Events) keep(p []byte) {
-	if e.long || len(e.line)+len(p) > e.MaxBytes {
+	if e.long || len(e.line)+len(p) > MaxAnswer {
 		e.long = true
 		e.line = e.line[:0]
 		return
@@ -77,7 +76,7 @@ func (e *Events) add(data []byte) {
 	if !e.partial && e.Take(data) || e.lost {
 		return
 	}
-	if len(e.data)+len(data) >= e.MaxBytes {
+	if len(e.data)+len(data) >= MaxAnswer {
 		e.lost = true
 		return
 	}
@@ -164,7 +163,7 @@ func (l *Lines) endLine() {
 // Opening reports whether is holds for all objects in an event of a stream. It is true of an event without data, such as a comment.
 func Opening(event []byte, is func(rawjson.Value) bool) bool {
 	opening := true
-	events := Events{MaxBytes: MaxAnswer, Take: func(data []byte) bool {
+	events := Events{Take: func(data []byte) bool {
 		object := IsObject(data)
 		opening = opening && object && is(rawjson.ValueOf(data))
 		return object

@@ -59,16 +59,20 @@ func (e Encoded) decoder() io.Reader {
 
 // Image describes an image given by its URL, which may be a data URL.
 func Image(url, detail rawjson.Value) session.Image {
-	img := session.Image{Detail: detail.Text()}
-	if data, _, ok := Inline(TextBytes(url)); ok {
-		img.Bytes = data.Size()
-		img.Width, img.Height = Dimensions(data)
-	}
+	data, _, _ := Inline(TextBytes(url))
+	img := data.Image()
+	img.Detail = detail.Text()
 	return img
 }
 
-// Dimensions returns the width and height in the header of a PNG, GIF, JPEG or WebP image, or 0 if it cannot be read.
-func Dimensions(e Encoded) (width, height int) {
+// Image describes an image.
+func (e Encoded) Image() session.Image {
+	width, height := e.dimensions()
+	return session.Image{Bytes: e.Size(), Width: width, Height: height}
+}
+
+// dimensions returns the width and height in the header of a PNG, GIF, JPEG or WebP image, or 0 if it cannot be read.
+func (e Encoded) dimensions() (width, height int) {
 	const maxSize = 1 << 20 // pixels; anything larger is a broken header
 	if head := e.Head(30); head != nil && string(head[:4]) == "RIFF" && string(head[8:12]) == "WEBP" {
 		return webp(head[20:], string(head[12:16]))

@@ -66,19 +66,12 @@ func (m *memory) find(body []byte) (found *prefix, messages int) {
 			}
 		}
 	}
-	if found != nil {
-		m.touch(found)
-	}
-	return found, messages
-}
-
-// touch marks p as the most recently used prefix.
-func (m *memory) touch(p *prefix) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if i := slices.Index(m.prefixes, p); i > 0 {
-		m.prefixes = slices.Insert(slices.Delete(m.prefixes, i, i+1), 0, p)
+	if i := slices.Index(m.prefixes, found); i > 0 { // it is now the most recently used one
+		m.prefixes = slices.Insert(slices.Delete(m.prefixes, i, i+1), 0, found)
 	}
+	return found, messages
 }
 
 // add remembers p instead of the prefix that it extends, and drops the least recently used prefixes to stay within the

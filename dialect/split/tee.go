@@ -43,7 +43,7 @@ func NewTee(streamed bool, mark string, a AnswerReader) dialect.Tee {
 		return &wholeTee{AnswerReader: a}
 	}
 	t := &streamTee{AnswerReader: a, mark: mark}
-	t.events = Events{Take: t.take, MaxBytes: MaxAnswer}
+	t.events.Take = t.take
 	return t
 }
 

@@ -18,8 +18,7 @@ func (d *Dialect) Tee(streamed bool) dialect.Tee {
 // answer implements split.AnswerReader.
 type answer struct {
 	split.Collector
-	said  []byte // the items, with commas between them, up to one byte more than split.MaxText
-	items int
+	said []byte // the items, with commas between them, up to one byte more than split.MaxText
 }
 
 // Whole reads an answer that is not streamed.
@@ -44,8 +43,7 @@ func (a *answer) addItem(v rawjson.Value) {
 	if v.Kind != rawjson.Object {
 		return
 	}
-	a.items++
-	if a.items > 1 {
+	if len(a.said) > 0 {
 		a.said = append(a.said, ',')
 	}
 	a.said = append(a.said, v.Raw...)
@@ -70,7 +68,7 @@ func (a *answer) addItem(v rawjson.Value) {
 
 // end reads the response object at the end of an answer. Its items are skipped if the stream contained any.
 func (a *answer) end(response rawjson.Value) {
-	if a.items == 0 {
+	if len(a.said) == 0 {
 		for element := range rawjson.Elements(split.Member(response, "output").Raw) {
 			a.addItem(element)
 		}

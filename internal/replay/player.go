@@ -189,13 +189,8 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 
 func (p *player) add(s Step) {
 	r := &p.report
-	r.Steps++
+	r.Add(Report{Steps: 1, Sent: s.Sent, Forwarded: s.Prompt, Cached: s.Cached, Own: s.Own, OwnCalls: s.OwnCalls})
 	r.Messages = s.Events
-	r.Sent += s.Sent
-	r.Forwarded += s.Prompt
-	r.Cached += s.Cached
-	r.Own += s.Own
-	r.OwnCalls += s.OwnCalls
 	if s.Condensed != "" {
 		r.Condensed++
 	}

@@ -84,8 +84,7 @@ func (a *answer) beginBlock(index int, block rawjson.Value) {
 	kind := split.Member(block, "type")
 	switch {
 	case kind.Is("text"):
-		a.BreakLine()
-		a.AddText(split.Member(block, "text").Text())
+		a.AddPart(split.Member(block, "text").Text())
 	case kind.Is("tool_use"):
 		input := string(split.Member(block, "input").Raw)
 		if input == "{}" { // a stream sends the input in pieces after it

@@ -53,8 +53,7 @@ func (a *answer) addItem(v rawjson.Value) {
 	case it.isMessage():
 		c := contentReader{}
 		c.readContent(it.Get("content"))
-		a.BreakLine()
-		a.AddText(strings.Join(c.texts, "\n"))
+		a.AddPart(strings.Join(c.texts, "\n"))
 		a.AddRefusal(c.refusal)
 	case it.class() == systemMessage:
 		a.AddCompaction(it.compaction())

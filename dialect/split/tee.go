@@ -172,11 +172,12 @@ func (c *Collector) AddText(text string) {
 	c.text = append(c.text, text...)
 }
 
-// BreakLine ends a line of the text, unless the text is empty: the parts of an answer are joined as in a history.
-func (c *Collector) BreakLine() {
+// AddPart appends a part to the text, on a new line: the parts of an answer are joined as in a history.
+func (c *Collector) AddPart(text string) {
 	if len(c.text) > 0 {
-		c.AddText("\n")
+		text = "\n" + text
 	}
+	c.AddText(text)
 }
 
 // AddRefusal appends to the refusal, of which only the beginning is kept.

@@ -37,9 +37,7 @@ func NewFilter(streamed bool, r Reader) dialect.AnswerFilter {
 	if !streamed {
 		return &wholeFilter{Reader: r}
 	}
-	f := &streamFilter{Reader: r}
-	f.lines = split.Lines{Take: f.take, Pass: f.emit}
-	return f
+	return &streamFilter{Reader: r}
 }
 
 // wholeFilter filters answers that are not streamed.
@@ -72,10 +70,12 @@ func (f *wholeFilter) Finish() []byte {
 	return f.Rest(f.body)
 }
 
-// streamFilter filters streams.
+// streamFilter filters streams. It processes a line once it is complete.
 type streamFilter struct {
 	Reader
-	lines   split.Lines
+	line    []byte // that is not complete yet
+	named   []byte // lines that name the next event
+	dropped bool   // the client received nothing of the last event
 	out     []byte // for the client, from the current Write
 	kept    []byte // see Output.Wait
 	waiting bool
@@ -85,14 +85,21 @@ type streamFilter struct {
 
 func (f *streamFilter) Write(p []byte) []byte {
 	f.out = nil
-	f.lines.Write(p)
+	for line := range bytes.Lines(p) {
+		f.line = append(f.line, line...)
+		if line[len(line)-1] == '\n' {
+			f.endLine()
+		}
+	}
 	return f.out
 }
 
 func (f *streamFilter) Close() dialect.Said {
 	f.out = nil
-	f.lines.Close()
-	f.waiting = false
+	if len(f.line) > 0 {
+		f.endLine()
+	}
+	f.named, f.dropped, f.waiting = nil, false, false
 	f.emit(nil)
 	return f.Said()
 }
@@ -104,7 +111,24 @@ func (f *streamFilter) Next() {
 
 func (f *streamFilter) Finish() []byte { return append(f.out, f.end...) }
 
-// take reads an event and emits what the client receives of it.
+func (f *streamFilter) endLine() {
+	text := bytes.TrimRight(f.line, "\r\n")
+	data, isData := split.DataOf(text)
+	switch {
+	case isData:
+		f.named = append(f.named, f.line...)
+		f.dropped = !f.take(data, f.named)
+		f.named = f.named[:0]
+	case bytes.HasPrefix(text, []byte("event:")) || bytes.HasPrefix(text, []byte("id:")):
+		f.named = append(f.named, f.line...)
+	case len(text) > 0 || !f.dropped: // the empty line behind a dropped event goes too
+		f.emit(f.line)
+	}
+	f.line = f.line[:0]
+}
+
+// take reads an event and emits what the client receives of it. It reports whether that is anything. lines are those of the
+// event: the ones that name it, and the data line.
 func (f *streamFilter) take(data, lines []byte) bool {
 	o := Output{Text: data}
 	if split.IsObject(data) || string(data) == split.Done {

@@ -32,19 +32,15 @@ func (d *Dialect) RequestsCompaction(body []byte, _ bool) (model string, asks bo
 
 // StripManagement removes context_management from a body.
 func (d *Dialect) StripManagement(body []byte) dialect.ContextManagement {
-	return split.StripManagement(body, readEdits)
-}
-
-// readEdits reads the edit that compacts, if there is one.
-func readEdits(management rawjson.Value, m *dialect.ContextManagement) {
-	for edit := range rawjson.Elements(split.Member(management, "edits").Raw) {
-		if !strings.HasPrefix(split.Member(edit, "type").Text(), "compact_") {
-			continue
+	return split.StripManagement(body, func(management rawjson.Value, m *dialect.ContextManagement) {
+		for edit := range rawjson.Elements(split.Member(management, "edits").Raw) {
+			if strings.HasPrefix(split.Member(edit, "type").Text(), "compact_") {
+				m.Pauses = split.Member(edit, "pause_after_compaction").Kind == rawjson.True
+				m.Instructions = split.Member(edit, "instructions").Text()
+				m.Limit = cmp.Or(split.Integer(split.Member(edit, "trigger", "value")), defaultLimit)
+			}
 		}
-		m.Pauses = split.Member(edit, "pause_after_compaction").Kind == rawjson.True
-		m.Instructions = split.Member(edit, "instructions").Text()
-		m.Limit = cmp.Or(split.Integer(split.Member(edit, "trigger", "value")), defaultLimit)
-	}
+	})
 }
 
 // compactionBlock matches a compaction block. It does not match inside strings, where quotes are escaped.

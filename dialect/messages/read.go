@@ -80,11 +80,15 @@ func readContent(content rawjson.Value, c *session.Content) (string, []string) {
 			c.Images = append(c.Images, split.Encoded(data).Image())
 		case "document":
 			source := b.Get("source")
-			if text := split.Member(source, "data").Text(); split.Member(source, "type").Is("text") && text != "" {
+			data := split.Member(source, "data")
+			if text := data.Text(); split.Member(source, "type").Is("text") && text != "" {
 				texts = append(texts, text)
-			} else {
-				c.Files = append(c.Files, readDocument(&b))
+				continue
 			}
+			c.Files = append(c.Files, session.File{
+				Kind: session.FileDocument, Name: b.Get("title").Text(), ID: split.Member(source, "file_id").Text(),
+				Format: split.Member(source, "media_type").Text(), Bytes: split.Encoded(split.TextBytes(data)).Size(),
+			})
 		case "search_result":
 			text, _ := readContent(b.Get("content"), c)
 			texts = append(texts, text)
@@ -102,13 +106,5 @@ func readContent(content rawjson.Value, c *session.Content) (string, []string) {
 func callOf(b *split.Object) session.Call {
 	return session.Call{
 		ID: b.Get("id").Text(), Name: b.Get("name").Text(), Arguments: cmp.Or(split.TextOrJSON(b.Get("input")), "{}"),
-	}
-}
-
-func readDocument(b *split.Object) session.File {
-	source := b.Get("source")
-	return session.File{
-		Kind: session.FileDocument, Name: b.Get("title").Text(), ID: split.Member(source, "file_id").Text(),
-		Format: split.Member(source, "media_type").Text(), Bytes: split.Encoded(split.TextBytes(split.Member(source, "data"))).Size(),
 	}
 }

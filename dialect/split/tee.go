@@ -83,13 +83,17 @@ func (t *streamTee) Answer() dialect.Answer {
 // to be kept. A body that is neither an object nor an array never ends.
 type wholeTee struct {
 	AnswerReader
-	body    []byte
-	bracket bracketScanner
-	done    bool // the body was read, or is too long
+	body []byte
+	done bool // the body was read, or is too long
+
+	closed   bool // by its last bracket
+	depth    int
+	inString bool
+	escaped  bool
 }
 
 func (t *wholeTee) Write(p []byte) {
-	p = p[:t.bracket.scan(p)]
+	p = p[:t.scan(p)]
 	if t.done || len(t.body)+len(p) > MaxAnswer {
 		t.done = true
 		t.body = nil
@@ -98,10 +102,10 @@ func (t *wholeTee) Write(p []byte) {
 	t.body = append(t.body, p...)
 }
 
-func (t *wholeTee) Ended() bool { return t.bracket.closed }
+func (t *wholeTee) Ended() bool { return t.closed }
 
 func (t *wholeTee) Answer() dialect.Answer {
-	if !t.done && t.bracket.closed {
+	if !t.done && t.closed {
 		if IsObject(t.body) {
 			t.Whole(rawjson.ValueOf(t.body))
 		}
@@ -111,33 +115,25 @@ func (t *wholeTee) Answer() dialect.Answer {
 	return t.AnswerReader.Answer()
 }
 
-// bracketScanner finds the bracket that closes a JSON object or array. It does not validate the text.
-type bracketScanner struct {
-	closed bool
-
-	depth    int
-	inString bool
-	escaped  bool
-}
-
-// scan takes the next bytes, and returns how many of them belong to the value.
-func (s *bracketScanner) scan(p []byte) int {
+// scan looks for the bracket that closes the body, and returns how many of the next bytes belong to it. It does not validate
+// them.
+func (t *wholeTee) scan(p []byte) int {
 	for i, c := range p {
 		switch {
-		case s.closed:
+		case t.closed:
 			return i
-		case s.escaped:
-			s.escaped = false
-		case s.inString:
-			s.escaped = c == '\\'
-			s.inString = c != '"'
+		case t.escaped:
+			t.escaped = false
+		case t.inString:
+			t.escaped = c == '\\'
+			t.inString = c != '"'
 		case c == '"':
-			s.inString = true
+			t.inString = true
 		case c == '{' || c == '[':
-			s.depth++
+			t.depth++
 		case c == '}' || c == ']':
-			s.depth--
-			s.closed = s.depth <= 0
+			t.depth--
+			t.closed = t.depth <= 0
 		}
 	}
 	return len(p)

@@ -74,17 +74,8 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 	if !compactionBlock.Match(body) || !split.IsObject(body) { // Split reports an invalid body
 		return body, nil
 	}
-	kept, err := d.fromCompaction(split.Member(rawjson.ValueOf(body), list), mark, open)
-	if kept == nil || err != nil {
-		return body, err
-	}
-	return split.WithMember(body, list, split.List(kept)), nil
-}
-
-// fromCompaction returns the history from its newest compaction on, or nil if it has none.
-func (d *Dialect) fromCompaction(history rawjson.Value, mark string, open func(string) (string, error)) ([][]byte, error) {
-	var kept [][]byte
-	for element := range rawjson.Elements(history.Raw) {
+	var kept [][]byte // the history from its newest compaction on, or nil if it has none
+	for element := range rawjson.Elements(split.Member(rawjson.ValueOf(body), list).Raw) {
 		block, rest := compactionIn(element)
 		if block.Kind != rawjson.Object {
 			if kept != nil {
@@ -96,7 +87,7 @@ func (d *Dialect) fromCompaction(history rawjson.Value, mark string, open func(s
 		if sealed := split.Member(block, "content").Text(); strings.HasPrefix(sealed, mark) {
 			text, err := open(sealed)
 			if err != nil {
-				return nil, err
+				return body, err
 			}
 			first = d.Note(text)
 		}
@@ -105,7 +96,10 @@ func (d *Dialect) fromCompaction(history rawjson.Value, mark string, open func(s
 			kept = append(kept, split.WithMember(element.Raw, "content", split.List(rest)))
 		}
 	}
-	return kept, nil
+	if kept == nil {
+		return body, nil
+	}
+	return split.WithMember(body, list, split.List(kept)), nil
 }
 
 // compactionIn returns the newest compaction in a message, and the blocks after it. A compaction that failed has no content

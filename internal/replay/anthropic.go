@@ -119,7 +119,6 @@ func (a anthropic) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 
 // assemble reads a streamed answer into t.
 func (t *turn) assemble(stream []byte) error {
-	var inputs []string
 	for data := range eventsOf(stream) {
 		var e struct {
 			Type  string
@@ -135,20 +134,15 @@ func (t *turn) assemble(stream []byte) error {
 		}
 		switch e.Type {
 		case "content_block_start":
+			e.Block.Input = nil // it follows in pieces
 			t.Content = append(t.Content, e.Block)
-			inputs = append(inputs, "")
 		case "content_block_delta":
 			b := &t.Content[e.Index]
 			b.Text += e.Delta.Text
 			b.Thinking += e.Delta.Thinking
 			b.Signature += e.Delta.Signature
-			inputs[e.Index] += e.Delta.Input
+			b.Input = append(b.Input, e.Delta.Input...)
 		case "message_stop":
-			for i, input := range inputs {
-				if t.Content[i].Type == "tool_use" {
-					t.Content[i].Input = json.RawMessage(input)
-				}
-			}
 			return nil
 		}
 	}

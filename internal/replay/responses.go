@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -40,7 +41,7 @@ func (i items) Body(p *player, history []json.RawMessage) []byte {
 }
 
 // list translates a history. After an assistant message without a call it inserts a user message if another assistant message or
-// nothing follows, since two answers in a row could not be told apart.
+// nothing follows, since two answers in a row could not be told apart. A history that begins with output of the model gets a prompt.
 func (i items) list(history []json.RawMessage) (instructions string, list []json.RawMessage) {
 	all := normalise(history)
 	for at, m := range all {
@@ -61,18 +62,12 @@ func (i items) list(history []json.RawMessage) (instructions string, list []json
 			list = append(list, marshal(item{Type: "message", Role: "user", Content: marshal(m.Content)}))
 		}
 	}
-	if len(list) == 0 || isOutput(list[0]) {
+	first := slices.IndexFunc(all, func(m chatMessage) bool { return !isSystem(m.Role) })
+	if first < 0 || all[first].Role == "assistant" || all[first].Role == "tool" {
 		begin := marshal(item{Type: "message", Role: "user", Content: marshal("(begin)")})
 		list = append([]json.RawMessage{begin}, list...)
 	}
 	return instructions, list
-}
-
-// isOutput reports whether an item is an output of the model. A history that begins with one has no prompt.
-func isOutput(raw json.RawMessage) bool {
-	var it item
-	_ = json.Unmarshal(raw, &it)
-	return it.Role != "user" && it.Role != "developer"
 }
 
 // outputs returns the items of an assistant message.

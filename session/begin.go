@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -8,11 +9,11 @@ import (
 // beginThread resolves a history that matched no thread: it begins one, in the session that its key, its parent's key or
 // its traces name, or in a new session.
 func (r *Registry) beginThread(ctx context.Context, q Query, res *Resolution) error {
-	names, err := r.newNames(ctx, q)
+	id, session, namesake, err := r.newIDs(ctx, q)
 	if err != nil {
 		return err
 	}
-	resumed, err := r.resumeUnindexed(ctx, q, res, names.namesake)
+	resumed, err := r.resumeUnindexed(ctx, q, res, namesake)
 	if resumed || err != nil {
 		return err
 	}
@@ -22,7 +23,7 @@ func (r *Registry) beginThread(ctx context.Context, q Query, res *Resolution) er
 	}
 	now := time.Now()
 	t := Thread{
-		ID: names.thread, Tenant: q.Scope.Tenant, Purpose: q.Purpose, Dialect: q.Dialect, Head: q.History.Chain[0], Created: now, Seen: now,
+		ID: id, Tenant: q.Scope.Tenant, Purpose: q.Purpose, Dialect: q.Dialect, Head: q.History.Chain[0], Created: now, Seen: now,
 	}
 	var linked *Thread
 	if link.Known() {
@@ -49,7 +50,7 @@ func (r *Registry) beginThread(ctx context.Context, q Query, res *Resolution) er
 		t.Session, t.Parent = link.Session, link.Thread
 		res.Source = SourceTrace
 	default:
-		t.Session, res.Begins = names.session, true
+		t.Session, res.Begins = session, true
 	}
 	if linked != nil {
 		t.Condensations = carryOver(q.History, linked.Condensations, 0)
@@ -63,34 +64,22 @@ func (r *Registry) beginThread(ctx context.Context, q Query, res *Resolution) er
 	return nil
 }
 
-// names are the ids of a new thread and of a new session for it.
-type names struct {
-	thread   ThreadID
-	session  SessionID
-	namesake *Thread // the thread that has the id derived from the history already, nil if none
-}
-
-// newNames derives the ids from the beginning of the history, so that two replicas, or one that lost its last writes,
-// choose the same ids for the same history. If another thread has them already, the ids are random.
-func (r *Registry) newNames(ctx context.Context, q Query) (names, error) {
-	random := func() names { return names{thread: ThreadID(newID()), session: SessionID(newID()[:24])} }
+// newIDs returns the ids of a new thread and of a new session for it. They are derived from the beginning of the history, so that two
+// replicas, or one that lost its last writes, choose the same ids for the same history. If a thread has the derived id already, the
+// namesake, the ids are random.
+func (r *Registry) newIDs(ctx context.Context, q Query) (thread ThreadID, session SessionID, namesake *Thread, err error) {
+	thread, session = ThreadID(newID()), SessionID(newID()[:24])
 	if q.randomNames || q.History.Len() == 0 {
-		return random(), nil
+		return thread, session, nil, nil
 	}
-	id, namesake := derivedID(q.History), q.lookup.namesake
+	derived, namesake := derivedID(q.History), q.lookup.namesake
 	if !q.lookup.namesakeRead {
-		var err error
-		namesake, err = r.readThread(ctx, id)
-		if err != nil {
-			return names{}, err
-		}
+		namesake, err = r.readThread(ctx, derived)
 	}
-	if namesake != nil {
-		n := random()
-		n.namesake = namesake
-		return n, nil
+	if namesake == nil {
+		thread, session = derived, SessionID(trace(q.History.Chain[1], 'S', "").String()[:24])
 	}
-	return names{thread: id, session: SessionID(trace(q.History.Chain[1], 'S', "").String()[:24])}, nil
+	return thread, session, namesake, err
 }
 
 // derivedID returns the id of a new thread for a history, which must not be empty.
@@ -128,10 +117,7 @@ func (r *Registry) sessionOfKey(ctx context.Context, q Query) (id SessionID, kno
 			return p.Session, true, nil
 		}
 	}
-	if q.Parent != "" {
-		return r.secret.SessionID(q.parentScope()), false, nil
-	}
-	return r.secret.SessionID(q.Scope), false, nil
+	return r.secret.SessionID(q.parentScope()), false, nil
 }
 
 // keyTraces returns the traces that remember the session of the client's session key and of its parent's key.
@@ -143,10 +129,10 @@ func (r *Registry) keyTraces(q Query) []Hash {
 	return traces
 }
 
-// parentScope returns the query's scope with the parent's session key.
+// parentScope returns the query's scope with the parent's session key, if the client named a parent.
 func (q Query) parentScope() Scope {
 	scope := q.Scope
-	scope.Key = q.Parent
+	scope.Key = cmp.Or(q.Parent, scope.Key)
 	return scope
 }
 

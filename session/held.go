@@ -38,22 +38,19 @@ func (r *Registry) share(ctx context.Context, b *Batch, h *History) {
 	if err != nil || before.Session != t.Session || before.Dialect != t.Dialect {
 		return
 	}
-	held, digests, sealed := map[Hash]EntryID{}, map[EntryID]Hash{}, map[EntryID]bool{}
+	held, named := map[Hash]EntryID{}, map[EntryID]Event{}
 	for page, err := range newestPages(ctx, r.store, &before) {
 		if err != nil {
 			break
 		}
 		for _, e := range page {
 			if e.Held.Thread != "" {
-				held[e.Digest], digests[e.Held] = e.Held, e.Digest
-				sealed[e.Held] = e.Encrypted && r.store.Encrypts()
+				sealed := e.Encrypted && r.store.Encrypts() // a forged name does not open what is encrypted
+				held[e.Digest], named[e.Held] = e.Held, Event{Digest: e.Digest, Held: e.Held, Encrypted: sealed}
 			}
 		}
 	}
-	names := nameContent(b.Events, held, digests)
-	for i := range names {
-		names[i].Encrypted = sealed[names[i].Held] // a forged name does not open what is encrypted
-	}
+	names := nameContent(b.Events, held, named)
 	old, left := map[int]bool{}, 2*size+maxLogBytes // a message may be held in a longer spelling
 	_ = eachHeld(ctx, r.store, names, func(i int, payload []byte) bool {
 		e := &b.Events[i]
@@ -69,19 +66,19 @@ func (r *Registry) share(ctx context.Context, b *Batch, h *History) {
 }
 
 // nameContent returns, for each of events, an event that names the entry which holds its content, or none.
-func nameContent(events []Event, held map[Hash]EntryID, digests map[EntryID]Hash) []Event {
+func nameContent(events []Event, held map[Hash]EntryID, named map[EntryID]Event) []Event {
 	names, ids := make([]Event, len(events)), shares(events, held)
 	var last EntryID
 	for i := range events {
 		e := &events[i]
 		in := EntryID{Thread: last.Thread, Seq: last.Seq + 1} // the events share an entry, also if others have the same message
-		follows := digests[in] == e.Digest
+		follows := named[in].Digest == e.Digest
 		if !follows {
 			in = held[e.Digest]
 		}
 		last = EntryID{}
 		if (follows || len(e.Payload) >= minHeldEntry) && slices.Contains(ids, in.Thread) {
-			names[i], last = Event{Digest: e.Digest, Held: in}, in
+			names[i], last = Event{Digest: e.Digest, Held: in, Encrypted: named[in].Encrypted}, in
 		}
 	}
 	return names

@@ -102,13 +102,11 @@ func summaryOf(applied []Condensation) *Condensation {
 }
 
 // Forgotten reports for each position whether the view leaves it out. Entry 0 is unused.
-func (v *View) Forgotten() []bool { return forgotten(v.History.Len(), v.Applied) }
-
-func forgotten(n int, applied []Condensation) []bool {
-	gone := make([]bool, n+1)
-	for _, c := range applied {
+func (v *View) Forgotten() []bool {
+	gone := make([]bool, v.History.Len()+1)
+	for _, c := range v.Applied {
 		for _, r := range c.Forgotten {
-			for p := r.From; p < r.To && p <= n; p++ {
+			for p := r.From; p < r.To && p < len(gone); p++ {
 				gone[p] = true
 			}
 		}
@@ -119,11 +117,14 @@ func forgotten(n int, applied []Condensation) []bool {
 // Project returns the view of a history under those condensations of its thread that apply. The newest summary stands for
 // everything forgotten, because each summary is made from the one before it.
 func Project(h *History, condensations []Condensation) View {
-	applied := Applicable(h, condensations)
-	v := View{History: h, Applied: applied, Items: make([]Item, 0, len(h.Messages)+1)}
-	gone := forgotten(h.Len(), applied)
-	summary := v.Summary()
-	trims := trimsByPosition(applied)
+	v := View{History: h, Applied: Applicable(h, condensations), Items: make([]Item, 0, len(h.Messages)+1)}
+	gone, summary, trims := v.Forgotten(), v.Summary(), map[int]*Trim{}
+	for i := range v.Applied {
+		for j := range v.Applied[i].Trims {
+			t := &v.Applied[i].Trims[j]
+			trims[t.Pos] = t // a later trim of the same message shows less
+		}
+	}
 	for i := range h.Messages {
 		p := h.Pos(i)
 		if summary != nil && p == summary.Offset {
@@ -135,9 +136,9 @@ func Project(h *History, condensations []Condensation) View {
 		m := &h.Messages[i]
 		v.Items = append(v.Items, Item{Index: i, Raw: m.Raw, Kind: m.Kind, Trim: trims[p], Strip: m.Sealed && v.Unbinds(p)})
 	}
-	for i := range applied {
-		if applied[i].Added > 0 {
-			v.add(&applied[i])
+	for i := range v.Applied {
+		if c := &v.Applied[i]; c.Added > 0 {
+			v.add(c)
 		}
 	}
 	return v
@@ -167,14 +168,3 @@ func (v *View) add(c *Condensation) {
 
 // Text returns the text of the message that shows a summary.
 func (i *Item) Text() string { return i.Summary + i.Added }
-
-func trimsByPosition(applied []Condensation) map[int]*Trim {
-	trims := map[int]*Trim{}
-	for i := range applied {
-		for j := range applied[i].Trims {
-			t := &applied[i].Trims[j]
-			trims[t.Pos] = t // a later trim of the same message shows less
-		}
-	}
-	return trims
-}

@@ -57,14 +57,12 @@ func (r *Registry) Diverges(ctx context.Context, res *Resolution) (Divergence, e
 		return d, nil
 	}
 	d.There, d.Cause = &events[0], compare(h, d.Pos, events)
-	if t.ForkAt == 0 && d.Cause.changed() && !agrees(h, d.Pos+1, events[1:]) {
+	replaced := d.Cause != CauseLeftOut && d.Cause != CauseInserted
+	if t.ForkAt == 0 && replaced && !agrees(h, d.Pos+1, events[1:]) {
 		return Divergence{}, nil // the threads are linked, but share no messages
 	}
 	return d, nil
 }
-
-// changed reports whether a message was replaced by another one.
-func (c Cause) changed() bool { return c == CauseUser || c == CauseAnswer || c == CauseResult }
 
 // compare returns how a history differs, from position p on, from the events that a thread has there.
 func compare(h *History, p int, events []Event) Cause {

@@ -33,14 +33,12 @@ func (s Secret) Seed(scope Scope) Hash {
 
 // SessionID returns the id of the session that the scope's session key names.
 func (s Secret) SessionID(scope Scope) SessionID {
-	h := s.derive("session", scope.Tenant, scope.Credential, scope.Key)
-	return SessionID(hex.EncodeToString(h[:12]))
+	return SessionID(s.derive("session", scope.Tenant, scope.Credential, scope.Key).String()[:24])
 }
 
 // Credential returns a keyed hash of a client's credential.
 func (s Secret) Credential(credential string) string {
-	h := s.derive("credential", credential)
-	return hex.EncodeToString(h[:12])
+	return s.derive("credential", credential).String()[:24]
 }
 
 // RecordKey returns the 32-byte key for records that clients carry, and a name that distinguishes it from the keys of other

@@ -38,7 +38,11 @@ func (r *Registry) lookUp(ctx context.Context, q Query) (*lookup, error) {
 	s.wide = unseen
 	var hinted *Thread
 	for positions := s.next(); positions != nil || hint != "" || len(traces) > 0; positions = s.next() {
-		found, err := r.store.Find(ctx, hashesAt(h, positions), hint, traces...)
+		hashes := make([]Hash, len(positions))
+		for i, p := range positions {
+			hashes[i] = h.Chain[p]
+		}
+		found, err := r.store.Find(ctx, hashes, hint, traces...)
 		if err != nil {
 			return nil, fmt.Errorf("find prefix: %w", err)
 		}
@@ -83,14 +87,6 @@ func (r *Registry) hint(h *History) (int, ThreadID) {
 		}
 	}
 	return 0, ""
-}
-
-func hashesAt(h *History, positions []int) []Hash {
-	out := make([]Hash, len(positions))
-	for i, p := range positions {
-		out[i] = h.Chain[p]
-	}
-	return out
 }
 
 // traced returns the places of traces. It reads them unless the lookup has fetched all of them.

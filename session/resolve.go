@@ -29,7 +29,7 @@ func (s *search) next() []int {
 	switch s.rounds {
 	case 1:
 		low := max(1, s.n-Newest+1)
-		newest := span(low, s.n)
+		newest := spread(low-1, s.n+1)
 		if !s.wide || low == 1 {
 			return newest
 		}
@@ -58,15 +58,6 @@ func (s *search) seen(positions []int, places []Place) {
 	}
 }
 
-// span returns the positions from to to, highest first.
-func span(from, to int) []int {
-	out := make([]int, 0, to-from+1)
-	for p := to; p >= from; p-- {
-		out = append(out, p)
-	}
-	return out
-}
-
 // gallop returns positions below high at doubling distances, and position 1.
 func gallop(high int) []int {
 	var out []int
@@ -76,15 +67,12 @@ func gallop(high int) []int {
 	return append(out, 1)
 }
 
-// spread returns at most probes positions between low and high, evenly spaced.
+// spread returns the positions between low and high, highest first: all, or probes of them, evenly spaced.
 func spread(low, high int) []int {
 	gap := high - low - 1
-	if gap <= probes {
-		return span(low+1, high-1)
-	}
-	out := make([]int, probes)
+	out := make([]int, min(gap, probes))
 	for i := range out {
-		out[i] = high - 1 - i*gap/probes
+		out[i] = high - 1 - i*gap/len(out)
 	}
 	return out
 }

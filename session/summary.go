@@ -14,9 +14,7 @@ type summaryKey struct {
 	made int64 // in Unix nanoseconds
 }
 
-func summaryKeyOf(c *Condensation) summaryKey {
-	return summaryKey{id: c.ID, made: c.Time.UnixNano()}
-}
+func summaryKeyOf(c *Condensation) summaryKey { return summaryKey{id: c.ID, made: c.Time.UnixNano()} }
 
 // Condensations returns the condensations of the resolution's thread that apply to its history, with the texts that its
 // view shows; see Legible. It sets res.Unreadable.
@@ -45,7 +43,7 @@ func Legible(
 		case !errors.Is(err, ErrNotFound):
 			return nil, unreadable, fmt.Errorf("read summary: %w", err)
 		}
-		all = without(all, lost.ID)
+		all = slices.DeleteFunc(slices.Clone(all), func(c Condensation) bool { return c.ID == lost.ID })
 	}
 }
 
@@ -63,10 +61,6 @@ func readTexts(applied []Condensation, read func(*Condensation) (string, error))
 		}
 	}
 	return nil, nil
-}
-
-func without(all []Condensation, id CondensationID) []Condensation {
-	return slices.DeleteFunc(slices.Clone(all), func(c Condensation) bool { return c.ID == id })
 }
 
 // summary returns the text of a condensation that a thread lists, from the cache or the store, and ErrNotFound if it is

@@ -3,18 +3,16 @@ package session
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"math"
 	"slices"
 )
-
-// maxShift is by how many positions the messages before a condensation's hidden ones may have grown or shrunk.
-const maxShift = 3
 
 // carryOver returns those of a thread's condensations that apply to a history which shares the thread's first positions, up
 // to shared. These are the condensations that cover no more than the shared positions, and those whose hidden messages are in
 // the history unchanged, or changed only in tool results that the client cut since, although something before them changed.
 func carryOver(h *History, all []Condensation, shared int) []Condensation {
 	var out []Condensation
-	shift, moved := 0, false
+	shifts := []int{0, 1, -1, 2, -2, 3, -3} // by which the messages before the hidden ones may have grown or shrunk; one if it is known
 	for _, c := range all {
 		if c.Base != (CondensationID{}) && !slices.ContainsFunc(out, func(b Condensation) bool { return b.ID == c.Base }) {
 			continue
@@ -23,15 +21,14 @@ func carryOver(h *History, all []Condensation, shared int) []Condensation {
 			out = append(out, c)
 			continue
 		}
-		if !moved {
-			shift = c.findShift(h)
-		}
-		c = c.shifted(h, 0, shift)
-		if c.matches(h) {
-			out, moved = append(out, c), true
+		for _, shift := range shifts {
+			if s := c.shifted(h, 0, shift); s.matches(h) {
+				out, shifts = append(out, s), []int{shift}
+				break
+			}
 		}
 	}
-	if moved && (shift != 0 || !slices.ContainsFunc(out, func(c Condensation) bool { return c.Hides(shared + 1) })) {
+	if len(shifts) == 1 && (shifts[0] != 0 || !slices.ContainsFunc(out, func(c Condensation) bool { return c.Hides(shared + 1) })) {
 		unbind(h, out, shared+1)
 	}
 	placeSummaries(out)
@@ -41,16 +38,12 @@ func carryOver(h *History, all []Condensation, shared int) []Condensation {
 // placeSummaries sets the positions of the summaries of carried condensations, each of which builds on the ones before it: a summary
 // is shown before the first hidden message.
 func placeSummaries(carried []Condensation) {
-	first := 0
+	first := math.MaxInt
 	for i := range carried {
-		c := &carried[i]
-		if len(c.Forgotten) == 0 {
-			continue
+		if c := &carried[i]; len(c.Forgotten) > 0 {
+			first = min(first, c.Forgotten[0].From)
+			c.Offset = first
 		}
-		if from := c.Forgotten[0].From; first == 0 || from < first {
-			first = from
-		}
-		c.Offset = first
 	}
 }
 
@@ -62,18 +55,6 @@ func unbind(h *History, carried []Condensation, position int) {
 	if newest.Changed == 0 || newest.Changed > position {
 		newest.Changed = position
 	}
-}
-
-// findShift returns by how many positions the messages that c hides are shifted in the history, 0 if they are not found.
-func (c *Condensation) findShift(h *History) int {
-	for d := range maxShift + 1 {
-		for _, shift := range [...]int{d, -d} {
-			if s := c.shifted(h, 0, shift); s.matches(h) {
-				return shift
-			}
-		}
-	}
-	return 0
 }
 
 // shifted returns c with all its positions after the given one moved by shift. It returns a zero condensation, which matches nothing, if
@@ -114,10 +95,8 @@ func (c *Condensation) shifted(h *History, after, shift int) Condensation {
 
 // matches reports whether the messages that c hides, trims or adds to are those that it was made for.
 func (c *Condensation) matches(h *History) bool {
-	if !c.Hidden.Span.IsZero() && c.Hidden.Span == spanOf(h, c) {
-		return true
-	}
-	return !c.Hidden.Run.IsZero() && c.Hidden.Run == runOf(h, c)
+	return !c.Hidden.Span.IsZero() && c.Hidden.Span == spanOf(h, c) ||
+		!c.Hidden.Run.IsZero() && c.Hidden.Run == runOf(h, c)
 }
 
 // extent returns the first and the last position that c hides, trims or adds to, 0 if there are none.
@@ -139,10 +118,7 @@ func (c *Condensation) extent() (first, last int) {
 
 // touches reports whether c hides, trims or adds to the message at a position.
 func (c *Condensation) touches(position int) bool {
-	if c.Hides(position) || c.Added > 0 && c.Added == position {
-		return true
-	}
-	return slices.ContainsFunc(c.Trims, func(t Trim) bool { return t.Pos == position })
+	return c.Hides(position) || c.Added == position || slices.ContainsFunc(c.Trims, func(t Trim) bool { return t.Pos == position })
 }
 
 // hiddenBy returns the hashes by which a later history proves that it has the messages which c hides.

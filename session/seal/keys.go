@@ -61,12 +61,10 @@ func (k *Keys) Seals() bool { return k != nil && k.active != "" }
 // Seal seals plain for its place and appends it to b: the length of the key's id, the id, the nonce, the ciphertext and its
 // tag. It must be called only if Seals returns true.
 func (k *Keys) Seal(b, plain, place []byte) []byte {
-	b = append(b, byte(len(k.active))) //nolint:gosec // at most MaxID
-	b = append(b, k.active...)
 	var nonce [nonceSize]byte
 	_, _ = rand.Read(nonce[:]) // never fails
-	b = append(b, nonce[:]...)
-	return k.keys[k.active].aead(nonce[:]).Seal(b, nonce[half:], plain, bound(k.active, place))
+	b = append(b, under(k.active, nonce[:])...)
+	return k.keys[k.active].aead(nonce[:]).Seal(b, nonce[half:], plain, under(k.active, place))
 }
 
 // Open opens a record that Seal sealed for the place. It returns a *KeyError if the key is not configured, or ErrTampered.
@@ -79,17 +77,14 @@ func (k *Keys) Open(sealed, place []byte) ([]byte, error) {
 		return nil, &KeyError{ID: id}
 	}
 	nonce, ciphertext := rest[:nonceSize], rest[nonceSize:]
-	plain, err := k.keys[id].aead(nonce).Open(nil, nonce[half:], ciphertext, bound(id, place))
+	plain, err := k.keys[id].aead(nonce).Open(nil, nonce[half:], ciphertext, under(id, place))
 	if err != nil {
 		return nil, ErrTampered
 	}
 	return plain, nil
 }
 
-// bound returns the additional data of a record.
-func bound(id string, place []byte) []byte {
-	b := make([]byte, 0, 1+len(id)+len(place))
-	b = append(b, byte(len(id))) //nolint:gosec // at most MaxID
-	b = append(b, id...)
-	return append(b, place...)
+// under returns the length of a key's id, the id, and b: the beginning of a record, or its additional data.
+func under(id string, b []byte) []byte {
+	return slices.Concat([]byte{byte(len(id))}, []byte(id), b) //nolint:gosec // at most MaxID
 }

@@ -24,33 +24,27 @@ func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (page sess
 	if err := s.flush(ctx); err != nil {
 		return page, err
 	}
-	err = s.view(func(tx *bolt.Tx) (err error) {
-		page, err = listSessions(tx, q, after)
-		return err
+	err = s.view(func(tx *bolt.Tx) error {
+		cursor, reads := tx.Bucket(sessions.name()).Cursor(), 0
+		var last []byte
+		for key, value := cursor.Seek(append(after, 0)); key != nil; key, value = cursor.Next() {
+			if reads == maxPageReads || len(page.Sessions) == q.Limit {
+				page.Next = base64.RawURLEncoding.EncodeToString(last)
+				return nil
+			}
+			reads++
+			ses, err := codec.ParseSession(value)
+			if err != nil {
+				return fmt.Errorf("session record: %w", err)
+			}
+			if q.Matches(ses) {
+				page.Sessions = append(page.Sessions, ses)
+			}
+			last = key
+		}
+		return nil
 	})
 	return page, err
-}
-
-// listSessions returns the page that begins after an id.
-func listSessions(tx *bolt.Tx, q session.SessionQuery, after []byte) (page session.SessionPage, err error) {
-	cursor, reads := tx.Bucket(sessions.name()).Cursor(), 0
-	var last []byte
-	for key, value := cursor.Seek(append(after, 0)); key != nil; key, value = cursor.Next() {
-		if reads == maxPageReads || len(page.Sessions) == q.Limit {
-			page.Next = base64.RawURLEncoding.EncodeToString(last)
-			return page, nil
-		}
-		reads++
-		ses, err := codec.ParseSession(value)
-		if err != nil {
-			return page, fmt.Errorf("session record: %w", err)
-		}
-		if q.Matches(ses) {
-			page.Sessions = append(page.Sessions, ses)
-		}
-		last = key
-	}
-	return page, nil
 }
 
 // setting is the prefix of the names given to Set, which separates them from the store's own records in meta.

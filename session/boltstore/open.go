@@ -47,14 +47,7 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open session store %s: %w", o.Path, err)
 	}
-	s := newStore(db, o)
-	s.writer.Go(s.write)
-	s.startSweeper()
-	return s, nil
-}
-
-func newStore(db *bolt.DB, o Options) *Store {
-	return &Store{
+	s := &Store{
 		db:          db,
 		options:     o,
 		maxQueued:   defaultMaxQueued,
@@ -66,6 +59,9 @@ func newStore(db *bolt.DB, o Options) *Store {
 		locks:       map[session.ThreadID]*time.Time{},
 		stopSweeper: func() {},
 	}
+	s.writer.Go(s.write)
+	s.startSweeper()
+	return s, nil
 }
 
 func openFile(path string) (db *bolt.DB, err error) {

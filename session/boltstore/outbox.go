@@ -14,8 +14,6 @@ import (
 
 // In the outbox, a record with the number of a tenant's notices comes first, followed by the notices, ordered by time.
 
-func noticeCountKey(tenant string) string { return outbox.prefix(tenant) }
-
 func notice(n session.Notice) string {
 	key := binary.BigEndian.AppendUint64([]byte(outbox.prefix(n.Tenant)), uint64(n.Made.UnixNano())) //nolint:gosec // the same 64 bits
 	return string(append(key, n.Thread...))
@@ -34,7 +32,7 @@ func parseNotice(name []byte) (n session.Notice, ok bool) {
 
 // noticeCount returns the number of a tenant's notices.
 func (c *change) noticeCount(tenant string) (n int64, err error) {
-	if value := c.get(noticeCountKey(tenant)); value != nil {
+	if value := c.get(outbox.prefix(tenant)); value != nil {
 		err = parseNumbers(value, &n)
 	}
 	return n, err
@@ -53,7 +51,7 @@ func (s *Store) Enqueue(ctx context.Context, n session.Notice, limit int) (added
 		}
 		added = true
 		c.put(notice(n), []byte{1})
-		c.put(noticeCountKey(n.Tenant), numbers(waiting+1))
+		c.put(outbox.prefix(n.Tenant), numbers(waiting+1))
 		return nil
 	})
 	return added, err
@@ -66,7 +64,7 @@ func (s *Store) Dequeue(ctx context.Context, n session.Notice) error {
 			return err
 		}
 		c.delete(notice(n))
-		c.put(noticeCountKey(n.Tenant), numbers(waiting-1))
+		c.put(outbox.prefix(n.Tenant), numbers(waiting-1))
 		return nil
 	})
 }
@@ -77,7 +75,7 @@ func (s *Store) Enqueued(ctx context.Context, tenant string, from, limit int) (f
 		return nil, 0, err
 	}
 	err = s.view(func(tx *bolt.Tx) error {
-		_, prefix := split(noticeCountKey(tenant))
+		_, prefix := split(outbox.prefix(tenant))
 		cursor := tx.Bucket(outbox.name()).Cursor()
 		key, value := cursor.Seek(prefix)
 		if !bytes.Equal(key, prefix) {

@@ -133,9 +133,7 @@ const chunkSize = 512
 func (s *Store) readLeft(ctx context.Context, id session.ThreadID) (keys []string, err error) {
 	err = s.eachEntry(ctx, s.keys.doomedLog(id), func(entry string) {
 		chains, _ := codec.ChainsOf([]byte(entry)) // none of a damaged entry
-		for _, chain := range chains {
-			keys = append(keys, s.keys.place(chain))
-		}
+		keys = append(keys, s.keys.indexed(chains, nil)...)
 	})
 	if err != nil {
 		return nil, err

@@ -38,14 +38,10 @@ func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Se
 	if err != nil {
 		return nil, err
 	}
-	s.secret.set(value)
-	return session.Secret(value), nil
-}
-
-func (k *secret) set(value session.Secret) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.value, k.written = value, time.Now()
+	s.secret.mu.Lock()
+	defer s.secret.mu.Unlock()
+	s.secret.value, s.secret.written = value, time.Now()
+	return value, nil
 }
 
 // due returns the secret if it is time to write it again with SETNX, otherwise nil. A server that evicts any key

@@ -73,10 +73,11 @@ func parseSession(id session.SessionID, fields map[string]string) (ses session.S
 		return ses, nil
 	}
 	ses = session.Session{ID: id, Tenant: fields["tenant"], Key: fields["key"], Threads: threadsOf(fields)}
-	if ses.Created, err = time.Parse(time.RFC3339Nano, fields["created"]); err != nil {
-		return ses, fmt.Errorf("session record: %w", err)
+	ses.Created, err = time.Parse(time.RFC3339Nano, fields["created"])
+	if err == nil {
+		ses.Seen, err = time.Parse(time.RFC3339Nano, fields["seen"])
 	}
-	if ses.Seen, err = time.Parse(time.RFC3339Nano, fields["seen"]); err != nil {
+	if err != nil {
 		return ses, fmt.Errorf("session record: %w", err)
 	}
 	return ses, nil

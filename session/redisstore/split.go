@@ -55,36 +55,33 @@ func (s *Store) index(ctx context.Context, b session.Batch, result appended) err
 	if len(b.Places)+len(b.Traces) == 0 && b.Thread.Session == "" {
 		return nil
 	}
-	values := s.indexValues(b)
-	var own *redis.StringCmd
-	var others []*redis.StringCmd
+	values, ids := s.indexValues(b), append([]session.ThreadID{b.Thread.ID}, needed(b)...)
+	points := make([]*redis.StringCmd, len(ids))
 	err := s.pipe(ctx, func(pipe redis.Pipeliner, add addScript) {
-		others = nil
 		s.set(ctx, pipe, values)
 		if b.Thread.Session != "" {
 			add(s.joinSession(b, "HSET", result.renewed))
 		}
 		// Read last: if the thread exists now, a deletion that comes later finds everything above.
-		own = pipe.HGet(ctx, s.keys.thread(b.Thread.ID), "l")
-		for _, id := range needed(b) {
-			others = append(others, pipe.HGet(ctx, s.keys.thread(id), "l"))
+		for i, id := range ids {
+			points[i] = pipe.HGet(ctx, s.keys.thread(id), "l")
 		}
 	})
 	if err != nil {
 		return err
 	}
-	complete := pointOf(own.Val(), b.Thread.Created)
-	for i, other := range others {
+	complete := pointOf(points[0].Val(), b.Thread.Created)
+	for i, point := range points[1:] {
 		created := time.Time{}
 		if i == 0 && forks(b) {
 			created = b.ParentCreated
 		}
-		complete = complete && pointOf(other.Val(), created)
+		complete = complete && pointOf(point.Val(), created)
 	}
 	if complete {
 		return nil
 	}
-	if err := s.withdraw(ctx, b, values, own.Val()); err != nil {
+	if err := s.withdraw(ctx, b, values, points[0].Val()); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: the thread, or a thread that it needs, was deleted", session.ErrStale)

@@ -214,7 +214,11 @@ func (s *Store) call(ctx context.Context, timeout time.Duration, commands func(c
 	if silent {
 		s.breaker.trip()
 	}
-	s.reloadTopology(ctx)
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		// In the background, it looks up who serves which slots. Otherwise it would do so up to a minute later, and try to connect to a
+		// dead master until then.
+		cluster.ReloadState(ctx)
+	}
 	if gone != nil {
 		return fmt.Errorf("%w: %w", gone, err)
 	}
@@ -241,14 +245,6 @@ func starved() bool {
 		}
 	}
 	return true
-}
-
-// reloadTopology makes a Cluster's client look up in the background who serves which slots. Otherwise it would do so up to
-// a minute later, and try to connect to a dead master until then.
-func (s *Store) reloadTopology(ctx context.Context) {
-	if cluster, ok := s.client.(*redis.ClusterClient); ok {
-		cluster.ReloadState(ctx)
-	}
 }
 
 // maxTries is how often a group of commands is sent if it meets connections that were closed or a former master.

@@ -20,7 +20,7 @@ type lookup struct {
 // lookUp finds the longest known prefix of a history and its thread. The first round trip fetches more records, depending
 // on whether this process has seen the newest chain hashes: for a history that it has not seen, those that a first request
 // needs; for one that has not grown, the trace of its answer.
-func (r *Registry) lookUp(ctx context.Context, q Query) (*lookup, error) {
+func (r *Registry) lookUp(ctx context.Context, q Query) (_ *lookup, err error) {
 	h, l := q.History, &lookup{traces: map[Hash]Place{}}
 	pos, hint := r.hint(h)
 	unseen := pos == 0
@@ -56,27 +56,16 @@ func (r *Registry) lookUp(ctx context.Context, q Query) (*lookup, error) {
 	if l.namesakeRead {
 		l.namesake = hinted
 	}
-	return l, r.setKnown(ctx, l, s.known, hinted)
-}
-
-// setKnown records the longest known prefix and its thread, which it reads unless it is the hinted one. A thread that has
-// expired leaves nothing known.
-func (r *Registry) setKnown(ctx context.Context, l *lookup, known Place, hinted *Thread) error {
-	if !known.Known() {
-		return nil
-	}
-	thread := hinted
-	if hinted == nil || hinted.ID != known.Thread {
-		var err error
-		thread, err = r.readThread(ctx, known.Thread)
-		if err != nil {
-			return err
+	if s.known.Known() {
+		l.known, l.thread = s.known, hinted
+		if hinted == nil || hinted.ID != s.known.Thread {
+			l.thread, err = r.readThread(ctx, s.known.Thread)
 		}
 	}
-	if thread != nil {
-		l.known, l.thread = known, thread
+	if l.thread == nil {
+		l.known = Place{} // the thread has expired
 	}
-	return nil
+	return l, err
 }
 
 // hint returns the newest position that this process has seen, 0 if none, and the thread that it was in.

@@ -271,9 +271,7 @@ func Condensation(c session.Condensation) []byte { return condensationFields(&c)
 // Seq, can append to a list in this form as well.
 func Listed(list []byte, c session.Condensation) []byte {
 	b := Condensation(c)
-	list = append(strconv.AppendUint(list, c.ID.Seq, 10), ':')
-	list = append(strconv.AppendInt(list, int64(len(b)), 10), ':')
-	return append(list, b...)
+	return fmt.Appendf(list, "%d:%d:%s", c.ID.Seq, len(b), b)
 }
 
 // List encodes a list of condensations.

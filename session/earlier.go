@@ -33,15 +33,16 @@ type EarlierThread struct {
 func (r *Registry) Earlier(ctx context.Context, res *Resolution) Earlier {
 	e := earlierReader{
 		Earlier: Earlier{Kept: true, Whole: true}, store: r.store, history: res.query.History, seen: map[Hash]bool{},
-		eventsLeft: maxEarlierEvents, bytesLeft: maxEarlierBytes,
+		visited: map[ThreadID]bool{"": true, res.Thread.ID: true}, eventsLeft: maxEarlierEvents, bytesLeft: maxEarlierBytes,
 	}
 	for i := range e.history.Messages {
 		e.seen[e.history.Messages[i].Digest] = true
 	}
-	visited := map[ThreadID]bool{res.Thread.ID: true}
-	e.readAncestors(ctx, res.Thread.Parent, visited)
+	for t := e.thread(ctx, res.Thread.Parent); t != nil; t = e.thread(ctx, t.Parent) {
+		e.read(ctx, t)
+	}
 	if !res.Begins {
-		e.readSiblings(ctx, &res.Thread, visited)
+		e.readSiblings(ctx, &res.Thread)
 	}
 	return e.Earlier
 }
@@ -52,43 +53,41 @@ type earlierReader struct {
 	store      Store
 	history    *History
 	seen       map[Hash]bool // digests of the messages in the history and of those that were read
-	eventsLeft int           // events that may still be read
-	bytesLeft  int           // bytes of payloads that may still be read
+	visited    map[ThreadID]bool
+	eventsLeft int // events that may still be read
+	bytesLeft  int // bytes of payloads that may still be read
 }
 
-func (e *earlierReader) readAncestors(ctx context.Context, id ThreadID, visited map[ThreadID]bool) {
-	for id != "" && !visited[id] && len(e.Threads) < maxEarlierThreads {
-		visited[id] = true
-		t, err := e.store.Thread(ctx, id)
-		if err != nil {
-			e.failed(err)
-			return
-		}
-		e.read(ctx, &t)
-		id = t.Parent
+// thread reads the record of a thread that was not visited before, nil if it cannot be read or enough threads were.
+func (e *earlierReader) thread(ctx context.Context, id ThreadID) *Thread {
+	if e.visited[id] || len(e.Threads) == maxEarlierThreads {
+		return nil
 	}
+	e.visited[id] = true
+	t, err := e.store.Thread(ctx, id)
+	if err != nil {
+		e.failed(err)
+		return nil
+	}
+	return &t
 }
 
 // readSiblings reads the threads of own's session that began before own. Several scopes may share a session, so a thread
 // must prove that it belongs to the history's scope.
-func (e *earlierReader) readSiblings(ctx context.Context, own *Thread, visited map[ThreadID]bool) {
+func (e *earlierReader) readSiblings(ctx context.Context, own *Thread) {
 	s, err := e.store.Session(ctx, own.Session)
 	if err != nil {
 		e.failed(err)
 	}
 	newest := s.Threads[max(len(s.Threads)-2*maxEarlierThreads, 0):]
 	for _, id := range slices.Backward(newest) {
-		if visited[id] || len(e.Threads) == maxEarlierThreads {
-			continue
-		}
-		t, err := e.store.Thread(ctx, id)
-		if err != nil {
-			e.failed(err)
+		t := e.thread(ctx, id)
+		if t == nil {
 			continue
 		}
 		conversation := t.Purpose == PurposeMain || t.Purpose == PurposeKept
-		if t.Created.Before(own.Created) && t.ForkAt == 0 && conversation && e.inScope(ctx, &t) {
-			e.read(ctx, &t)
+		if t.Created.Before(own.Created) && t.ForkAt == 0 && conversation && e.inScope(ctx, t) {
+			e.read(ctx, t)
 		}
 	}
 }

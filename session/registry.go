@@ -147,7 +147,7 @@ func (r *Registry) assignThread(ctx context.Context, q Query, res *Resolution, t
 			res.Thread.Lost = 0 // its client goes on with what it sent before
 		}
 	case MatchInside:
-		res.Thread, res.Source = r.fork(thread, q, res.Logged), SourcePrefix
+		res.Thread, res.Source = fork(thread, q, res.Logged), SourcePrefix
 		res.New, res.parentCreated = true, thread.Created
 		err = r.follow(ctx, q.History, &res.Thread, thread)
 	case MatchNone:
@@ -198,10 +198,13 @@ func (r *Registry) isSeparate(ctx context.Context, q Query, res *Resolution, thr
 }
 
 // fork returns a new thread that shares its parent's first at positions and the condensations that apply to them.
-func (r *Registry) fork(parent *Thread, q Query, at int) Thread {
-	now := time.Now()
+func fork(parent *Thread, q Query, at int) Thread {
+	now, id := time.Now(), ThreadID(newID())
+	if !q.randomNames && at < q.History.Len() { // derived from its parent and its first own message
+		id = ThreadID(trace(q.History.Chain[at+1], 'F', string(parent.ID)).String()[:32])
+	}
 	return Thread{
-		ID: r.forkID(parent, q, at), Session: parent.Session, Tenant: parent.Tenant, Purpose: q.Purpose, Dialect: q.Dialect,
+		ID: id, Session: parent.Session, Tenant: parent.Tenant, Purpose: q.Purpose, Dialect: q.Dialect,
 		Origin: Origin{Parent: parent.ID, ForkAt: at, Lost: parent.Lost}, Len: at, Head: q.History.Chain[at], System: parent.System, Created: now, Seen: now,
 		Lists: Lists{
 			Condensations: carryOver(q.History, parent.Condensations, at),
@@ -210,14 +213,6 @@ func (r *Registry) fork(parent *Thread, q Query, at int) Thread {
 			}),
 		},
 	}
-}
-
-// forkID derives a fork's id from its parent and its first own message, if it has one.
-func (r *Registry) forkID(parent *Thread, q Query, at int) ThreadID {
-	if q.randomNames || at == q.History.Len() {
-		return ThreadID(newID())
-	}
-	return ThreadID(trace(q.History.Chain[at+1], 'F', string(parent.ID)).String()[:32])
 }
 
 // resolveBranch resolves a side request that appends its own last message to a history. The history without that message
@@ -233,7 +228,7 @@ func (r *Registry) resolveBranch(ctx context.Context, q Query, res Resolution) (
 	}
 	at := main.History.Len()
 	res.Base = &base
-	res.Thread, res.New, res.Begins = r.fork(&base.Thread, q, at), true, base.Begins
+	res.Thread, res.New, res.Begins = fork(&base.Thread, q, at), true, base.Begins
 	res.Match, res.Source = MatchInside, base.Source
 	res.Logged, res.parentCreated = at, base.Thread.Created
 	return res, nil

@@ -67,26 +67,16 @@ func (s *Store) Encrypts() bool { return s.content.Keys.Seals() }
 func (s *Store) Close() (err error) {
 	s.closing.Do(func() {
 		s.stopSweeper()
-		s.stopWriter()
-		err = errors.Join(s.pending.failed, s.closeFile())
+		s.mu.Lock()
+		s.pending.closed = true
+		close(s.quit)
+		close(s.pending.room)
+		s.mu.Unlock()
+		s.writer.Wait() // for the last commit
+		err = errors.Join(s.pending.failed, s.damage.err())
+		if !s.damage.stuck.Load() { // otherwise closing the file would wait for a lock that bbolt never releases
+			err = errors.Join(err, session.Recover(s.db.Close))
+		}
 	})
 	return err
-}
-
-// closeFile leaves the file open if bbolt will never release one of its locks, because closing would wait for it.
-func (s *Store) closeFile() error {
-	if s.damage.stuck.Load() {
-		return s.damage.err()
-	}
-	return errors.Join(s.damage.err(), session.Recover(s.db.Close))
-}
-
-// stopWriter refuses further calls and waits for the last commit.
-func (s *Store) stopWriter() {
-	s.mu.Lock()
-	s.pending.closed = true
-	close(s.quit)
-	close(s.pending.room)
-	s.mu.Unlock()
-	s.writer.Wait()
 }

@@ -108,7 +108,7 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, indexes b
 	}
 	args := make([]any, 0, 21+len(b.Events)+len(b.Places))
 	args = append(args, point(b, b.At), begins, codec.Thread(b.Thread), point(b, b.Thread.Len), condensations,
-		session.Joined(shared), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), token(), joinHashes(b.Traces))
+		session.Joined(shared), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), rand.Text(), joinHashes(b.Traces))
 	args = append(args, joinArgs(b)...)
 	entries := s.content.Events(b.Thread.ID, b.Events)
 	args = append(args, len(needed(b)), parent, codec.Place(codec.Last(b)), len(entries))
@@ -121,13 +121,6 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, indexes b
 		}
 	}
 	return args
-}
-
-// token returns a random token, by which the server recognises a write that is sent twice.
-func token() []byte {
-	b := make([]byte, 12)
-	_, _ = rand.Read(b) // never fails
-	return b
 }
 
 // point returns the thread's length together with its creation time, which distinguishes it from a thread with the same id
@@ -154,8 +147,7 @@ func (s *Store) threadKeys(id session.ThreadID) []string {
 	return []string{s.keys.thread(id), s.keys.log(id), s.keys.left(id)}
 }
 
-func joinHashes(hashes []session.Hash) []byte {
-	all := make([]byte, 0, len(hashes)*len(session.Hash{}))
+func joinHashes(hashes []session.Hash) (all []byte) {
 	for _, h := range hashes {
 		all = append(all, h[:]...)
 	}

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -18,7 +19,7 @@ import (
 
 func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) error {
 	entry := s.content.Event(id, session.Event{Kind: session.Requested, Time: at})
-	return s.execScript(ctx, script{logScript, s.threadKeys(id), []any{entry, s.options.TTL.Milliseconds(), token(), 0}})
+	return s.execScript(ctx, script{logScript, s.threadKeys(id), []any{entry, s.options.TTL.Milliseconds(), rand.Text(), 0}})
 }
 
 const (

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strconv"
 	"time"
@@ -16,7 +17,7 @@ import (
 func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {
 	c.ID = session.CondensationID{Thread: id}
 	args := []any{
-		s.content.Event(id, codec.Condensed(c)), s.options.TTL.Milliseconds(), token(), c.Answers(), codec.Condensation(c), s.content.Text(c),
+		s.content.Event(id, codec.Condensed(c)), s.options.TTL.Milliseconds(), rand.Text(), c.Answers(), codec.Condensation(c), s.content.Text(c),
 	}
 	seq, err := runScript(ctx, s, script{logScript, s.threadKeys(id), args}, (*redis.Cmd).Uint64)
 	if err != nil {
@@ -45,7 +46,7 @@ func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration
 	if ttl < time.Millisecond {
 		return session.Lease{}, fmt.Errorf("ttl of %v: it must be at least %v", ttl, time.Millisecond)
 	}
-	keys, own := []string{s.keys.lock(id)}, token()
+	keys, own := []string{s.keys.lock(id)}, rand.Text()
 	hold := func(ctx context.Context) error {
 		held, err := runScript(ctx, s, script{lockScript, keys, []any{own, ttl.Milliseconds()}}, (*redis.Cmd).Bool)
 		if err == nil && !held {
@@ -56,7 +57,7 @@ func (s *Store) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration
 	if err := hold(ctx); err != nil {
 		return session.Lease{}, err
 	}
-	release := func() { _ = s.execScript(context.Background(), script{unlockScript, keys, []any{own}}) }
+	release := func() { _ = s.execScript(context.Background(), script{deleteScript, keys, []any{own}}) }
 	return session.Lease{Renew: hold, Release: release}, nil
 }
 
@@ -72,7 +73,7 @@ func sumsOf(s *session.Savings) []int64 {
 }
 
 func (s *Store) Save(ctx context.Context, id session.ThreadID, more session.Savings) error {
-	args := []any{token(), more.Unpriced}
+	args := []any{rand.Text(), more.Unpriced}
 	for i, n := range sumsOf(&more) {
 		if n != 0 {
 			args = append(args, savingsFields[i], n)

@@ -109,21 +109,18 @@ func (s *Store) detach(ctx context.Context, id session.SessionID) (ids []session
 			}
 		}
 		for chunk := range slices.Chunk(ids, chunkSize) {
-			if err := s.detachThreads(ctx, chunk); err != nil {
+			err := s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) {
+				for _, id := range chunk {
+					keys := append(s.threadKeys(id), s.keys.lock(id), s.keys.doomedLog(id), s.keys.doomedLeft(id))
+					pipe.Eval(ctx, detachThreadScript, keys)
+				}
+			})
+			if err != nil {
 				return nil, err
 			}
 		}
 	}
 	return ids, nil
-}
-
-func (s *Store) detachThreads(ctx context.Context, ids []session.ThreadID) error {
-	return s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) {
-		for _, id := range ids {
-			keys := append(s.threadKeys(id), s.keys.lock(id), s.keys.doomedLog(id), s.keys.doomedLeft(id))
-			pipe.Eval(ctx, detachThreadScript, keys)
-		}
-	})
 }
 
 // chunkSize is how many entries of a list, keys or threads are handled in one round trip.

@@ -18,9 +18,15 @@ func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.Th
 	if err != nil {
 		return session.Found{}, err
 	}
-	places, err := parsePlaces(got)
-	if err != nil {
-		return session.Found{}, err
+	places, last := make([]session.Place, len(got)), session.Place{}
+	for i, text := range got {
+		if text == "" {
+			continue
+		}
+		if last, err = codec.ParsePlace([]byte(text), last); err != nil {
+			return session.Found{}, fmt.Errorf("place: %w", err)
+		}
+		places[i] = last
 	}
 	found := session.Found{Places: places[:len(hashes):len(hashes)]}
 	if len(traces) > 0 {
@@ -100,9 +106,6 @@ func (s *Store) values(ctx context.Context, pipe redis.Pipeliner, keys []string)
 // pipelineErr returns the first error of a pipeline's commands other than an absent value. The pipeline's own error may be
 // an absent value that hides another error.
 func pipelineErr(commands []redis.Cmder, err error) error {
-	if err == nil {
-		return nil
-	}
 	for _, c := range commands {
 		if e := c.Err(); e != nil && !absent(e) {
 			return e
@@ -112,20 +115,6 @@ func pipelineErr(commands []redis.Cmder, err error) error {
 		return nil
 	}
 	return err
-}
-
-func parsePlaces(got []string) (_ []session.Place, err error) {
-	places, last := make([]session.Place, len(got)), session.Place{}
-	for i, text := range got {
-		if text == "" {
-			continue
-		}
-		if last, err = codec.ParsePlace([]byte(text), last); err != nil {
-			return nil, fmt.Errorf("place: %w", err)
-		}
-		places[i] = last
-	}
-	return places, nil
 }
 
 // threadFields are the fields of a record that parseThread needs.

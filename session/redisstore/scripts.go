@@ -191,12 +191,6 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[
 return 0
 `
 
-// unlockScript releases a lock if the token still holds it. KEYS: lock. ARGV: token.
-const unlockScript = `
-if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
-return 0
-`
-
 // drawScript takes from a leaky bucket. KEYS: bucket. ARGV: n, amount that leaks per minute, whether it is owed, now in ms.
 // It returns how many ms to wait, 0 if it took n. The script rounds the numbers that it stores by formatting them as text.
 const drawScript = `

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,15 +86,15 @@ func parseSession(id session.SessionID, fields map[string]string) (ses session.S
 
 // threadsOf returns the newest threads in the order in which they began.
 func threadsOf(fields map[string]string) []session.ThreadID {
-	var ids []session.ThreadID
 	order := map[session.ThreadID]int{}
 	for field, value := range fields {
 		if id, ok := strings.CutPrefix(field, "t:"); ok {
-			ids = append(ids, session.ThreadID(id))
 			order[session.ThreadID(id)], _ = strconv.Atoi(value)
 		}
 	}
-	slices.SortFunc(ids, func(a, b session.ThreadID) int { return cmp.Or(cmp.Compare(order[a], order[b]), cmp.Compare(a, b)) })
+	ids := slices.SortedFunc(maps.Keys(order), func(a, b session.ThreadID) int {
+		return cmp.Or(cmp.Compare(order[a], order[b]), cmp.Compare(a, b))
+	})
 	return ids[max(0, len(ids)-session.MaxThreads):]
 }
 

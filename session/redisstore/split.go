@@ -30,7 +30,12 @@ func (s *Store) refusedSlots(err error) bool {
 
 // appendSplit appends to the log, and then writes the indexes.
 func (s *Store) appendSplit(ctx context.Context, b session.Batch, shared []session.ThreadID) error {
-	result, err := s.appendLog(ctx, b, shared)
+	scripts := []script{{appendScript, s.threadKeys(b.Thread.ID), s.appendArgs(b, shared, false)}}
+	if codec.Begins(b) && b.Thread.Session != "" {
+		// The thread is added to its session's record before it logs anything, so that deleting the session finds all of it.
+		scripts = slices.Insert(scripts, 0, s.joinSession(b, "HSETNX", false))
+	}
+	result, err := s.appendBy(ctx, scripts...)
 	if err != nil {
 		return staleIfAbsent(err, b)
 	}
@@ -40,22 +45,16 @@ func (s *Store) appendSplit(ctx context.Context, b session.Batch, shared []sessi
 	return s.maintain(ctx, b, result)
 }
 
-func (s *Store) appendLog(ctx context.Context, b session.Batch, shared []session.ThreadID) (appended, error) {
-	log := script{appendScript, s.threadKeys(b.Thread.ID), s.appendArgs(b, shared, false)}
-	if !codec.Begins(b) || b.Thread.Session == "" {
-		return s.appendBy(ctx, log)
-	}
-	// The thread is added to its session's record before it logs anything, so that deleting the session finds all of it.
-	return s.appendBy(ctx, s.joinSession(b, "HSETNX", false), log)
-}
-
 // index writes the places, the traces and the session's record. If the thread was deleted in the meantime, index removes
 // them again and returns ErrStale.
 func (s *Store) index(ctx context.Context, b session.Batch, result appended) error {
 	if len(b.Places)+len(b.Traces) == 0 && b.Thread.Session == "" {
 		return nil
 	}
-	values, ids := s.indexValues(b), append([]session.ThreadID{b.Thread.ID}, needed(b)...)
+	values, ids := s.traceValues(b.Traces, codec.Last(b)), append([]session.ThreadID{b.Thread.ID}, needed(b)...)
+	for _, p := range b.Places {
+		values[s.keys.place(p.Hash)] = string(codec.Place(p.Place))
+	}
 	points := make([]*redis.StringCmd, len(ids))
 	err := s.pipe(ctx, func(pipe redis.Pipeliner, add addScript) {
 		s.set(ctx, pipe, values)
@@ -148,15 +147,6 @@ func (s *Store) traceValues(traces []session.Hash, at session.Place) map[string]
 	values, place := map[string]string{}, string(codec.Place(at))
 	for _, h := range traces {
 		values[s.keys.trace(h)] = place
-	}
-	return values
-}
-
-// indexValues returns the keys and values of a batch's places and traces.
-func (s *Store) indexValues(b session.Batch) map[string]string {
-	values := s.traceValues(b.Traces, codec.Last(b))
-	for _, p := range b.Places {
-		values[s.keys.place(p.Hash)] = string(codec.Place(p.Place))
 	}
 	return values
 }

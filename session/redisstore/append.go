@@ -84,9 +84,7 @@ func staleIfAbsent(err error, b session.Batch) error {
 // batchKeys returns the keys for an append that writes the session and the indexes too.
 func (s *Store) batchKeys(b session.Batch) []string {
 	t := b.Thread
-	keys := make([]string, 0, 6+len(t.Shares)+len(b.Places)+len(b.Traces))
-	keys = append(keys, s.threadKeys(t.ID)...)
-	keys = append(keys, s.keys.session(t.Session), s.keys.unlisted(t.Session))
+	keys := append(s.threadKeys(t.ID), s.keys.session(t.Session), s.keys.unlisted(t.Session))
 	for _, id := range needed(b) {
 		keys = append(keys, s.keys.thread(id))
 	}
@@ -106,9 +104,10 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, indexes b
 	if forks(b) && !b.ParentCreated.IsZero() {
 		parent = createdSuffix(b.ParentCreated)
 	}
-	args := make([]any, 0, 21+len(b.Events)+len(b.Places))
-	args = append(args, point(b, b.At), begins, codec.Thread(b.Thread), point(b, b.Thread.Len), condensations,
-		session.Joined(shared), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), rand.Text(), joinHashes(b.Traces))
+	args := []any{
+		point(b, b.At), begins, codec.Thread(b.Thread), point(b, b.Thread.Len), condensations,
+		session.Joined(shared), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), rand.Text(), joinHashes(b.Traces),
+	}
 	args = append(args, joinArgs(b)...)
 	entries := s.content.Events(b.Thread.ID, b.Events)
 	args = append(args, len(needed(b)), parent, codec.Place(codec.Last(b)), len(entries))

@@ -20,8 +20,7 @@ func (k keys) place(h session.Hash) string { return k.prefix + "c:" + string(h[:
 func (k keys) trace(h session.Hash) string { return k.prefix + "x:" + string(h[:]) }
 
 // indexed returns the keys of places and traces.
-func (k keys) indexed(places, traces []session.Hash) []string {
-	names := make([]string, 0, len(places)+len(traces))
+func (k keys) indexed(places, traces []session.Hash) (names []string) {
 	for _, h := range places {
 		names = append(names, k.place(h))
 	}
@@ -67,15 +66,14 @@ func (k keys) sessionOf(key string) session.SessionID {
 	return session.SessionID(untag(strings.TrimSuffix(strings.TrimPrefix(key, k.prefix+"s:{"), "}")))
 }
 
+var braces = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
+
 // tag escapes braces, which would end the hash tag early, and the empty id, because an empty tag does not count as one.
 func tag(id string) string {
 	if id == "" {
 		return "%"
 	}
-	if !strings.ContainsAny(id, "{}") && !strings.Contains(id, "%") {
-		return id
-	}
-	return strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D").Replace(id)
+	return braces.Replace(id)
 }
 
 func untag(t string) string {

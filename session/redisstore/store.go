@@ -196,12 +196,12 @@ func (s *Store) guarded(ctx context.Context, timeout time.Duration, commands fun
 // the breaker. The exception is that this process was too busy to see the answer. Then the call is repeated once.
 func (s *Store) call(ctx context.Context, timeout time.Duration, commands func(context.Context) error) error {
 	began := time.Now()
-	err := withTimeout(ctx, timeout, commands)
+	err := attempt(ctx, timeout, commands)
 	silent := err != nil && (callerErr(ctx) != nil || timedOut(err)) && time.Since(began) >= s.options.Timeout
 	if silent && s.starved() {
 		silent = false
 		if callerErr(ctx) == nil {
-			err = withTimeout(ctx, timeout, commands)
+			err = attempt(ctx, timeout, commands)
 		}
 	}
 	if err == nil {
@@ -225,12 +225,6 @@ func (s *Store) call(ctx context.Context, timeout time.Duration, commands func(c
 	return fmt.Errorf("%w: %s%w", session.ErrUnavailable, advice(err), err)
 }
 
-func withTimeout(ctx context.Context, timeout time.Duration, commands func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	return retry(ctx, commands)
-}
-
 // slowTurn is how long a goroutine of a process that is not overloaded waits for its turn at most.
 const slowTurn = 10 * time.Millisecond
 
@@ -250,9 +244,11 @@ func starved() bool {
 // maxTries is how often a group of commands is sent if it meets connections that were closed or a former master.
 const maxTries = 3
 
-// retry runs commands, and runs them again if that may help at once. Running them twice must do no harm, because the first
-// attempt may have reached the server.
-func retry(ctx context.Context, commands func(context.Context) error) error {
+// attempt runs commands within a timeout, and runs them again if that may help at once. Running them twice must do no harm, because
+// the first time they may have reached the server.
+func attempt(ctx context.Context, timeout time.Duration, commands func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	err := commands(ctx)
 	for n := 1; n < maxTries && retryable(err) && ctx.Err() == nil; n++ {
 		err = commands(ctx)

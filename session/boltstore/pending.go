@@ -25,11 +25,6 @@ type pending struct {
 	closed          bool
 }
 
-func (p *pending) put(key string, value []byte) {
-	p.queued[key] = value
-	p.queuedBytes += len(key) + len(value)
-}
-
 // reader reads records from the queue and the file.
 type reader struct {
 	tx      *bolt.Tx
@@ -141,7 +136,8 @@ func (s *Store) enqueue(durable bool, step func(*change) error) (result chan err
 		return nil, err
 	}
 	for key, value := range c.writes {
-		p.put(key, value)
+		p.queued[key] = value
+		p.queuedBytes += len(key) + len(value)
 	}
 	if durable || p.failed != nil {
 		result = make(chan error, 1)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -130,10 +131,9 @@ type record struct {
 
 func (r record) encode() []byte {
 	thread := codec.Thread(r.thread)
-	b := make([]byte, 0, 8+binary.MaxVarintLen32+len(thread)+len(r.list))
-	b = binary.BigEndian.AppendUint64(b, uint64(r.written.UnixNano()))
+	b := binary.BigEndian.AppendUint64(nil, uint64(r.written.UnixNano()))
 	b = binary.AppendUvarint(b, uint64(len(thread)))
-	return append(append(b, thread...), r.list...)
+	return slices.Concat(b, thread, r.list)
 }
 
 // parseRecord decodes a record, whose list aliases b.

@@ -149,7 +149,7 @@ func TestFailedCommit(t *testing.T) {
 	must(t, s.Append(ctx, twoEvents("t", 0)))
 	must(t, second(s.Condense(ctx, "t", session.Condensation{})))
 	s.mu.Lock()
-	s.pending.put(places.key(""), []byte("bbolt refuses an empty key"))
+	s.pending.queued[places.key("")] = []byte("bbolt refuses an empty key")
 	s.mu.Unlock()
 	err := second(s.Condense(ctx, "t", session.Condensation{}))
 	if !errors.Is(err, session.ErrUnavailable) {

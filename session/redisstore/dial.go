@@ -28,22 +28,14 @@ func (o Options) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if o.TLS == nil {
 		return conn{tcp}, nil
 	}
-	return o.secure(ctx, conn{tcp}, addr)
-}
-
-func (o Options) secure(ctx context.Context, raw net.Conn, addr string) (net.Conn, error) {
 	config := o.TLS
 	if config.ServerName == "" {
-		host, _, err := net.SplitHostPort(addr)
-		if err != nil {
-			return nil, errors.Join(err, raw.Close())
-		}
 		config = config.Clone()
-		config.ServerName = host
+		config.ServerName, _, _ = net.SplitHostPort(addr) // dialing has split it too
 	}
-	secured := tls.Client(raw, config)
+	secured := tls.Client(conn{tcp}, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
-		return nil, errors.Join(err, raw.Close())
+		return nil, errors.Join(err, tcp.Close())
 	}
 	return secured, nil
 }

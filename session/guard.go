@@ -33,21 +33,19 @@ func (e *PanicError) Unwrap() error { return ErrUnavailable }
 
 // Recover calls f and returns its error. If f panics, or faults on memory that a file is mapped to, it returns a PanicError.
 func Recover(f func() error) (err error) {
-	defer recovered(&err)
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, At: panicSite()}
+		}
+	}()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	return f()
-}
-
-func recovered(err *error) {
-	if p := recover(); p != nil {
-		*err = &PanicError{Value: p, At: panicSite()}
-	}
 }
 
 // panicSite returns the file and line of the panic that is being recovered: the first frame outside the runtime.
 func panicSite() string {
 	pcs := make([]uintptr, 32)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)]) // skip Callers, panicSite and recovered
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)]) // skip Callers, panicSite and its caller
 	for {
 		frame, more := frames.Next()
 		if !strings.HasPrefix(frame.Function, "runtime.") || !more {

@@ -305,24 +305,19 @@ func ParseList(list []byte) ([]session.Condensation, error) {
 
 // parseListed decodes the first condensation of a list and returns the rest of the list.
 func parseListed(list []byte) (c session.Condensation, rest []byte, err error) {
-	seq, rest, seqErr := number(list)
-	size, rest, err := number(rest)
-	if seqErr != nil || err != nil || size > uint64(len(rest)) {
+	parts := bytes.SplitN(list, []byte{':'}, 3)
+	if len(parts) < 3 {
+		return c, nil, ErrCorrupt
+	}
+	seq, seqErr := strconv.ParseUint(string(parts[0]), 10, 64)
+	size, sizeErr := strconv.ParseUint(string(parts[1]), 10, 64)
+	rest = parts[2]
+	if seqErr != nil || sizeErr != nil || size > uint64(len(rest)) {
 		return c, nil, ErrCorrupt
 	}
 	err = condensationFields(&c).decode(rest[:size])
 	c.ID.Seq = seq
 	return c, rest[size:], err
-}
-
-// number reads a decimal number up to a colon and returns the rest.
-func number(b []byte) (uint64, []byte, error) {
-	digits, rest, ok := bytes.Cut(b, []byte{':'})
-	if !ok || len(digits) > 20 {
-		return 0, nil, ErrCorrupt
-	}
-	n, err := strconv.ParseUint(string(digits), 10, 64)
-	return n, rest, err
 }
 
 const maxID = 1024 // bytes; ids become parts of keys

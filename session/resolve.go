@@ -10,36 +10,29 @@ const probes = 64
 // doubling distances, then the gap between a known and an unknown position. It relies on every prefix of a known prefix
 // being known too, so it may miss a thread of whose positions only the newest are indexed (heldIndexed). It does no I/O: next returns the positions to look up, and seen takes the result.
 type search struct {
-	n      int   // length of the history
-	known  Place // the longest prefix found so far
-	low    int   // its position, 0 if none
-	high   int   // lowest position found to be unknown, at first n+1
-	rounds int
-	wide   bool // do the first two steps in one round trip, because the newest positions are probably unknown
+	n     int   // length of the history
+	known Place // the longest prefix found so far
+	low   int   // its position, 0 if none
+	high  int   // lowest position found to be unknown, at first n+1
+	wide  bool  // do the first two steps in one round trip, because the newest positions are probably unknown
 }
 
 func newSearch(n int) *search { return &search{n: n, high: n + 1} }
 
 // next returns the positions to look up, highest first; none when the search is over.
 func (s *search) next() []int {
-	if s.low+1 >= s.high {
+	before := max(0, s.n-Newest) // position before the newest ones
+	switch {
+	case s.low+1 >= s.high:
 		return nil
-	}
-	s.rounds++
-	switch s.rounds {
-	case 1:
-		low := max(1, s.n-Newest+1)
-		newest := spread(low-1, s.n+1)
-		if !s.wide || low == 1 {
-			return newest
-		}
-		s.rounds++
-		return append(newest, gallop(low)...)
-	case 2:
+	case s.high <= s.n && s.low == 0:
 		return gallop(s.high)
-	default:
+	case s.high <= s.n:
 		return spread(s.low, s.high)
+	case s.wide && before > 0:
+		return append(spread(before, s.high), gallop(before+1)...)
 	}
+	return spread(before, s.high)
 }
 
 // seen takes the places that were found at positions.
@@ -52,9 +45,6 @@ func (s *search) seen(positions []int, places []Place) {
 			return
 		}
 		s.high = min(s.high, p)
-	}
-	if s.rounds >= 2 && s.low == 0 {
-		s.high = 1 // position 1 was looked up too, so nothing is known
 	}
 }
 

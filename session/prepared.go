@@ -111,12 +111,9 @@ func (r *Registry) adapt(ctx context.Context, view *View, t *Thread, c *Condensa
 // isCurrent reports whether the view hides what it hid right after a condensation, the zero one being none: later ones only trim
 // or add text.
 func (v *View) isCurrent(base CondensationID) bool {
-	for i := len(v.Applied) - 1; i >= 0 && v.Applied[i].ID != base; i-- {
-		if v.Applied[i].Answers() || i == 0 && base != (CondensationID{}) {
-			return false
-		}
-	}
-	return len(v.Applied) > 0 || base == (CondensationID{})
+	at := slices.IndexFunc(v.Applied, func(c Condensation) bool { return c.ID == base })
+	later := slices.ContainsFunc(v.Applied[at+1:], func(c Condensation) bool { return c.Answers() })
+	return !later && (at >= 0 || base == CondensationID{})
 }
 
 // Newest returns the newest condensation that the view shows, not counting those that only trim or add text. It returns nil

@@ -29,17 +29,22 @@ func (s *Store) Append(ctx context.Context, b session.Batch) error {
 	if err != nil {
 		return err
 	}
-	if s.multiSlot() || len(b.Places)+len(b.Traces) > maxIndexed {
-		return s.appendSplit(ctx, b, shared)
+	var result appended
+	split := s.multiSlot() || len(b.Places)+len(b.Traces) > maxIndexed
+	if !split {
+		result, err = s.appendBy(ctx, script{appendScript, s.batchKeys(b), s.appendArgs(b, shared, true)})
+		split = s.refusedSlots(err)
 	}
-	result, err := s.appendBy(ctx, script{appendScript, s.batchKeys(b), s.appendArgs(b, shared, true)})
-	if s.refusedSlots(err) {
-		return s.appendSplit(ctx, b, shared)
+	if split {
+		result, err = s.appendSplit(ctx, b, shared)
 	}
-	if err == nil {
-		err = s.maintain(ctx, b, result)
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		return fmt.Errorf("%w: the thread is not at %d, or a thread that it needs is gone", session.ErrStale, b.At)
+	case err != nil:
+		return err
 	}
-	return staleIfAbsent(err, b)
+	return s.maintain(ctx, b, result)
 }
 
 // appended is the result of an append.
@@ -72,13 +77,6 @@ func (s *Store) appendBy(ctx context.Context, scripts ...script) (appended, erro
 	renewed, _ := reply[0].(int64)
 	shared, _ := reply[1].(string)
 	return appended{renewed: renewed == 1, shared: session.Parted[session.ThreadID](shared)}, nil
-}
-
-func staleIfAbsent(err error, b session.Batch) error {
-	if errors.Is(err, session.ErrNotFound) {
-		return fmt.Errorf("%w: the thread is not at %d, or a thread that it needs is gone", session.ErrStale, b.At)
-	}
-	return err
 }
 
 // batchKeys returns the keys for an append that writes the session and the indexes too.

@@ -29,20 +29,17 @@ func (s *Store) refusedSlots(err error) bool {
 }
 
 // appendSplit appends to the log, and then writes the indexes.
-func (s *Store) appendSplit(ctx context.Context, b session.Batch, shared []session.ThreadID) error {
+func (s *Store) appendSplit(ctx context.Context, b session.Batch, shared []session.ThreadID) (appended, error) {
 	scripts := []script{{appendScript, s.threadKeys(b.Thread.ID), s.appendArgs(b, shared, false)}}
 	if codec.Begins(b) && b.Thread.Session != "" {
 		// The thread is added to its session's record before it logs anything, so that deleting the session finds all of it.
 		scripts = slices.Insert(scripts, 0, s.joinSession(b, "HSETNX", false))
 	}
 	result, err := s.appendBy(ctx, scripts...)
-	if err != nil {
-		return staleIfAbsent(err, b)
+	if err == nil {
+		err = s.index(ctx, b, result)
 	}
-	if err := s.index(ctx, b, result); err != nil {
-		return err
-	}
-	return s.maintain(ctx, b, result)
+	return result, err
 }
 
 // index writes the places, the traces and the session's record. If the thread was deleted in the meantime, index removes
@@ -111,27 +108,19 @@ func (s *Store) Mark(ctx context.Context, traces []session.Hash, at session.Plac
 	}
 	keys := []string{s.keys.thread(at.Thread), s.keys.left(at.Thread)}
 	args := []any{joinHashes(traces), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), codec.Place(at)}
-	note := script{markScript, keys, args}
-	if s.multiSlot() {
-		return s.markSplit(ctx, traces, at, note)
+	if !s.multiSlot() {
+		err := s.execScript(ctx, script{markScript, slices.Concat(keys, s.keys.indexed(nil, traces)), args})
+		if !s.refusedSlots(err) {
+			return err
+		}
 	}
-	whole := script{markScript, slices.Concat(keys, s.keys.indexed(nil, traces)), args}
-	err := s.execScript(ctx, whole)
-	if s.refusedSlots(err) {
-		err = s.markSplit(ctx, traces, at, note)
-	}
-	return err
-}
-
-// markSplit writes the traces in the same round trip as the thread's list of them. If the thread does not exist, it removes
-// them again.
-func (s *Store) markSplit(ctx context.Context, traces []session.Hash, at session.Place, note script) error {
+	// The traces are written in the same round trip as the thread's list of them. If the thread does not exist, they are removed again.
 	var exists *redis.IntCmd
 	values := s.traceValues(traces, at)
 	err := s.pipe(ctx, func(pipe redis.Pipeliner, add addScript) {
-		add(note)
+		add(script{markScript, keys, args})
 		s.set(ctx, pipe, values)
-		exists = pipe.Exists(ctx, note.keys[0])
+		exists = pipe.Exists(ctx, keys[0])
 	})
 	if err != nil || exists.Val() > 0 {
 		return err

@@ -3,7 +3,7 @@ package condense
 import "github.com/dewpoint-proxy/dewpoint/session"
 
 // Cut is a condensation without its summary yet. After does not include the summary that the next one replaces.
-// ForgottenTokens is net of the tokens that return in other messages, see restoredTokens.
+// ForgottenTokens is net of the tokens that return in other messages, see tokensOf.
 type Cut struct {
 	session.Condensation
 	Replaced int // tokens of the summary that the new one replaces; 0 if there is none
@@ -28,40 +28,31 @@ func (p *picker) cut() (Cut, bool) {
 		default:
 			pos := p.view.History.Pos(item.Index) // 0 for a system message
 			gone[pos], last = true, max(last, pos)
-			c.ForgottenTokens += p.tokens[i]
 		}
 		c.After.Events--
-		c.After.Tokens -= p.tokens[i]
 	}
 	if last == 0 {
 		return Cut{}, false
 	}
+	c.After.Tokens += tokensOf(p.in, func(i int) bool { return p.keep[i] }) - total(p.tokens)
+	c.ForgottenTokens = c.Before.Tokens - c.After.Tokens - c.Replaced
 	c.sweep(p.in, gone[:last+1])
 	c.cover(p.view, last)
 	c.Offset = min(c.Forgotten[0].From, firstForgotten(p.view.Applied))
 	c.Stripped = p.view.History.LastSealed()
-	restored := restoredTokens(p.in, func(i int) bool { return p.keep[i] })
-	c.ForgottenTokens -= restored
-	c.After.Tokens += restored
 	return c, true
 }
 
-// restoredTokens returns how many tokens the kept items regain because the results that they refer to are hidden.
-func restoredTokens(in *Input, keep func(i int) bool) int {
+// tokensOf returns the tokens of a view with only the items to keep. Results whose parts stand in one that goes are whole again.
+func tokensOf(in *Input, keep func(i int) bool) int {
 	v := session.View{History: in.View.History}
-	copies := false
 	for i, item := range in.View.Items {
 		if keep(i) {
 			v.Items = append(v.Items, item)
-			copies = copies || item.Trim != nil && len(item.Trim.Copies) > 0
 		}
 	}
-	if !copies {
-		return 0
-	}
-	before := total(in.Measure(v.Items))
 	Render(in.Codec, &v)
-	return total(in.Measure(v.Items)) - before
+	return total(in.Measure(v.Items))
 }
 
 // sweep hides the given positions, and with them those in between that an earlier stage of a pipeline left out of the view.

@@ -57,32 +57,15 @@ type stagedJob struct {
 // Run sets the sizes of messages to those in the pipeline's own view, not as rewritten by an earlier stage.
 func (j *stagedJob) Run(ctx context.Context) (Result, error) {
 	r, err := j.Job.Run(ctx)
-	if trims := r.Condensation.Trims; err == nil && len(trims) > 0 {
-		r.Condensation.ForgottenTokens = j.in.Total - reshaped(j.in, withTrims(j.in, trims)).Total
-	}
-	if err == nil && len(r.Condensation.Forgotten) > 0 {
-		gone := r.Condensation
-		restored := restoredTokens(&j.in, func(i int) bool {
-			item := j.in.View.Items[i]
-			return item.Index < 0 || !gone.Hides(j.in.View.History.Pos(item.Index))
+	c, v := &r.Condensation, j.in.View
+	switch {
+	case err != nil:
+	case len(c.Forgotten) > 0:
+		c.ForgottenTokens = total(j.in.Measure(v.Items)) - tokensOf(&j.in, func(i int) bool {
+			return v.Items[i].Index < 0 || !c.Hides(v.History.Pos(v.Items[i].Index))
 		})
-		r.Condensation.ForgottenTokens = total(j.in.Measure(j.forgotten(gone.Forgotten))) - restored
+	case len(c.Trims) > 0:
+		c.ForgottenTokens = j.in.Total - reshaped(j.in, withTrims(j.in, c.Trims)).Total
 	}
 	return r, err
-}
-
-// forgotten returns the items at the given positions as they are in the pipeline's own view.
-func (j *stagedJob) forgotten(ranges []session.Range) []session.Item {
-	itemAt := itemsByPosition(j.in.View)
-	var items []session.Item
-	for _, r := range ranges {
-		for p := r.From; p < r.To; p++ {
-			if i, shown := itemAt[p]; shown {
-				items = append(items, j.in.View.Items[i])
-			} else {
-				items = append(items, asSent(j.in.View.History, p))
-			}
-		}
-	}
-	return items
 }

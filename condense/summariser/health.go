@@ -71,14 +71,7 @@ func NewHealth(now func() time.Time) *Health {
 	return &Health{now: now, cooldowns: cooldowns, windows: windows}
 }
 
-func subjectOf(parts ...string) subject {
-	var sums []byte
-	for _, part := range parts {
-		sum := sha256.Sum256([]byte(part))
-		sums = append(sums, sum[:]...)
-	}
-	return sha256.Sum256(sums)
-}
+func subjectOf(parts ...string) subject { return sha256.Sum256(fmt.Appendf(nil, "%q", parts)) }
 
 func serverOf(a condense.Attempt) subject {
 	w := a.Endpoint.Way

@@ -51,7 +51,7 @@ func (s *sender) do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	s.progress()
-	response.Body = &boundedBody{body: response.Body, left: maxResponse, progress: s.progress}
+	response.Body = responseBody{http.MaxBytesReader(nil, response.Body, maxResponse), s.progress}
 	return response, nil
 }
 
@@ -156,24 +156,18 @@ func keyHeader(to condense.Endpoint, base *url.URL) string {
 	return "Authorization"
 }
 
-// boundedBody is a response body that fails with errResponseSize after a number of bytes, whatever Content-Length says.
-type boundedBody struct {
-	body     io.ReadCloser
-	left     int64
-	progress func()
+// responseBody reads a body of limited size, whatever Content-Length says, and reports progress.
+type responseBody struct {
+	io.ReadCloser // by http.MaxBytesReader
+	progress      func()
 }
 
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left < 0 {
-		return 0, errResponseSize
-	}
-	p = p[:min(int64(len(p)), b.left+1)]
-	n, err := b.body.Read(p)
+func (b responseBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
 		b.progress()
 	}
-	b.left -= int64(n)
-	if b.left < 0 {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return n, errResponseSize
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -181,5 +175,3 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
-
-func (b *boundedBody) Close() error { return b.body.Close() }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -291,27 +292,23 @@ func EventID(position, back int) string {
 	return strconv.Itoa(position) + "@" + strconv.Itoa(back)
 }
 
+// number is a number in an id, with the mark of an earlier thread.
+var number = regexp.MustCompile("(@?)([0-9]+)")
+
 // ParseSpan reads an id or a range of ids in any of the notations that models use. It reports false if there is none.
 func ParseSpan(text string) (s Span, ok bool) {
-	for rest := text; ; {
-		at := strings.IndexAny(rest, "0123456789")
-		if at < 0 {
-			break
-		}
-		digits := rest[at:]
-		digits = digits[:len(digits)-len(strings.TrimLeft(digits, "0123456789"))]
-		n, err := strconv.Atoi(digits)
+	for _, found := range number.FindAllStringSubmatch(text, -1) {
+		n, err := strconv.Atoi(found[2])
 		switch {
 		case err != nil:
 			return Span{}, false
-		case at > 0 && rest[at-1] == '@':
+		case found[1] != "":
 			s.Back = n
 		case s.First == 0:
 			s.First = n
 		case s.Last == 0:
 			s.Last = n
 		}
-		rest = rest[at+len(digits):]
 	}
 	s.Last = max(s.First, s.Last)
 	return s, s.First > 0

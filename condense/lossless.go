@@ -143,20 +143,14 @@ func (f *copyFinder) add(pos int, text string, shown []session.Range) {
 
 // lineStarts returns the index of each whole line in a part of a text, followed by one past the end of the last of them.
 func lineStarts(text string, r session.Range) (starts []int) {
-	starts = make([]int, 0, strings.Count(text[r.From:r.To], "\n")+2)
-	next := r.From
-	for at := r.From; at < r.To; {
-		end := r.To
-		if n := strings.IndexByte(text[at:r.To], '\n'); n >= 0 {
-			end = at + n
-		}
-		startsLine := at == 0 || text[at-1] == '\n'
-		endsLine := end == len(text) || text[end] == '\n'
-		if startsLine && endsLine {
+	at, next := r.From, r.From
+	for line := range strings.Lines(text[r.From:r.To]) {
+		end := at + len(strings.TrimSuffix(line, "\n"))
+		if (at == 0 || text[at-1] == '\n') && (end == len(text) || text[end] == '\n') {
 			starts = append(starts, at)
 			next = end + 1
 		}
-		at = end + 1
+		at += len(line)
 	}
 	return append(starts, next)
 }

@@ -25,8 +25,8 @@ func inert(text string) string {
 type fence struct {
 	text     string
 	skeleton skeleton
-	marks    marks
 
+	tags               []string // beginnings of the names of tags
 	speakers, headings []string // names that begin a turn, headings only in a markdown heading; nil: lines are not checked
 
 	out     strings.Builder
@@ -36,9 +36,7 @@ type fence struct {
 // newFence returns a fence against our own tags, those of templates, and those whose names begin with one of tags, in lower case.
 func newFence(text string, tags ...string) *fence {
 	text = Printable(text)
-	f := &fence{text: text, skeleton: readSkeleton(text), marks: templates()}
-	f.marks.tags = append(f.marks.tags, tags...)
-	return f
+	return &fence{text: text, skeleton: readSkeleton(text), tags: append(tags, templateTags...)}
 }
 
 // run makes one pass over the skeleton. It skips from a bracket to the name at once, so that long runs take linear time.
@@ -53,11 +51,11 @@ func (f *fence) run() string {
 		}
 		switch s[i] {
 		case '<':
-			i = f.bracket(i, "</!? \t\n", f.marks.tags)
+			i = f.bracket(i, "</!? \t\n", f.tags)
 		case '[':
-			i = f.bracket(i, "[/ \t\n", f.marks.brackets)
+			i = f.bracket(i, "[/ \t\n", templateBrackets)
 		case ']':
-			i = f.bracket(i, "]", f.marks.closings)
+			i = f.bracket(i, "]", templateClosings)
 		case '|':
 			i++
 			if i < len(s) && s[i] == '>' {
@@ -174,25 +172,21 @@ func Printable(text string) string {
 	}, text)
 }
 
-// marks holds our own marks and those of chat templates: text that a server may take for the beginning or end of a turn. Marks
-// that begin with <| are found without being listed.
-type marks struct{ tags, brackets, closings []string }
-
-func templates() marks {
-	return marks{
-		tags: []string{
-			"dewpoint",                     // our own
-			"im_start", "im_end", "im_sep", // ChatML without its bars
-			"start_of_turn", "end_of_turn", "bos>", "eos>", "pad>", "unk>", "mask>", // Gemma
-			"sys>", "s>", // Llama 2, Mistral
-			"sop>", "eop>", "sep>", "cls>", "endoftext", "reserved_", // GLM, Baichuan
-			"seed:", "minimax:", "antml:", "invoke",
-		},
-		brackets: []string{
-			"inst]", "sys]", "system_prompt]", "available_tools]", "tool_calls]", "tool_results]", "tool_content]", "call_id]", "think]", // Mistral
-			"gmask]", "smask]", "mask]", "sep]", "cls]", "bos]", "eos]", "pad]", "unk]", // GLM, BERT
-			"e~[", // MiniMax, with those that close
-		},
-		closings: []string{"~b]", "~!b["},
+// Our own marks and those of chat templates: text that a server may take for the beginning or end of a turn. Marks that begin with <|
+// are found without being listed.
+var (
+	templateTags = []string{
+		"dewpoint",                     // our own
+		"im_start", "im_end", "im_sep", // ChatML without its bars
+		"start_of_turn", "end_of_turn", "bos>", "eos>", "pad>", "unk>", "mask>", // Gemma
+		"sys>", "s>", // Llama 2, Mistral
+		"sop>", "eop>", "sep>", "cls>", "endoftext", "reserved_", // GLM, Baichuan
+		"seed:", "minimax:", "antml:", "invoke",
 	}
-}
+	templateBrackets = []string{
+		"inst]", "sys]", "system_prompt]", "available_tools]", "tool_calls]", "tool_results]", "tool_content]", "call_id]", "think]", // Mistral
+		"gmask]", "smask]", "mask]", "sep]", "cls]", "bos]", "eos]", "pad]", "unk]", // GLM, BERT
+		"e~[", // MiniMax, with those that close
+	}
+	templateClosings = []string{"~b]", "~!b["}
+)

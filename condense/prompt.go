@@ -332,9 +332,6 @@ func (e event) text(limit int) string {
 
 // shorten cuts the middle out of a text, leaves limit runes of it, and says how many are missing.
 func shorten(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
 	missing := utf8.RuneCountInString(text) - limit
 	if missing <= 0 {
 		return text

@@ -76,7 +76,11 @@ func (s Settings) addLimits(in Input, d *Due) {
 	// A max_tokens of more than half the window is not cured by a smaller history, so no more than that counts.
 	limit = in.Window - min(in.Reserved, in.Window/2) - s.Margin
 	if room, due := over(in.Total, limit); due {
-		d.tokens(Need{Reason: session.ReasonWindow, Hard: !in.Need.Ahead}, s.windowTarget(in, limit)-in.Fixed, room)
+		target := limit / 2
+		if free := in.Window - in.Reserved - s.Margin; free > 0 {
+			target = min(target, free)
+		}
+		d.tokens(Need{Reason: session.ReasonWindow, Hard: !in.Need.Ahead}, target-in.Fixed, room)
 	}
 }
 
@@ -113,12 +117,4 @@ func (s Settings) tokenLimit(window int) int {
 		return int(s.MaxTokens * float64(window))
 	}
 	return int(min(s.MaxTokens, math.MaxInt32))
-}
-
-// windowTarget returns half of the limit, or less if the tokens reserved for the answer leave less.
-func (s Settings) windowTarget(in Input, limit int) int {
-	if room := in.Window - in.Reserved - s.Margin; room > 0 {
-		return min(limit/2, room)
-	}
-	return limit / 2
 }

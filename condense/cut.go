@@ -3,7 +3,7 @@ package condense
 import "github.com/dewpoint-proxy/dewpoint/session"
 
 // Cut is a condensation without its summary yet. After does not include the summary that the next one replaces.
-// ForgottenTokens is net of the tokens that return in other messages, see tokensOf.
+// ForgottenTokens is net of the tokens that return in other messages, see viewOf.
 type Cut struct {
 	session.Condensation
 	Replaced int // tokens of the summary that the new one replaces; 0 if there is none
@@ -34,7 +34,7 @@ func (p *picker) cut() (Cut, bool) {
 	if last == 0 {
 		return Cut{}, false
 	}
-	c.After.Tokens += tokensOf(p.in, func(i int) bool { return p.keep[i] }) - total(p.tokens)
+	c.After.Tokens = reshaped(*p.in, viewOf(p.in, p.keep)).Total
 	c.ForgottenTokens = c.Before.Tokens - c.After.Tokens - c.Replaced
 	c.sweep(p.in, gone[:last+1])
 	c.cover(p.view, last)
@@ -43,16 +43,16 @@ func (p *picker) cut() (Cut, bool) {
 	return c, true
 }
 
-// tokensOf returns the tokens of a view with only the items to keep. Results whose parts stand in one that goes are whole again.
-func tokensOf(in *Input, keep func(i int) bool) int {
-	v := session.View{History: in.View.History}
+// viewOf returns a view with only the items to keep. Results whose parts stand in one that goes are whole again.
+func viewOf(in *Input, keep []bool) *session.View {
+	v := &session.View{History: in.View.History, Applied: in.View.Applied}
 	for i, item := range in.View.Items {
-		if keep(i) {
+		if keep[i] {
 			v.Items = append(v.Items, item)
 		}
 	}
-	Render(in.Codec, &v)
-	return total(in.Measure(v.Items))
+	Render(in.Codec, v)
+	return v
 }
 
 // sweep hides the given positions, and with them those in between that an earlier stage of a pipeline left out of the view.

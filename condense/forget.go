@@ -1,6 +1,10 @@
 package condense
 
-import "github.com/dewpoint-proxy/dewpoint/session"
+import (
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
 
 // AmortizedForgetting is the rolling condenser that hides the middle without a summary, so that half of the limit that was
 // exceeded is left. A summary that the view shows already stays.
@@ -75,16 +79,8 @@ func (r RecentEvents) Condense(in Input) Decision {
 	target := session.Size{Events: r.MaxEvents, Tokens: unlimited}
 	p.head(r.KeepFirst, target)
 	p.tail(target)
-
-	v := session.View{History: in.View.History, Applied: in.View.Applied}
-	for i, item := range in.View.Items {
-		if p.keep[i] {
-			v.Items = append(v.Items, item)
-		}
-	}
-	if len(v.Items) == len(in.View.Items) {
+	if !slices.Contains(p.keep, false) {
 		return Decision{}
 	}
-	Render(in.Codec, &v)
-	return Decision{View: &v}
+	return Decision{View: viewOf(&in, p.keep)}
 }

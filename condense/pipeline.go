@@ -61,9 +61,11 @@ func (j *stagedJob) Run(ctx context.Context) (Result, error) {
 	switch {
 	case err != nil:
 	case len(c.Forgotten) > 0:
-		c.ForgottenTokens = total(j.in.Measure(v.Items)) - tokensOf(&j.in, func(i int) bool {
-			return v.Items[i].Index < 0 || !c.Hides(v.History.Pos(v.Items[i].Index))
-		})
+		keep := make([]bool, len(v.Items))
+		for i, item := range v.Items {
+			keep[i] = item.Index < 0 || !c.Hides(v.History.Pos(item.Index))
+		}
+		c.ForgottenTokens = j.in.Total - reshaped(j.in, viewOf(&j.in, keep)).Total
 	case len(c.Trims) > 0:
 		c.ForgottenTokens = j.in.Total - reshaped(j.in, withTrims(j.in, c.Trims)).Total
 	}

@@ -34,21 +34,14 @@ func newClasses() classes {
 	for i := range c {
 		c[i] = symbol
 	}
-	for _, of := range []struct {
-		class
-		tables []*unicode.RangeTable
-	}{
-		{blank, []*unicode.RangeTable{unicode.White_Space}},
-		{number, []*unicode.RangeTable{unicode.N}},
-		{mark, []*unicode.RangeTable{unicode.M}},
-		{upper, []*unicode.RangeTable{unicode.Lu, unicode.Lt}},
-		{lower, []*unicode.RangeTable{unicode.Ll}},
-		{caseless, []*unicode.RangeTable{unicode.Lm, unicode.Lo}},
-	} {
-		for _, table := range of.tables {
-			c.set(table, of.class)
-		}
-	}
+	c.set(unicode.White_Space, blank)
+	c.set(unicode.N, number)
+	c.set(unicode.M, mark)
+	c.set(unicode.Lu, upper)
+	c.set(unicode.Lt, upper)
+	c.set(unicode.Ll, lower)
+	c.set(unicode.Lm, caseless)
+	c.set(unicode.Lo, caseless)
 	c['\r'], c['\n'] = newline, newline
 	return c
 }

@@ -35,16 +35,11 @@ type vocabulary struct {
 
 // loadVocabulary reads an embedded vocabulary and builds its tables.
 func loadVocabulary(name string) (*vocabulary, error) {
-	file, err := assets.Assets.Open(name + ".tiktoken")
+	file, err := assets.Assets.ReadFile(name + ".tiktoken")
 	if err != nil {
 		return nil, fmt.Errorf("load vocabulary %s: %w", name, err)
 	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("load vocabulary %s: %w", name, err)
-	}
-	v, err := readVocabulary(name, file, int(info.Size()))
+	v, err := readVocabulary(name, bytes.NewReader(file), len(file))
 	if err != nil {
 		return nil, fmt.Errorf("load vocabulary %s: %w", name, err)
 	}

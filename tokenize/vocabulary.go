@@ -132,9 +132,14 @@ func (v *vocabulary) size() int { return len(v.starts) - 1 }
 // token returns the bytes of a token.
 func (v *vocabulary) token(id uint32) []byte { return v.text[v.starts[id]:v.starts[id+1]] }
 
-// lookup returns the token whose bytes are piece, or none. The piece has at least three bytes.
-func (v *vocabulary) lookup(piece string) uint32 {
-	if len(piece) > v.longest {
+// find returns the token whose bytes are piece, or none. The piece must not be empty.
+func (v *vocabulary) find(piece string) uint32 {
+	switch {
+	case len(piece) == 1:
+		return v.single[piece[0]]
+	case len(piece) == 2:
+		return v.double[int(piece[0])<<8|int(piece[1])]
+	case len(piece) > v.longest:
 		return none
 	}
 	h := maphash.String(v.seed, piece)
@@ -148,17 +153,6 @@ func (v *vocabulary) lookup(piece string) uint32 {
 			return id
 		}
 	}
-}
-
-// find is lookup for a piece of any length except 0.
-func (v *vocabulary) find(piece string) uint32 {
-	switch len(piece) {
-	case 1:
-		return v.single[piece[0]]
-	case 2:
-		return v.double[int(piece[0])<<8|int(piece[1])]
-	}
-	return v.lookup(piece)
 }
 
 // fingerprint returns the part of a hash that a slot keeps with the id.

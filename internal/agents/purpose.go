@@ -20,10 +20,6 @@ type marker struct {
 	within  string // contained in the beginning or the end of that message
 }
 
-func (m marker) matches(system, user string) bool {
-	return strings.Contains(system, m.system) && strings.HasPrefix(user, m.start) && strings.Contains(user, m.within)
-}
-
 // markers are phrases in the side requests of known agents. An unknown side request is still recognised as a fork, but without a
 // name.
 var markers = [...]marker{
@@ -74,7 +70,7 @@ func SideRequest(r Request) string {
 	user := strings.TrimLeft(r.User, " \t\r\n")
 	system, user := head(r.System, markerReach), head(user, markerReach)+"\n"+user[max(len(user)-markerReach, 0):]
 	for _, m := range markers {
-		if m.matches(system, user) {
+		if strings.Contains(system, m.system) && strings.HasPrefix(user, m.start) && strings.Contains(user, m.within) {
 			return m.request
 		}
 	}

@@ -125,7 +125,10 @@ func withoutThoughts(text string) string {
 	depth := 0
 	from := 0 // beginning of the text that is not in kept yet
 	for t := range tags(text, []string{"think", "thinking", "thought", "thoughts", "analysis", "reasoning"}) {
-		if depth == 0 && !startsLine(text[:t.from]) && !(t.closes && endsLine(text[t.to:])) {
+		before, after := strings.TrimRight(text[:t.from], " \t"), strings.TrimLeft(text[t.to:], " \t\r")
+		startsLine := before == "" || strings.HasSuffix(before, "\n")
+		endsLine := after == "" || strings.HasPrefix(after, "\n")
+		if depth == 0 && !startsLine && !(t.closes && endsLine) {
 			continue
 		}
 		switch {
@@ -148,16 +151,6 @@ func withoutThoughts(text string) string {
 		kept.WriteString(text[from:])
 	}
 	return strings.TrimSpace(kept.String())
-}
-
-func startsLine(before string) bool {
-	before = strings.TrimRight(before, " \t")
-	return before == "" || strings.HasSuffix(before, "\n")
-}
-
-func endsLine(after string) bool {
-	after = strings.TrimLeft(after, " \t\r")
-	return after == "" || strings.HasPrefix(after, "\n")
 }
 
 // withoutInfo removes a code fence's info string (```markdown).

@@ -18,7 +18,6 @@ func chatRequest(c Caller, r condense.Request, l lacks) any {
 		},
 		Stream: !l.stream,
 	}
-	constrain(&out, r)
 	if agents.RefusesMaxTokens(r.Model) {
 		out.MaxCompletionTokens = r.MaxOutput
 	} else {
@@ -34,11 +33,6 @@ func chatRequest(c Caller, r condense.Request, l lacks) any {
 	if out.Stream && !l.options {
 		out.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
-	return out
-}
-
-// constrain adds the function that the model must call, or the format that its text must have.
-func constrain(out *openai.ChatCompletionRequest, r condense.Request) {
 	if f := r.Function; f != nil {
 		out.Tools = []openai.Tool{{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
 			Name: f.Name, Description: f.Description, Parameters: json.RawMessage(f.JSON),
@@ -53,4 +47,5 @@ func constrain(out *openai.ChatCompletionRequest, r condense.Request) {
 			},
 		}
 	}
+	return out
 }

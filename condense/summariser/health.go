@@ -206,8 +206,7 @@ type Tenant struct {
 func (t *Tenant) End(a condense.Attempt, err error) {
 	t.Health.End(a, err)
 	if server, _ := blame(err); server == failed {
-		s := serverOf(a)
-		t.last.Store(&s)
+		t.last.Store(new(serverOf(a)))
 	}
 }
 

@@ -48,11 +48,11 @@ func (s *resultSet) render(item *session.Item) {
 		return
 	}
 	pos := s.view.History.Pos(item.Index)
-	text, err := s.text(item)
+	content, err := readResult(s.codec, s.view, item)
 	if err != nil {
 		return
 	}
-	t := *item.Trim
+	t, text := *item.Trim, content.Text
 	t.Copies = s.resolve(pos, text, t.Copies)
 	if fresh || !slices.Equal(t.Copies, item.Trim.Copies) {
 		own := s.view.History.Messages[item.Index].Raw
@@ -120,20 +120,20 @@ func (s *resultSet) read(pos int) result {
 	if item.Kind != session.Observation || item.Trim == nil && !s.view.Verbatim(item) {
 		return result{}
 	}
-	text, err := s.text(item)
+	content, err := readResult(s.codec, s.view, item)
 	if err != nil {
 		return result{}
 	}
-	return result{text, shownParts(text, item.Trim)}
+	return result{content.Text, shownParts(content.Text, item.Trim)}
 }
 
-// text returns the text of an item's message, tidied if it is shown tidied.
-func (s *resultSet) text(item *session.Item) (string, error) {
-	c, err := s.codec.Read(s.view.History.Messages[item.Index].Raw)
+// readResult returns the content of an item's message, its text tidied if it is shown tidied.
+func readResult(codec Codec, v *session.View, item *session.Item) (session.Content, error) {
+	c, err := codec.Read(v.History.Messages[item.Index].Raw)
 	if err == nil && item.Trim != nil && item.Trim.Tidy {
-		return tidy.Text(c.Text), nil
+		c.Text = tidy.Text(c.Text)
 	}
-	return c.Text, err
+	return c, err
 }
 
 // shownParts returns the parts of a text that a trim shows.

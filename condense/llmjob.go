@@ -89,8 +89,7 @@ func (j *llmJob) atOnce(ctx context.Context) (Result, error) {
 		return Result{Condensation: c, Fallback: ErrAtOnce}, nil
 	}
 	later := &llmJob{LLM: j.LLM, job: j.job, modelErr: j.modelErr}
-	view := *j.in.View
-	later.in.View = &view
+	later.in.View = new(*j.in.View)
 	later.in.Thread.Sent = nil
 	later.due.Need = Need{Reason: j.due.Need.Reason}
 	later.cut, later.settled = cut, true // the summary must cover exactly the messages hidden now

@@ -58,7 +58,7 @@ func (f *copyFinder) trim(item session.Item) (session.Trim, bool) {
 	}
 	t.Copies = f.copies(text)
 	if t.Tidy || len(t.Copies) > 0 {
-		raw, fewerTokens := rewriteMessage(&f.in, item, item.Raw, renderTrim(f.in.View.History, text, t))
+		raw, fewerTokens := rewriteMessage(&f.in, item, renderTrim(f.in.View.History, text, t))
 		if fewerTokens && len(raw) < len(item.Raw) {
 			f.add(t.Pos, text, shownParts(text, &t))
 			return t, true

@@ -21,8 +21,7 @@ func (Pipeline) Name() string { return "pipeline" }
 
 func (p Pipeline) Condense(in Input) Decision {
 	var out Decision
-	own := *in.View // the caller may overwrite *in.View with the decision's view before the job runs
-	in.View = &own
+	in.View = new(*in.View) // the caller may overwrite its own with the decision's view before the job runs
 	staged := in
 	for _, stage := range p.Stages {
 		d := stage.Condense(staged)

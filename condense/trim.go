@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/dewpoint-proxy/dewpoint/condense/tidy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -99,30 +98,24 @@ func shortenItem(in Input, item session.Item, limit int) (session.Trim, bool) {
 	if item.Kind != session.Observation || len(item.Raw) <= limit || replaced {
 		return session.Trim{}, false
 	}
-	own := in.View.History.Messages[item.Index].Raw
-	content, err := in.Codec.Read(own)
+	content, err := readResult(in.Codec, in.View, &item)
 	if err != nil || len(content.Images)+len(content.Files) > 0 {
 		return session.Trim{}, false
 	}
-	text := content.Text
-	tidied := item.Trim != nil && item.Trim.Tidy
-	if tidied {
-		text = tidy.Text(text)
-	}
-	t, ok := cutText(text, limit)
+	t, ok := cutText(content.Text, limit)
 	if !ok {
 		return session.Trim{}, false
 	}
 	t.Pos = in.View.History.Pos(item.Index)
-	t.Tidy = tidied
+	t.Tidy = item.Trim != nil && item.Trim.Tidy
 	t.Named = in.Thread.Recall
-	_, fewerTokens := rewriteMessage(&in, item, own, RenderTrim(text, t))
+	_, fewerTokens := rewriteMessage(&in, item, RenderTrim(content.Text, t))
 	return t, fewerTokens
 }
 
 // rewriteMessage returns an item's message with another text, and reports whether that has fewer tokens than the item.
-func rewriteMessage(in *Input, item session.Item, own []byte, text string) (raw []byte, fewerTokens bool) {
-	raw, err := in.Codec.Rewrite(own, text)
+func rewriteMessage(in *Input, item session.Item, text string) (raw []byte, fewerTokens bool) {
+	raw, err := in.Codec.Rewrite(in.View.History.Messages[item.Index].Raw, text)
 	if err != nil {
 		return nil, false
 	}

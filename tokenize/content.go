@@ -102,14 +102,11 @@ func imageTokens(image session.Image) int {
 	case image.Width <= 0 || image.Height <= 0:
 		return imageUnknown
 	}
-	return imageBase + imageTile*tiles(float64(image.Width), float64(image.Height))
-}
-
-func tiles(width, height float64) int {
+	width, height := float64(image.Width), float64(image.Height)
 	shrink := min(1, longestSide/max(width, height))
 	width, height = width*shrink, height*shrink
 	shrink = min(1, shorterSide/min(width, height))
-	return tilesAlong(width*shrink) * tilesAlong(height*shrink)
+	return imageBase + imageTile*tilesAlong(width*shrink)*tilesAlong(height*shrink)
 }
 
 // tilesAlong returns the number of tiles along a side, whose length is rounded to whole pixels.

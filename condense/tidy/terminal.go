@@ -7,6 +7,9 @@ import (
 
 // renderTerminal returns text as a terminal would show it: without colours, and with overwritten parts of a line gone.
 func renderTerminal(text string) string {
+	if !strings.ContainsAny(text, "\x1b\r\b") {
+		return text
+	}
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		body := strings.TrimRight(line, "\r\n")

@@ -13,8 +13,11 @@ import (
 
 // Text returns text tidied, or unchanged if there is nothing to tidy.
 func Text(text string) string {
-	if compact, ok := compactJSON(text); ok {
-		return compact
+	if JSON(text) && rawjson.Valid([]byte(text), 0) == nil {
+		var b bytes.Buffer
+		if json.Compact(&b, []byte(text)) == nil {
+			return b.String()
+		}
 	}
 	return foldRepeats(renderTerminal(text))
 }
@@ -23,16 +26,6 @@ func Text(text string) string {
 func JSON(text string) bool {
 	t := strings.TrimSpace(text)
 	return len(t) > 1 && (t[0] == '{' && t[len(t)-1] == '}' || t[0] == '[' && t[len(t)-1] == ']')
-}
-
-// compactJSON removes white space between the values of a JSON object or array. It reports false for other texts.
-func compactJSON(text string) (string, bool) {
-	if !JSON(text) || rawjson.Valid([]byte(text), 0) != nil {
-		return "", false
-	}
-	var b bytes.Buffer
-	err := json.Compact(&b, []byte(text))
-	return b.String(), err == nil
 }
 
 // minRepeats is the length of the shortest run of equal lines that is folded.

@@ -51,8 +51,8 @@ func (c Caller) Summarise(ctx context.Context, r condense.Request) (condense.Rep
 		if learns && known.learn(err) && !final {
 			continue
 		}
-		if final && known != before {
-			c.Lacks.remember(r, known)
+		if final && known != before && c.Lacks != nil {
+			c.Lacks.known.Add(modelOf(r), lacksEntry{known, time.Now()})
 		}
 		if err != nil && !errors.Is(err, errNotStreamed) {
 			failed := callError(ctx, err, r.Endpoint.APIKey)
@@ -92,7 +92,8 @@ var (
 func (c Caller) postInTime(ctx context.Context, r condense.Request, body []byte, streamed bool) (dialect.Answer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	reading, writing := c.patience(r)
+	reading := c.timeout() + time.Duration(r.Size())*time.Second/slowestReading // until the first sign of life
+	writing := time.Duration(r.MaxOutput) * time.Second / slowestWriting
 	total := time.AfterFunc(reading+writing, func() { cancel(errSlow) })
 	defer total.Stop()
 	began := false
@@ -119,12 +120,6 @@ func (c Caller) postInTime(ctx context.Context, r condense.Request, body []byte,
 }
 
 func (c Caller) timeout() time.Duration { return cmp.Or(c.Timeout, DefaultTimeout) }
-
-// patience returns how long a server may take until its first sign of life, and after it.
-func (c Caller) patience(r condense.Request) (reading, writing time.Duration) {
-	reading = c.timeout() + time.Duration(r.Size())*time.Second/slowestReading
-	return reading, time.Duration(r.MaxOutput) * time.Second / slowestWriting
-}
 
 // callFailures are the kinds of failure by the errors that are safe to show.
 var callFailures = [...]struct {

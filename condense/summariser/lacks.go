@@ -52,12 +52,6 @@ func (l *Lacks) of(r condense.Request) lacks {
 	return known.lacks
 }
 
-func (l *Lacks) remember(r condense.Request, known lacks) {
-	if l != nil {
-		l.known.Add(modelOf(r), lacksEntry{known, time.Now()})
-	}
-}
-
 // modelOf identifies the server and the model of a request, for all credentials.
 func modelOf(r condense.Request) subject {
 	return serverOf(condense.Attempt{Endpoint: condense.Endpoint{BaseURL: r.Endpoint.BaseURL}, Model: r.Model})

@@ -44,9 +44,11 @@ func (f *fence) run() string {
 	s := f.skeleton.text
 	for i := 0; i < len(s); {
 		if i == 0 || s[i-1] == '\n' {
-			i = f.speaker(i)
-			if i == len(s) {
-				break
+			if t, speaks := f.turnAt(i); speaks { // the line becomes an undecorated list item
+				f.replace(i, t.name, "- ")
+				f.replace(t.end, t.rest, ":")
+				i = t.rest
+				continue
 			}
 		}
 		switch s[i] {
@@ -114,17 +116,6 @@ func (f *fence) turnAt(i int) (t turn, ok bool) {
 	}
 	t.rest = skip(s, colon+1, "*_~`")
 	return t, true
-}
-
-// speaker makes the line at i an undecorated list item, if it looks like a turn. It returns how far it read.
-func (f *fence) speaker(i int) int {
-	t, ok := f.turnAt(i)
-	if !ok {
-		return i
-	}
-	f.replace(i, t.name, "- ")
-	f.replace(t.end, t.rest, ":")
-	return t.rest
 }
 
 // skip returns the index in s after any characters of chars at from.

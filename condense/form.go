@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
 )
 
 // form is the format of a record: how a summariser is asked for it, and how its reply is read.
@@ -49,9 +51,7 @@ func (prose) record(r Reply) (string, error) {
 func hasSection(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimLeft(line, " \t-0123456789.")
-		name, _, hasColon := strings.Cut(line, ":")
-		capitals := hasColon && len(name) > 2 && name == strings.ToUpper(name) && name != strings.ToLower(name)
-		if capitals || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "**") {
+		if _, _, named := record.Heading(line); named || strings.HasPrefix(line, "**") {
 			return true
 		}
 	}

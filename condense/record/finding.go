@@ -29,7 +29,7 @@ func Findings(summary string) (found []Finding) {
 		}
 	}
 	for line := range strings.Lines(Parse(summary).Record) {
-		if name, text, ok := heading(line); ok {
+		if name, text, ok := Heading(line); ok {
 			end()
 			f = Finding{Section: name, Text: text}
 			continue
@@ -40,8 +40,8 @@ func Findings(summary string) (found []Finding) {
 	return found
 }
 
-// heading parses the first line of a section: "NAME: text", "**Name**: text" or "## Name".
-func heading(line string) (name, text string, ok bool) {
+// Heading parses the first line of a section: "NAME: text", "**Name**: text" or "## Name".
+func Heading(line string) (name, text string, ok bool) {
 	if strings.HasPrefix(line, "#") {
 		return strings.Trim(line, "# \t\r\n:*"), "", true
 	}

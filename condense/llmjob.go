@@ -203,24 +203,16 @@ func (j *llmJob) attempt(ctx context.Context, limit, calls int) (c session.Conde
 	return c, pl.limit, err
 }
 
-// planPrompts returns the summariser's prompts for at most the given number of calls. It fails if no answer could be used.
+// planPrompts returns the summariser's prompts for at most the given number of calls. It fails if no answer could be used, because
+// the user's own words, which must stand next to a record, leave no room for one.
 func (j *llmJob) planPrompts(ctx context.Context, limit, calls int) (plan, error) {
-	if err := j.checkRoom(); err != nil {
-		return plan{}, err
-	}
-	return j.prompt(ctx).plan(limit, calls)
-}
-
-// checkRoom returns an error if the user's own words, which must stand next to a record, leave no room for one.
-func (j *llmJob) checkRoom() error {
 	shortest := record.Summary{Record: ".", Events: j.span.hidden}
 	shortest.Words = j.span.userWords(j.in.Count, shortest, j.summaryRoom())
-	size := session.Size{Events: 1, Tokens: j.in.Count(shortest.String()) + messageOverhead}
-	after := plus(j.cut.After, size)
-	if j.suffices(after) {
-		return nil
+	after := plus(j.cut.After, session.Size{Events: 1, Tokens: j.in.Count(shortest.String()) + messageOverhead})
+	if !j.suffices(after) {
+		return plan{}, FaultCrowded.errorf("%d tokens, before %d", after.Tokens, j.cut.Before.Tokens)
 	}
-	return FaultCrowded.errorf("%d tokens, before %d", after.Tokens, j.cut.Before.Tokens)
+	return j.prompt(ctx).plan(limit, calls)
 }
 
 func (j *llmJob) prompt(ctx context.Context) prompt {

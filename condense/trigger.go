@@ -69,7 +69,10 @@ func (s Settings) addLimits(in Input, d *Due) {
 	if room, due := over(len(in.View.Items), s.MaxSize); due && in.Total-in.Fixed >= s.MinTokens {
 		d.events(session.ReasonEvents, s.MaxSize/2, room)
 	}
-	limit := s.tokenLimit(in.Window)
+	limit := int(min(s.MaxTokens, math.MaxInt32))
+	if s.MaxTokens <= 1 {
+		limit = int(s.MaxTokens * float64(in.Window)) // none if the window is unknown
+	}
 	if room, due := over(in.Total, limit); due {
 		d.tokens(Need{Reason: session.ReasonTokens}, limit/2-in.Fixed, room)
 	}
@@ -109,12 +112,4 @@ func (d *Due) addRequest(in Input) {
 	case session.ReasonRequest, session.ReasonOverflow: // more urgent than any limit
 		d.Need.Reason = in.Need.Reason
 	}
-}
-
-// tokenLimit returns MaxTokens in tokens, or 0 if there is no limit or it is a share of an unknown window.
-func (s Settings) tokenLimit(window int) int {
-	if s.MaxTokens <= 1 {
-		return int(s.MaxTokens * float64(window))
-	}
-	return int(min(s.MaxTokens, math.MaxInt32))
 }

@@ -12,27 +12,14 @@ type splitter func(c classes, text string, i int) int
 // contraction returns the length of 's 't 're 've 'm 'll 'd, in either case, at text[i], or 0. Under case folding, U+017F
 // (long s) is an s too.
 func contraction(text string, i int) int {
-	if i+1 >= len(text) || text[i] != '\'' {
+	if i >= len(text) || text[i] != '\'' {
 		return 0
 	}
-	next := byte(0)
-	if i+2 < len(text) {
-		next = text[i+2]
-	}
-	switch text[i+1] | 0x20 {
-	case 's', 't', 'm', 'd':
-		return 2
-	case 'r', 'v':
-		if next|0x20 == 'e' {
-			return 3
+	rest := text[i+1 : min(i+3, len(text))]
+	for _, ending := range [...]string{"s", "t", "m", "d", "re", "ve", "ll", "\u017F"} {
+		if len(rest) >= len(ending) && strings.EqualFold(rest[:len(ending)], ending) {
+			return 1 + len(ending)
 		}
-	case 'l':
-		if next|0x20 == 'l' {
-			return 3
-		}
-	}
-	if text[i+1] == 0xC5 && next == 0xBF {
-		return 3
 	}
 	return 0
 }

@@ -111,8 +111,9 @@ func Unwrap(text string) string {
 			continue
 		}
 		text = body
-		if tag[0] == "```" {
-			text = withoutInfo(body)
+		info, rest, ok := strings.Cut(body, "\n") // a fence may have an info string (```markdown)
+		if ok && tag[0] == "```" && info != "" && strings.Trim(info, "abcdefghijklmnopqrstuvwxyz") == "" {
+			text = rest
 		}
 	}
 	return strings.TrimSpace(strings.TrimPrefix(text, recordLabel))
@@ -151,15 +152,6 @@ func withoutThoughts(text string) string {
 		kept.WriteString(text[from:])
 	}
 	return strings.TrimSpace(kept.String())
-}
-
-// withoutInfo removes a code fence's info string (```markdown).
-func withoutInfo(body string) string {
-	first, rest, ok := strings.Cut(body, "\n")
-	if ok && first != "" && strings.Trim(first, "abcdefghijklmnopqrstuvwxyz") == "" {
-		return rest
-	}
-	return body
 }
 
 // tag is an opening or closing tag in a text.

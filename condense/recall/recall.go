@@ -211,20 +211,16 @@ func indexWord(text, term string) int {
 			return -1
 		}
 		at += from
-		if onWordBoundaries(text, at, at+len(term)) {
+		end := at + len(term)
+		before, _ := utf8.DecodeLastRuneInString(text[:at])
+		after, _ := utf8.DecodeRuneInString(text[end:])
+		first, _ := utf8.DecodeRuneInString(text[at:])
+		last, _ := utf8.DecodeLastRuneInString(text[:end])
+		if !(isWord(before) && isWord(first)) && !(isWord(last) && isWord(after)) {
 			return at
 		}
 		from = at + 1
 	}
-}
-
-// onWordBoundaries reports whether text[from:to] begins and ends at word boundaries.
-func onWordBoundaries(text string, from, to int) bool {
-	before, _ := utf8.DecodeLastRuneInString(text[:from])
-	after, _ := utf8.DecodeRuneInString(text[to:])
-	first, _ := utf8.DecodeRuneInString(text[from:])
-	last, _ := utf8.DecodeLastRuneInString(text[:to])
-	return !(isWord(before) && isWord(first)) && !(isWord(last) && isWord(after))
 }
 
 // score returns the BM25 score of a line plus a share of that of its event. The whole query scores above everything.

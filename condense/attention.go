@@ -127,12 +127,11 @@ func readRanking(r Reply) ([]int, error) {
 	var ranking struct {
 		IDs *[]int `json:"ids"`
 	}
+	target := any(&ranking)
 	if strings.HasPrefix(text, "[") {
-		err = json.Unmarshal([]byte(text), &ranking.IDs)
-	} else {
-		err = json.Unmarshal([]byte(text), &ranking)
+		target = &ranking.IDs
 	}
-	if err != nil || ranking.IDs == nil {
+	if json.Unmarshal([]byte(text), target) != nil || ranking.IDs == nil {
 		return nil, &SummaryError{Kind: FaultMalformed}
 	}
 	return *ranking.IDs, nil

@@ -199,10 +199,11 @@ type summaryRoom struct {
 // about twice the target. If only events have to shrink, any gain in tokens will do.
 func (j *job) summaryRoom() summaryRoom {
 	r := summaryRoom{target: j.targetRoom(), max: j.cut.maxSummary()}
-	if r.target != unlimited {
-		r.max -= int(j.MinimumProgress * float64(j.cut.Before.Tokens))
+	if r.target == unlimited {
+		return r
 	}
-	if j.due.Tokens && (j.due.Need.Hard || j.due.Need.Reason != session.ReasonRequest) {
+	r.max -= int(j.MinimumProgress * float64(j.cut.Before.Tokens))
+	if j.due.Need.Hard || j.due.Need.Reason != session.ReasonRequest {
 		r.max = min(r.max, r.target+j.due.Target.Tokens/2)
 	}
 	return r

@@ -97,7 +97,8 @@ func (j *job) progresses(before, after session.Size, anything bool) bool {
 	progress := func(before, after int) bool {
 		return after < before && float64(before-after) >= j.MinimumProgress*float64(before)
 	}
-	return j.due.Events && progress(before.Events, after.Events) || j.due.Tokens && progress(before.Tokens, after.Tokens)
+	events, tokens := j.due.Target.Events != unlimited, j.due.Target.Tokens != unlimited
+	return events && progress(before.Events, after.Events) || tokens && progress(before.Tokens, after.Tokens)
 }
 
 // suffices reports whether the view shrinks enough by a condensation, its summary included. If the need is hard, or the summary

@@ -22,10 +22,8 @@ type Settings struct {
 // Due says whether and why a condensation is due, and the size to which the view must shrink.
 type Due struct {
 	Need   Need         // the most urgent reason; hard if any reason is, since the window is in danger
-	Target session.Size // tokens count messages only; unlimited in a dimension that does not matter
+	Target session.Size // tokens count messages only; unlimited in a dimension that is not among the reasons
 	Later  session.Size // the target that the same limits will set once the condensation is due, if it is prepared before that
-	Events bool         // the number of events is among the reasons
-	Tokens bool         // the number of tokens is among the reasons
 	Kept   Kept         // KeptLoop: a condensation is due, but must wait for the end of a tool loop
 }
 
@@ -88,22 +86,22 @@ func (s Settings) addLimits(in Input, d *Due) {
 }
 
 func (d *Due) events(reason session.Reason, target, room int) {
-	d.Need.Reason, d.Events = reason, true
+	d.Need.Reason = reason
 	d.Target.Events, d.Later.Events = min(d.Target.Events, max(target-room, 0)), min(d.Later.Events, max(target, 0))
 }
 
 func (d *Due) tokens(need Need, target, room int) {
-	d.Need, d.Tokens = need, true
+	d.Need = need
 	d.Target.Tokens, d.Later.Tokens = min(d.Target.Tokens, max(target-room, 0)), min(d.Later.Tokens, max(target, 0))
 }
 
 // addRequest adds the caller's demand. An overflow is about tokens, even if only events are due.
 func (d *Due) addRequest(in Input) {
-	nothing := !d.Events && !d.Tokens
+	nothing := d.Need.Reason == ""
 	if nothing {
 		d.events(in.Need.Reason, len(in.View.Items)/2, 0)
 	}
-	if nothing || in.Need.Reason == session.ReasonOverflow && !d.Tokens {
+	if nothing || in.Need.Reason == session.ReasonOverflow && d.Target.Tokens == unlimited {
 		d.tokens(d.Need, max(in.Total-in.Fixed, 0)/2, 0)
 	}
 	d.Need.Hard = d.Need.Hard || in.Need.Hard

@@ -55,7 +55,11 @@ func (w *Words) Add(kind session.Kind, c session.Content) (head string) {
 		}
 		return ""
 	}
-	text := Attached(ends(strings.TrimSpace(cutPastes(typed(c.Text))), maxWordsBytes), c)
+	text := cutBlocks(typed(c.Text), false)
+	if len(text) > maxWordsBytes { // a block may contain a fence, or never be closed
+		text = cutBlocks(text, true)
+	}
+	text = Attached(ends(strings.TrimSpace(text), maxWordsBytes), c)
 	if text == "" {
 		return ""
 	}
@@ -193,17 +197,9 @@ func typed(text string) string {
 			ends[from] = t.to
 		}
 	}
-	if len(ends) == 0 {
-		return text
-	}
-	return without(text, ends)
-}
-
-// without removes the ranges given by their beginnings and ends, which may overlap.
-func without(text string, ends map[int]int) string {
 	var b strings.Builder
 	at := 0
-	for _, from := range slices.Sorted(maps.Keys(ends)) {
+	for _, from := range slices.Sorted(maps.Keys(ends)) { // elements may overlap
 		if from >= at {
 			b.WriteString(text[at:from] + "\n")
 		}
@@ -234,17 +230,8 @@ func IsTyped(c session.Content) bool {
 // HasInjected reports whether an agent inserted a part of a user's message.
 func HasInjected(c session.Content) bool { return typed(c.Text) != c.Text }
 
-// cutPastes cuts long fenced blocks to their ends. A fence that is never closed cuts nothing, unless the message is still
-// too long: since a block may contain a fence, the text between any two fences is cut then.
-func cutPastes(text string) string {
-	text = cutBlocks(text, false)
-	if len(text) > maxWordsBytes {
-		text = cutBlocks(text, true)
-	}
-	return text
-}
-
-// cutBlocks cuts to its ends what stands between an opening and a closing fence, or with all between any two fences.
+// cutBlocks cuts to its ends what stands between an opening and a closing fence, or with all between any two fences. A fence that is never
+// closed cuts nothing without all.
 func cutBlocks(text string, all bool) string {
 	var b strings.Builder
 	written := 0 // text[:written] is in b, cut

@@ -76,27 +76,16 @@ func looksLikeCode(text string) bool {
 	return containsAny(text, []string{"```", "\n@@ ", "\ndiff --git ", "Traceback (most recent call last)", "\n\tat ", "panic: "})
 }
 
-// sections returns the part of the prompt that describes the sections of a record.
-func (f Focus) sections() string {
-	switch f {
-	case FocusCoding:
-		return sectionsShared + sectionsCoding + sectionsLast
-	case FocusResearch:
-		return sectionsShared + sectionsResearch + sectionsLast
-	}
-	return sectionsChat
+// focusTexts holds the part of the prompt that describes the sections of a record, and an example, which shows only its form.
+var focusTexts = map[Focus]struct{ sections, example string }{
+	FocusConversation: {sectionsChat, exampleChat},
+	FocusCoding:       {sectionsShared + sectionsCoding + sectionsLast, exampleCoding},
+	FocusResearch:     {sectionsShared + sectionsResearch + sectionsLast, exampleResearch},
 }
 
-// example returns an example of a record, which shows only its form.
-func (f Focus) example() string {
-	switch f {
-	case FocusCoding:
-		return exampleCoding
-	case FocusResearch:
-		return exampleResearch
-	}
-	return exampleChat
-}
+func (f Focus) sections() string { return focusTexts[f].sections }
+
+func (f Focus) example() string { return focusTexts[f].example }
 
 const (
 	sectionsShared = `USER_CONTEXT: the user's goals and every constraint, requirement, preference and clarification, word for word.

@@ -51,7 +51,7 @@ func (e Economics) Rent(tokens int) float64 { return e.Read * float64(max(tokens
 // Plain returns the price of the prompt without a condensation.
 func (e Economics) Plain(m Moment) float64 {
 	if m.Cold {
-		return e.prompt(0, m.Total)
+		m.Before = 0
 	}
 	return e.prompt(m.Before, m.Total)
 }
@@ -62,11 +62,10 @@ func (e Economics) Condensed(m Moment) float64 {
 	if e.In > 0 || e.Out > 0 {
 		summary = e.In*float64(max(m.Total-e.Target, 0)+askTokens) + e.Out*answerTokens
 	}
-	if e.Cached > 0 && !m.Cold {
-		summary = min(summary, e.ride(min(e.Cached, m.Before), m.Total))
-	}
 	if m.Cold {
-		return summary + e.prompt(0, e.Target)
+		m.Head = 0
+	} else if e.Cached > 0 {
+		summary = min(summary, e.ride(min(e.Cached, m.Before), m.Total))
 	}
 	return summary + e.prompt(m.Head, e.Target)
 }

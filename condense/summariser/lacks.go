@@ -67,9 +67,13 @@ var (
 // may write the whole answer before sending any of it, so the next call allows that.
 func (l *lacks) learn(err error) bool {
 	before := *l
-	text, refused := refusal(err)
+	text := "" // of the error, if its status allows that the form of the request is the cause
+	e, answered := errors.AsType[*refused](err)
+	if answered && slices.Contains([]int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented}, e.status) {
+		text = strings.ToLower(e.text)
+	}
 	switch {
-	case err == nil, refused && text == "":
+	case err == nil, answered && e.status > 0 && text == "":
 	case strings.Contains(text, "max_output_tokens"):
 		l.limit = true
 	case effortWord.MatchString(text):
@@ -80,16 +84,6 @@ func (l *lacks) learn(err error) bool {
 		l.stream = true
 	}
 	return *l != before
-}
-
-// refusal reports whether err is a server's refusal of a request. It also returns the error's text in lower case if the
-// status allows that the form of the request is the cause.
-func refusal(err error) (text string, ok bool) {
-	e, ok := errors.AsType[*refused](err)
-	if ok && slices.Contains([]int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented}, e.status) {
-		text = strings.ToLower(e.text)
-	}
-	return text, ok && e.status > 0
 }
 
 // effort is the lowest reasoning_effort that a family of models accepts. A summary needs little reasoning, and reasoning reduces the

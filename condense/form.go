@@ -116,13 +116,10 @@ func (structured) shape(r *Request) {
 	for _, f := range stateFields() {
 		properties[f.name] = map[string]string{"type": "string", "description": f.description}
 	}
-	schema, err := json.Marshal(map[string]any{
+	schema, _ := json.Marshal(map[string]any{ // cannot fail: the values are strings
 		"type": "object", "properties": properties,
 		"required": []string{"user_context", "completed_tasks", "pending_tasks", "current_state"},
 	})
-	if err != nil {
-		panic(err) // cannot happen: the values are strings
-	}
 	r.Function = &Schema{
 		Name:        stateFunction,
 		Description: "Records the state of the work for the agent to go on from.",

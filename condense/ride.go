@@ -179,7 +179,10 @@ func (j *llmJob) askBehindRequest(ctx context.Context) (c session.Condensation, 
 // ride asks the request's own model behind its own prompt, of which the given number of tokens should be cached. If fewer
 // than half were, the answer is used, but the call is remembered as useless.
 func (j *llmJob) ride(ctx context.Context, r Request, cached int) (c session.Condensation, err error) {
-	limited, cancel := halfOf(ctx)
+	limited, cancel := ctx, func() {}
+	if deadline, ok := ctx.Deadline(); ok { // the summariser has the other half of the time
+		limited, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+	}
 	reply, err := j.call(limited, r)
 	cancel()
 	if err != nil {
@@ -194,15 +197,6 @@ func (j *llmJob) ride(ctx context.Context, r Request, cached int) (c session.Con
 		return c, FaultMalformed.errorf("no record")
 	}
 	return j.accept(ctx, reply, r)
-}
-
-// halfOf returns a context with half of the remaining time, so that the summariser has the rest.
-func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, limited := ctx.Deadline()
-	if !limited {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }
 
 // minSections is the minimum number of sections in a record. A text with fewer continues the work instead.

@@ -92,7 +92,8 @@ var (
 func (c Caller) postInTime(ctx context.Context, r condense.Request, body []byte, streamed bool) (dialect.Answer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	reading := c.timeout() + time.Duration(r.Size())*time.Second/slowestReading // until the first sign of life
+	silent := cmp.Or(c.Timeout, DefaultTimeout)
+	reading := silent + time.Duration(r.Size())*time.Second/slowestReading // until the first sign of life
 	writing := time.Duration(r.MaxOutput) * time.Second / slowestWriting
 	total := time.AfterFunc(reading+writing, func() { cancel(errSlow) })
 	defer total.Stop()
@@ -102,7 +103,7 @@ func (c Caller) postInTime(ctx context.Context, r condense.Request, body []byte,
 		silence := time.AfterFunc(reading, func() { cancel(errSilent) })
 		defer silence.Stop()
 		progress = func() {
-			if silence.Reset(c.timeout()) {
+			if silence.Reset(silent) {
 				began = true
 			}
 		}
@@ -118,8 +119,6 @@ func (c Caller) postInTime(ctx context.Context, r condense.Request, body []byte,
 	}
 	return a, err
 }
-
-func (c Caller) timeout() time.Duration { return cmp.Or(c.Timeout, DefaultTimeout) }
 
 // callFailures are the kinds of failure by the errors that are safe to show.
 var callFailures = [...]struct {

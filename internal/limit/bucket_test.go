@@ -9,7 +9,7 @@ import (
 
 func TestBucket(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var b Bucket
+	b := Share{Bucket: &Bucket{}}
 	f := func(after time.Duration, n, perMinute int, wait time.Duration) {
 		t.Helper()
 		got, ok := b.Take(begin.Add(after), n, perMinute)
@@ -29,9 +29,9 @@ func TestBucket(t *testing.T) {
 	f(61*time.Second, 500, 60, 0)
 	f(61*time.Second, 1, 60, 441*time.Second)
 	f(61*time.Second, 1, 1000, 0) // the limit was raised
-	b.Correct(-10000)
+	b.Correct(-10000, 60)
 	f(61*time.Second, 60, 60, 0)
-	b.Correct(60)
+	b.Correct(60, 60)
 	if got := b.Full(begin.Add(61*time.Second), 60); (got - 61*time.Second).Abs() > time.Microsecond {
 		t.Errorf("full for %v", got)
 	}
@@ -44,7 +44,7 @@ func TestBucket(t *testing.T) {
 func TestBucketHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perMinute := rapid.IntRange(1, 1000).Draw(t, "per minute")
-		var b Bucket
+		b := Share{Bucket: &Bucket{}}
 		now := time.Unix(0, 0)
 		type took struct {
 			at time.Time

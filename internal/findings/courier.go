@@ -10,14 +10,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Store is the part of a session store that a Courier uses.
-type Store interface {
-	session.Outbox
-	Thread(ctx context.Context, id session.ThreadID) (session.Thread, error)
-	Summary(ctx context.Context, id session.CondensationID) (string, error)
-	Lock(ctx context.Context, thread session.ThreadID, ttl time.Duration) (session.Lease, error)
-}
-
 // Outcome is what became of a condensation's findings.
 type Outcome string
 
@@ -55,7 +47,7 @@ type Route struct {
 
 // Courier delivers findings. It is safe for concurrent use.
 type Courier struct {
-	store    Store
+	store    session.Store
 	observer Observer
 	mu       sync.Mutex
 	rounds   map[string]*rounds // by tenant
@@ -64,7 +56,7 @@ type Courier struct {
 }
 
 // New returns a courier without routes. Call Close when done.
-func New(store Store, observer Observer) *Courier {
+func New(store session.Store, observer Observer) *Courier {
 	return &Courier{store: store, observer: observer, rounds: map[string]*rounds{}}
 }
 

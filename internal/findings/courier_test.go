@@ -371,7 +371,7 @@ func TestUnreadable(t *testing.T) {
 }
 
 // lossy is a store that lacks the key for summaries.
-type lossy struct{ findings.Store }
+type lossy struct{ session.Store }
 
 func (lossy) Summary(context.Context, session.CondensationID) (string, error) {
 	return "", session.ErrUnreadable
@@ -401,7 +401,7 @@ func TestTorn(t *testing.T) {
 var errTorn = errors.New("corrupt record")
 
 // torn is a store in which a thread cannot be read.
-type torn struct{ findings.Store }
+type torn struct{ session.Store }
 
 func (s torn) Thread(ctx context.Context, id session.ThreadID) (session.Thread, error) {
 	if strings.HasPrefix(string(id), "torn") {

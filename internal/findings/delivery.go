@@ -38,47 +38,57 @@ func (d *delivery) close() {
 	}
 }
 
+// failure says what a failed delivery means for the other notices.
+type failure int
+
+const (
+	noFailure        failure = iota
+	storeFails               // or the round was ended: all notices keep waiting
+	sinkFails                // for every message
+	sinkRefuses              // this message; it may accept others
+	noticeUnreadable         // others may be readable
+)
+
 // deliver delivers a page of notices in order. It returns how many of those it handled keep waiting, and why it ended early.
-func (d *delivery) deliver(ctx context.Context, page []session.Notice) (kept int, err error) {
+func (d *delivery) deliver(ctx context.Context, page []session.Notice) (kept int, ended failure) {
 	for i, n := range page {
-		o, err := d.deliverOne(ctx, n)
+		o, why := d.deliverOne(ctx, n)
 		d.skipped++
-		kind := kindOf(err)
-		switch {
-		case err == nil:
+		switch why {
+		case noFailure:
 			d.skipped = 0
-		case kind == sinkFails:
+		case sinkFails:
 			d.expire(ctx, page[i+1:])
-			return kept, err
-		case kind == otherError:
-			return kept, err
+			return kept, why
+		case storeFails:
+			return kept, why
 		}
 		if o == waits {
 			kept++
 		}
 		if d.skipped == maxSkipped {
-			return kept, err
+			return kept, why
 		}
 	}
-	return kept, nil
+	return kept, noFailure
 }
 
 // deliverOne delivers the findings of a notice, and dequeues the notice unless it has to wait.
-func (d *delivery) deliverOne(ctx context.Context, n session.Notice) (Outcome, error) {
-	message, o, err := d.read(ctx, n)
-	if err == nil && message != nil {
-		err = d.send(ctx, message)
+func (d *delivery) deliverOne(ctx context.Context, n session.Notice) (Outcome, failure) {
+	message, o, why := d.read(ctx, n)
+	if message != nil {
+		why = d.send(ctx, message)
 	}
-	if err != nil {
+	if why != noFailure {
 		o = waits
-		if kindOf(err) != otherError && d.expired(n) {
+		if why != storeFails && d.expired(n) {
 			o = Expired
 		}
 	}
-	if failed := d.settle(ctx, n, o); failed != nil {
-		return waits, failed
+	if !d.settle(ctx, n, o) {
+		return waits, storeFails
 	}
-	return o, err
+	return o, why
 }
 
 func (d *delivery) expired(n session.Notice) bool { return time.Since(n.Made) > d.route.MaxAge }
@@ -86,58 +96,63 @@ func (d *delivery) expired(n session.Notice) bool { return time.Since(n.Made) > 
 // expire drops the expired notices of a page.
 func (d *delivery) expire(ctx context.Context, page []session.Notice) {
 	for _, n := range page {
-		if d.expired(n) && d.settle(ctx, n, Expired) != nil {
+		if d.expired(n) && !d.settle(ctx, n, Expired) {
 			return
 		}
 	}
 }
 
-// settle dequeues a notice, unless it has to wait, and reports the outcome.
-func (d *delivery) settle(ctx context.Context, n session.Notice, o Outcome) error {
+// settle dequeues a notice, unless it has to wait, and reports the outcome. It returns false if the store fails.
+func (d *delivery) settle(ctx context.Context, n session.Notice, o Outcome) bool {
 	if o == waits {
-		return nil
+		return true
 	}
-	if err := d.courier.store.Dequeue(ctx, n); err != nil {
-		return fmt.Errorf("dequeue notice: %w", err)
+	if d.courier.store.Dequeue(ctx, n) != nil {
+		return false
 	}
 	if o != notLogged {
 		d.courier.observer.Findings(d.tenant, o)
 	}
-	return nil
+	return true
 }
 
-// read returns the message of a notice, or nil and the outcome if there is none.
-func (d *delivery) read(ctx context.Context, n session.Notice) (*Message, Outcome, error) {
-	thread, err := d.courier.store.Thread(ctx, n.Thread)
+// read returns the message of a notice, or nil and the outcome if there is none. A message's id includes the time, because a thread that
+// was lost numbers its condensations from the start again.
+func (d *delivery) read(ctx context.Context, n session.Notice) (*Message, Outcome, failure) {
+	t, err := d.courier.store.Thread(ctx, n.Thread)
 	if errors.Is(err, session.ErrNotFound) {
-		return nil, missing(n, Gone), nil
+		return nil, missing(n, Gone), noFailure
 	}
 	if err != nil {
 		return nil, waits, d.unreadable(ctx, fmt.Errorf("read thread: %w", err))
 	}
-	c := n.Named(&thread)
+	c := n.Named(&t)
 	if c == nil {
-		return nil, missing(n, notLogged), nil
+		return nil, missing(n, notLogged), noFailure
 	}
 	text, err := d.courier.store.Summary(ctx, c.ID)
 	switch {
 	case errors.Is(err, session.ErrNotFound):
-		return nil, Gone, nil
+		return nil, Gone, noFailure
 	case errors.Is(err, session.ErrUnreadable):
 		return nil, waits, d.unreadable(ctx, errors.New("the summary cannot be decrypted: is its key missing in store.encryption.keys?"))
 	case err != nil:
 		return nil, waits, d.unreadable(ctx, fmt.Errorf("read summary: %w", err))
 	}
-	return newMessage(&thread, c, record.Findings(text)), Delivered, nil
+	return &Message{
+		ID:     fmt.Sprintf("%s-%d-%x", c.ID.Thread, c.ID.Seq, c.Time.UnixNano()),
+		Tenant: t.Tenant, Session: t.Session, Thread: t.ID, Time: c.Time.UTC(), Reason: c.Reason, Condenser: c.Condenser, Model: c.Model,
+		Findings: record.Findings(text),
+	}, Delivered, noFailure
 }
 
-// unreadable marks an error as one of this notice only, unless ctx has ended.
-func (d *delivery) unreadable(ctx context.Context, err error) error {
+// unreadable notes why a notice cannot be read, unless ctx has ended.
+func (d *delivery) unreadable(ctx context.Context, err error) failure {
 	if ctx.Err() != nil {
-		return err
+		return storeFails
 	}
 	d.unread = err
-	return &deliveryError{noticeUnreadable, err}
+	return noticeUnreadable
 }
 
 // missing returns the outcome of a notice whose condensation was not found: o, unless it may still be logged.
@@ -149,60 +164,34 @@ func missing(n session.Notice, o Outcome) Outcome {
 }
 
 // send sends a message to the sink, and reports when the sink begins to fail or works again.
-func (d *delivery) send(ctx context.Context, m *Message) error {
-	err := d.connect(ctx)
+func (d *delivery) send(ctx context.Context, m *Message) failure {
+	err := within(ctx, openTimeout, d.connect)
 	if err == nil {
 		err = within(ctx, sendTimeout, func(ctx context.Context) error { return d.conn.Send(ctx, m) })
 	}
 	if err != nil && ctx.Err() != nil {
-		return ctx.Err()
+		return storeFails
 	}
 	if failing := err != nil; failing != d.failing {
 		d.failing = failing
 		d.courier.observer.Sink(d.tenant, err)
 	}
 	if err == nil {
-		return nil
+		return noFailure
 	}
 	d.courier.observer.Findings(d.tenant, Failed)
 	if _, refused := errors.AsType[*RefusedError](err); refused {
-		return &deliveryError{sinkRefuses, err}
+		return sinkRefuses
 	}
-	return &deliveryError{sinkFails, err}
-}
-
-// errorKind says what a failed delivery means for the other notices.
-type errorKind int
-
-const (
-	otherError       errorKind = iota // all notices keep waiting
-	sinkFails                         // for every message
-	sinkRefuses                       // this message; it may accept others
-	noticeUnreadable                  // others may be readable
-)
-
-// deliveryError is an error with its kind.
-type deliveryError struct {
-	kind errorKind
-	error
-}
-
-func kindOf(err error) errorKind {
-	if e, ok := errors.AsType[*deliveryError](err); ok {
-		return e.kind
-	}
-	return otherError
+	return sinkFails
 }
 
 // connect opens the sink, if it is not open yet.
-func (d *delivery) connect(ctx context.Context) error {
-	if d.conn != nil {
-		return nil
-	}
-	return within(ctx, openTimeout, func(ctx context.Context) (err error) {
+func (d *delivery) connect(ctx context.Context) (err error) {
+	if d.conn == nil {
 		d.conn, err = d.route.Sink.Open(ctx)
-		return err
-	})
+	}
+	return err
 }
 
 // within calls do with a timeout.

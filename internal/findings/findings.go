@@ -5,7 +5,6 @@ package findings
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
@@ -23,16 +22,6 @@ type Message struct {
 	Condenser string            `json:"condenser"`
 	Model     string            `json:"model"` // that wrote the record
 	Findings  []record.Finding  `json:"findings"`
-}
-
-// newMessage returns the message for a condensation. Its id includes the time, because a thread that was lost numbers its condensations
-// from the start again.
-func newMessage(t *session.Thread, c *session.Condensation, findings []record.Finding) *Message {
-	return &Message{
-		ID:     fmt.Sprintf("%s-%d-%x", c.ID.Thread, c.ID.Seq, c.Time.UnixNano()),
-		Tenant: t.Tenant, Session: t.Session, Thread: t.ID, Time: c.Time.UTC(), Reason: c.Reason, Condenser: c.Condenser, Model: c.Model,
-		Findings: findings,
-	}
 }
 
 // Sink is a destination of findings.

@@ -50,7 +50,10 @@ func (m MCP) Open(ctx context.Context) (Conn, error) {
 	own, end := context.WithCancel(context.WithoutCancel(ctx)) // the program outlives the call that starts it
 	var through mcp.Transport
 	if len(m.Command) > 0 {
-		through = m.program(own)
+		cmd := exec.CommandContext(own, m.Command[0], m.Command[1:]...) //nolint:gosec // the command is configured
+		cmd.Env = m.Env
+		platform.KillWithChildren(cmd)
+		through = &mcp.CommandTransport{Command: cmd, TerminateDuration: exitTime}
 	} else {
 		through = &mcp.StreamableClientTransport{
 			Endpoint: m.URL,
@@ -84,14 +87,6 @@ func onlyPings(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		return next(ctx, method, req)
 	}
-}
-
-// program returns a transport that runs Command until ctx ends.
-func (m MCP) program(ctx context.Context) mcp.Transport {
-	cmd := exec.CommandContext(ctx, m.Command[0], m.Command[1:]...) //nolint:gosec // the command is configured
-	cmd.Env = m.Env
-	platform.KillWithChildren(cmd)
-	return &mcp.CommandTransport{Command: cmd, TerminateDuration: exitTime}
 }
 
 type mcpConn struct {
@@ -155,22 +150,21 @@ func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 		b.open.Add(-1)
 		return nil, err //nolint:wrapcheck // pass the transport's error on
 	}
-	resp.Body = &mcpAnswer{Reader: io.LimitReader(resp.Body, maxMCPAnswer), Closer: resp.Body, open: &b.open}
+	body := resp.Body
+	resp.Body = mcpAnswer{io.LimitReader(body, maxMCPAnswer), sync.OnceValue(func() error {
+		b.open.Add(-1)
+		return body.Close() //nolint:wrapcheck // the body's own
+	})}
 	return resp, nil
 }
 
 // mcpAnswer is the body of an answer.
 type mcpAnswer struct {
 	io.Reader
-	io.Closer
-	open *atomic.Int32
-	once sync.Once
+	close func() error
 }
 
-func (a *mcpAnswer) Close() error {
-	a.once.Do(func() { a.open.Add(-1) })
-	return a.Closer.Close() //nolint:wrapcheck // the body's own
-}
+func (a mcpAnswer) Close() error { return a.close() }
 
 // fill replaces the placeholders {id}, {tenant}, {session}, {thread}, {time} and {findings} in arguments. A list item "{findings}" becomes
 // one item for each finding; elsewhere {findings} is replaced by one line for each.

@@ -3,7 +3,6 @@ package findings
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -51,12 +50,11 @@ func (r *rounds) run(ctx context.Context) {
 			}
 		case <-timer.C:
 		}
-		pause, err := r.round(ctx)
-		kind := kindOf(err)
-		switch {
-		case err == nil:
+		pause, why := r.round(ctx)
+		switch why {
+		case noFailure:
 			r.failures = 0
-		case kind == otherError, kind == noticeUnreadable: // a problem of the store, not the sink
+		case storeFails, noticeUnreadable: // a problem of the store, not the sink
 			pause = pollInterval
 		default:
 			r.failures++
@@ -67,50 +65,50 @@ func (r *rounds) run(ctx context.Context) {
 	}
 }
 
-// round delivers a page of notices, and returns the pause before the next round.
-func (r *rounds) round(ctx context.Context) (pause time.Duration, err error) {
-	if err := r.count(ctx); err != nil || r.pending.Load() == 0 {
-		return pollInterval, err
+// round delivers a page of notices, and returns the pause before the next round unless it failed.
+func (r *rounds) round(ctx context.Context) (pause time.Duration, why failure) {
+	if why := r.count(ctx); why != noFailure || r.pending.Load() == 0 {
+		return pollInterval, why
 	}
 	lease, err := r.courier.store.Lock(ctx, session.ThreadID("findings/"+r.tenant), leaseTTL)
 	if errors.Is(err, session.ErrLocked) {
-		return pollInterval, nil
+		return pollInterval, noFailure
 	}
 	if err != nil {
-		return 0, fmt.Errorf("begin round: %w", err)
+		return 0, storeFails
 	}
 	held, release := lease.Hold(ctx, leaseTTL)
 	defer release()
 	page, _, err := r.courier.store.Enqueued(ctx, r.tenant, r.from, pageSize) // again, since another replica may have run a round
 	if err != nil {
-		return 0, fmt.Errorf("begin round: %w", err)
+		return 0, storeFails
 	}
 	d := delivery{rounds: r, route: r.route.Load()}
 	defer d.close()
-	kept, err := d.deliver(held, page)
+	kept, why := d.deliver(held, page)
 	if d.unread != nil {
 		r.courier.observer.Unread(r.tenant, d.unread)
 	}
-	if err == nil {
-		err = r.count(ctx)
+	if why == noFailure {
+		why = r.count(ctx)
 	}
-	if len(page) == pageSize || err != nil {
+	if len(page) == pageSize || why != noFailure {
 		r.from += kept
-		return 0, err
+		return 0, why
 	}
 	r.from = 0
 	if kept > 0 {
-		return maxPause, nil
+		return maxPause, noFailure
 	}
-	return pollInterval, nil
+	return pollInterval, noFailure
 }
 
 // count counts the pending notices.
-func (r *rounds) count(ctx context.Context) error {
+func (r *rounds) count(ctx context.Context) failure {
 	_, total, err := r.courier.store.Enqueued(ctx, r.tenant, 0, 1)
 	if err != nil {
-		return fmt.Errorf("count notices: %w", err)
+		return storeFails
 	}
 	r.pending.Store(int64(total))
-	return nil
+	return noFailure
 }

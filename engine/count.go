@@ -62,20 +62,16 @@ func (t *Turn) countConcurrently(from int) {
 	}
 	var next atomic.Int64
 	next.Store(int64(from))
-	count := func() {
-		for p := next.Add(1); p <= int64(t.history.Len()); p = next.Add(1) {
-			t.tokens(t.history.Message(int(p)))
-		}
-	}
-	var others sync.WaitGroup
-	for range workers - 1 {
-		others.Go(func() {
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
 			defer func() { _ = recover() }() // the caller counts that message again, and panics in its own goroutine
-			count()
+			for p := next.Add(1); p <= int64(t.history.Len()); p = next.Add(1) {
+				t.tokens(t.history.Message(int(p)))
+			}
 		})
 	}
-	count()
-	others.Wait()
+	all.Wait()
 }
 
 // systemTokens counts the system messages, and the parts of others that are sent for one request only.
@@ -331,10 +327,12 @@ func (t *Turn) fileTokens() (n int) {
 	return n
 }
 
-// calibration returns the name under which counts are calibrated.
+// calibration returns the name under which counts are calibrated. Those of requests with images or files are estimates, which say nothing
+// about text.
 func (t *Turn) calibration(attached bool) string {
+	name := t.counter.source
 	if attached {
-		return t.counter.coarse
+		name[0] ^= 1
 	}
-	return t.counter.plain
+	return string(name[:])
 }

@@ -114,8 +114,6 @@ type records struct {
 type meter struct {
 	Counter
 	source source // whose calibration applies to the counts
-	plain  string // the name of that calibration
-	coarse string // its name for requests with images or files, whose counts are estimates and say nothing about text
 
 	cacheKey uint64 // identifies upstream, key, model, tools and system prompt; valid only in this process
 }
@@ -213,10 +211,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 // count is needed, which for most requests is during the call upstream.
 func (t *Turn) prepareCounting() {
 	e := t.engine
-	source := t.source()
-	coarse := source
-	coarse[0] ^= 1
-	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), source, string(source[:]), string(coarse[:]), t.cacheKey()}
+	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.source(), t.cacheKey()}
 	shared := t.shared()
 	if e.o.Windows != nil && !t.model.Configured {
 		if served := e.o.Windows.Window(t.in.Upstream.BaseURL, t.in.Split.Model); served > 0 {
@@ -301,14 +296,9 @@ func (t *Turn) LimitTo(tokens int) {
 // MaxOutput returns how many tokens the answer may have: the client's limit, capped by the model's output limit or, where that is not
 // known, by its window. 0: not known.
 func (t *Turn) MaxOutput() int {
-	ceiling := cmp.Or(t.model.MaxOutput, t.model.Window)
 	asked := t.in.Split.MaxOutput
-	switch {
-	case asked <= 0:
+	if asked <= 0 {
 		return t.model.MaxOutput
-	case ceiling > 0:
-		return min(asked, ceiling)
-	default:
-		return asked
 	}
+	return min(asked, cmp.Or(t.model.MaxOutput, t.model.Window, asked))
 }

@@ -187,10 +187,7 @@ func canonicalJSON(arguments string) string {
 	if len(arguments) > maxArguments || d.Decode(&v) != nil {
 		return arguments
 	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		return arguments
-	}
+	text, _ := json.Marshal(v) // what was decoded can be encoded
 	return string(text)
 }
 

@@ -97,14 +97,9 @@ func (t *Turn) obeyCommand() {
 	if !t.in.Tenant.Hidden.Command || t.in.Tenant.Observe || t.in.Wish == WishOff {
 		return
 	}
-	for p := 1; p <= t.history.Len(); p++ {
-		if !t.isCommand(t.history.Message(p)) {
-			continue
-		}
-		t.hidden.commands = true
-		if p == t.history.Len() {
-			t.in.Wish = WishNow
-		}
+	t.hidden.commands = slices.ContainsFunc(t.history.Messages, func(m session.Message) bool { return t.isCommand(&m) })
+	if n := t.history.Len(); n > 0 && t.isCommand(t.history.Message(n)) {
+		t.in.Wish = WishNow
 	}
 }
 

@@ -109,10 +109,7 @@ func (t *Turn) readPurpose() session.Purpose {
 func (t *Turn) text(m *session.Message) string { return textOf(t.in.Dialect, m) }
 
 func textOf(d dialect.Dialect, m *session.Message) string {
-	c, err := d.Read(m.Raw)
-	if err != nil {
-		return ""
-	}
+	c, _ := d.Read(m.Raw)
 	return c.Text
 }
 

@@ -39,7 +39,7 @@ func (t *Turn) rememberItems(answer dialect.Answer) []byte {
 	return answer.Said
 }
 
-// recallItems makes the items known that the request refers to and this process remembers.
+// recallItems makes the items known that the request refers to and this process remembers. The turn must have its own copy of Split.
 func (t *Turn) recallItems(seed session.Hash) {
 	t.learnItems(func(id string) []byte {
 		item, _ := t.engine.memory.items.Get(session.KeptTrace(seed, id))
@@ -50,9 +50,7 @@ func (t *Turn) recallItems(seed session.Hash) {
 		t.in.items = map[string][]byte{} // the client may refer to the first answer
 	}
 	if t.in.items != nil {
-		request := *t.in.Split
-		request.Messages = slices.Clone(request.Messages) // the dialect shares them between requests
-		t.in.Split = &request
+		t.in.Split.Messages = slices.Clone(t.in.Split.Messages) // the dialect shares them between requests
 	}
 }
 

@@ -161,11 +161,7 @@ func (e *Engine) Explain(ctx context.Context, q Question) (Explanation, error) {
 		return Explanation{}, fmt.Errorf("explain: %w", err)
 	}
 	x := Explanation{
-		Relation: t.place.Relation(),
-		Source:   t.place.Source,
-		Purpose:  t.purpose,
-		Known:    t.place.Known.Pos,
-		Message:  -1,
+		Relation: t.place.Relation(), Source: t.place.Source, Purpose: t.purpose, Known: t.place.Known.Pos, Message: -1,
 	}
 	x.Key, _ = settings.identify(q.Header, t.in.Split.Fields)
 	if !t.place.Begins {

@@ -232,15 +232,12 @@ func (t *Turn) rendered() (items []session.Item, record int) {
 	for i := range items {
 		if items[i].Index < 0 {
 			items[i].Raw, record = t.in.Dialect.Note(items[i].Text()), i
+		} else {
+			items[i].Kind = cmp.Or(t.in.Split.Messages[items[i].Index].Spoken, items[i].Kind)
 		}
 	}
 	if !t.alternates() {
 		return items, record
-	}
-	for i := range items {
-		if items[i].Index >= 0 {
-			items[i].Kind = cmp.Or(t.in.Split.Messages[items[i].Index].Spoken, items[i].Kind)
-		}
 	}
 	items = alternate(t.in.Dialect, items)
 	return items, slices.IndexFunc(items, func(i session.Item) bool { return i.Index < 0 && i.Summary != "" })

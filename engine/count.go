@@ -289,16 +289,13 @@ func (t *Turn) summaryTokens(text string) int {
 // itemMessage returns the message of an item that is not a summary, as it is shown.
 func (t *Turn) itemMessage(item *session.Item) *session.Message {
 	own := &t.in.Split.Messages[item.Index]
-	if sameSlice(item.Raw, own.Raw) {
+	if t.shown.view.Verbatim(item) {
 		return own
 	}
 	m := newMessage(item.Raw)
 	m.Attached = own.Attached
 	return m
 }
-
-// sameSlice reports whether two slices are the same memory.
-func sameSlice(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
 func sum(ns []int) int {
 	total := 0

@@ -93,8 +93,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	defer f.cancel()
 	stop := context.AfterFunc(ctx, f.cancel)
 	f.work.Wait()
-	cancelled := !stop()
-	if cancelled && !idle {
+	if cancelled := !stop(); cancelled && !idle {
 		return fmt.Errorf("close engine: %w", ctx.Err())
 	}
 	return nil

@@ -87,7 +87,7 @@ func (t *Turn) outOfView() (hidden []recall.Event) {
 	shown := make([]bool, t.history.Len()+1)
 	for i := range t.shown.view.Items {
 		item := &t.shown.view.Items[i]
-		if item.Index >= 0 && (item.Strip || sameSlice(item.Raw, t.in.Split.Messages[item.Index].Raw)) {
+		if item.Index >= 0 && (item.Strip || t.shown.view.Verbatim(item)) {
 			shown[t.history.Pos(item.Index)] = true
 		}
 	}

@@ -268,11 +268,10 @@ func (a *alternation) merge(raw []byte) bool {
 		return false
 	}
 	merged, err := a.d.Merge(a.out[a.user].Raw, raw)
-	if err != nil {
-		return false
+	if err == nil {
+		a.out[a.user].Raw = merged
 	}
-	a.out[a.user].Raw = merged
-	return true
+	return err == nil
 }
 
 // addAfterGap adds an item in front of which messages are hidden.

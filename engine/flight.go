@@ -307,17 +307,15 @@ func (t *Turn) deadline() time.Duration {
 	return max(d-t.wait.soFar, d/10)
 }
 
-// condenseTimeout returns how long one condensation may take. A hard one has to leave time to fall back to a condensation without a
-// model, and to log that.
+// condenseTimeout returns how long one condensation of a flight may take. A hard one has to leave time to fall back to a condensation without
+// a model, and to log that.
 func (t *Turn) condenseTimeout(need condense.Need) time.Duration {
 	limit := cmp.Or(t.in.Tenant.CondenseTimeout, DefaultCondenseTimeout)
 	if !need.Hard {
 		return limit
 	}
 	left := t.deadline()
-	if f := t.wait.flight; f != nil {
-		left = max(left-t.engine.o.Now().Sub(f.begun), left/10)
-	}
+	left = max(left-t.engine.o.Now().Sub(t.wait.flight.begun), left/10)
 	return min(left*9/10, limit)
 }
 

@@ -36,9 +36,8 @@ type memory struct {
 
 // Sizes of caches, in entries.
 const (
-	learntKept  = 4096
-	doubtedKept = 1024
-	usagesKept  = 1 << 14
+	learntKept = 4096
+	usagesKept = 1 << 14
 )
 
 func newMemory() *memory {
@@ -54,7 +53,7 @@ func newMemory() *memory {
 		calls:    newCache[session.ThreadID, recentCalls](learntKept),
 		logging:  newCache[session.ThreadID, chanMutex](learntKept),
 		usages:   newCache[session.ThreadID, usage](usagesKept),
-		doubted:  newCache[source, struct{}](doubtedKept),
+		doubted:  newCache[source, struct{}](learntKept),
 		begun:    newCache[session.SessionID, *atomic.Bool](usagesKept),
 		created:  newCache[session.SessionID, time.Time](usagesKept),
 		supposed: newCache[session.ThreadID, []session.Condensation](learntKept),

@@ -63,22 +63,17 @@ func (t *Turn) resolveNew(ctx context.Context) {
 	if place.Base != nil {
 		place = place.Base
 	}
-	unlogged := func(yield func(*session.Message) bool) {
-		for p := t.history.Len(); p > place.Logged && yield(t.history.Message(p)); p-- {
-		}
-	}
-	for m := range unlogged {
-		if !place.New && !t.knows(m) { // another process relayed the answer
+	read := place.New
+	for p := t.history.Len(); p > place.Logged; p-- {
+		m := t.history.Message(p)
+		if !read && !t.knows(m) { // another process relayed the answer
 			t.learnFrom(t.registry.NewestItems(ctx, place))
-			break
+			read = true
 		}
-	}
-	d, _ := t.in.Dialect.(dialect.Referrer)
-	for m := range unlogged {
 		for _, id := range m.Refers {
 			size += len(t.in.items[id])
 		}
-		if len(m.Refers) > 0 && size <= maxResolved {
+		if d, refers := t.in.Dialect.(dialect.Referrer); refers && len(m.Refers) > 0 && size <= maxResolved {
 			m.Resolved = d.Resolve(m.Raw)
 		}
 	}

@@ -352,11 +352,7 @@ func (t *Turn) StripReasoning(objected, unbind bool) bool {
 	case !changed && (t.relief.strippedTo > 0 || !t.mayBeBound() && !t.hasUnloggedAnswers()):
 		return false
 	}
-	p, end, sent := t.shown, math.MaxInt, t.shown.strippedCount()
-	_, can := t.in.Dialect.(dialect.Unbinder)
-	if loop := t.openLoop(); loop > 0 && !(unbind && can) {
-		end = loop
-	}
+	p, end, sent := t.shown, t.stripEnd(unbind), t.shown.strippedCount()
 	p.view.Items = slices.Clone(p.view.Items)
 	if !changed {
 		p = t.project(nil)
@@ -382,6 +378,16 @@ func (p *projection) strippedCount() (n int) {
 		}
 	}
 	return n
+}
+
+// stripEnd returns the position from which sealed reasoning is kept: the start of the open tool loop that needs it, if there is one and upstream
+// is not asked to drop reasoning.
+func (t *Turn) stripEnd(unbind bool) int {
+	_, can := t.in.Dialect.(dialect.Unbinder)
+	if loop := t.openLoop(); loop > 0 && !(unbind && can) {
+		return loop
+	}
+	return math.MaxInt
 }
 
 // mayBeBound reports whether the thread's answers may be bound to a condensed history, even if the tenant's requests now pass unchanged.

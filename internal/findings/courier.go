@@ -78,19 +78,14 @@ func (c *Courier) Swap(routes map[string]Route) {
 		if r := c.rounds[tenant]; r != nil {
 			r.route.Store(&route)
 			signal(r.swapped)
-		} else {
-			c.begin(tenant, &route)
+			continue
 		}
+		ctx, stop := context.WithCancel(context.Background())
+		r := &rounds{courier: c, tenant: tenant, stop: stop, wake: make(chan struct{}, 1), swapped: make(chan struct{}, 1)}
+		r.route.Store(&route)
+		c.rounds[tenant] = r
+		c.work.Go(func() { r.run(ctx) })
 	}
-}
-
-// begin starts the rounds of a tenant. The caller holds c.mu.
-func (c *Courier) begin(tenant string, route *Route) {
-	ctx, stop := context.WithCancel(context.Background())
-	r := &rounds{courier: c, tenant: tenant, stop: stop, wake: make(chan struct{}, 1), swapped: make(chan struct{}, 1)}
-	r.route.Store(route)
-	c.rounds[tenant] = r
-	c.work.Go(func() { r.run(ctx) })
 }
 
 // Promise writes a notice for a condensation that is about to be logged. The caller must call logged once it is. Promise reports errors to

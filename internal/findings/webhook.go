@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Webhook is a Sink that posts JSON to an HTTP service, signed according to standardwebhooks.com.
+// Webhook is a Sink, and its own Conn, that posts JSON to an HTTP service, signed according to standardwebhooks.com.
 type Webhook struct {
 	Transport http.RoundTripper
 	URL       string
@@ -27,31 +27,25 @@ type Webhook struct {
 var _ Sink = Webhook{}
 
 // Open implements Sink.
-func (w Webhook) Open(context.Context) (Conn, error) {
-	return webhookConn{w, &http.Client{Transport: w.Transport, CheckRedirect: noRedirect}}, nil
-}
+func (w Webhook) Open(context.Context) (Conn, error) { return w, nil }
 
 // noRedirect keeps a client from following redirects: findings go only to the configured server.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-type webhookConn struct {
-	Webhook
-	client *http.Client
-}
-
 // Send accepts any 2xx status.
-func (c webhookConn) Send(ctx context.Context, m *Message) error {
+func (w Webhook) Send(ctx context.Context, m *Message) error {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode findings: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(body))
 	if err != nil {
 		return errors.New("memory.webhook.url is not a URL") // err contains it
 	}
 	req.Header.Set("Content-Type", "application/json")
-	sign(req.Header, c.Secret, m.ID, time.Now(), body)
-	resp, err := c.client.Do(req)
+	sign(req.Header, w.Secret, m.ID, time.Now(), body)
+	client := http.Client{Transport: w.Transport, CheckRedirect: noRedirect}
+	resp, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("call memory.webhook: %w", withoutURL(err))
 	}
@@ -60,7 +54,8 @@ func (c webhookConn) Send(ctx context.Context, m *Message) error {
 	return statusError(resp.StatusCode)
 }
 
-func (c webhookConn) Close() {}
+// Close implements Conn.
+func (w Webhook) Close() {}
 
 // statusError returns the error for an HTTP status, nil for 2xx.
 func statusError(status int) error {

@@ -20,21 +20,16 @@ func (b *Bucket) draw(now time.Time, n, perMinute int, owed bool) (wait time.Dur
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !owed {
-		b.leak(now, perMinute)
+		if gone := now.Sub(b.at); gone > 0 { // if the clock was set back, nothing leaks for that long
+			b.held = max(b.held-gone.Minutes()*float64(perMinute), 0)
+		}
+		b.at = now
 		if over := b.held + float64(min(max(n, 1), perMinute)-perMinute); over > 0 {
 			return max(time.Duration(over/float64(perMinute)*float64(time.Minute)), 1)
 		}
 	}
 	b.held = max(b.held+float64(n), 0)
 	return 0
-}
-
-// leak updates the bucket to now. If the clock was set back, nothing leaks for that long.
-func (b *Bucket) leak(now time.Time, perMinute int) {
-	if gone := now.Sub(b.at); gone > 0 {
-		b.held = max(b.held-gone.Minutes()*float64(perMinute), 0)
-	}
-	b.at = now
 }
 
 // Draw takes from a named bucket that replicas share, see session.Buckets. It returns ok = false while they cannot share it.

@@ -25,16 +25,25 @@ type Topic struct {
 // Bounds of a file and of its front matter, in bytes. The YAML library takes time and memory that are quadratic in brackets.
 const maxFileSize, maxFront = 1 << 20, 8 << 10
 
-// read reads the Markdown files of a folder and its subfolders, each after it was watched, so that no change is missed. The error joins all
-// problems found.
+// read reads the Markdown files of a folder, which may be a symbolic link, and of its subfolders, each after it was watched, so that no change
+// is missed. It skips folders whose names begin with two dots: a volume mounted by Kubernetes keeps its files in one, and links to them. The
+// error joins all problems found.
 func read(folder string, watch func(folder string) error) (topics []Topic, err error) {
+	root, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return nil, err
+	}
 	var problems []error
 	names := map[string]string{}
-	err = walk(folder, func(path string, d fs.DirEntry) error {
-		if d.IsDir() {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && strings.HasPrefix(d.Name(), ".."):
+			return fs.SkipDir
+		case d.IsDir():
 			return watch(path)
-		}
-		if !strings.EqualFold(filepath.Ext(path), ".md") || strings.EqualFold(d.Name(), "README.md") {
+		case !strings.EqualFold(filepath.Ext(path), ".md") || strings.EqualFold(d.Name(), "README.md"):
 			return nil
 		}
 		t, err := readFile(path)
@@ -50,24 +59,6 @@ func read(folder string, watch func(folder string) error) (topics []Topic, err e
 		return nil
 	})
 	return topics, errors.Join(append(problems, err)...)
-}
-
-// walk visits a folder, which may be a symbolic link, and everything in it. It skips folders whose names begin with two dots: a volume
-// mounted by Kubernetes keeps its files in one, and links to them.
-func walk(folder string, visit func(path string, d fs.DirEntry) error) error {
-	root, err := filepath.EvalSymlinks(folder)
-	if err != nil {
-		return err
-	}
-	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && path != root && strings.HasPrefix(d.Name(), ".."):
-			return fs.SkipDir
-		}
-		return visit(path, d)
-	})
 }
 
 func readFile(path string) (Topic, error) {

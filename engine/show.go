@@ -52,10 +52,17 @@ func (e *Engine) Show(p Past) (Shown, error) {
 	t.model, t.purpose = settings.Models(p.Model), p.Purpose
 	t.prepareCounting()
 	if t.in.Tenant.Passes() {
-		t.show(t.project(nil))
-	} else {
-		t.showLogged(&p)
+		p.Condensations = nil
 	}
+	shown := t.project(readable(t.history, p.Condensations))
+	shown.applied = shown.view.Applied
+	t.show(shown)
+	if p.Purpose == session.PurposeCompaction {
+		_ = t.showUnabridged(shown.applied, func(some []session.Condensation) ([]session.Condensation, error) { // returns no error
+			return readable(t.history, some), nil
+		})
+	}
+	t.Shape()
 	return Shown{View: t.shown.view, Messages: t.messages(), Before: t.Before(), After: t.size()}, nil
 }
 
@@ -77,19 +84,6 @@ func asLogged(split []session.Message, payloads [][]byte) (all []session.Message
 		all = append(all, m)
 	}
 	return all
-}
-
-// showLogged shows a logged history under its condensations.
-func (t *Turn) showLogged(p *Past) {
-	shown := t.project(readable(t.history, p.Condensations))
-	shown.applied = shown.view.Applied
-	t.show(shown)
-	if p.Purpose == session.PurposeCompaction {
-		_ = t.showUnabridged(shown.applied, func(some []session.Condensation) ([]session.Condensation, error) { // returns no error
-			return readable(t.history, some), nil
-		})
-	}
-	t.Shape()
 }
 
 // Shape shows the view that the tenant's condenser makes for each request. It makes no condensation.

@@ -45,14 +45,13 @@ const (
 type heldPrompt struct {
 	tenant  *Tenant
 	request condense.Request
-	thread  session.Thread   // as the request left it
-	turn    *Turn            // what is needed of it for bills and budgets, without the request
-	read    time.Time        // when upstream last read it
-	life    time.Duration    // of the cache
-	price   float64          // of a touch, in USD
-	worth   float64          // what the client's return saves if the cache is warm, in touches
-	pauses  *condense.Pauses // of the tenant, used under the warmer's mu
-	touches int              // made so far
+	thread  session.Thread // as the request left it
+	turn    *Turn          // what is needed of it for bills and budgets, without the request
+	read    time.Time      // when upstream last read it
+	life    time.Duration  // of the cache
+	price   float64        // of a touch, in USD
+	worth   float64        // what the client's return saves if the cache is warm, in touches
+	touches int            // made so far
 	timer   *time.Timer
 }
 
@@ -108,7 +107,7 @@ func (w *warmer) resumed(p *session.Resolution, answered bool) {
 	for id, h := range w.held {
 		forked := p.Match == session.MatchInside && h.thread.Parent == to.Parent && h.thread.ForkAt == to.ForkAt
 		if id == to.ID || answered && p.New && (id == to.Parent || id == to.Follows || forked) {
-			h.pauses.End(h.touches)
+			w.pauses[h.tenant.Name].End(h.touches)
 			w.drop(id)
 		}
 	}
@@ -128,7 +127,6 @@ func (w *warmer) hold(h *heldPrompt, s *Settings) {
 	if w.pauses[h.tenant.Name] == nil {
 		w.pauses[h.tenant.Name] = &condense.Pauses{}
 	}
-	h.pauses = w.pauses[h.tenant.Name]
 	w.held[h.thread.ID] = h
 	w.bytes += len(h.request.Body)
 	h.timer = time.AfterFunc(h.interval()-idle, func() { w.touchIfWorth(h) })
@@ -145,7 +143,7 @@ func (w *warmer) begin(h *heldPrompt) bool {
 	if w.held[h.thread.ID] != h || w.ctx.Err() != nil {
 		return false
 	}
-	if time.Duration(h.touches+1)*h.interval() > maxHeldTime || !h.pauses.Pays(h.touches, h.worth) {
+	if time.Duration(h.touches+1)*h.interval() > maxHeldTime || !w.pauses[h.tenant.Name].Pays(h.touches, h.worth) {
 		w.drop(h.thread.ID)
 		return false
 	}
@@ -167,7 +165,7 @@ func (w *warmer) touchIfWorth(h *heldPrompt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if outcome == WarmKept || outcome == WarmCold {
-		h.pauses.Touched(h.touches)
+		w.pauses[h.tenant.Name].Touched(h.touches)
 		h.touches++
 	}
 	switch {

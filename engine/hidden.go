@@ -63,7 +63,7 @@ const maxAnswers = 5
 type hidden struct {
 	tools    []dialect.Tool          // offered upstream
 	asides   map[int]session.Instead // messages that replace earlier answers, by the position of the answer's last message
-	commands bool                    // at least one user message is a command
+	commands bool                    // user messages may be commands
 
 	tail      [][]byte // messages to append to the view: what the model said in this turn so far, with the results of its calls
 	answers   int      // answers so far after which upstream was asked again
@@ -94,11 +94,8 @@ func (t *Turn) prepareHidden(ctx context.Context) error {
 
 // obeyCommand sets the wish if the last message is a command.
 func (t *Turn) obeyCommand() {
-	if !t.in.Tenant.Hidden.Command || t.in.Tenant.Observe || t.in.Wish == WishOff {
-		return
-	}
-	t.hidden.commands = slices.ContainsFunc(t.history.Messages, func(m session.Message) bool { return t.isCommand(&m) })
-	if n := t.history.Len(); n > 0 && t.isCommand(t.history.Message(n)) {
+	t.hidden.commands = t.in.Tenant.Hidden.Command && !t.in.Tenant.Observe && t.in.Wish != WishOff
+	if n := t.history.Len(); t.hidden.commands && n > 0 && t.isCommand(t.history.Message(n)) {
 		t.in.Wish = WishNow
 	}
 }

@@ -150,9 +150,6 @@ func (t *Turn) rememberWindow(window int, report *Report) {
 	report.Window = window
 }
 
-// source identifies the client's requests to this model. What upstream reports to one client corrects no other client's counts.
-func (t *Turn) source() source { return t.sourceOf("client " + t.in.Credential) }
-
 // shared identifies the requests of all the tenant's clients to this model.
 func (t *Turn) shared() source { return t.sourceOf("all") }
 

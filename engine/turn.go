@@ -113,7 +113,7 @@ type records struct {
 // meter counts a request's tokens.
 type meter struct {
 	Counter
-	source source // whose calibration applies to the counts
+	source source // the client's requests to this model: what upstream reports to one client corrects no other client's counts
 
 	cacheKey uint64 // identifies upstream, key, model, tools and system prompt; valid only in this process
 }
@@ -211,7 +211,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 // count is needed, which for most requests is during the call upstream.
 func (t *Turn) prepareCounting() {
 	e := t.engine
-	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.source(), t.cacheKey()}
+	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.sourceOf("client " + t.in.Credential), t.cacheKey()}
 	shared := t.shared()
 	if e.o.Windows != nil && !t.model.Configured {
 		if served := e.o.Windows.Window(t.in.Upstream.BaseURL, t.in.Split.Model); served > 0 {

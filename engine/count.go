@@ -111,7 +111,7 @@ func (t *Turn) textTokens(text []byte, count func() int) int {
 // maxTokens returns an upper bound of the view's tokens, without counting new messages.
 func (t *Turn) maxTokens() int {
 	if !t.shown.view.Identity() {
-		return t.fixed() + sum(t.itemsBy(t.maxMessageTokens, t.shown.view.Items))
+		return t.fixed() + sum(t.itemTokens(t.maxMessageTokens, t.shown.view.Items))
 	}
 	n, from := t.fixed()+t.systemTokens(), t.place.CountedFrom(t.counter.Encoding())
 	if from > 0 {
@@ -215,7 +215,7 @@ func (t *Turn) size() session.Size {
 	if t.alternates() {
 		items, _ = t.rendered()
 	}
-	return session.Size{Events: len(view.Items), Tokens: t.counted().fixed + sum(t.itemTokens(items)) + t.tailTokens()}
+	return session.Size{Events: len(view.Items), Tokens: t.counted().fixed + sum(t.itemTokens(t.tokens, items)) + t.tailTokens()}
 }
 
 // tailTokens counts the hidden calls of this turn and their results.
@@ -223,7 +223,7 @@ func (t *Turn) tailTokens() int {
 	if len(t.hidden.tail) == 0 {
 		return 0
 	}
-	return sum(t.itemTokens([]session.Item{{Parts: t.hidden.tail}}))
+	return sum(t.itemTokens(t.tokens, []session.Item{{Parts: t.hidden.tail}}))
 }
 
 // withSizes returns a condensation with its base and token counts set. Before and After are calibrated, as upstream charges them; counts
@@ -244,7 +244,7 @@ func (t *Turn) withSizes(c session.Condensation) session.Condensation {
 
 // charged returns the size of a projection, calibrated, and the uncalibrated tokens of the client's messages in it.
 func (t *Turn) charged(p projection) (whole session.Size, messages int) {
-	counts := t.itemTokens(p.view.Items)
+	counts := t.itemTokens(t.tokens, p.view.Items)
 	for i, n := range counts {
 		if p.view.Items[i].Index >= 0 {
 			messages += n
@@ -253,10 +253,8 @@ func (t *Turn) charged(p projection) (whole session.Size, messages int) {
 	return session.Size{Events: len(counts), Tokens: t.Adjust(t.counted().fixed + sum(counts))}, messages
 }
 
-// itemTokens counts items. Those that a condenser rewrote are counted as rewritten.
-func (t *Turn) itemTokens(items []session.Item) []int { return t.itemsBy(t.tokens, items) }
-
-func (t *Turn) itemsBy(tokens func(*session.Message) int, items []session.Item) []int {
+// itemTokens counts items by the tokens of their messages. Those that a condenser rewrote are counted as rewritten.
+func (t *Turn) itemTokens(tokens func(*session.Message) int, items []session.Item) []int {
 	out := make([]int, len(items))
 	for i := range items {
 		item := &items[i]

@@ -123,7 +123,7 @@ func (t *Turn) losesSummaries() bool { return t.place.Thread.Lost >= maxLost }
 // measure counts items, calibrated, and not below our own count if atLeastOurs is set. A summary is not calibrated: the proxy wrote it,
 // so it is no cause of upstream's higher counts. Upstream's excess over our count is attributed to images and files, if there are any.
 func (t *Turn) measure(items []session.Item, atLeastOurs bool) []int {
-	counts, r := t.itemTokens(items), &t.relief
+	counts, r := t.itemTokens(t.tokens, items), &t.relief
 	for i, n := range counts {
 		if items[i].Index < 0 {
 			continue

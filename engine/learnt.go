@@ -235,15 +235,13 @@ func (t *Turn) Used(ours int, u session.Usage) (report Report) {
 	}
 	last, _ := t.engine.memory.usages.Get(thread)
 	last.cached, last.cachedBy = max(u.Cached, 0)+max(u.Written, 0), t.counter.cacheKey
-	if t.shown.attached { // our count is an estimate, by which upstream's cannot be judged
-		t.engine.memory.usages.Add(thread, last)
-		t.engine.o.Tokens.Observe(t.calibration(true), ours, actual, true)
-		return report
-	}
 	next, believed := last.next(ours, actual)
+	if t.shown.attached { // our count is an estimate, by which upstream's cannot be judged
+		next, believed = last, true
+	}
 	t.engine.memory.usages.Add(thread, next)
 	if believed {
-		t.engine.o.Tokens.Observe(t.calibration(false), ours, actual, false)
+		t.engine.o.Tokens.Observe(t.calibration(t.shown.attached), ours, actual, t.shown.attached)
 		return report
 	}
 	report.Doubted = true

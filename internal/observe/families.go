@@ -40,10 +40,12 @@ func newTraffic(f *families) traffic {
 	}
 }
 
-// savings holds metrics of what condensing saved and cost. The net saving is the difference.
+// savings holds metrics of what condensing saved and cost, and of the proxy's own model calls. The net saving is the difference.
 type savings struct {
 	tokens, spentTokens, observedTokens     *prometheus.CounterVec
 	usd, spentUSD, observedUSD, upstreamUSD *prometheus.CounterVec
+	callFailures, callTokens, touches       *prometheus.CounterVec
+	callSeconds                             *prometheus.HistogramVec
 }
 
 func newSavings(f *families) savings {
@@ -64,6 +66,16 @@ func newSavings(f *families) savings {
 			"Estimate for tenants that only observe: prompt tokens that would not have been forwarded.", "tenant", "model"),
 		observedUSD: f.counter("observed_saved_usd_total",
 			"Estimate for tenants that only observe: by how much requests would have been cheaper (saved), or more expensive because the prompt cache had to be written again (cache). Calls to a summariser are not included.",
+			"tenant", "model", "kind"),
+		touches: f.counter("keep_warm_touches_total",
+			"Calls that keep a prompt in its provider's cache while its client pauses: kept, cold (the cache had lost it), failed, spent (not made because the daily budget is spent).",
+			"tenant", "outcome"),
+		callSeconds: f.seconds("summariser_seconds", "Duration of calls to a summariser, by outcome: replied or failed.",
+			answerBuckets, "tenant", "outcome"),
+		callFailures: f.counter("summariser_failures_total",
+			"Calls to a summariser without a reply, unusable replies, and prompts that could not be built, by kind.",
+			"tenant", "kind"),
+		callTokens: f.counter("summariser_tokens_total", "Tokens of the proxy's own calls, as reported: prompt, cached, completion.",
 			"tenant", "model", "kind"),
 	}
 }
@@ -104,41 +116,5 @@ func newHistory(f *families) history {
 		hidden: f.counter("hidden_calls_total", "Calls to the proxy's own tools that were removed from answers and handled.", "tenant"),
 		repeated: f.counter("repeated_calls_total",
 			"Requests whose model made the same call with the same result at least limits.repeated_calls.after times.", "tenant"),
-	}
-}
-
-// own holds metrics of the proxy's own model calls.
-type own struct {
-	failures, tokens, warmed *prometheus.CounterVec
-	seconds                  *prometheus.HistogramVec
-}
-
-func newOwn(f *families) own {
-	return own{
-		warmed: f.counter("keep_warm_touches_total",
-			"Calls that keep a prompt in its provider's cache while its client pauses: kept, cold (the cache had lost it), failed, spent (not made because the daily budget is spent).",
-			"tenant", "outcome"),
-		seconds: f.seconds("summariser_seconds", "Duration of calls to a summariser, by outcome: replied or failed.",
-			answerBuckets, "tenant", "outcome"),
-		failures: f.counter("summariser_failures_total",
-			"Calls to a summariser without a reply, unusable replies, and prompts that could not be built, by kind.",
-			"tenant", "kind"),
-		tokens: f.counter("summariser_tokens_total", "Tokens of the proxy's own calls, as reported: prompt, cached, completion.",
-			"tenant", "model", "kind"),
-	}
-}
-
-// storeFamilies holds metrics of the store.
-type storeFamilies struct {
-	errors, losses *prometheus.CounterVec
-	seconds        *prometheus.HistogramVec
-}
-
-func newStoreFamilies(f *families) storeFamilies {
-	return storeFamilies{
-		seconds: f.seconds("store_seconds", "Duration of store calls.", storeBuckets, "op"),
-		errors: f.counter("store_errors_total",
-			"Store calls that failed. Regular results (not found, stale, locked) do not count.", "op"),
-		losses: f.counter("store_losses_total", "Requests not recognised and writes lost because the store was unavailable.", "op"),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -27,23 +28,35 @@ type Metrics struct {
 	traffic  traffic
 	savings  savings
 	history  history
-	own      own
-	store    storeFamilies
 	process  process
-	active   activeSessions
+	active   *lru.Cache[string, time.Time] // the time of each session's latest request
 }
+
+const (
+	activeTime = 15 * time.Minute // how long a session counts as active after its latest request
+	maxActive  = 100_000          // sessions that are counted
+)
 
 // NewMetrics returns metrics with their own registry, so that servers in one process do not share counters.
 func NewMetrics() *Metrics {
 	m := &Metrics{families: families{registry: prometheus.NewRegistry(), labels: map[string][]string{}}}
 	f := &m.families
-	m.traffic, m.savings, m.history = newTraffic(f), newSavings(f), newHistory(f)
-	m.own, m.store, m.process = newOwn(f), newStoreFamilies(f), newProcess(f)
-	m.active = newActiveSessions()
+	m.traffic, m.savings, m.history, m.process = newTraffic(f), newSavings(f), newHistory(f), newProcess(f)
+	m.active, _ = lru.New[string, time.Time](maxActive) // fails only for a size of 0
 	f.gaugeFunc("sessions_active", "Sessions with a request to this replica within the last 15 minutes, at most 100,000.",
-		func() float64 { return float64(m.active.count(time.Now())) })
+		func() float64 { return float64(m.activeSessions(time.Now())) })
 	f.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// activeSessions returns how many sessions are active at a time.
+func (m *Metrics) activeSessions(at time.Time) (n int) {
+	for _, last := range m.active.Values() {
+		if at.Sub(last) <= activeTime {
+			n++
+		}
+	}
+	return n
 }
 
 // Handler serves the metrics. Clients that ask for it get the OpenMetrics format, the only one with exemplars.
@@ -130,32 +143,25 @@ func (m *Metrics) Tenant(tenant string) {
 	m.traffic.firstByte.WithLabelValues(tenant)
 	m.traffic.overhead.WithLabelValues(tenant, "request")
 	m.traffic.overhead.WithLabelValues(tenant, "answer")
-	m.history.seconds.WithLabelValues(tenant)
-	m.history.sessions.WithLabelValues(tenant)
-	for _, cause := range [...]session.Cause{"", session.CauseUnknown, session.CauseUnread} {
-		m.history.threads.WithLabelValues(tenant, string(session.RelationNew), string(cause))
+	h := &m.history
+	h.seconds.WithLabelValues(tenant)
+	for _, c := range [...]*prometheus.CounterVec{h.sessions, h.relieved, h.hidden, h.repeated} {
+		c.WithLabelValues(tenant)
 	}
-	for _, cause := range [...]session.Cause{
-		session.CauseUser, session.CauseAnswer, session.CauseResult, session.CauseLeftOut, session.CauseInserted, session.CauseSide, session.CauseUnread,
-	} {
-		m.history.threads.WithLabelValues(tenant, string(session.RelationFork), string(cause))
-	}
-	for _, cause := range [...]session.Cause{"", session.CauseUser, session.CauseSide, session.CauseUnread} {
-		m.history.threads.WithLabelValues(tenant, string(session.RelationLink), string(cause))
-	}
-	m.history.relieved.WithLabelValues(tenant)
-	for _, outcome := range [...]proxy.Compaction{
-		proxy.CompactionMade, proxy.CompactionExcerpts, proxy.CompactionFailed, proxy.CompactionRefused,
-	} {
-		m.history.compacted.WithLabelValues(tenant, string(outcome))
-	}
-	m.history.hidden.WithLabelValues(tenant)
-	m.history.repeated.WithLabelValues(tenant)
-	for _, outcome := range findings.Outcomes() {
-		m.history.findings.WithLabelValues(tenant, string(outcome))
-	}
-	for _, source := range [...]session.Source{session.SourceKey, session.SourcePrefix, session.SourceTrace, session.SourceNew} {
-		m.history.recognised.WithLabelValues(tenant, string(source))
+	atZero(h.recognised, []string{tenant}, session.SourceKey, session.SourcePrefix, session.SourceTrace, session.SourceNew)
+	atZero(h.threads, []string{tenant, string(session.RelationNew)}, "", session.CauseUnknown, session.CauseUnread)
+	atZero(h.threads, []string{tenant, string(session.RelationFork)}, session.CauseUser, session.CauseAnswer, session.CauseResult,
+		session.CauseLeftOut, session.CauseInserted, session.CauseSide, session.CauseUnread)
+	atZero(h.threads, []string{tenant, string(session.RelationLink)}, "", session.CauseUser, session.CauseSide, session.CauseUnread)
+	atZero(h.compacted, []string{tenant},
+		proxy.CompactionMade, proxy.CompactionExcerpts, proxy.CompactionFailed, proxy.CompactionRefused)
+	atZero(h.findings, []string{tenant}, findings.Outcomes()...)
+}
+
+// atZero creates the series of a counter with these labels, for each value of its last label.
+func atZero[L ~string](c *prometheus.CounterVec, labels []string, last ...L) {
+	for _, value := range last {
+		c.WithLabelValues(append(labels, string(value))...)
 	}
 }
 
@@ -167,19 +173,15 @@ func (m *Metrics) StoreCalls() session.Watch {
 		"save", "saved", "session", "lock", "keep lock", "reserve", "settle", "enqueue", "read outbox", "dequeue", "list sessions",
 		"forget session", "request a condensation of", "set", "settings", "ping", "close session store",
 	} {
-		m.store.seconds.WithLabelValues(op)
-		m.store.errors.WithLabelValues(op)
+		m.process.storeSeconds.WithLabelValues(op)
+		m.process.storeErrors.WithLabelValues(op)
 	}
-	for _, op := range [...]string{
-		"resolve", "append", "append_queue_full", "mark answer", "save", "save_queue_full", "compare", "compare_queue_full",
-		"budget", "shared_limit", "summary_unreadable",
-	} {
-		m.store.losses.WithLabelValues(op)
-	}
+	atZero(m.process.storeLosses, nil, "resolve", "append", "append_queue_full", "mark answer", "save", "save_queue_full",
+		"compare", "compare_queue_full", "budget", "shared_limit", "summary_unreadable")
 	return func(op string, begun time.Time, err error) {
-		m.store.seconds.WithLabelValues(op).Observe(time.Since(begun).Seconds())
+		m.process.storeSeconds.WithLabelValues(op).Observe(time.Since(begun).Seconds())
 		if storeFailed(err) {
-			m.store.errors.WithLabelValues(op).Inc()
+			m.process.storeErrors.WithLabelValues(op).Inc()
 		}
 	}
 }

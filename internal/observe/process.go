@@ -7,12 +7,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// process holds metrics of the process and its configuration.
+// process holds metrics of the process, its configuration and its store.
 type process struct {
 	build, switched                  *prometheus.GaugeVec
 	reloaded, since, config, pending prometheus.Gauge
 	panics, exports                  prometheus.Counter
-	lines                            *prometheus.CounterVec
+	lines, storeErrors, storeLosses  *prometheus.CounterVec
+	storeSeconds                     *prometheus.HistogramVec
 }
 
 func newProcess(f *families) process {
@@ -29,7 +30,11 @@ func newProcess(f *families) process {
 			"1 for each tenant whose condensing an operator has switched, by mode: on, observe or off.", "tenant", "mode"),
 		lines: f.counter("log_lines_dropped_total",
 			"Dropped log lines: lines of plain requests beyond the limit (sampled), and lines that could not be written in time (full).", "cause"),
-		exports: f.counter("trace_export_failures_total", "Batches of spans that the collector did not accept.").WithLabelValues(),
+		exports:      f.counter("trace_export_failures_total", "Batches of spans that the collector did not accept.").WithLabelValues(),
+		storeSeconds: f.seconds("store_seconds", "Duration of store calls.", storeBuckets, "op"),
+		storeErrors: f.counter("store_errors_total",
+			"Store calls that failed. Regular results (not found, stale, locked) do not count.", "op"),
+		storeLosses: f.counter("store_losses_total", "Requests not recognised and writes lost because the store was unavailable.", "op"),
 	}
 }
 

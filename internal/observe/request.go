@@ -52,10 +52,10 @@ func (o Observer) Ended(ctx context.Context, r *proxy.Record) {
 
 func (m *Metrics) Panicked() { m.process.panics.Inc() }
 
-func (m *Metrics) Lost(op string) { m.store.losses.WithLabelValues(op).Inc() }
+func (m *Metrics) Lost(op string) { m.process.storeLosses.WithLabelValues(op).Inc() }
 
 func (m *Metrics) BadSummary(tenant string, kind condense.Fault) {
-	m.own.failures.WithLabelValues(tenant, string(kind)).Inc()
+	m.savings.callFailures.WithLabelValues(tenant, string(kind)).Inc()
 }
 
 func (m *Metrics) countRequest(r *proxy.Record) {

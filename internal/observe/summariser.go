@@ -113,17 +113,17 @@ func failureKind(err error) condense.Failure {
 // countCall counts a call to a summariser, whether or not its reply is used.
 func (m *Metrics) countCall(tenant string, info proxy.ModelInfo, u session.Usage, err error, took time.Duration) {
 	if err != nil {
-		m.own.seconds.WithLabelValues(tenant, "failed").Observe(took.Seconds())
-		m.own.failures.WithLabelValues(tenant, string(failureKind(err))).Inc()
+		m.savings.callSeconds.WithLabelValues(tenant, "failed").Observe(took.Seconds())
+		m.savings.callFailures.WithLabelValues(tenant, string(failureKind(err))).Inc()
 		return
 	}
-	m.own.seconds.WithLabelValues(tenant, "replied").Observe(took.Seconds())
-	m.own.tokens.WithLabelValues(tenant, info.Name, "prompt").Add(float64(max(u.Input, 0)))
-	m.own.tokens.WithLabelValues(tenant, info.Name, "cached").Add(float64(max(u.Cached, 0)))
-	m.own.tokens.WithLabelValues(tenant, info.Name, "completion").Add(float64(max(u.Output, 0)))
+	m.savings.callSeconds.WithLabelValues(tenant, "replied").Observe(took.Seconds())
+	m.savings.callTokens.WithLabelValues(tenant, info.Name, "prompt").Add(float64(max(u.Input, 0)))
+	m.savings.callTokens.WithLabelValues(tenant, info.Name, "cached").Add(float64(max(u.Cached, 0)))
+	m.savings.callTokens.WithLabelValues(tenant, info.Name, "completion").Add(float64(max(u.Output, 0)))
 }
 
 // Warmed counts a call that keeps a prompt in its provider's cache.
 func (m *Metrics) Warmed(tenant string, outcome engine.WarmOutcome) {
-	m.own.warmed.WithLabelValues(tenant, string(outcome)).Inc()
+	m.savings.touches.WithLabelValues(tenant, string(outcome)).Inc()
 }

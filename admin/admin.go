@@ -90,7 +90,7 @@ func New(o Options) http.Handler {
 	})
 
 	mux := http.NewServeMux()
-	mux.Handle("/", newGuard(o.Token, o.Hosts).wrap(guarded))
+	mux.Handle("/", a.guard(guarded))
 	for _, path := range [...]string{"/livez", "/readyz", "/startupz", "/healthz"} {
 		mux.Handle(path, o.Health)
 	}

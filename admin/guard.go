@@ -7,8 +7,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
+
+// ownHeader is required of a request that changes something, unless its content type is JSON.
+const ownHeader = "X-Dewpoint-Admin"
 
 // guard rejects requests without the token. Where no token is configured, it rejects requests that another site's page
 // made a browser on this machine send.
@@ -17,27 +21,10 @@ import (
 // It cannot send a request that changes something either, since that takes a header that no form can set. A page whose
 // own name is made to resolve to this machine (DNS rebinding) is same-origin for the browser; the guard recognises it by
 // that name.
-type guard struct {
-	token         [sha256.Size]byte
-	tokenRequired bool
-	hosts         map[string]bool
-}
-
-// ownHeader is required of a request that changes something, unless its content type is JSON.
-const ownHeader = "X-Dewpoint-Admin"
-
-func newGuard(token string, hosts []string) *guard {
-	g := &guard{token: sha256.Sum256([]byte(token)), tokenRequired: token != "", hosts: map[string]bool{"localhost": true}}
-	for _, host := range hosts {
-		g.hosts[strings.ToLower(host)] = true
-	}
-	return g
-}
-
-func (g *guard) wrap(next http.Handler) http.Handler {
+func (a *api) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setSecurityHeaders(w.Header())
-		if f := g.check(r); f != nil {
+		if f := a.check(r); f != nil {
 			if f.Status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", "Bearer")
 			}
@@ -58,14 +45,14 @@ func setSecurityHeaders(h http.Header) {
 	h.Set("X-Frame-Options", "DENY")
 }
 
-func (g *guard) check(r *http.Request) *Fault {
+func (a *api) check(r *http.Request) *Fault {
 	switch {
-	case !g.tokenRequired && !g.allowedHost(r.Host):
+	case a.o.Token == "" && !a.allowedHost(r.Host):
 		return fault(http.StatusMisdirectedRequest, "unknown_host",
 			"Address the admin port as localhost or by a loopback address, add this host to admin.hosts, or set admin.token.")
 	case crossOrigin(r):
 		return fault(http.StatusForbidden, "cross_origin", "Requests from pages of other sites are refused.")
-	case g.tokenRequired && !g.validToken(r.Header.Get("Authorization")):
+	case a.o.Token != "" && !a.validToken(r.Header.Get("Authorization")):
 		return fault(http.StatusUnauthorized, "token_required", "Send the admin token as 'Authorization: Bearer TOKEN'.")
 	case !safe(r.Method) && !preflighted(r.Header):
 		return fault(http.StatusForbidden, "header_required",
@@ -75,13 +62,14 @@ func (g *guard) check(r *http.Request) *Fault {
 }
 
 // allowedHost reports whether a Host header is a configured name or one that no foreign name server can resolve.
-func (g *guard) allowedHost(host string) bool {
+func (a *api) allowedHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback() || g.hosts[strings.ToLower(host)]
+	is := func(name string) bool { return strings.EqualFold(name, host) }
+	return ip != nil && ip.IsLoopback() || is("localhost") || slices.ContainsFunc(a.o.Hosts, is)
 }
 
 // crossOrigin reports whether a browser marked the request as sent by a page of another origin. It is stricter than
@@ -101,10 +89,10 @@ func crossOrigin(r *http.Request) bool {
 }
 
 // validToken compares the token in constant time.
-func (g *guard) validToken(authorization string) bool {
+func (a *api) validToken(authorization string) bool {
 	scheme, token, _ := strings.Cut(authorization, " ")
-	got := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	return subtle.ConstantTimeCompare(got[:], g.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+	got, want := sha256.Sum256([]byte(strings.TrimSpace(token))), sha256.Sum256([]byte(a.o.Token))
+	return subtle.ConstantTimeCompare(got[:], want[:]) == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
 func safe(method string) bool { return method == http.MethodGet || method == http.MethodHead }

@@ -51,11 +51,9 @@ type copyRow struct {
 
 func rowOfTrim(t session.Trim) trimRow {
 	row := trimRow{Pos: t.Pos, Head: t.Head, Tail: t.Tail, Tidy: t.Tidy}
+	row.Copies = rows(t.Copies, func(c session.Copy) copyRow { return copyRow(c) })
 	if !t.Cut() {
 		row.Head, row.Whole = 0, true
-	}
-	for _, c := range t.Copies {
-		row.Copies = append(row.Copies, copyRow(c))
 	}
 	return row
 }
@@ -138,7 +136,7 @@ func (h *history) condensation(c session.Condensation, summary string) condensat
 	row := condensationRow{
 		ID: condensationID(c.ID), Prefix: c.Prefix, Hash: c.Hash.String(), Reason: c.Reason, Condenser: c.Condenser, Model: c.Model,
 		Summary: summary, SummaryTokens: c.SummaryTokens, SummaryAt: c.Offset,
-		Hidden: []positions{}, HiddenEvents: []eventRow{}, ForgottenTokens: c.ForgottenTokens, Trimmed: []trimRow{},
+		Hidden: []positions{}, HiddenEvents: []eventRow{}, ForgottenTokens: c.ForgottenTokens, Trimmed: rows(c.Trims, rowOfTrim),
 		Before: size(c.Before), After: size(c.After), Usage: usageOf(c.Used), Time: c.Time,
 		making: making{
 			Outcome: "condensed", RequestModel: c.Request, Prompt: c.Prompt, Calls: c.Calls, Took: c.Took.Seconds(),
@@ -162,9 +160,6 @@ func (h *history) condensation(c session.Condensation, summary string) condensat
 		for p := max(f.From, 1); p < f.To && p <= len(h.chain); p++ {
 			row.HiddenEvents = append(row.HiddenEvents, h.chain[p-1].row())
 		}
-	}
-	for _, t := range c.Trims {
-		row.Trimmed = append(row.Trimmed, rowOfTrim(t))
 	}
 	return row
 }

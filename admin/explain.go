@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -122,12 +123,10 @@ func (a *api) resolveTenant(name string) (string, error) {
 	if name == "" && len(all) == 1 {
 		return all[0].Name, nil
 	}
-	for _, t := range all {
-		if t.Name == name {
-			return name, nil
-		}
+	if !slices.ContainsFunc(all, func(t Tenant) bool { return t.Name == name }) {
+		return "", badParam("tenant", "Give the name of a configured tenant.")
 	}
-	return "", badParam("tenant", "Give the name of a configured tenant.")
+	return name, nil
 }
 
 // meaning explains the relation and its cause in a sentence.

@@ -28,16 +28,18 @@ type history struct {
 	chain  []entry // the message at position p is chain[p-1]
 	system []entry // the system messages last seen
 	own    []entry // all entries of the thread's own log
+
+	read  int   // entries of all logs so far
+	bytes int64 // of their messages
 }
 
 // readHistory collects a thread's history from its own log and the logs of the threads it was forked from.
 func (a *api) readHistory(ctx context.Context, t session.Thread) (*history, error) {
-	rd := reader{store: a.o.Store, maxBytes: a.o.MaxBytes}
 	h := &history{thread: t, chain: make([]entry, t.Len)}
 	systemFound := false
 	at, upTo := t, t.Len
 	for {
-		entries, err := rd.entries(ctx, at)
+		entries, err := a.readLog(ctx, h, at)
 		if err != nil {
 			return nil, err
 		}
@@ -66,18 +68,11 @@ func (a *api) readHistory(ctx context.Context, t session.Thread) (*history, erro
 	return h, nil
 }
 
-// reader reads logs, up to maxEntries entries and maxBytes of messages in total.
-type reader struct {
-	store    session.Store
-	maxBytes int64
-	read     int // entries so far
-	bytes    int64
-}
-
-func (rd *reader) entries(ctx context.Context, t session.Thread) ([]entry, error) {
+// readLog reads a thread's log for a history, which may read maxEntries entries and MaxBytes of messages in total.
+func (a *api) readLog(ctx context.Context, h *history, t session.Thread) ([]entry, error) {
 	out := []entry{}
-	for page, err := range session.ReadLog(ctx, rd.store, t.ID, int(rd.maxBytes-rd.bytes)) {
-		if rd.read += len(page); errors.Is(err, session.ErrTooLarge) || rd.read > maxEntries {
+	for page, err := range session.ReadLog(ctx, a.o.Store, t.ID, int(a.o.MaxBytes-h.bytes)) {
+		if h.read += len(page); errors.Is(err, session.ErrTooLarge) || h.read > maxEntries {
 			return nil, errThreadTooLarge
 		}
 		if err != nil {
@@ -85,7 +80,7 @@ func (rd *reader) entries(ctx context.Context, t session.Thread) ([]entry, error
 		}
 		for _, e := range page {
 			out = append(out, entry{Event: e, thread: t.ID})
-			rd.bytes += int64(len(e.Payload))
+			h.bytes += int64(len(e.Payload))
 		}
 	}
 	return out, nil

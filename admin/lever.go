@@ -71,11 +71,8 @@ type condensingBody struct {
 
 // condensing lists the levers, and the mode of each tenant.
 func (a *api) condensing(*http.Request, *query) (any, error) {
-	out := condensingBody{Levers: a.o.Settings.Levers(), Tenants: []tenantCondensing{}}
-	for _, t := range a.o.Settings.Tenants() {
-		out.Tenants = append(out.Tenants, tenantCondensing{t.Name, t.Condensing})
-	}
-	return out, nil
+	modes := rows(a.o.Settings.Tenants(), func(t Tenant) tenantCondensing { return tenantCondensing{t.Name, t.Condensing} })
+	return condensingBody{Levers: a.o.Settings.Levers(), Tenants: modes}, nil
 }
 
 // Bounds of a lever.

@@ -47,6 +47,15 @@ type threadRow struct {
 	Seen          time.Time         `json:"seen"`
 }
 
+// rows converts a list. The result is never nil, so it is encoded as an array.
+func rows[T, R any](list []T, row func(T) R) []R {
+	out := make([]R, len(list))
+	for i, v := range list {
+		out[i] = row(v)
+	}
+	return out
+}
+
 func rowOf(s session.Session) sessionRow {
 	return sessionRow{ID: s.ID, Tenant: s.Tenant, Key: s.Key, Threads: len(s.Threads), Created: s.Created, Seen: s.Seen}
 }
@@ -73,11 +82,7 @@ func (a *api) listSessions(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := sessionList{Sessions: make([]sessionRow, len(page.Sessions)), Next: page.Next}
-	for i, s := range page.Sessions {
-		list.Sessions[i] = rowOf(s)
-	}
-	return list, nil
+	return sessionList{Sessions: rows(page.Sessions, rowOf), Next: page.Next}, nil
 }
 
 // sessionAt reads the session named in a request's path, and its threads. Threads that no longer exist are skipped.
@@ -107,11 +112,7 @@ func (a *api) oneSession(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := sessionDetail{sessionRow: rowOf(s), List: make([]threadRow, len(threads))}
-	for i, t := range threads {
-		out.List[i] = threadOf(t)
-	}
-	return out, nil
+	return sessionDetail{sessionRow: rowOf(s), List: rows(threads, threadOf)}, nil
 }
 
 func (a *api) deleteSession(r *http.Request, q *query) (any, error) {

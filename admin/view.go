@@ -106,11 +106,10 @@ func (s *shown) status(item session.Item) string {
 }
 
 func (s *shown) head() viewHead {
-	head := viewHead{Session: s.thread.Session, Thread: s.thread.ID, Log: size(s.Before), View: size(s.After), Applied: []condensationID{}}
-	for _, c := range s.View.Applied {
-		head.Applied = append(head.Applied, condensationID(c.ID))
+	return viewHead{
+		Session: s.thread.Session, Thread: s.thread.ID, Log: size(s.Before), View: size(s.After),
+		Applied: rows(s.View.Applied, func(c session.Condensation) condensationID { return condensationID(c.ID) }),
 	}
-	return head
 }
 
 func (a *api) view(r *http.Request, q *query) (any, error) {

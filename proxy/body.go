@@ -65,7 +65,7 @@ func (r *request) bodyReader() *bodyReader {
 			br.setting = "limits.tenant.max_body"
 		}
 	}
-	br.client = r.client()
+	br.client = client{tenant: r.tenant.Name, credential: r.params.credential, stranger: !r.trusted()()}
 	return &br
 }
 

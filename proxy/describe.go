@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/valyala/fasthttp"
 
@@ -20,9 +21,7 @@ func (r *request) describe(h *fasthttp.ResponseHeader) {
 	if key := r.params.header("X-Dewpoint-Session"); key != "" && !engine.IsSessionKey(key) {
 		h.Add("X-Dewpoint-Ignored", "X-Dewpoint-Session")
 	}
-	switch r.wish() {
-	case "", engine.WishNow, engine.WishOff:
-	default:
+	if !slices.Contains([]engine.Wish{"", engine.WishNow, engine.WishOff}, r.wish()) {
 		h.Add("X-Dewpoint-Ignored", "X-Dewpoint-Condense")
 	}
 	for _, c := range t.Condensed() {

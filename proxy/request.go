@@ -1,13 +1,13 @@
 package proxy
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -237,14 +237,12 @@ const (
 	requestIDHeader = "X-Dewpoint-Request-Id" // in which the client gets it back
 )
 
-// maxRequestID is the length of the longest id that is taken from a client, in bytes.
-const maxRequestID = 64
+// plainID matches an id that is taken from a client.
+var plainID = regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,64}$`)
 
 // requestID returns the id by which a request is found in the log: the client's own if it is short and plain, otherwise a random one.
 func requestID(given []byte) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:"
-	odd := func(c rune) bool { return !strings.ContainsRune(plain, c) }
-	if len(given) == 0 || len(given) > maxRequestID || bytes.ContainsFunc(given, odd) {
+	if !plainID.Match(given) {
 		return rand.Text()
 	}
 	return string(given)

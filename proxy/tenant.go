@@ -64,23 +64,11 @@ func credentialOf(t *Tenant, keys string) credential {
 // maxAccepted is how many accepted credentials are remembered.
 const maxAccepted = 16 << 10
 
-// client returns the client that is charged for the request's bytes.
-func (r *request) client() client {
-	if !r.tenant.Anonymous {
-		return client{tenant: r.tenant.Name}
-	}
-	c := r.params.credential
-	return client{tenant: r.tenant.Name, credential: c, stranger: !r.server.accepted.Contains(c)}
-}
-
 // trusted returns a function that reports whether the client may spend the operator's money: it is authenticated, or upstream has accepted it.
 // A condensation may call it after the request is over.
 func (r *request) trusted() func() bool {
-	if !r.tenant.Anonymous {
-		return func() bool { return true }
-	}
-	accepted, c := r.server.accepted, r.params.credential
-	return func() bool { return accepted.Contains(c) }
+	anonymous, accepted, c := r.tenant.Anonymous, r.server.accepted, r.params.credential
+	return func() bool { return !anonymous || accepted.Contains(c) }
 }
 
 // noteAccepted remembers the client's credential if upstream answered a conversation with it. Other paths, and errors, may be answered before

@@ -20,20 +20,23 @@ type conn struct {
 	received atomic.Int64 // bytes, of all requests
 	parking  bool         // Read has returned io.EOF although the connection is open
 
-	mu        sync.Mutex
-	idleSince time.Time // the end of the last answer, or when it was accepted; zero: a request is under way
-	deadline  time.Time // for reads, as the HTTP server set it
+	idleSince atomic.Pointer[time.Time] // the end of the last answer, or when it was accepted; nil: a request is under way
+
+	mu       sync.Mutex
+	deadline time.Time // for reads, as the HTTP server set it
 }
 
 // newConn registers an accepted connection.
 func (p *Ports) newConn(tcp *net.TCPConn) *conn {
-	c := &conn{TCPConn: tcp, ports: p, idleSince: time.Now()}
+	c := &conn{TCPConn: tcp, ports: p}
+	accepted := time.Now()
+	c.idleSince.Store(&accepted)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.conns[c] = struct{}{}
 	p.users.Add(1)
 	if p.maxSilence > 0 {
-		c.deadline = c.idleSince.Add(p.maxSilence)
+		c.deadline = accepted.Add(p.maxSilence)
 	}
 	_ = c.applyDeadline()
 	return c
@@ -45,23 +48,12 @@ func (c *conn) awaitRequest() bool {
 	if gone, err := peek(c.TCPConn); gone || err != nil {
 		return false
 	}
-	c.setIdleSince(time.Time{})
+	c.idleSince.Store(nil)
 	return c.SetReadDeadline(time.Time{}) == nil
 }
 
-// setIdleSince records when the connection became idle; the zero time records that a request has begun.
-func (c *conn) setIdleSince(since time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.idleSince = since
-}
-
 // idle reports whether no request is under way.
-func (c *conn) idle() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.idleSince.IsZero()
-}
+func (c *conn) idle() bool { return c.idleSince.Load() != nil }
 
 // Read implements net.Conn. After an answer it returns io.EOF, as if the client had closed the connection.
 func (c *conn) Read(p []byte) (int, error) {
@@ -90,8 +82,8 @@ func (c *conn) applyDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	deadline := c.deadline
-	if c.ports.closing.Load() && !c.idleSince.IsZero() {
-		end := c.idleSince.Add(lingerTime)
+	if since := c.idleSince.Load(); c.ports.closing.Load() && since != nil {
+		end := since.Add(lingerTime)
 		if deadline.IsZero() || end.Before(deadline) {
 			deadline = end
 		}

@@ -174,8 +174,8 @@ func Follow(c net.Conn, state fasthttp.ConnState) {
 	ours, ok := c.(*conn)
 	switch {
 	case ok && state == fasthttp.StateIdle:
-		ours.setIdleSince(time.Now())
+		ours.idleSince.Store(new(time.Now()))
 	case ok && state == fasthttp.StateActive:
-		ours.setIdleSince(time.Time{})
+		ours.idleSince.Store(nil)
 	}
 }

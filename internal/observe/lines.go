@@ -17,34 +17,26 @@ import (
 // maxPlainPerSecond bounds the log lines for plain requests.
 const maxPlainPerSecond = 200
 
-// lines logs one line for each request when it has ended. Requests that failed or were condensed are always logged. Plain
-// requests, and those without a tenant, are sampled.
-type lines struct {
-	log     *zap.Logger
-	sampled *zap.Logger
-}
-
-// newLines returns lines that write to log. dropped is called for each line that sampling drops.
-func newLines(log *zap.Logger, dropped func()) *lines {
-	sampled := func(core zapcore.Core) zapcore.Core {
+// sample returns a logger that drops lines beyond the limit. dropped is called for each of them.
+func sample(log *zap.Logger, dropped func()) *zap.Logger {
+	return log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Second, maxPlainPerSecond, 0,
 			zapcore.SamplerHook(func(_ zapcore.Entry, decision zapcore.SamplingDecision) {
 				if decision&zapcore.LogDropped != 0 {
 					dropped()
 				}
 			}))
-	}
-	return &lines{log: log, sampled: log.WithOptions(zap.WrapCore(sampled))}
+	}))
 }
 
 // write logs a request, and its content if the record has it.
-func (l *lines) write(r *proxy.Record) {
+func (o Observer) write(r *proxy.Record) {
 	if r.Content != nil {
-		l.log.Info("content", contentFields(r)...)
+		o.log.Info("content", contentFields(r)...)
 	}
-	log := l.log
+	log := o.log
 	if isPlain(r) {
-		log = l.sampled
+		log = o.sampled
 	}
 	if entry := log.Check(zap.InfoLevel, "request"); entry != nil {
 		entry.Write(requestFields(r)...)

@@ -12,10 +12,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Observer counts requests when they end, ends their spans and logs them.
+// Observer counts requests when they end, ends their spans and logs one line for each. Requests that failed or were condensed are
+// always logged. Plain requests, and those without a tenant, are sampled.
 type Observer struct {
 	metrics *Metrics
-	lines   *lines // nil: requests are not logged
+	log     *zap.Logger // nil: requests are not logged
+	sampled *zap.Logger
 }
 
 var (
@@ -25,9 +27,9 @@ var (
 
 // Observer returns an observer that updates m and, if log is not nil, logs each request.
 func (m *Metrics) Observer(log *zap.Logger) Observer {
-	o := Observer{metrics: m}
+	o := Observer{metrics: m, log: log}
 	if log != nil {
-		o.lines = newLines(log, m.process.lines.WithLabelValues("sampled").Inc)
+		o.sampled = sample(log, m.process.lines.WithLabelValues("sampled").Inc)
 	}
 	return o
 }
@@ -45,8 +47,8 @@ func (o Observer) Condensed(c proxy.Condensation) {
 func (o Observer) Ended(ctx context.Context, r *proxy.Record) {
 	o.metrics.countRequest(r)
 	endRequest(ctx, r)
-	if o.lines != nil {
-		o.lines.write(r)
+	if o.log != nil {
+		o.write(r)
 	}
 }
 

@@ -214,15 +214,10 @@ func bodyError(err error) error {
 	case errors.Is(err, errClientGone):
 		return err
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return apiError{
-			Status: 408, Type: typeInvalid, Code: "request_timeout", Close: true,
-			Message: "The request body did not arrive in time. Send it without pauses, at 16 KiB a second or faster.",
-		}
+		return closing(408, "request_timeout",
+			"The request body did not arrive in time. Send it without pauses, at 16 KiB a second or faster.")
 	}
-	return apiError{
-		Status: 400, Type: typeInvalid, Code: "incomplete_body", Close: true,
-		Message: "The request body ended early or was malformed.",
-	}
+	return closing(400, "incomplete_body", "The request body ended early or was malformed.")
 }
 
 // Pooled buffers have sizes of powers of two from minBuffer to maxBuffer. Larger ones are allocated to measure and not pooled.

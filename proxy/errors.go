@@ -75,10 +75,7 @@ var (
 		Status: 401, Type: typeInvalid, Code: "invalid_api_key",
 		Message: "The API key is missing, or does not belong to a tenant. Send a tenant's key as 'Authorization: Bearer KEY' or 'x-api-key: KEY'.",
 	}
-	errUpgrade = apiError{
-		Status: 426, Type: typeInvalid, Code: "websocket_unsupported", Close: true,
-		Message: "WebSocket connections are not supported here. Send the request by HTTP POST.",
-	}
+	errUpgrade = closing(426, "websocket_unsupported", "WebSocket connections are not supported here. Send the request by HTTP POST.")
 	// errTooLongToRead refuses an answer that may hold calls that the client must not see.
 	errTooLongToRead = badUpstream("upstream_answer_too_long", fmt.Sprintf("The upstream's answer may call tools of the proxy's own, and is "+
 		"longer than %d MiB, or %d MiB as a stream. Ask for a stream, or send X-Dewpoint-Condense: off.", maxReadAnswer>>20, maxStrained>>20))
@@ -93,16 +90,18 @@ func badRequest(code, message string) apiError {
 	return apiError{Status: 400, Type: typeInvalid, Code: code, Message: message}
 }
 
+// closing refuses a request whose end may not have been read, so that no other one can follow on its connection.
+func closing(status int, code, message string) apiError {
+	return apiError{Status: status, Type: typeInvalid, Code: code, Message: message, Close: true}
+}
+
 func badUpstream(code, message string) apiError {
 	return apiError{Status: 502, Type: typeServer, Code: code, Message: message}
 }
 
 // errTooLarge refuses a body above a limit, which is raised by a setting.
 func errTooLarge(limit int64, setting string) apiError {
-	return apiError{
-		Status: 413, Type: typeInvalid, Code: "request_too_large", Close: true,
-		Message: fmt.Sprintf("The request body is larger than %d bytes. Send less, or raise %s.", limit, setting),
-	}
+	return closing(413, "request_too_large", fmt.Sprintf("The request body is larger than %d bytes. Send less, or raise %s.", limit, setting))
 }
 
 // write makes the error the response.

@@ -91,24 +91,21 @@ func screen(ctx *fasthttp.RequestCtx) error {
 	h := &ctx.Request.Header
 	lengths, keys, ok := inspect(h.RawHeaders())
 	method := string(ctx.Method())
-	refuse := func(status int, code, message string) error {
-		return apiError{Status: status, Type: typeInvalid, Code: code, Message: message, Close: true}
-	}
 	switch {
 	case !ok:
-		return refuse(400, "malformed_request", "The request is not valid HTTP/1.1.")
+		return closing(400, "malformed_request", "The request is not valid HTTP/1.1.")
 	case keys > 1:
-		return refuse(400, "duplicate_header", "Send Authorization once.")
+		return closing(400, "duplicate_header", "Send Authorization once.")
 	case len(method) > maxMethod || !token(method):
-		return refuse(400, "malformed_request", "The method is not a valid HTTP method.")
+		return closing(400, "malformed_request", "The method is not a valid HTTP method.")
 	case strings.EqualFold(string(h.Peek("Upgrade")), "websocket"):
 		return errUpgrade
 	case lengths > 1: // another server might believe the other one
-		return refuse(400, "ambiguous_length", "Send either Content-Length or Transfer-Encoding, once.")
+		return closing(400, "ambiguous_length", "Send either Content-Length or Transfer-Encoding, once.")
 	case method == "PRI", method == http.MethodConnect, method == http.MethodTrace:
-		return refuse(405, "method_not_allowed", "This method is not served.")
+		return closing(405, "method_not_allowed", "This method is not served.")
 	case !strings.HasPrefix(string(h.Protocol()), "HTTP/1."):
-		return refuse(505, "version_not_supported", "Send the request by HTTP/1.1.")
+		return closing(505, "version_not_supported", "Send the request by HTTP/1.1.")
 	}
 	return nil
 }

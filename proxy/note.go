@@ -144,9 +144,7 @@ func (p reporter) attempt(a *engine.Attempt) {
 	if bad, ok := errors.AsType[*condense.SummaryError](err); ok {
 		p.server.o.Faults.BadSummary(p.tenant.Name, bad.Kind)
 	}
-	if entry := p.server.o.Log.Check(level, message); entry != nil {
-		entry.Write(append(p.attemptFields(a, outcome), zap.Error(err))...)
-	}
+	p.server.o.Log.Log(level, message, append(p.attemptFields(a, outcome), zap.Error(err))...)
 	c := p.condensation(a.Reason, outcome)
 	c.Redeems = a.Redeems
 	if a.Made != nil {

@@ -133,7 +133,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 
 // malformed answers a request that fasthttp could not read.
 func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
-	e := badRequest("malformed_request", "The request is not valid HTTP/1.1.")
+	e := closing(400, "malformed_request", "The request is not valid HTTP/1.1.")
 	var small *fasthttp.ErrSmallBuffer
 	var timeout net.Error
 	switch {
@@ -143,7 +143,6 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		e.Status, e.Code, e.Message = 408, "request_timeout", "The request did not arrive in time."
 	}
-	e.Close = true
 	s.newRequest(ctx, requestID(nil)).refuse(ctx, e)
 }
 

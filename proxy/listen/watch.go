@@ -11,13 +11,9 @@ import (
 )
 
 // WatchClient calls gone when the client closes its side of the connection. A goroutine sleeps in the network poller and peeks at the
-// connection, so nothing is polled and no bytes are consumed. Nothing else may read the connection until stop has returned.
+// connection, a syscall.Conn, so nothing is polled and no bytes are consumed. Nothing else may read the connection until stop has returned.
 func WatchClient(conn net.Conn, gone func()) (stop func()) {
-	wire, ok := conn.(syscall.Conn)
-	if !ok {
-		return func() {}
-	}
-	done := make(chan struct{})
+	wire, done := conn.(syscall.Conn), make(chan struct{})
 	_ = conn.SetReadDeadline(time.Time{})
 	go func() {
 		defer close(done)

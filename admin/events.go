@@ -26,8 +26,8 @@ type eventList struct {
 	Next   uint64     `json:"next,omitempty"`
 }
 
-func eventOf(thread session.ThreadID, e session.Event) eventRow {
-	row := eventRow{Thread: thread, Seq: e.Seq, Kind: e.Kind.String(), Position: e.Pos, Tokens: e.Tokens, Time: e.Time}
+func (e entry) row() eventRow {
+	row := eventRow{Thread: e.thread, Seq: e.Seq, Kind: e.Kind.String(), Position: e.Pos, Tokens: e.Tokens, Time: e.Time}
 	if !e.Digest.IsZero() {
 		row.Digest = e.Digest.String()
 	}
@@ -57,7 +57,7 @@ func (a *api) listEvents(r *http.Request, q *query) (any, error) {
 	}
 	list := eventList{Events: make([]eventRow, len(events))}
 	for i, e := range events {
-		list.Events[i] = eventOf(t.ID, e)
+		list.Events[i] = entry{e, t.ID}.row()
 		if content && len(e.Payload) > 0 {
 			list.Events[i].Message = jsonValue(e.Payload)
 		}

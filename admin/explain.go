@@ -103,6 +103,31 @@ func (a *api) readQuestion(r *http.Request) (engine.Question, error) {
 	return engine.Question{Tenant: tenant, Dialect: asked.Dialect, Header: header.Get, Query: asked.Query, Body: asked.Body}, nil
 }
 
+type unsealRequest struct {
+	Tenant string `json:"tenant"`
+	Sealed string `json:"sealed"` // the content of a compaction that the proxy gave to a client
+}
+
+// unseal decrypts the record in a compaction that a client carries.
+func (a *api) unseal(r *http.Request, _ *query) (any, error) {
+	var asked unsealRequest
+	if err := a.readBody(r, &asked); err != nil {
+		return nil, err
+	}
+	if asked.Sealed == "" {
+		return nil, badParam("body", `Send {"tenant": ..., "sealed": "dewpoint.1..."}, where sealed is the content of a compaction that this proxy made.`)
+	}
+	tenant, err := a.resolveTenant(asked.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	text, err := a.o.Forwarder.Unseal(r.Context(), tenant, asked.Sealed)
+	if errors.Is(err, engine.ErrForeign) || errors.Is(err, engine.ErrOldKey) {
+		return nil, badParam("sealed", "It cannot be opened: %v.", err)
+	}
+	return map[string]string{"record": text}, err
+}
+
 // readBody decodes a JSON body of at most MaxBytes. Unknown members are an error.
 func (a *api) readBody(r *http.Request, into any) error {
 	text, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, a.o.MaxBytes))

@@ -20,8 +20,6 @@ type entry struct {
 	thread session.ThreadID
 }
 
-func (e entry) row() eventRow { return eventOf(e.thread, e.Event) }
-
 // history is the logged history of a thread.
 type history struct {
 	thread session.Thread

@@ -130,14 +130,13 @@ func (a *attempt) connected(info httptrace.GotConnInfo) {
 		wire = secured.NetConn()
 	}
 	http2 := ok && secured.ConnectionState().NegotiatedProtocol == "h2"
-	if info.Reused && !http2 && !silent(wire) {
-		_ = wire.Close()
-	}
-	since := int64(0)
+	a.reused.Store(0)
 	if info.Reused && !http2 {
-		since = time.Now().UnixNano()
+		a.reused.Store(time.Now().UnixNano())
+		if !silent(wire) {
+			_ = wire.Close()
+		}
 	}
-	a.reused.Store(since)
 	a.http2.Store(http2)
 	a.answered.Store(false)
 }

@@ -87,9 +87,15 @@ func (a *api) setLever(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked, err := a.readLever(r)
-	if err != nil {
-		return nil, err
+	var asked leverRequest
+	if err := a.readBody(r, &asked); err != nil {
+		return nil, fault(http.StatusBadRequest, "invalid_body", `Send {"mode": "off", "for": "2h", "reason": "..."}.`)
+	}
+	if !slices.Contains([]Mode{ModeOn, ModeObserve, ModeOff}, asked.Mode) {
+		return nil, badParam("mode", "Give on, observe or off.")
+	}
+	if len(asked.Reason) > maxTextBytes || strings.ContainsFunc(asked.Reason, func(c rune) bool { return c < ' ' }) {
+		return nil, badParam("reason", "Give a single line of at most %d bytes.", maxTextBytes)
 	}
 	duration, err := time.ParseDuration(asked.For)
 	if err != nil || duration < minLeverTime || duration > maxLeverTime {
@@ -122,17 +128,4 @@ func (a *api) leverTenant(r *http.Request, q *query) (string, error) {
 		return "", q.err
 	}
 	return a.resolveTenant(name)
-}
-
-func (a *api) readLever(r *http.Request) (asked leverRequest, err error) {
-	if err := a.readBody(r, &asked); err != nil {
-		return asked, fault(http.StatusBadRequest, "invalid_body", `Send {"mode": "off", "for": "2h", "reason": "..."}.`)
-	}
-	if !slices.Contains([]Mode{ModeOn, ModeObserve, ModeOff}, asked.Mode) {
-		return asked, badParam("mode", "Give on, observe or off.")
-	}
-	if len(asked.Reason) > maxTextBytes || strings.ContainsFunc(asked.Reason, func(c rune) bool { return c < ' ' }) {
-		return asked, badParam("reason", "Give a single line of at most %d bytes.", maxTextBytes)
-	}
-	return asked, nil
 }

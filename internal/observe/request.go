@@ -137,23 +137,16 @@ func (m *Metrics) countTokens(r *proxy.Record) {
 		add("completion", u.Output)
 		m.savings.upstreamUSD.WithLabelValues(r.Tenant, r.Model).Add(t.Charged)
 	}
-	m.countObserved(r)
 	s := &m.savings
+	if t.Spare.Tokens > 0 { // what condensing would have saved, for a tenant that only observes
+		s.observedTokens.WithLabelValues(r.Tenant, r.Model).Add(float64(t.Spare.Tokens))
+		addSigned(s.observedUSD.WithLabelValues(r.Tenant, r.Model, "saved"), s.observedUSD.WithLabelValues(r.Tenant, r.Model, "cache"),
+			t.Spare.USD())
+	}
 	addSigned(s.tokens.WithLabelValues(r.Tenant, r.Model), s.spentTokens.WithLabelValues(r.Tenant, r.Model, "request"),
 		float64(t.Saved.Tokens))
 	addSigned(s.usd.WithLabelValues(r.Tenant, r.Model), s.spentUSD.WithLabelValues(r.Tenant, r.Model, "cache"),
 		t.Saved.USD())
-}
-
-// countObserved counts what condensing would have saved on a request of a tenant that only observes.
-func (m *Metrics) countObserved(r *proxy.Record) {
-	spare := r.Turn.Spare
-	if spare.Tokens <= 0 {
-		return
-	}
-	m.savings.observedTokens.WithLabelValues(r.Tenant, r.Model).Add(float64(spare.Tokens))
-	usd := m.savings.observedUSD
-	addSigned(usd.WithLabelValues(r.Tenant, r.Model, "saved"), usd.WithLabelValues(r.Tenant, r.Model, "cache"), spare.USD())
 }
 
 // addSigned adds a positive value to up and the amount of a negative one to down, since a counter cannot decrease.

@@ -17,11 +17,11 @@ import (
 type body struct {
 	bytes   []byte
 	reader  *bodyReader
-	charged int64 // to the budget
-	users   atomic.Int32
-	encoded *body    // as the client sent it; nil: it was not encoded
-	coding  []string // the Content-Encoding of encoded
-	altered bool     // it differs from what the client sent
+	charged int64        // to the budget
+	users   atomic.Int32 // besides the first
+	encoded *body        // as the client sent it; nil: it was not encoded
+	coding  []string     // the Content-Encoding of encoded
+	altered bool         // it differs from what the client sent
 }
 
 // replace replaces the text of the body. Nothing may alias the old one any more.
@@ -35,7 +35,7 @@ func (b *body) Hold() { b.users.Add(1) }
 
 // Release implements engine.Body: it removes a user. The last one frees the buffer.
 func (b *body) Release() {
-	if b.users.Add(-1) > 0 {
+	if b.users.Add(-1) >= 0 {
 		return
 	}
 	b.reader.budget.give(b.reader.client, b.charged)
@@ -65,7 +65,8 @@ func (r *request) bodyReader() *bodyReader {
 			br.setting = "limits.tenant.max_body"
 		}
 	}
-	br.client = client{tenant: r.tenant.Name, credential: r.params.credential, stranger: !r.trusted()()}
+	trusted := r.trusted()
+	br.client = client{tenant: r.tenant.Name, credential: r.params.credential, stranger: !trusted()}
 	return &br
 }
 
@@ -91,7 +92,7 @@ func (r *request) readBody(ctx *fasthttp.RequestCtx) error {
 // read reads a whole body from r, whose connection is conn. declared is the body's length, negative if it is not known. The body has one
 // user.
 func (br *bodyReader) read(r io.Reader, conn net.Conn, declared int) (*body, error) {
-	b := br.newBody()
+	b := &body{reader: br}
 	if declared == 0 {
 		return b, nil
 	}
@@ -105,13 +106,6 @@ func (br *bodyReader) read(r io.Reader, conn net.Conn, declared int) (*body, err
 		return nil, err
 	}
 	return nil, bodyError(err)
-}
-
-// newBody returns an empty body with one user.
-func (br *bodyReader) newBody() *body {
-	b := &body{reader: br}
-	b.Hold()
-	return b
 }
 
 // minRate is how many bytes a second a client must send. A body that trickles in would hold its buffer for hours.

@@ -106,7 +106,7 @@ func (br *bodyReader) decode(encoded []byte, coding string) (*body, error) {
 		return nil, errEncoding
 	}
 	defer decoder.Close() //nolint:errcheck // it only frees memory
-	b := br.newBody()
+	b := &body{reader: br}
 	err = br.fill(b, decoder, nil, -1)
 	if err == nil && raw.Len() == 0 {
 		return b, nil

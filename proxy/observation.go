@@ -43,15 +43,14 @@ func (o *observation) condensing(ctx context.Context, need condense.Need) (conte
 // noteOutcome records what condensing did, why it failed, and for what reason a request was due that was not condensed.
 func (o *observation) noteOutcome(outcome engine.Outcome, cause string, due session.Reason) {
 	did := &o.record.Condensed
-	did.Did = string(outcome)
-	did.Whole = ""
+	did.Did, did.Whole = string(outcome), ""
 	o.record.Turn.Due = due
 	switch outcome {
 	case engine.Failed:
+		did.Whole = outcome
 		if cause != "" {
 			did.Did += ":" + cause
 		}
-		did.Whole = outcome
 	case engine.Cooling, engine.Uncut, engine.Loop, engine.Locked, engine.Refused, engine.Again, engine.HeldOut:
 		did.Whole = outcome
 	case engine.Observed, engine.Off:
@@ -222,18 +221,14 @@ func (b bill) saved() (s Saving) {
 	}
 	full, sent, gone := float64(b.before), float64(b.after), float64(s.Tokens)
 	would, did := b.cached(min(float64(b.known), full), gone)
+	long := 0.0 // the share of the tokens written to the cache that stay there for an hour
+	if b.usage != nil && b.usage.Written > 0 {
+		long = float64(b.usage.WrittenLong) / float64(b.usage.Written)
+	}
 	s.NotSent, s.Rewritten = b.price.Saved(model.Prompt{
-		NotSent: gone, Rewritten: min(would, full) - min(did, sent) - gone, Caching: would > 0, Long: b.longShare(),
+		NotSent: gone, Rewritten: min(would, full) - min(did, sent) - gone, Caching: would > 0, Long: long,
 	})
 	return s
-}
-
-// longShare returns the share of the tokens written to the cache that stay there for an hour.
-func (b bill) longShare() float64 {
-	if b.usage == nil || b.usage.Written <= 0 {
-		return 0
-	}
-	return float64(b.usage.WrittenLong) / float64(b.usage.Written)
 }
 
 // cached returns how many tokens would have been read from the cache had the request been forwarded unchanged, and how many were.

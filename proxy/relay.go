@@ -64,7 +64,12 @@ func (l *relay) serveStream(ctx *fasthttp.RequestCtx) error {
 	early := make(chan struct{})
 	l.r.early = sync.OnceFunc(func() { close(early) })
 	l.answered = make(chan struct{})
-	go l.fetch()
+	go func() { // nothing else may use the request until it returns
+		defer close(l.answered)
+		if !l.r.server.o.guard(func() { l.resp, l.err = l.r.answer() }) { //nolint:bodyclose // Close closes it
+			l.err = errInternal
+		}
+	}()
 	select {
 	case <-l.answered:
 		return l.respond(ctx)
@@ -76,15 +81,6 @@ func (l *relay) serveStream(ctx *fasthttp.RequestCtx) error {
 	ctx.Response.Header.Set("Cache-Control", "no-cache")
 	l.startBody(ctx, -1)
 	return nil
-}
-
-// fetch gets upstream's answer. Nothing else may use the request until it returns.
-func (l *relay) fetch() {
-	defer close(l.answered)
-	ok := l.r.server.o.guard(func() { l.resp, l.err = l.r.answer() }) //nolint:bodyclose // Close closes it
-	if !ok {
-		l.err = errInternal
-	}
 }
 
 // respond starts the response to a client that has been sent nothing yet.

@@ -54,11 +54,24 @@ type knownBody struct {
 
 // explain reports which thread a request belongs to, and why. It logs nothing.
 func (a *api) explain(r *http.Request, _ *query) (any, error) {
-	q, err := a.readQuestion(r)
+	var asked explainRequest
+	if err := a.readBody(r, &asked); err != nil {
+		return nil, err
+	}
+	if len(asked.Body) == 0 {
+		return nil, badParam("body", `Send {"tenant": ..., "dialect": ..., "headers": {...}, "body": {...}}, where body is the request as its client sends it.`)
+	}
+	tenant, err := a.resolveTenant(asked.Tenant)
 	if err != nil {
 		return nil, err
 	}
-	x, err := a.o.Forwarder.Explain(r.Context(), q)
+	header := http.Header{}
+	for name, value := range asked.Headers {
+		header.Set(name, value)
+	}
+	x, err := a.o.Forwarder.Explain(r.Context(), engine.Question{
+		Tenant: tenant, Dialect: asked.Dialect, Header: header.Get, Query: asked.Query, Body: asked.Body,
+	})
 	switch {
 	case errors.Is(err, engine.ErrUnread):
 		return nil, badParam("body", "%v", err)
@@ -82,25 +95,6 @@ func (a *api) explain(r *http.Request, _ *query) (any, error) {
 		out.WithoutKey = &knownBody{Session: string(k.Session), Thread: string(k.Thread), Known: k.Pos}
 	}
 	return out, nil
-}
-
-func (a *api) readQuestion(r *http.Request) (engine.Question, error) {
-	var asked explainRequest
-	if err := a.readBody(r, &asked); err != nil {
-		return engine.Question{}, err
-	}
-	if len(asked.Body) == 0 {
-		return engine.Question{}, badParam("body", `Send {"tenant": ..., "dialect": ..., "headers": {...}, "body": {...}}, where body is the request as its client sends it.`)
-	}
-	tenant, err := a.resolveTenant(asked.Tenant)
-	if err != nil {
-		return engine.Question{}, err
-	}
-	header := http.Header{}
-	for name, value := range asked.Headers {
-		header.Set(name, value)
-	}
-	return engine.Question{Tenant: tenant, Dialect: asked.Dialect, Header: header.Get, Query: asked.Query, Body: asked.Body}, nil
 }
 
 type unsealRequest struct {

@@ -134,16 +134,11 @@ func (c *Client) post(ctx context.Context, body []byte) error {
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxResponse))
-	return statusError(resp)
-}
-
-// statusError returns nil for a successful response. Only four statuses are retried (OTLP, "Retryable Response Codes").
-func statusError(resp *http.Response) error {
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
-	err := fmt.Errorf("send spans: the collector answered with status %d", resp.StatusCode)
-	switch resp.StatusCode {
+	err = fmt.Errorf("send spans: the collector answered with status %d", resp.StatusCode)
+	switch resp.StatusCode { // only these four are retried (OTLP, "Retryable Response Codes")
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 		return &retryable{error: err, after: time.Duration(max(seconds, 0)) * time.Second}

@@ -101,11 +101,18 @@ func (br *bodyReader) read(r io.Reader, conn net.Conn, declared int) (*body, err
 		return b, nil
 	}
 	b.Release()
-	if errors.As(err, new(apiError)) { // refused while the client is still sending
+	var timeout net.Error
+	switch {
+	case errors.As(err, new(apiError)): // refused while the client is still sending
 		br.discard(r, conn)
 		return nil, err
+	case errors.Is(err, errClientGone):
+		return nil, err
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return nil, closing(408, "request_timeout",
+			"The request body did not arrive in time. Send it without pauses, at 16 KiB a second or faster.")
 	}
-	return nil, bodyError(err)
+	return nil, closing(400, "incomplete_body", "The request body ended early or was malformed.")
 }
 
 // minRate is how many bytes a second a client must send. A body that trickles in would hold its buffer for hours.
@@ -200,18 +207,6 @@ func (br *bodyReader) discard(r io.Reader, conn net.Conn) {
 		}
 		left -= int64(n)
 	}
-}
-
-func bodyError(err error) error {
-	var timeout net.Error
-	switch {
-	case errors.Is(err, errClientGone):
-		return err
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return closing(408, "request_timeout",
-			"The request body did not arrive in time. Send it without pauses, at 16 KiB a second or faster.")
-	}
-	return closing(400, "incomplete_body", "The request body ended early or was malformed.")
 }
 
 // Pooled buffers have sizes of powers of two from minBuffer to maxBuffer. Larger ones are allocated to measure and not pooled.

@@ -79,35 +79,29 @@ func (r *request) wireBody(header http.Header, parts [][]byte) ([][]byte, *body)
 // maxWindow is the largest zstd window that a body sent over HTTP may need (RFC 9659).
 const maxWindow = 8 << 20
 
-// newDecoder returns a reader of the decoded body. Closing it frees memory.
-func newDecoder(encoded *bytes.Reader, coding string) (io.ReadCloser, error) {
-	if coding == "zstd" {
-		z, err := zstd.NewReader(encoded,
-			zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
-		if err != nil {
-			return nil, err //nolint:wrapcheck // decode replaces it
-		}
-		return z.IOReadCloser(), nil
-	}
-	z, err := gzip.NewReader(encoded)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // decode replaces it
-	}
-	z.Multistream(false) // some servers read the first member only
-	return z, nil
-}
-
 // decode returns the decoded body, under the same limit and budget as any other. Bytes after the end of the encoding are refused, since
 // another server might read them as a second body.
 func (br *bodyReader) decode(encoded []byte, coding string) (*body, error) {
 	raw := bytes.NewReader(encoded)
-	decoder, err := newDecoder(raw, coding)
-	if err != nil {
-		return nil, errEncoding
+	var decoder io.Reader
+	if coding == "zstd" {
+		z, err := zstd.NewReader(raw,
+			zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, errEncoding
+		}
+		defer z.Close()
+		decoder = z
+	} else {
+		z, err := gzip.NewReader(raw)
+		if err != nil {
+			return nil, errEncoding
+		}
+		z.Multistream(false) // some servers read the first member only
+		decoder = z
 	}
-	defer decoder.Close() //nolint:errcheck // it only frees memory
 	b := &body{reader: br}
-	err = br.fill(b, decoder, nil, -1)
+	err := br.fill(b, decoder, nil, -1)
 	if err == nil && raw.Len() == 0 {
 		return b, nil
 	}

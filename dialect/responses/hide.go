@@ -14,7 +14,12 @@ import (
 // CanHideTools reports whether the client sends tools, leaves the choice to the model, and upstream stores nothing. If it
 // did, a later request could refer to an answer with a call that the client has never seen.
 func (d *Dialect) CanHideTools(r *dialect.Request) bool {
-	return !r.Stores && r.Kept == (session.Kept{}) && assemble.AcceptsTools(r.Outside())
+	return !r.Stores && r.Kept == (session.Kept{}) && assemble.AcceptsTools(asList(r).Outside())
+}
+
+// Offer appends tools to those of a request. A history that was given as a string becomes a list.
+func (d *Dialect) Offer(r *dialect.Request, tools []dialect.Tool) *dialect.Request {
+	return d.Tools.Offer(asList(r), tools)
 }
 
 // FilterAnswers returns a filter that removes calls of hidden tools from answers.

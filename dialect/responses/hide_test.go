@@ -3,6 +3,7 @@ package responses_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -284,14 +285,33 @@ func TestHides(t *testing.T) {
 			t.Errorf("%s: %t", members, got)
 		}
 	}
-	r := splitOf(t, `{"store":false,"input":[{"role":"user","content":"x"}],"tools":[{"type":"web_search"} ]}`)
-	offered := d.Offer(r, []dialect.Tool{{Name: "recall", Description: "Looks up.", Parameters: `{"type":"object"}`}})
-	const want = `"tools":[{"type":"web_search"} ,{"type":"function","strict":false,"name":"recall","description":"Looks up.","parameters":{"type":"object"}}]}`
-	var body strings.Builder
-	for _, part := range d.Join(offered, [][]byte{r.Messages[0].Raw}) {
-		body.Write(part)
-	}
-	if !strings.HasSuffix(body.String(), want) {
-		t.Errorf("offered as %s", body.String())
+}
+
+// TestOffer checks that tools are appended to the client's, also where the history is given as a string.
+func TestOffer(t *testing.T) {
+	d := responses.New(split.Options{})
+	const added = `,{"type":"function","strict":false,"name":"recall","description":"Looks up.","parameters":{"type":"object"}}`
+	for _, format := range []string{
+		`{"store":false,"input":INPUT,"tools":[{"type":"web_search"} ADDED]}`,
+		`{"tools":[{"type":"web_search"} ADDED],"store":false,"input": INPUT }`,
+	} {
+		for _, input := range []string{`[{"role":"user","content":"x"}]`, `"x"`} {
+			r := splitOf(t, strings.NewReplacer("INPUT", input, "ADDED", "").Replace(format))
+			if !d.CanHideTools(r) {
+				t.Errorf("no tools are hidden from %s", r.Body)
+			}
+			offered := d.Offer(r, []dialect.Tool{{Name: "recall", Description: "Looks up.", Parameters: `{"type":"object"}`}})
+			alone := [][]byte{r.Messages[0].Raw}
+			two := append(alone, d.Note("n"))
+			for want, messages := range map[string][][]byte{
+				`[` + string(alone[0]) + `]`:                                   alone,
+				`[` + string(slices.Concat(two[0], []byte(","), two[1])) + `]`: two,
+			} {
+				want = strings.NewReplacer("INPUT", want, "ADDED", added).Replace(format)
+				if got := string(slices.Concat(d.Join(offered, messages)...)); got != want {
+					t.Errorf("got %s\nwant %s", got, want)
+				}
+			}
+		}
 	}
 }

@@ -96,17 +96,30 @@ func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
 // A history that is a string becomes a list, unless its message is unchanged.
 func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte {
 	items := slices.DeleteFunc(slices.Clone(messages), isString) // without the instructions
-	span := r.ListSpan
-	text := r.Body[span.From:span.To]
-	if isString(text) && r.Body[span.From-1] != '[' {
-		if len(items) == 1 && bytes.Equal(items[0], userText(text)) {
-			return [][]byte{r.Body}
-		}
-		body := slices.Concat(r.Body[:span.From], []byte("[]"), r.Body[span.To:])
-		inside := span.From + 1
-		r = &dialect.Request{Body: body, ListSpan: dialect.Span{From: inside, To: inside}}
+	if text := historyText(r); len(items) == 1 && text != nil && bytes.Equal(items[0], userText(text)) {
+		return [][]byte{r.Body}
 	}
-	return r.Join(items)
+	return asList(r).Join(items)
+}
+
+// historyText returns the string as which a request gives its history, nil if it gives a list.
+func historyText(r *dialect.Request) []byte {
+	text := r.Body[r.ListSpan.From:r.ListSpan.To]
+	if isString(text) && r.Body[r.ListSpan.From-1] != '[' {
+		return text
+	}
+	return nil
+}
+
+// asList returns a request whose history is a list: an empty one, to be filled by Join, if it was given as a string.
+func asList(r *dialect.Request) *dialect.Request {
+	if historyText(r) == nil {
+		return r
+	}
+	list := *r
+	list.Body = slices.Concat(r.Body[:r.ListSpan.From], []byte("[]"), r.Body[r.ListSpan.To:])
+	list.ListSpan = dialect.Span{From: r.ListSpan.From + 1, To: r.ListSpan.From + 1}
+	return &list
 }
 
 // userText returns the user message that a history given as a string represents.

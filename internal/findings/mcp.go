@@ -152,7 +152,7 @@ func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	body := resp.Body
 	resp.Body = mcpAnswer{io.LimitReader(body, maxMCPAnswer), sync.OnceValue(func() error {
-		b.open.Add(-1)
+		defer b.open.Add(-1)
 		return body.Close() //nolint:wrapcheck // the body's own
 	})}
 	return resp, nil

@@ -15,6 +15,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -216,6 +217,35 @@ func TestMCPProgram(t *testing.T) {
 	}
 }
 
+// busyTransport notes whether more than 8 requests are made at a time. One ends when its answer's body is closed.
+type busyTransport struct {
+	open     atomic.Int64
+	exceeded atomic.Bool
+}
+
+func (b *busyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b.open.Add(1) > 8 {
+		b.exceeded.Store(true)
+	}
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		b.open.Add(-1)
+		return nil, err
+	}
+	resp.Body = countedBody{resp.Body, sync.OnceFunc(func() { b.open.Add(-1) })}
+	return resp, nil
+}
+
+type countedBody struct {
+	io.ReadCloser
+	closed func()
+}
+
+func (b countedBody) Close() error {
+	defer b.closed()
+	return b.ReadCloser.Close()
+}
+
 // What a server answers or tells must not end the process, and takes a bounded amount of memory.
 func TestHostileMCP(t *testing.T) {
 	const complete = `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":null}`
@@ -228,7 +258,7 @@ func TestHostileMCP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := remembering(func(map[string]any) {})
 			handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
-			var sent, busy atomic.Int64
+			var sent atomic.Int64
 			hold := make(chan struct{})
 			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, err := io.ReadAll(r.Body)
@@ -242,9 +272,6 @@ func TestHostileMCP(t *testing.T) {
 				_ = json.Unmarshal(body, &request)
 				switch {
 				case r.Method == http.MethodPost && request.Method == "": // an answer to a ping, which the server leaves open
-					if busy.Add(1) > 8 {
-						t.Error("more than 8 requests at a time")
-					}
 					<-hold
 				case request.Method != "tools/call":
 					r.Body = io.NopCloser(bytes.NewReader(body))
@@ -267,10 +294,14 @@ func TestHostileMCP(t *testing.T) {
 				}
 			}))
 			defer front.Close()
-			sink := findings.MCP{URL: front.URL, Transport: http.DefaultTransport, Tool: findings.DefaultTool, Arguments: findings.DefaultArguments}
+			transport := &busyTransport{}
+			sink := findings.MCP{URL: front.URL, Transport: transport, Tool: findings.DefaultTool, Arguments: findings.DefaultArguments}
 			conn, err := sink.Open(t.Context())
 			must(t, err)
 			err = conn.Send(t.Context(), message())
+			if transport.exceeded.Load() {
+				t.Error("more than 8 requests at a time")
+			}
 			close(hold)
 			conn.Close()
 			if got := verdict(t, err); got == "ok" && name != "no result" {

@@ -65,8 +65,8 @@ func (r *Registry) beginThread(ctx context.Context, q Query, res *Resolution) er
 }
 
 // newIDs returns the ids of a new thread and of a new session for it. They are derived from the beginning of the history, so that two
-// replicas, or one that lost its last writes, choose the same ids for the same history. If a thread has the derived id already, the
-// namesake, the ids are random.
+// replicas, or one that lost its last writes, choose the same ids for the same history. If the derived id belongs to another thread,
+// the namesake, the new ids are random.
 func (r *Registry) newIDs(ctx context.Context, q Query) (thread ThreadID, session SessionID, namesake *Thread, err error) {
 	thread, session = ThreadID(newID()), SessionID(newID()[:24])
 	if q.randomNames || q.History.Len() == 0 {

@@ -57,7 +57,7 @@ func (r *Registry) Diverges(ctx context.Context, res *Resolution) (Divergence, e
 		return d, nil
 	}
 	d.There, d.Cause = &events[0], compare(h, d.Pos, events)
-	replaced := d.Cause != CauseLeftOut && d.Cause != CauseInserted
+	replaced := d.Cause == CauseUser || d.Cause == CauseAnswer || d.Cause == CauseResult
 	if t.ForkAt == 0 && replaced && !agrees(h, d.Pos+1, events[1:]) {
 		return Divergence{}, nil // the threads are linked, but share no messages
 	}

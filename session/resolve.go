@@ -25,7 +25,7 @@ func (s *search) next() []int {
 	switch {
 	case s.low+1 >= s.high:
 		return nil
-	case s.high <= s.n && s.low == 0:
+	case s.high <= s.n && s.low == 0: // the newest positions are unknown
 		return gallop(s.high)
 	case s.high <= s.n:
 		return spread(s.low, s.high)

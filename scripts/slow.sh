@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the tests that 'go test -short' skips, those whose function calls testing.Short, with the race detector. Replays and
-# measurements run without it, see scripts/test.sh, and so does the simulation of holdouts, which has no concurrency. Replays in
-# every protocol and seal, which 'make test' runs without the race detector, run with it here.
+# measurements run without it, see scripts/test.sh, and so does the simulation of holdouts, which has no concurrency. The short replays
+# in every protocol and seal, which 'make test' runs without the race detector, run with it here.
 set -eu
 cd "$(dirname "$0")/.."
 files=$(git grep -l 'testing\.Short()' -- '*_test.go' ':!deploy' ':!lab/rehearsal')
@@ -24,5 +24,5 @@ run() { # run TESTS FLAG... PACKAGE...
 run "$tests" $(echo "$packages" | grep -xE "$plain")
 # shellcheck disable=SC2046
 run "$tests" -race $(echo "$packages" | grep -vxE "$plain")
-run "$(echo "$raced" | tr ' ' '|')" -race ./internal/replay
+run "$(echo "$raced" | tr ' ' '|')" -race -short ./internal/replay
 exit $failed

@@ -119,7 +119,7 @@ func (r *request) unseal(d dialect.Compactor) error {
 	case r.ctx.Err() != nil:
 		return upstreamError(r.ctx, err)
 	}
-	r.server.readFailed(err)
+	r.server.degraded.readFailed(err)
 	return errCompactionUnavailable
 }
 
@@ -297,7 +297,7 @@ func (r *request) sealRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 	}
 	sealed, err := r.server.o.Engine.Seal(context.WithoutCancel(r.ctx), r.tenant.Name, record)
 	if err != nil {
-		r.server.readFailed(err)
+		r.server.degraded.readFailed(err)
 		return nil, errCompactionUnavailable
 	}
 	c := &r.parsed.compaction

@@ -21,6 +21,9 @@ func (s *Server) Serve(l net.Listener) error { return s.ports.Serve(l) } //nolin
 // Drain sends "Connection: close" in every answer from now on. Requests are served as before.
 func (s *Server) Drain() { s.draining.Store(true) }
 
+// Degraded reports whether the store cannot be read or takes no writes, as the last requests or a probe found it.
+func (s *Server) Degraded() bool { return s.degraded.reads.Load() || s.degraded.writes.Load() }
+
 // Shutdown stops accepting connections and waits for the requests under way and the log writes after them. Connections that the kernel has
 // accepted, and requests that arrive on kept connections before these are closed, are still served. When ctx ends, requests still under way
 // are cut off, which their clients can see, and the error is ErrCut. The log is written in any case.
@@ -49,9 +52,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // waitFor waits until done is closed, for at most timeout.
 func waitFor(done <-chan struct{}, timeout time.Duration) {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
 	select {
 	case <-done:
-	case <-time.After(timeout):
+	case <-timer.C:
 	}
 }
 
@@ -106,7 +111,7 @@ func (s *Server) write(op string, work func(context.Context) error) {
 	s.inBackground(func() {
 		defer func() { <-s.after.pending }()
 		if err := work(s.ctx); err != nil {
-			s.writeFailed(op, err)
+			s.degraded.writeFailed(op, err)
 		}
 	})
 }

@@ -20,7 +20,7 @@ func (r *request) startLog() {
 	r.server.write("append", func(ctx context.Context) error {
 		wrote, err := log(ctx)
 		if wrote && err == nil {
-			r.server.writeOK()
+			r.server.degraded.writeOK()
 		}
 		return err
 	})
@@ -49,7 +49,7 @@ func (r *request) markAnswer(tee dialect.Tee) {
 		defer close(done)
 		settle((*Server).atOnce)
 		if err := mark(s.ctx); err != nil {
-			s.writeFailed("mark answer", err)
+			s.degraded.writeFailed("mark answer", err)
 		}
 	})
 	waitFor(done, maxHold)

@@ -137,7 +137,7 @@ func (r *request) beginTurn() error {
 	turn, err := r.server.o.Engine.Begin(r.ctx, r.input())
 	if err == nil {
 		r.turn = turn
-		r.server.readOK()
+		r.server.degraded.readOK()
 		r.noteRecognised()
 		return nil
 	}
@@ -146,7 +146,7 @@ func (r *request) beginTurn() error {
 	}
 	r.obs.record.Times.Resolved = r.server.o.Now()
 	r.obs.record.Condensed.Did = "store_away"
-	r.server.readFailed(err)
+	r.server.degraded.readFailed(err)
 	return nil
 }
 

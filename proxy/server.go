@@ -103,6 +103,7 @@ func New(o Options) *Server {
 			pool: &bufferPool{}, budget: newBudget(o.Limits.InFlight), limit: o.Limits.Body, setting: "limits.max_body", idle: o.Limits.BodyIdle,
 		},
 	}
+	s.degraded.o = &s.o
 	s.logged.names = map[string][]string{}
 	s.Swap(o.Live)
 	s.ctx, s.cancel = context.WithCancel(context.Background())

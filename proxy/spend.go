@@ -188,7 +188,7 @@ func (r *request) reserve() error {
 	})
 	got, err := r.server.o.Engine.Reserve(r.ctx, id, all)
 	if err != nil {
-		r.server.writeFailed("budget", err)
+		r.server.degraded.writeFailed("budget", err)
 		p.unsure = true
 	} else if got.Full {
 		accounts := p.accounts
@@ -258,7 +258,7 @@ func (s *Server) settleBudgets(p payment, used session.Usage) {
 		return session.Charge{Amount: a.cost(used) - a.cost(session.Usage{Input: p.prompt})}
 	}))
 	if err != nil && !p.unsure { // otherwise reserve has logged it
-		s.writeFailed("budget", err)
+		s.degraded.writeFailed("budget", err)
 	}
 }
 
@@ -303,7 +303,7 @@ func (p reporter) chargeSummary(id session.SessionID, c limit.Call) {
 	}
 	s.inBackground(func() {
 		if _, err := s.o.Engine.Reserve(s.ctx, paid.id, all); err != nil {
-			s.writeFailed("budget", err)
+			s.degraded.writeFailed("budget", err)
 			return
 		}
 		s.settleBudgets(paid, used)

@@ -105,7 +105,7 @@ func TestLossesBeginAtZero(t *testing.T) {
 	metrics := observe.NewMetrics()
 	metrics.StoreCalls()
 	zeros := map[string]float64{}
-	losses := regexp.MustCompile(`(?:\.Lost|\.writeFailed|\.reserve)\("([^"]+)"`)
+	losses := regexp.MustCompile(`(?:\.Lost|degraded\.writeFailed|\.reserve)\("([^"]+)"`)
 	for _, pattern := range []string{"../../proxy/*.go", "../app/*.go"} {
 		files, err := filepath.Glob(pattern)
 		must(t, err)

@@ -23,31 +23,37 @@ func lengthOf(t *testing.T, s *Store, id session.ThreadID) int {
 // catchUp waits until a replica has everything that was written to its master before the call.
 func catchUp(t *testing.T, replica, master *sessiontest.Server) {
 	t.Helper()
-	want := offset(t, master, "master_repl_offset:")
+	want, err := offset(master, "master_repl_offset:")
+	must(t, err)
 	sessiontest.Eventually(t, "the replica has caught up", func() error {
-		if got := offset(t, replica, "slave_repl_offset:"); got < want {
-			return fmt.Errorf("it is at %d of %d", got, want)
+		got, err := offset(replica, "slave_repl_offset:")
+		if err == nil && got < want {
+			err = fmt.Errorf("it is at %d of %d", got, want)
 		}
-		return nil
+		return err
 	})
 }
 
-func offset(t *testing.T, s *sessiontest.Server, field string) (n int64) {
-	t.Helper()
-	_, rest, _ := strings.Cut(s.Do("INFO", "replication"), field)
-	must(t, second(fmt.Sscan(rest, &n)))
-	return n
+func offset(s *sessiontest.Server, field string) (n int64, err error) {
+	state, err := sessiontest.Command(s.Addr, "INFO", "replication")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(state, field)
+	_, err = fmt.Sscan(rest, &n)
+	return n, err
 }
 
-// awaitReplica waits until the Sentinels have made a former master, which must be running again, a replica.
+// awaitReplica waits until the Sentinels have made a former master, which must be running again, a replica. They close its
+// connections when they change its role, so that a command may fail.
 func awaitReplica(t *testing.T, s *sessiontest.Server) {
 	t.Helper()
 	sessiontest.Eventually(t, "the former master is a replica", func() error {
-		state := s.Do("INFO", "replication")
-		if !strings.Contains(state, "role:slave") || !strings.Contains(state, "master_link_status:up") {
-			return fmt.Errorf("the state is %q", state)
+		state, err := sessiontest.Command(s.Addr, "INFO", "replication")
+		if err == nil && (!strings.Contains(state, "role:slave") || !strings.Contains(state, "master_link_status:up")) {
+			err = fmt.Errorf("the state is %q", state)
 		}
-		return nil
+		return err
 	})
 }
 

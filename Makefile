@@ -5,14 +5,14 @@ GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 AUDIT := $(GO) tool -modfile=tools/audit/go.mod
 
 # The stages of the gate; see scripts/gate.sh.
-CHECK := format vet lint test chart
-SLOW := slow-tests rehearsal soak-short vuln-if-reachable
+CHECK := format vet lint test schema
+SLOW := slow-tests chart rehearsal soak-short vuln-if-reachable
 
 export GO
 # scripts/prometheus.sh installs its programs here.
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
-.PHONY: help build install run demo check slow ci needs format vet windows lint test slow-tests chart chart-docs chart-package chart-schema rehearsal cluster vuln vuln-if-reachable \
+.PHONY: help build install run demo check slow ci needs format vet windows lint test slow-tests schema chart chart-docs chart-package chart-schema rehearsal cluster vuln vuln-if-reachable \
 	dist sbom replay captures recorded matrix forwarded retention cost economics soak soak-short fuzz bench microbench image clean
 
 help: ## list the targets
@@ -31,17 +31,17 @@ run: build ## serve on 127.0.0.1:8080, state in dewpoint.db
 demo: build ## a sample run, condensed, without a network
 	./bin/dewpoint demo
 
-check: needs ## the gate for every change: format, vet, linters, tests with the race detector, the chart
-	@sh scripts/gate.sh $(CHECK)
+check: ## the gate for every change: format, vet, linters, tests with the race detector, the schema of the chart's values
+	@sh scripts/needs.sh check && sh scripts/gate.sh $(CHECK)
 
-slow: needs ## the rest: slow tests, the rehearsal, a short soak, known vulnerabilities, Windows, each fuzz target for 30 s
+slow: needs ## the rest: slow tests, real clients, the chart, its rehearsal, a short soak, known vulnerabilities, Windows, each fuzz target for 30 s
 	@sh scripts/gate.sh $(SLOW) windows fuzz
 
 ci: needs ## check and slow, then replays of RUNS and CAPTURES if given; at most 75 minutes
 	@GATE_LIMIT=4500 sh scripts/gate.sh $(CHECK) $(SLOW) $(if $(RUNS),replay recorded) $(if $(CAPTURES),captures)
 
-needs: ## install what the tests use besides Go, or name what is missing
-	@sh scripts/needs.sh && sh scripts/prometheus.sh
+needs: ## install what all tests use besides Go, or name what is missing
+	@sh scripts/needs.sh slow && sh scripts/prometheus.sh
 
 format: ## fail if a file is not gofmt-ed
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not gofmt-ed:"; echo "$$out"; exit 1; }
@@ -77,6 +77,9 @@ dist: ## bin/dist: the archives of a release, as VERSION=0.1.0
 
 sbom: build ## bin/dewpoint.cdx.json: the program's components, in CycloneDX format
 	$(AUDIT) cyclonedx-gomod bin -json -std -output bin/dewpoint.cdx.json bin/dewpoint
+
+schema: ## the schema of the chart's values is that of the configuration
+	cd deploy/charttest && $(GO) test ./schema
 
 chart: ## lint the Helm chart, render it with every set of values, and check the result
 	@sh scripts/chart.sh

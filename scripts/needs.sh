@@ -1,7 +1,9 @@
 #!/bin/sh
-# Installs the programs that 'make check' needs besides Go, with the system's package manager, as root or with sudo. If that is not
-# possible, it lists each missing program with its purpose and fails.
+# Installs the programs that the tests need besides Go, with the system's package manager, as root or with sudo: scripts/needs.sh check
+# those of 'make check', scripts/needs.sh slow those of 'make slow' as well. If that is not possible, it lists each missing program with
+# its purpose and fails.
 set -u
+[ "${1:-}" != check ] || DEWPOINT_TEST_NO_CLIENTS=1
 
 have() { command -v "$1" >/dev/null 2>&1; }
 

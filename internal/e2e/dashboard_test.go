@@ -23,6 +23,9 @@ import (
 // TestDashboard has a real Prometheus scrape a proxy that condenses a run. Each query of the dashboard succeeds, those about
 // events of the run have data, and the alerts load and do not fire.
 func TestDashboard(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: make slow runs Prometheus")
+	}
 	t.Parallel()
 	program, err := exec.LookPath("prometheus")
 	if err != nil {

@@ -14,6 +14,9 @@ import (
 // TestALogThatInflates: a client logs messages of 8 MiB of spaces each, which take a few bytes in the store, one with each request. A small
 // request that leaves the conversation, and an operator's page of it, read a few of them only.
 func TestALogThatInflates(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: make slow sends some hundred MiB; the tests of session bound what a small log may take")
+	}
 	t.Parallel()
 	const messages, large = 16, 8 << 20
 	up := fakeupstream.New(fakeupstream.Options{Reply: func(*fakeupstream.Request) fakeupstream.Answer {

@@ -69,6 +69,7 @@ func TestConformanceRedis(t *testing.T) {
 
 // TestConformanceRedisSealed keeps content encrypted.
 func TestConformanceRedisSealed(t *testing.T) {
+	t.Parallel()
 	conform(t, redisstore.Options{Addrs: []string{sessiontest.StartRedis(t).Addr}, Keys: sessiontest.Keys(t, "k")}, nil)
 }
 

@@ -59,7 +59,11 @@ func sharing(t rapid.TB, r *rig, settings condense.Settings, s condense.Summaris
 // TestOneClientsTroubleIsItsOwn: a client whose key or model is refused, or whose history no model summarises, does not change what goes
 // upstream for another client, whatever the content of both histories.
 func TestOneClientsTroubleIsItsOwn(t *testing.T) {
-	const condensers, seeds = 6, 20
+	const condensers = 6
+	seeds := 20
+	if testing.Short() {
+		seeds = 6
+	}
 	for which := range condensers {
 		for _, trouble := range []string{"key", "model", "content"} {
 			t.Run(fmt.Sprint(which, " ", trouble), func(t *testing.T) {

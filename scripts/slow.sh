@@ -10,7 +10,7 @@ tests=$(awk '/^func Test/ { name = $2; sub(/\(.*/, "", name) } /testing\.Short\(
 # shellcheck disable=SC2086
 packages=$(dirname $files | sort -u | sed 's,^,./,')
 plain='./internal/holdout|./internal/replay|./lab/measure'
-raced='TestProtocols TestSealedReasoning'
+raced='TestProtocols TestProtocolOverflows TestSealedReasoning'
 failed=0
 for name in $raced; do
 	grep -q "^func $name(" internal/replay/*_test.go || { echo "scripts/slow.sh: there is no $name in internal/replay" >&2; failed=1; }

@@ -11,7 +11,7 @@ if [ "${1:-}" = --json ]; then
 	# Replays and measurements of time run without the race detector, which makes them up to ten times slower. A few replays run with it
 	# as well, and so do those of scripts/slow.sh and the tests of other packages. 'make vet' checks the tests, so they are not vetted here.
 	plain=$($go list ./internal/replay ./internal/overflow ./lab/measure)
-	raced='TestSample TestProtocolOverflows TestIdentity'
+	raced='TestSample TestIdentity'
 	configurations='^TestReplayOfAnyConfiguration$'
 	others=$($go list ./... | grep -vxF "$drawing" | grep -vxF "$plain")
 	# What takes longest comes first, so that no processor waits for it at the end.

@@ -521,7 +521,7 @@ func TestAnswersDuringALateCondensation(t *testing.T) {
 	}
 }
 
-// unlocking is a store that reports when a lock was released.
+// unlocking is a store that reports when a lock was released, unless earlier reports wait to be received.
 type unlocking struct {
 	session.Store
 	done chan<- struct{}
@@ -531,7 +531,10 @@ func (u unlocking) Lock(ctx context.Context, id session.ThreadID, ttl time.Durat
 	lease, err := u.Store.Lock(ctx, id, ttl)
 	return session.Lease{Renew: lease.Renew, Release: func() {
 		lease.Release()
-		u.done <- struct{}{}
+		select {
+		case u.done <- struct{}{}:
+		default:
+		}
 	}}, err
 }
 

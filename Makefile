@@ -79,10 +79,10 @@ sbom: build ## bin/dewpoint.cdx.json: the program's components, in CycloneDX for
 	$(AUDIT) cyclonedx-gomod bin -json -std -output bin/dewpoint.cdx.json bin/dewpoint
 
 schema: ## the schema of the chart's values is that of the configuration
-	cd deploy/charttest && $(GO) test ./schema
+	cd deploy/charttest && $(GO) test -count=1 ./schema
 
 chart: ## lint the Helm chart, render it with every set of values, and check the result
-	@sh scripts/chart.sh
+	@sh scripts/prometheus.sh && sh scripts/chart.sh
 
 rehearsal: ## run what the chart renders for production over a real Redis Cluster, and roll it under load
 	@sh scripts/rehearsal.sh

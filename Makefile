@@ -5,14 +5,14 @@ GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 AUDIT := $(GO) tool -modfile=tools/audit/go.mod
 
 # The stages of the gate; see scripts/gate.sh.
-CHECK := format vet lint test schema
+CHECK := format lint test schema
 SLOW := slow-tests chart rehearsal soak-short vuln-if-reachable
 
 export GO
 # scripts/prometheus.sh installs its programs here.
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
-.PHONY: help build install run demo check slow ci needs format vet windows lint test slow-tests schema chart chart-docs chart-package chart-schema rehearsal cluster vuln vuln-if-reachable \
+.PHONY: help build install run demo check slow ci needs format windows lint test slow-tests schema chart chart-docs chart-package chart-schema rehearsal cluster vuln vuln-if-reachable \
 	dist sbom replay captures recorded matrix forwarded retention cost economics soak soak-short fuzz bench microbench image clean
 
 help: ## list the targets
@@ -31,7 +31,7 @@ run: build ## serve on 127.0.0.1:8080, state in dewpoint.db
 demo: build ## a sample run, condensed, without a network
 	./bin/dewpoint demo
 
-check: ## the gate for every change: format, vet, linters, tests with the race detector, the schema of the chart's values
+check: ## the gate for every change: format, linters, tests with the race detector, the schema of the chart's values
 	@sh scripts/needs.sh check && sh scripts/gate.sh $(CHECK)
 
 slow: needs ## the rest: slow tests, real clients, the chart, its rehearsal, a short soak, known vulnerabilities, Windows, each fuzz target for 30 s
@@ -46,15 +46,12 @@ needs: ## install what all tests use besides Go, or name what is missing
 format: ## fail if a file is not gofmt-ed
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not gofmt-ed:"; echo "$$out"; exit 1; }
 
-vet: ## go vet, also of what is written for Windows
-	$(GO) vet ./...
-	GOOS=windows $(GO) vet ./internal/platform
-
 windows: ## whether the program builds for Windows
 	GOOS=windows $(GO) build -o /dev/null ./cmd/proxy
 
-lint: ## golangci-lint, pinned in tools/go.mod
+lint: ## golangci-lint, pinned in tools/go.mod, with all that go vet checks; and go vet of what is written for Windows
 	$(GOLANGCI) run ./...
+	GOOS=windows $(GO) vet ./internal/platform
 
 # SEED seeds the property tests and the soak.
 SEED ?= 20

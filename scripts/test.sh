@@ -9,7 +9,7 @@ if [ "${1:-}" = --json ]; then
 	shift
 	drawing=$($go list -test -f '{{.ImportPath}} {{.Deps}}' ./... | sed -n 's/^\([^ ]*\)\.test .*pgregory\.net\/rapid.*/\1/p')
 	# Replays and measurements of time run without the race detector, which makes them up to ten times slower. A few replays run with it
-	# as well, and so do those of scripts/slow.sh and the tests of other packages. 'make vet' checks the tests, so they are not vetted here.
+	# as well, and so do those of scripts/slow.sh and the tests of other packages. 'make lint' vets the tests, so they are not vetted here.
 	plain=$($go list ./internal/replay ./internal/overflow ./lab/measure)
 	raced='TestSample TestIdentity'
 	configurations='^TestReplayOfAnyConfiguration$'

@@ -226,6 +226,61 @@ func TestOpenAIFailures(t *testing.T) {
 	}
 }
 
+// TestErrorsWithinAnswers: an error in an answer with status 200 counts as the status that it states or stands for, so that content
+// which the server refuses costs only its thread.
+func TestErrorsWithinAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		api, failure string
+		kind         condense.Failure
+		server       bool // it cools down
+	}{
+		"number":           {"", `{"error":{"message":"blocked","code":400}}`, condense.FailureRejected, false},
+		"text":             {"", `{"error":{"message":"blocked","code":"400"}}`, condense.FailureRejected, false},
+		"moderation":       {"", `{"error":{"message":"flagged","code":403}}`, condense.FailureDenied, false},
+		"filter":           {"", `{"error":{"message":"blocked","code":"content_filter"}}`, condense.FailureRejected, false},
+		"type":             {"", `{"error":{"message":"blocked","type":"invalid_request_error"}}`, condense.FailureRejected, false},
+		"rate":             {"", `{"error":{"message":"slow down","code":429}}`, condense.FailureRateLimited, true},
+		"key":              {"", `{"error":{"message":"no","code":"invalid_api_key","type":"invalid_request_error"}}`, condense.FailureDenied, true},
+		"unknown":          {"", `{"error":{"message":"oops","code":"oops"}}`, condense.FailureServer, true},
+		"another number":   {"", `{"error":{"message":"oops","code":1302}}`, condense.FailureServer, true},
+		"no code":          {"", `{"error":"oops"}`, condense.FailureServer, true},
+		"a message's":      {condense.APIMessages, `{"type":"error","error":{"type":"invalid_request_error"}}`, condense.FailureRejected, false},
+		"overloaded":       {condense.APIMessages, `{"type":"error","error":{"type":"overloaded_error"}}`, condense.FailureServer, true},
+		"an event's":       {condense.APIResponses, `{"type":"error","code":"invalid_prompt"}`, condense.FailureRejected, false},
+		"a response's":     {condense.APIResponses, `{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error"}}}`, condense.FailureServer, true},
+		"a response's 4xx": {condense.APIResponses, `{"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt"}}}`, condense.FailureRejected, false},
+	} {
+		for _, streamed := range []bool{true, false} {
+			if !streamed && c.api == condense.APIResponses {
+				continue // these are events
+			}
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if streamed {
+					events(w, c.failure)
+					return
+				}
+				io.WriteString(w, c.failure)
+			}))
+			r := request(server.URL, "m")
+			r.Endpoint.Way.API = c.api
+			_, err := summariser.Caller{}.Summarise(t.Context(), r)
+			server.Close()
+			if failed, ok := errors.AsType[*condense.CallError](err); !ok || failed.Kind != c.kind {
+				t.Errorf("%s, streamed: %v: %v", name, streamed, err)
+			}
+			h := summariser.NewHealth(time.Now)
+			a := condense.Attempt{Endpoint: r.Endpoint, Model: "m", Thread: "1"}
+			h.Begin(a)
+			h.End(a, err)
+			other := a
+			other.Thread = "2"
+			if h.Ready(other) == c.server {
+				t.Errorf("%s, streamed: %v: another thread may call: %v", name, streamed, !c.server)
+			}
+		}
+	}
+}
+
 func TestOpenAIGivesUp(t *testing.T) {
 	reached := make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

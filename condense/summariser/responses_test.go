@@ -69,7 +69,7 @@ func TestResponses(t *testing.T) {
 		"error":         {nil, []string{begun, `{"type":"error","code":"server_error","message":"` + key + `"}`}, plain, condense.Reply{}, condense.FailureServer, "server_error"},
 		"numeric error": {nil, []string{begun, `{"type":"error","code":500,"message":"` + key + `"}`}, plain, condense.Reply{}, condense.FailureServer, ""},
 		"failed": {nil, []string{begun, last("failed", `"error":{"code":"rate_limit_exceeded","message":"`+key+`"},`, "")}, plain,
-			condense.Reply{}, condense.FailureServer, "rate_limit_exceeded"},
+			condense.Reply{}, condense.FailureRateLimited, "rate_limit_exceeded"},
 		"no event": {nil, []string{begun, `{"type":` + key}, plain, condense.Reply{}, condense.FailureMalformed, ""},
 	} {
 		var body []byte

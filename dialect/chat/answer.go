@@ -41,7 +41,7 @@ func (a *answer) Event(chunk rawjson.Value) (ends bool) {
 	}
 	a.addUsage(split.Member(chunk, "usage"))
 	if e := split.Member(chunk, "error"); e.Kind != 0 && e.Kind != rawjson.Null {
-		a.Fail(split.Member(e, "code"))
+		a.Fail(split.Member(e, "code"), split.Member(e, "status"), split.Member(e, "type"))
 	}
 	return false
 }

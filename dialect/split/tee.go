@@ -3,6 +3,7 @@ package split
 import (
 	"bytes"
 	"cmp"
+	"strconv"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
@@ -200,11 +201,16 @@ func (c *Collector) AddArguments(call *PartialCall, text string) {
 	call.arguments = append(call.arguments, text...)
 }
 
-// Fail records an error that the answer reports. Its code is the first of the values that is a text.
+// Fail records an error that the answer reports. Each of the values may be its status, as a number or a text, or else its code.
 func (c *Collector) Fail(codes ...rawjson.Value) {
 	c.Known.Failed = true
 	for _, code := range codes {
-		c.Known.Code = cmp.Or(c.Known.Code, Truncate(code.Text()))
+		text := code.Text()
+		if status, err := strconv.Atoi(cmp.Or(text, string(code.Raw))); err == nil && status >= 400 && status < 600 {
+			c.Known.Status = cmp.Or(c.Known.Status, status)
+		} else {
+			c.Known.Code = cmp.Or(c.Known.Code, Truncate(text))
+		}
 	}
 }
 

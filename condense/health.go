@@ -90,8 +90,10 @@ func Cause(err error) string {
 		return "missing"
 	case errors.Is(err, errUncut):
 		return string(KeptUncut)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled):
 		return string(FailureCanceled)
+	case errors.Is(err, context.DeadlineExceeded):
+		return string(FailureDeadline)
 	}
 	return "internal"
 }

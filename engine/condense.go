@@ -309,9 +309,12 @@ func (t *Turn) commit(ctx context.Context, made Attempt, later condense.Job, rep
 // logAndShow logs a condensation and shows it. A request waits for the write no longer than one read beyond its deadline.
 func (t *Turn) logAndShow(ctx context.Context, a Attempt, abandoned bool, report *Report) error {
 	limit := writeFactor * t.engine.o.Limits.Store
-	if f := t.wait.flight; f != nil && !abandoned {
-		left := max(t.deadline()-t.engine.o.Now().Sub(f.begun), 0)
-		limit = min(limit, left+t.engine.o.Limits.Store)
+	if !abandoned {
+		left := t.longestWait() - t.wait.soFar
+		if f := t.wait.flight; f != nil {
+			left -= t.engine.o.Now().Sub(f.begun)
+		}
+		limit = min(limit, max(left, 0)+t.engine.o.Limits.Store)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

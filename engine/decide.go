@@ -108,9 +108,9 @@ func (t *Turn) thread() condense.Thread {
 	return c
 }
 
-// neverWaits reports whether the request must not wait for a model.
+// neverWaits reports whether the request must not wait for a model, or not any longer.
 func (t *Turn) neverWaits() bool {
-	return (t.in.Tenant.Never || t.losesSummaries()) && t.in.Wish != WishNow
+	return t.spent() || (t.in.Tenant.Never || t.losesSummaries()) && t.in.Wish != WishNow
 }
 
 // maxLost is how many threads in a row may lose their summaries until no model writes one for the request that begins another.

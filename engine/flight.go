@@ -288,7 +288,10 @@ func (t *Turn) joinFlight(ctx context.Context) bool {
 	}
 	ctx, done := t.announce(ctx, condense.Need{})
 	defer done()
-	if f.await(ctx, t.deadline()) && (!t.place.New || t.logNew(ctx) == nil) { // another request may have begun the thread meanwhile
+	begun := t.engine.o.Now()
+	inTime := f.await(ctx, t.deadline())
+	t.wait.soFar += t.engine.o.Now().Sub(begun)
+	if inTime && (!t.place.New || t.logNew(ctx) == nil) { // another request may have begun the thread meanwhile
 		_, _ = t.overtaken(ctx) // if it cannot be read, the view stays as it is
 	}
 	return true
@@ -300,12 +303,17 @@ const DefaultDeadline = 20 * time.Second
 // DefaultCondenseTimeout is how long one condensation may take, unless its tenant's summarisers need more.
 const DefaultCondenseTimeout = 5 * time.Minute
 
-// deadline returns how long the request still waits for a condensation. The tenant's deadline bounds all its waits together, but each
-// further wait gets at least a tenth of it, which is enough for a condensation without a model.
+// deadline returns how long the request still waits for a condensation. The tenant's deadline bounds all its waits together. Once it is
+// spent, a condensation is made without a model, for which the last tenth is more than enough.
 func (t *Turn) deadline() time.Duration {
-	d := cmp.Or(t.in.Tenant.Deadline, DefaultDeadline)
+	d := t.longestWait()
 	return max(d-t.wait.soFar, d/10)
 }
+
+// spent reports whether the request has waited for as long as it may.
+func (t *Turn) spent() bool { return t.wait.soFar > t.longestWait()*9/10 }
+
+func (t *Turn) longestWait() time.Duration { return cmp.Or(t.in.Tenant.Deadline, DefaultDeadline) }
 
 // condenseTimeout returns how long one condensation of a flight may take. A hard one has to leave time to fall back to a condensation without
 // a model, and to log that.

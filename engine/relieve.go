@@ -286,18 +286,15 @@ func (t *Turn) Unanswered(ctx context.Context) (report Report) {
 	return report
 }
 
-// logTrial logs the condensations on trial, even if the client has left. The view that is forwarded does not change.
+// logTrial logs the condensations on trial, even if the client has left. The view that is forwarded does not change. It needs no lock: of two
+// condensations, the first one logged counts, and upstream has accepted these.
 func (t *Turn) logTrial(ctx context.Context, trial []Attempt, report *Report) {
 	forwarded := t.shown
 	ctx = context.WithoutCancel(ctx)
-	limited, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
-	defer cancel()
-	_, release, err := t.lockThread(limited, true)
-	if err != nil {
+	if err := t.logNew(ctx); err != nil {
 		t.attempted(report, Attempt{Reason: trial[0].Reason, Err: err})
 		return
 	}
-	defer release()
 	t.show(t.relief.beforeTrial)
 	for _, a := range trial {
 		if err := t.logAndShow(ctx, a, false, report); err != nil {

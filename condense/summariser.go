@@ -66,7 +66,7 @@ const (
 	FailureServer      Failure = "server"       // 5xx
 	FailureMalformed   Failure = "malformed"    // the reply cannot be read
 	FailureUntrusted   Failure = "untrusted"    // not called: upstream has not accepted the client yet, and the operator's key would pay
-	FailureLimited     Failure = "limited"      // not called: the tenant has used up its summaries for this minute
+	FailureLimited     Failure = "limited"      // not called: the tenant has used up its summaries for this minute, or a budget
 )
 
 // CallError is the error of a call without a reply. Its text contains neither a key nor text from a server.

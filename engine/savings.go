@@ -131,10 +131,13 @@ func (t *Turn) sessionCreated(ctx context.Context) time.Time {
 	return s.Created
 }
 
-// billed returns a context whose model calls are passed to Input.Spent and added to the session's holdout entry. Losing a figure does no
-// harm.
+// billed returns a context whose model calls are passed to Input.Spent and added to the session's holdout entry, and for which budgets are
+// asked before each call. Losing a figure does no harm.
 func (t *Turn) billed(ctx context.Context) context.Context {
 	compared, spent, id := t.entry != nil, t.in.Spent, t.place.Thread.Session
+	if t.in.Budgets != nil {
+		ctx = limit.WithBudget(ctx, func(ctx context.Context) bool { return t.engine.overspent(ctx, t.in.Budgets(id, t.in.Split.Model)) })
+	}
 	if !compared && spent == nil {
 		return ctx
 	}
@@ -146,6 +149,23 @@ func (t *Turn) billed(ctx context.Context) context.Context {
 			spent(id, c)
 		}
 	})
+}
+
+// overspent reports whether one of the budgets is spent, without what requests under way may still need. If the store does not answer, none is.
+func (e *Engine) overspent(ctx context.Context, budgets []session.Charge) bool {
+	if len(budgets) == 0 {
+		return false
+	}
+	got, err := e.Reserve(ctx, "", budgets)
+	if err != nil {
+		return false
+	}
+	for i, b := range got.Balances {
+		if b.Spent >= budgets[i].Limit {
+			return true
+		}
+	}
+	return false
 }
 
 // Experiment returns the sums of a tenant's holdout, for the given share of sessions held out.

@@ -33,8 +33,8 @@ type Input struct {
 	// Spent is called for each model call made to condense a session, whether or not it succeeds. It may be nil.
 	Spent func(session.SessionID, limit.Call)
 
-	// Budgets returns a charge of nothing to each budget that a session's requests to a model spend. It may be nil only for a tenant
-	// whose prompts are not kept warm.
+	// Budgets returns a charge of nothing to each budget that a session's requests to a model spend. Once one is spent, no model is called to
+	// condense. It may be nil only for a tenant whose prompts are not kept warm.
 	Budgets func(id session.SessionID, model string) []session.Charge
 
 	items map[string][]byte // that messages refer to, by id; the turn sets it

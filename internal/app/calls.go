@@ -84,7 +84,7 @@ func (b builder) warm(c config.Tenant) *engine.Warm {
 	return w
 }
 
-// limitedSummariser enforces a tenant's limits on summaries. It uses the operator's keys only for trusted clients.
+// limitedSummariser enforces a tenant's limits on summaries and its budgets. It uses the operator's keys only for trusted clients.
 type limitedSummariser struct {
 	condense.Summariser
 	keys          []config.Secret // the operator's
@@ -111,7 +111,7 @@ func (s limitedSummariser) Summarise(ctx context.Context, r condense.Request) (c
 	if r.Endpoint.APIKey != "" && slices.Contains(s.keys, config.Secret(r.Endpoint.APIKey)) && !limit.Trusted(ctx) {
 		return condense.Reply{}, &condense.CallError{Kind: condense.FailureUntrusted}
 	}
-	if !s.admit(time.Now()) {
+	if limit.Spent(ctx) || !s.admit(time.Now()) {
 		return condense.Reply{}, &condense.CallError{Kind: condense.FailureLimited}
 	}
 	reply, err := s.Summariser.Summarise(ctx, r)

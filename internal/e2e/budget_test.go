@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
@@ -227,4 +228,60 @@ shutdown: {delay: 0s, timeout: 1m}
 			encode(map[string]string{"role": "user", "content": fmt.Sprint("Go on ", n)}))
 	}
 	t.Error("the budget was not spent")
+}
+
+// TestSpentBudgetsBuyNoSummaries: requests that are refused because their budget is spent cause no calls of the summariser either, whether
+// they would have waited for the summary or not.
+func TestSpentBudgetsBuyNoSummaries(t *testing.T) {
+	for name, wait := range map[string]string{"deadline": "wait: deadline, deadline: 1m, background_at: 0", "never": "wait: never, background_at: 0.5"} {
+		t.Run(name, func(t *testing.T) {
+			var summaries atomic.Int32
+			summarised := make(chan struct{}, 100)
+			s := newSetting(t, fakeupstream.Options{
+				Reply: func(*fakeupstream.Request) fakeupstream.Answer {
+					return fakeupstream.Answer{Content: "ok", Usage: &fakeupstream.Usage{Prompt: 1, Completion: 1}}
+				},
+				IsSummary: func(r *fakeupstream.Request) bool { return strings.Contains(r.Text(), "You keep the record of") },
+				Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
+					summaries.Add(1)
+					defer func() { summarised <- struct{}{} }()
+					return fakeupstream.Answer{Content: "ok", Usage: &fakeupstream.Usage{Prompt: 90_000, Completion: 20_000}}
+				},
+			})
+			p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+llms: {cheap: {model: %s}}
+condenser: {type: llm, llm_config: cheap, max_size: 12, min_tokens: 0, %s}
+limits: {tenant: {budget: {tokens: 100000, period: 8784h}}}
+shutdown: {delay: 0s, timeout: 1m}
+`, s.url, embedded(newStore(t)), replay.Summariser, wait)))
+			conversation := func(n int) map[string]any {
+				messages := []json.RawMessage{encode(map[string]string{"role": "user", "content": fmt.Sprint("Begin ", n)})}
+				for i := range 8 {
+					messages = append(messages,
+						encode(map[string]string{"role": "assistant", "content": fmt.Sprintf("Answer %d. %s", i, strings.Repeat("more of it ", 100))}),
+						encode(map[string]string{"role": "user", "content": fmt.Sprint("Go on ", i)}))
+				}
+				return map[string]any{"model": "gpt-4o", "max_tokens": 100, "messages": messages}
+			}
+			try(t, p, "/chat/completions", "first", conversation(0))
+			<-summarised
+			for try(t, p, "/chat/completions", "short", asked("gpt-4o", "Hello.")).status == http.StatusOK { // the summary is not charged yet
+			}
+			for n := range 5 {
+				o := try(t, p, "/chat/completions", fmt.Sprint("session ", n), conversation(n))
+				if o.status != http.StatusTooManyRequests || !strings.Contains(o.text, "limits.budget is spent") {
+					t.Errorf("request %d: %d %s", n, o.status, o.text)
+				}
+			}
+			p.terminate()
+			p.wait()
+			if n := summaries.Load(); n != 1 {
+				t.Errorf("%d summaries were bought, want 1: for the request that was served", n)
+			}
+		})
+	}
 }

@@ -43,3 +43,16 @@ func Trusted(ctx context.Context) bool {
 	trusted, ok := ctx.Value(trustKey{}).(func() bool)
 	return !ok || trusted()
 }
+
+type budgetKey struct{}
+
+// WithBudget returns a context for which Spent calls spent, which reports whether a budget that pays for the calls is spent.
+func WithBudget(ctx context.Context, spent func(context.Context) bool) context.Context {
+	return context.WithValue(ctx, budgetKey{}, spent)
+}
+
+// Spent reports whether nothing is left to pay for calls on behalf of ctx. Without WithBudget there is no budget.
+func Spent(ctx context.Context) bool {
+	spent, ok := ctx.Value(budgetKey{}).(func(context.Context) bool)
+	return ok && spent(ctx)
+}

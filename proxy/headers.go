@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -66,12 +67,17 @@ const maxReason = 128
 
 // cleaned replaces the control characters in a header value or reason phrase by spaces: some clients and terminals act on them.
 func cleaned(value string) string {
-	return strings.Map(func(c rune) rune {
-		if c < ' ' && c != '\t' || c == 0x7f {
-			return ' '
+	isControl := func(c byte) bool { return c < ' ' && c != '\t' || c == 0x7f }
+	if !slices.ContainsFunc([]byte(value), isControl) {
+		return value
+	}
+	out := []byte(value) // it need not be UTF-8
+	for i, c := range out {
+		if isControl(c) {
+			out[i] = ' '
 		}
-		return c
-	}, value)
+	}
+	return string(out)
 }
 
 // keepDate sets upstream's Date in a response. fasthttp has no setter for it, but keeps one that it has parsed.

@@ -100,6 +100,9 @@ func (l *relay) respond(ctx *fasthttp.RequestCtx) error {
 		l.r.lease.relayed, l.whole = true, true
 		return l.Close()
 	}
+	if isEventStream(l.resp.Header) {
+		size = -1 // each event is passed on at once, with ours among them
+	}
 	l.startBody(ctx, size)
 	return nil
 }
@@ -153,7 +156,7 @@ func (l *relay) attach(header *fasthttp.ResponseHeader) {
 			l.beforeEnd = func() { r.markAnswer(l.tee) }
 		}
 		notice := r.notice()
-		if notice != "" && r.params.notices && isEventStream(l.resp.Header) {
+		if notice != "" && r.params.notices && isEventStream(l.resp.Header) && len(codings(l.resp.Header)) == 0 {
 			l.pending = []byte(": " + notice + "\n\n") // a comment, which clients skip
 		}
 	}
@@ -268,12 +271,13 @@ func (l *relay) observe(p []byte, ended bool) {
 	}
 }
 
-// complete reports whether an answer that has ended is all of it. A stream without its end mark was cut off between here and the model.
+// complete reports whether an answer that has ended is all of it. A stream without its end mark was cut off between here and the model, unless
+// it ends with an error.
 func (l *relay) complete() bool {
 	if l.tee == nil || l.resp.StatusCode != http.StatusOK || !isEventStream(l.resp.Header) {
 		return true
 	}
-	return l.tee.Ended() || l.tee.Answer().Finish != ""
+	return l.tee.Ended() || l.tee.Failed() || l.tee.Answer().Finish != ""
 }
 
 func isEventStream(h http.Header) bool {
@@ -332,7 +336,7 @@ func errorEvent(resp *http.Response, in dialect.Dialect) []byte {
 	if len(codings(resp.Header)) == 0 {
 		body, _ = readWhole(resp)
 	}
-	e := badUpstream("upstream_error", fmt.Sprintf("The upstream answered with status %d.", resp.StatusCode))
+	e := badUpstream("upstream_error", strings.TrimSpace(fmt.Sprintf("The upstream answered with status %d. %s", resp.StatusCode, quotable(body))))
 	if resp.StatusCode == http.StatusOK {
 		e = badUpstream("upstream_not_streamed", "The upstream did not stream its answer. Try again.")
 		resp.StatusCode = http.StatusBadGateway
@@ -341,6 +345,18 @@ func errorEvent(resp *http.Response, in dialect.Dialect) []byte {
 		return in.Event(own)
 	}
 	return in.Event(e.body(in))
+}
+
+// maxQuoted bounds what is quoted of an error whose form is not known, in bytes.
+const maxQuoted = 1000
+
+// quotable returns the beginning of an error's text on one line, or an empty string if it is a web page.
+func quotable(body []byte) string {
+	text := strings.ToValidUTF8(string(body[:min(len(body), maxQuoted)]), "")
+	if text = strings.Join(strings.Fields(text), " "); strings.HasPrefix(text, "<") {
+		return ""
+	}
+	return text
 }
 
 // oneLineError returns a JSON body that holds an error object on one line, nil if it is not such a body.

@@ -290,6 +290,31 @@ func TestNotice(t *testing.T) {
 	}
 }
 
+// TestNoticeInOtherStreams: a stream of a size that upstream has told comes whole behind its notice, and a compressed one without a notice.
+func TestNoticeInOtherStreams(t *testing.T) {
+	body := "data: " + chunkOne + "\n\ndata: [DONE]\n\n"
+	for _, encoding := range []string{"", "Content-Encoding: gzip\r\n"} {
+		r := newRig(t, setup{
+			base: cannedUpstream(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n%sContent-Length: %d\r\n\r\n%s", encoding, len(body), body)),
+			tenants: func(base *url.URL) []*proxy.Tenant {
+				return []*proxy.Tenant{{
+					Tenant:   engine.Tenant{Name: "default", Anonymous: true, Condenser: condense.Excerpts{Settings: condense.Settings{MaxSize: 20, KeepFirst: 1}}},
+					Upstream: proxy.UpstreamConfig{BaseURL: base}, Notify: true,
+				}}
+			},
+		})
+		asked := strings.Replace(messages(turns("tea", 21)...), `{"model"`, `{"stream":true,"model"`, 1)
+		resp, got := r.ask(asked, "X-Dewpoint-Notify", "comment", "Accept-Encoding", "identity")
+		notice, want := resp.Header.Get("X-Dewpoint-Notice"), body
+		if encoding == "" {
+			want = ": " + notice + "\n\n" + body
+		}
+		if notice == "" || got != want {
+			t.Errorf("%q: notice %q, stream %q", encoding, notice, got)
+		}
+	}
+}
+
 // TestAGuessedWindowIsNotLearnt: an overflow that names no limit, of a request in which nothing could be hidden, teaches nothing about the
 // model.
 func TestAGuessedWindowIsNotLearnt(t *testing.T) {

@@ -132,6 +132,57 @@ func TestBrokenAnswers(t *testing.T) {
 	}
 }
 
+// TestStreamsThatEndWithAnError: a stream that ends with an error in place of its end mark is whole.
+func TestStreamsThatEndWithAnError(t *testing.T) {
+	body := "data: " + chunkOne + "\n\ndata: {\"error\":{\"message\":\"overloaded\",\"code\":502}}\n\n"
+	for name, answer := range map[string]string{
+		"chunked":   "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body, 50),
+		"of a size": fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n%s", len(body), body),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, setup{base: cannedUpstream(t, answer)})
+			if resp, got := r.ask(helloing); resp.StatusCode != http.StatusOK || got != body {
+				t.Errorf("%s: %q", resp.Status, got)
+			}
+		})
+	}
+}
+
+// TestStreamOfASize: events are passed on at once, also if upstream has said how many bytes there will be.
+func TestStreamOfASize(t *testing.T) {
+	const first, rest = "data: " + chunkOne + "\n\n", "data: [DONE]\n\n"
+	got := make(chan struct{})
+	r := newRig(t, setup{base: rawUpstream(t, func(conn *net.TCPConn, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n%s", len(first+rest), first)
+		select {
+		case <-got:
+		case <-guard(t).Done():
+		}
+		_, _ = io.WriteString(conn, rest)
+	})})
+	resp := r.post(helloing)
+	defer resp.Body.Close()
+	stream := bufio.NewReader(resp.Body)
+	if event := readEvent(t, stream); event != first {
+		t.Errorf("got %q", event)
+	}
+	close(got)
+	if end := drainAll(t, stream); end != rest {
+		t.Errorf("then %q", end)
+	}
+}
+
+// TestHeadersNeedNotBeUTF8: other bytes in upstream's header and reason phrase are passed on as they are.
+func TestHeadersNeedNotBeUTF8(t *testing.T) {
+	r := newRig(t, setup{base: cannedUpstream(t, "HTTP/1.1 200 Sch\xf6n\r\nX-Latin: caf\xe9\r\nContent-Length: 2\r\n\r\n{}")})
+	resp, _ := r.ask(hello)
+	if got := resp.Header.Get("X-Latin"); got != "caf\xe9" || resp.Status != "200 Sch\xf6n" {
+		t.Errorf("%q, %q", resp.Status, got)
+	}
+}
+
 func TestFaultsMidStream(t *testing.T) {
 	for name, how := range map[string]fakeupstream.Break{"close": fakeupstream.BreakClose, "reset": fakeupstream.BreakReset} {
 		t.Run(name, func(t *testing.T) {
@@ -167,6 +218,7 @@ func TestUpstreamErrors(t *testing.T) {
 			_, _ = io.Copy(io.Discard, conn) // until the proxy gives up
 		})
 	}
+	noHTTP := func(t *testing.T) string { return cannedUpstream(t, "SSH-2.0-x\r\n") }
 	for _, c := range []struct {
 		name   string
 		base   func(*testing.T) string
@@ -177,7 +229,7 @@ func TestUpstreamErrors(t *testing.T) {
 		{"no such name", func(*testing.T) string { return "http://upstream.invalid/v1" }, 502, "upstream_unreachable"},
 		{"silent", silent, 504, "upstream_timeout"},
 		{"hangs up", func(t *testing.T) string { return cannedUpstream(t, "") }, 502, "upstream_unreachable"},
-		{"no HTTP", func(t *testing.T) string { return cannedUpstream(t, "SSH-2.0-x\r\n") }, 502, "upstream_unreachable"},
+		{"no HTTP", noHTTP, 502, "upstream_unreachable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -193,6 +245,9 @@ func TestUpstreamErrors(t *testing.T) {
 			wantError(t, resp, body, c.status, c.code)
 			if strings.Contains(body, "127.0.0.1") || strings.Contains(body, "upstream.invalid") {
 				t.Errorf("internals in %s", body)
+			}
+			if strings.Contains(body, "was not valid HTTP") != (c.name == "no HTTP") {
+				t.Errorf("told %s", body)
 			}
 		})
 	}

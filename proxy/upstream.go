@@ -132,8 +132,17 @@ func upstreamError(ctx context.Context, err error) error {
 		return errStopping
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, errConnectionClosed):
 		return badUpstream(codeUnreachable, "The upstream closed the connection before it answered. Try again.")
+	case malformed(err):
+		return badUpstream(codeUnreachable, "The upstream's answer was not valid HTTP. Try again, or check upstream.base_url.")
 	}
 	return badUpstream(codeUnreachable, fmt.Sprintf("The upstream could not be reached: %s. Try again, or check upstream.base_url.", reason(err)))
+}
+
+// malformed reports whether an answer could not be read. The errors of net/http have no types.
+func malformed(err error) bool {
+	text := err.Error()
+	return errors.Is(err, errMalformedHeader) || strings.Contains(text, "malformed HTTP") || strings.Contains(text, "response headers exceeded") ||
+		strings.Contains(text, "transport connection broken")
 }
 
 // reason returns a short cause that contains no address.
@@ -144,8 +153,6 @@ func reason(err error) string {
 		return "its name did not resolve"
 	case strings.Contains(err.Error(), "connection refused"):
 		return "connection refused"
-	case errors.Is(err, errMalformedHeader):
-		return "its answer was not valid HTTP"
 	case strings.Contains(err.Error(), "tls:"), strings.Contains(err.Error(), "x509:"):
 		return "TLS failed"
 	}

@@ -79,6 +79,8 @@ func TestErrorsWithinAWaitingStream(t *testing.T) {
 		"refused":      {"other", fakeupstream.Answer{}, `"code":"model_not_found"`, "upstream_4xx"},
 		"rate limited": {"", fakeupstream.RateLimited("7"), `"code":"rate_limit_exceeded"`, "upstream_4xx"},
 		"a page":       {"", fakeupstream.BadGateway(), `"message":"The upstream answered with status 502."`, "upstream_5xx"},
+		"in other words": {"", fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: 422, ContentType: "application/json", Body: []byte(`{"detail":[{"msg":"no tools"}]}`)}},
+			`The upstream answered with status 422. {\"detail\":[{\"msg\":\"no tools\"}]}"`, "upstream_4xx"},
 		"not streamed": {"", fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: 200, ContentType: "application/json", Body: []byte(`{"choices":[]}`)}},
 			`"code":"upstream_not_streamed"`, "upstream_5xx"},
 		"unreachable": {"", fakeupstream.Answer{Fault: fakeupstream.Fault{Break: fakeupstream.BreakReset, BreakAfter: -1}},

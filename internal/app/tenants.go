@@ -131,7 +131,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	repeats.After = cmp.Or(repeats.After, limit.DefaultRepeats)
 	t := &proxy.Tenant{
 		Tenant: engine.Tenant{
-			Name: c.Name, Condenser: condenser, Observe: cfg.Observes(c), Deadline: deadline, Never: never, Ahead: chosen.Prepares(),
+			Name: c.Name, Condenser: condenser, Observe: cfg.Observes(c), Deadline: deadline, Never: never, Ahead: never || chosen.Prepares(),
 			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: knowledge, Repeats: repeats, Promise: out.promise(c),
 			CondenseTimeout: condenseTimeout(cfg, chosen),
 		},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
@@ -172,5 +173,40 @@ func TestNoRequestWaitsForASummary(t *testing.T) {
 		if calls := f.calls(m.name); calls > m.condensed+2 { // one is in preparation, and one may have died with its replica
 			t.Errorf("%s %d summaries for %d condensations", m.name, calls, m.condensed)
 		}
+	}
+}
+
+// TestSummariesAfterExcerpts: with no summaries prepared in advance, one is written as soon as excerpts have taken its place.
+func TestSummariesAfterExcerpts(t *testing.T) {
+	asked := make(chan struct{}, 10)
+	s := newSetting(t, fakeupstream.Options{
+		IsSummary: func(r *fakeupstream.Request) bool { return strings.Contains(r.Text(), "You keep the record of") },
+		Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
+			asked <- struct{}{}
+			return fakeupstream.Answer{Content: "ok"}
+		},
+	})
+	p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+llms: {cheap: {model: %s}}
+condenser: {type: llm, llm_config: cheap, max_size: 12, min_tokens: 0, background_at: 0}
+shutdown: {delay: 0s, timeout: 1m}
+`, s.url, embedded(newStore(t)), replay.Summariser)))
+	var messages []json.RawMessage
+	for n := range 13 {
+		role := []string{"user", "assistant"}[n%2]
+		messages = append(messages, encode(map[string]string{"role": role, "content": fmt.Sprint(n, strings.Repeat(" more of it", 100))}))
+	}
+	o := try(t, p, "/chat/completions", "one", map[string]any{"model": "gpt-4o", "messages": messages})
+	if condensed := o.Get("X-Dewpoint-Condensed"); !strings.HasSuffix(condensed, "provisional") && !strings.HasSuffix(condensed, "excerpts") {
+		t.Fatalf("condensed %q: %d %s", condensed, o.status, o.text)
+	}
+	select {
+	case <-asked:
+	case <-time.After(patience):
+		t.Error("no summary was asked for")
 	}
 }

@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -33,6 +35,23 @@ func buildAndRun(m *testing.M) int {
 	}
 	return m.Run()
 }
+
+// built returns the path of the binary for a test to run. It lists the module's folders, since go test takes a result from its cache unless a
+// file that the test has opened or a folder that it has listed is another one: it does not know that the binary is built from them.
+func built(t testing.TB) string {
+	t.Helper()
+	ok(t, listFolders())
+	return binary
+}
+
+var listFolders = sync.OnceValue(func() error {
+	return filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if name := entry.Name(); err == nil && entry.IsDir() && (name == "bin" || name[0] == '.' && name != "..") {
+			return fs.SkipDir
+		}
+		return err
+	})
+})
 
 func ok(t testing.TB, err error) {
 	t.Helper()

@@ -28,7 +28,7 @@ type process struct {
 // serve starts the proxy with the flags and returns once it serves. The proxy ends with the test at the latest.
 func serve(t testing.TB, flags ...string) *process {
 	t.Helper()
-	run, err := running.Start(binary, flags...)
+	run, err := running.Start(built(t), flags...)
 	ok(t, err)
 	p := &process{t: t, run: run, command: run.Command, log: run.Log}
 	t.Cleanup(p.cleanUp)
@@ -109,7 +109,7 @@ func commandIn(t testing.TB, dir string, args ...string) finished {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var out, errs bytes.Buffer
-	c := exec.CommandContext(ctx, binary, args...)
+	c := exec.CommandContext(ctx, built(t), args...)
 	c.Dir, c.Env, c.SysProcAttr = dir, append(running.Environment(), "TMPDIR="+dir), running.DieWithParent(syscall.SIGKILL)
 	c.Stdout, c.Stderr = &out, &errs
 	err := c.Run()

@@ -28,6 +28,7 @@ func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
 	if err != nil {
 		return err
 	}
+	c.lasts = c.lasts || b.Thread.Purpose == session.PurposeKept
 	if err := joinSession(c, b); err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func nextRecord(c *change, b session.Batch) (record, error) {
 // threads that it needs again, so that the sweeper sees that they are in use. If one that has content of it is gone or began again, the
 // thread would be incomplete: ErrStale.
 func begin(c *change, b session.Batch, rec record) error {
-	c.begins = true
+	c.lasts = true
 	if !codec.Begins(b) {
 		return fmt.Errorf("%w: the thread is unknown, not at %d", session.ErrStale, b.At)
 	}

@@ -60,7 +60,7 @@ func (s *Store) read(ctx context.Context, f func(*reader) error) error {
 // change is one atomic step. Its writes are queued if the step succeeds.
 type change struct {
 	reader
-	begins bool // the step begins a thread
+	lasts bool // no later request repairs the step: it begins a thread, or logs what upstream keeps of a conversation
 }
 
 // put takes ownership of value.
@@ -146,7 +146,7 @@ func (s *Store) enqueue(durable bool, step func(*change) error) (result chan err
 	switch {
 	case result != nil || p.queuedBytes > s.maxQueued/2:
 		s.commitIn(0)
-	case c.begins && time.Since(p.hurried) >= linger:
+	case c.lasts && time.Since(p.hurried) >= linger:
 		p.hurried = time.Now()
 		s.commitIn(beginLinger)
 	default:

@@ -14,8 +14,8 @@ import (
 
 // linger is how long a write may wait for others. Every commit costs about 0.5 ms of CPU, however small, and in a large one
 // the writes of several steps of a thread replace each other. The next request of a conversation repairs the writes that a
-// crash loses, but not which thread the conversation was in. Beginnings of threads therefore wait only for beginLinger,
-// unless another one was committed early just before.
+// crash loses, but not which thread the conversation was in, nor messages that clients do not send again. Beginnings of threads and
+// what upstream keeps therefore wait only for beginLinger, unless another write was committed early just before.
 const (
 	linger      = 200 * time.Millisecond
 	beginLinger = 10 * time.Millisecond

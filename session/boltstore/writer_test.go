@@ -46,7 +46,7 @@ func TestAppendDoesNotWaitForTheDisk(t *testing.T) {
 	release()
 }
 
-// TestBeginningsAreOnDiskSoon: the beginning of a thread is committed sooner than later appends.
+// TestBeginningsAreOnDiskSoon: the beginning of a thread, and messages that upstream keeps, are committed sooner than other appends.
 func TestBeginningsAreOnDiskSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := start(t, Options{}), t.Context()
@@ -77,6 +77,13 @@ func TestBeginningsAreOnDiskSoon(t *testing.T) {
 		}
 		if n := queued(linger); n > 0 {
 			t.Errorf("%d writes of beginnings still wait", n)
+		}
+		past(linger)
+		kept := twoEvents("t", 4)
+		kept.Thread.Purpose = session.PurposeKept
+		must(t, s.Append(ctx, kept))
+		if n := queued(beginLinger); n > 0 {
+			t.Errorf("%d writes of what upstream keeps still wait", n)
 		}
 	})
 }

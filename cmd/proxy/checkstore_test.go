@@ -68,7 +68,7 @@ func TestRenewRefusesOtherFiles(t *testing.T) {
 	magic := "\xed\xda\x0c\xed"
 	f(exitFailure, "is not a Dewpoint store; nothing was renamed", "dewpoint.yaml", "listen: 127.0.0.1:8080\n")
 	f(exitFailure, "nothing was renamed", "large.yaml", strings.Repeat("# nothing\n", 20_000))
-	f(exitOK, "creates a new one", "state.db", "overwritten")
+	f(exitFailure, "nothing was renamed: if it was one, rename it yourself", "state.db", "overwritten")
 	f(exitOK, "is intact", "empty", "")
 	f(exitOK, "creates a new one", "first", strings.Repeat("x", 16)+magic)
 	f(exitOK, "creates a new one", "second", strings.Repeat("x", 16<<10+16)+magic)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -152,8 +151,8 @@ func checkEntry(b bucket, name, value []byte) (what string, err error) {
 
 // SetAside renames a file, so that the next start creates a new one, and returns its new name. It refuses a file that is no store.
 func SetAside(path string, now time.Time) (string, error) {
-	if filepath.Ext(path) != ".db" && !hasMeta(path) {
-		return "", fmt.Errorf("%s is not a Dewpoint store; nothing was renamed", path)
+	if !wasStore(path) {
+		return "", fmt.Errorf("%s is not a Dewpoint store; nothing was renamed: if it was one, rename it yourself", path)
 	}
 	aside := path + ".aside-" + strings.ReplaceAll(now.UTC().Format("20060102T150405.000"), ".", "-")
 	if _, err := os.Lstat(aside); err == nil {
@@ -165,13 +164,30 @@ func SetAside(path string, now time.Time) (string, error) {
 	return aside, nil
 }
 
-// hasMeta reports whether a file has bbolt's magic number in its first pages, whatever their size.
-func hasMeta(path string) bool {
+// wasStore reports whether any page of a file, whatever their size, has the format record of a store, be it of another version. If
+// no list of buckets is left that could have it, a meta page is enough.
+func wasStore(path string) bool {
 	file, err := os.Open(path) //nolint:gosec // the operator names it
 	if err != nil {
 		return false
 	}
 	defer func() { _ = file.Close() }()
-	head, _ := io.ReadAll(io.LimitReader(file, 128<<10))
-	return bytes.Contains(head, binary.NativeEndian.AppendUint32(nil, 0xED0CDAED))
+	end, _ := file.Seek(0, io.SeekEnd)
+	head := make([]byte, 128<<10)
+	_, _ = file.ReadAt(head, 0)
+	magic := binary.NativeEndian.AppendUint32(nil, 0xED0CDAED)
+	record := append([]byte("format"), strings.TrimRight(format, "0123456789")...) // in a page, the value follows its key
+	hasMeta, hasBuckets := bytes.HasPrefix(head[headerSize:], magic), false
+	for size := int64(4 << 10); size <= 64<<10; size *= 2 {
+		hasMeta = hasMeta || bytes.HasPrefix(head[size+headerSize:], magic)
+		p := &pageChecker{file: file, size: size, high: uint64(end / size)} //nolint:gosec // a size
+		for id := range p.high {
+			page, leaf, count, err := p.read(id)
+			if err == nil && leaf && bytes.Contains(page, record) {
+				return true
+			}
+			hasBuckets = hasBuckets || err == nil && leaf && count > 0 && page[headerSize]&bucketElement != 0
+		}
+	}
+	return hasMeta && !hasBuckets
 }

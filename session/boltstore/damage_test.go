@@ -266,15 +266,55 @@ func TestCheck(t *testing.T) {
 
 func TestSetAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
-	must(t, os.WriteFile(path, []byte("damaged"), 0o600))
+	damaged := filled(t)[:64<<10]
+	must(t, os.WriteFile(path, damaged, 0o600))
 	now := time.Date(2026, 11, 22, 19, 30, 0, 0, time.UTC)
 	aside, err := SetAside(path, now)
 	must(t, err)
-	if b, err := os.ReadFile(aside); err != nil || string(b) != "damaged" {
-		t.Errorf("%q, %v", b, err)
+	if b, err := os.ReadFile(aside); err != nil || !bytes.Equal(b, damaged) {
+		t.Errorf("%d bytes of %d, %v", len(b), len(damaged), err)
 	}
 	must(t, start(t, Options{Path: path}).Append(t.Context(), twoEvents("t", 0)))
 	if _, err := SetAside(path, now); err == nil {
 		t.Error("the file that was set aside before was replaced")
 	}
+}
+
+// TestWasStore: a store is recognised without any of its pages, or without its first ones, and a file of another program never is.
+func TestWasStore(t *testing.T) {
+	f := func(want bool, what string, content []byte) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "store.db")
+		must(t, os.WriteFile(path, content, 0o600))
+		if wasStore(path) != want {
+			t.Errorf("%s: want %t", what, want)
+		}
+	}
+	whole, size := filled(t), os.Getpagesize()
+	for page := range len(whole) / size {
+		b := bytes.Clone(whole)
+		clear(b[page*size : (page+1)*size])
+		f(true, fmt.Sprintf("without page %d", page), b)
+	}
+	b := bytes.Clone(whole)
+	clear(b[:4*size])
+	f(true, "without the first pages", b)
+	for n := 100; n < len(whole); n += 10_000 {
+		f(true, fmt.Sprintf("%d bytes", n), whole[:n])
+	}
+	f(true, "of an earlier version", bytes.ReplaceAll(whole, []byte(format), []byte("dewpoint session store 1")))
+	f(false, "zeros", make([]byte, 100<<10))
+	f(false, "archive of a store", append(make([]byte, 512), whole...))
+	f(false, "SQLite", append([]byte("SQLite format 3\x00\x10\x00\x01\x01"), make([]byte, 8<<10)...))
+
+	path := filepath.Join(t.TempDir(), "other.db")
+	db, err := bolt.Open(path, 0o600, nil)
+	must(t, err)
+	must(t, db.Update(func(tx *bolt.Tx) error { return second(tx.CreateBucket([]byte("key"))) }))
+	must(t, db.Close())
+	other, err := os.ReadFile(path)
+	must(t, err)
+	f(false, "bbolt file of another program", other)
+	clear(other[:2*size])
+	f(false, "the same, damaged", other)
 }

@@ -180,7 +180,7 @@ func (m *matrix) play(t *testing.T, run replay.Run, protocol string) {
 	report, err := replay.Play(t.Context(), run, replay.Options{
 		URL: func(int) string { return "http://proxy/v1" }, Client: &http.Client{Transport: l}, Model: replay.Model, Upstream: m.Upstream,
 		Protocol: protocol, Stream: manual || protocol == "responses", Sealed: m.form != "", Habits: replay.Habits{Manual: manual}, Again: 10,
-		Counter: m.count, Headers: headers, Expect: replay.Expectations{Summarisers: []string{replay.Summariser}},
+		Headers: headers, Expect: replay.Expectations{Summarisers: []string{replay.Summariser}},
 		Before: func(step int) {
 			m.step.Store(int64(step))
 			l.now = exchange{Step: step}

@@ -172,18 +172,12 @@ func (x *exchange) send(pieces [][]byte, f Fault) error {
 		if i == len(pieces)-1 && !f.holdsAt(len(pieces)) {
 			x.enter(PhaseDone)
 		}
-		if err := x.write(pieces[i]); err != nil {
+		_, err := x.w.Write(pieces[i])
+		if err = cmp.Or(err, http.NewResponseController(x.w).Flush()); err != nil {
 			x.left()
 			return err
 		}
 	}
-}
-
-func (x *exchange) write(piece []byte) error {
-	if _, err := x.w.Write(piece); err != nil {
-		return err
-	}
-	return http.NewResponseController(x.w).Flush()
 }
 
 // breakOff ends the answer early. The error makes net/http close the connection without ending the body.

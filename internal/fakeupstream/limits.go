@@ -19,16 +19,26 @@ type size struct {
 	maxOutput int
 }
 
-// measure counts each message separately, so that the counts of prefixes add up.
+// CountPrompt returns the tokens of a request with this body, in the count of PromptTokens.
+func (s *Server) CountPrompt(body []byte) int {
+	top := parse(body)
+	return s.count(top, append(top.at("messages").elements, top.at("input").elements...))
+}
+
+// count counts each message separately, so that the counts of prefixes add up.
+func (s *Server) count(top value, history []value) (n int) {
+	for _, part := range append([]value{top.at("system"), top.at("instructions"), top.at("tools")}, history...) {
+		if part.given() {
+			n += s.options.CountTokens(part.raw)
+		}
+	}
+	return n
+}
+
 func (x *exchange) measure() size {
 	o := &x.server.options
 	window := cmp.Or(o.Windows[x.req.Model], o.ContextWindow, math.MaxInt)
-	s := size{window: window, maxOutput: cmp.Or(o.MaxOutput, math.MaxInt)}
-	for _, part := range append([]value{x.top.at("system"), x.top.at("instructions"), x.top.at("tools")}, x.history...) {
-		if part.given() {
-			s.prompt += o.CountTokens(part.raw)
-		}
-	}
+	s := size{prompt: x.server.count(x.top, x.history), window: window, maxOutput: cmp.Or(o.MaxOutput, math.MaxInt)}
 	for _, key := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
 		if n := x.top.at(key); n.given() {
 			s.outputKey, s.output = key, asCount(n)
@@ -95,10 +105,6 @@ func checkContentType(header http.Header) *APIError {
 	return refuse("", "unsupported_content_type", "Unsupported content type: '%s'. This API method only accepts "+
 		"'application/json' requests, but you specified the header 'Content-Type: %s'. Please try again with a supported "+
 		"content type.", given, given)
-}
-
-func unknownURL(r *http.Request) *APIError {
-	return &APIError{http.StatusNotFound, fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path), invalidRequest, "", ""}
 }
 
 func unknownModel(model string) *APIError {

@@ -237,7 +237,7 @@ func (x *exchange) route() {
 	var v verdict
 	switch {
 	case !known, x.server.unable && path == "/responses/compact":
-		v.fail(unknownURL(x.r))
+		v.fail(&APIError{http.StatusNotFound, fmt.Sprintf("Invalid URL (%s %s)", x.r.Method, x.r.URL.Path), invalidRequest, "", ""})
 	case x.r.Method != e.method:
 		v.fail(&APIError{http.StatusMethodNotAllowed, wrongMethod, invalidRequest, "", "method_not_supported"})
 	default:

@@ -23,15 +23,14 @@ type Options struct {
 	Model    string
 	Stream   bool
 	Headers  http.Header
-	Again    int              // repeat the request of every Nth step; 0: never
-	Before   func(step int)   // called before each step
-	Each     func(step Step)  // called after each step
-	Client   *http.Client     // nil: one without limits
-	Sealed   bool             // answers come with sealed reasoning, which the agent sends back
-	Window   int              // the upstream's context window, above which it refuses requests; 0: unlimited
-	Expect   Expectations     // what to check
-	Counter  func([]byte) int // tokens of any JSON; nil: a quarter of its bytes
-	Protocol string           // wire protocol: chat (the default), messages or responses
+	Again    int             // repeat the request of every Nth step; 0: never
+	Before   func(step int)  // called before each step
+	Each     func(step Step) // called after each step
+	Client   *http.Client    // nil: one without limits
+	Sealed   bool            // answers come with sealed reasoning, which the agent sends back
+	Window   int             // the upstream's context window, above which it refuses requests; 0: unlimited
+	Expect   Expectations    // what to check
+	Protocol string          // wire protocol: chat (the default), messages or responses
 	Habits   Habits
 }
 
@@ -82,9 +81,6 @@ type Report struct {
 // Play plays a run and judges it.
 func Play(ctx context.Context, run Run, o Options) (Report, error) {
 	o.Client = cmp.Or(o.Client, &http.Client{})
-	if o.Counter == nil {
-		o.Counter = func(b []byte) int { return len(b) / 4 }
-	}
 	wire, ok := protocols[o.Protocol]
 	if !ok {
 		return Report{}, fmt.Errorf("play run: unknown protocol %q: want chat, messages or responses", o.Protocol)
@@ -161,7 +157,7 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 	step := Step{
 		Number: i, Events: len(c.messages), Forwarded: len(main.Messages), Condensed: header.Get("X-Dewpoint-Condensed"),
 		Tokens: header.Get("X-Dewpoint-Tokens"), Prompt: main.PromptTokens, Cached: main.CachedTokens,
-		OwnCalls: len(own), forwarded: main.Messages,
+		Sent: p.o.Upstream.CountPrompt(body), OwnCalls: len(own), forwarded: main.Messages,
 		condensed: header.Values("X-Dewpoint-Condensed"), thread: header.Get("X-Dewpoint-Thread"),
 	}
 	for _, r := range own {
@@ -172,10 +168,6 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 		return Step{}, fmt.Errorf("split the request: %w", err)
 	}
 	p.report.last = sent.Messages
-	step.Sent = p.o.Counter(p.run.Tools)
-	for i := range sent.Messages {
-		step.Sent += p.o.Counter(sent.Messages[i].Raw)
-	}
 	o := observed{
 		Step: step, header: header, sent: body, messages: c.messages, main: main, own: own, got: got, want: c.answer,
 		again: again,

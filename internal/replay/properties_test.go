@@ -291,7 +291,6 @@ func TestTokensAreThoseOfUpstream(t *testing.T) {
 	rolesOf(t, func(t *testing.T, up fakeupstream.Options) {
 		up.CountTokens = count
 		w := newCrew(t, up, 0)
-		w.options = Options{Counter: count}
 		const priming = 3 // of the reply, once per request
 		near := func(what string, got, want int) {
 			if off := got - want - priming; max(off, -off)*100 > want {

@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -46,6 +47,33 @@ func TestProtocols(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNothingIsSavedUnchanged: where nothing is changed, as many tokens are sent as are forwarded, however the run is written.
+func TestNothingIsSavedUnchanged(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{"chat", "messages", "responses"} {
+		cfg := config.Default()
+		cfg.Condenser = config.Condenser{Type: config.TypeNoop}
+		stage, err := replay.NewStage(*cfg, fakeupstream.Options{}, replay.Encoders)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := replay.Run{
+			Messages: []json.RawMessage{[]byte(`{"role": "system", "content": "Act."}`), []byte(`{"role": "user", "content": "Go."}`)},
+			Tools:    []byte(`[ {"type": "function", "function": {"name": "read", "parameters": {"type": "object"} } } ]`),
+			Final:    []byte(`{"role": "assistant", "content": "Done."}`),
+		}
+		report, err := replay.Play(t.Context(), run, replay.Options{
+			URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Protocol: protocol,
+		})
+		if err != nil || report.Sent == 0 || report.Sent != report.Forwarded {
+			t.Errorf("%s: %d sent, %d forwarded, %v", protocol, report.Sent, report.Forwarded, err)
+		}
+		if err := stage.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

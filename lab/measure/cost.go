@@ -130,7 +130,7 @@ func (p plan) play(ctx context.Context, run replay.Run, count func([]byte) int) 
 	}
 	id := fmt.Sprintf("%x", sha256.Sum256([]byte(run.Name)))
 	report, err := replay.Play(ctx, run, replay.Options{
-		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Counter: count,
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model,
 		Headers: map[string][]string{"X-Dewpoint-Session": {id[:16]}},
 		Expect:  replay.Expectations{Summarisers: []string{replay.Summariser}}, Each: func(replay.Step) { look() },
 	})

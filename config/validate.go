@@ -110,7 +110,7 @@ func (v *validator) upstream(key string, up Upstream) {
 
 // baseURL checks that a URL contains the version of the API, but not a path that requests add.
 func (v *validator) baseURL(key, text string) {
-	u := v.url(key, text, "https://api.openai.com/v1")
+	u := v.url(key, text, "https://api.openai.com/v1", "set api_key")
 	if u == nil {
 		return
 	}
@@ -121,8 +121,9 @@ func (v *validator) baseURL(key, text string) {
 	v.when(path == "" && (u.Host == "api.openai.com" || u.Host == "api.anthropic.com"), key, "has no version: write it as https://%s/v1", u.Host)
 }
 
-// url accepts an empty URL, which is inherited or not needed. Messages do not show the URL, since it may contain a password.
-func (v *validator) url(key, text, example string) *url.URL {
+// url accepts an empty URL, which is inherited or not needed. Messages do not show the URL, since it may contain a password, and say
+// what to do instead.
+func (v *validator) url(key, text, example, instead string) *url.URL {
 	u, err := url.Parse(text)
 	switch {
 	case text == "":
@@ -133,11 +134,11 @@ func (v *validator) url(key, text, example string) *url.URL {
 	case u.Hostname() == "":
 		v.add(key, "has no host: write it as %s", example)
 	case u.User != nil:
-		v.add(key, "contains a user name or password: remove it, and set api_key")
+		v.add(key, "contains a user name or password: remove it, and %s", instead)
 	case u.Fragment != "":
 		v.add(key, "contains a fragment: remove it")
 	case u.Query().Has("key"):
-		v.add(key, "contains a key in its query: remove it, and set api_key")
+		v.add(key, "contains a key in its query: remove it, and %s", instead)
 	case u.Port() != "" && !validPort(u.Port()):
 		v.add(key, "has no port between 1 and 65535: correct it, or leave it out")
 	}

@@ -147,7 +147,7 @@ func (v *validator) custom(key string, c Condenser) {
 	case c.URL != "" && len(c.Command) > 0:
 		v.add(key+".command", "is set, and so is url: keep one of them")
 	default:
-		v.url(key+".url", c.URL, "http://127.0.0.1:9000/condense")
+		v.url(key+".url", c.URL, "http://127.0.0.1:9000/condense", "set api_key")
 	}
 }
 

@@ -135,7 +135,7 @@ func (v *validator) tenantLimits(key string, l limit.Tenant) {
 	v.when(l.Shared && v.config.Store.Type != StoreRedis, key+".shared",
 		"needs a store that replicas share: set store.type to redis, or remove it")
 	v.when(l.Body < 0, key+".max_body", "is negative: write a size such as 4MiB, or 0 for limits.max_body")
-	v.when(l.Body >= 0 && l.Body > v.config.Limits.MaxBody,
+	v.when(v.config.Limits.MaxBody > 0 && l.Body > v.config.Limits.MaxBody,
 		key+".max_body", "is above limits.max_body, which applies to every request: lower it, or raise limits.max_body")
 }
 
@@ -161,10 +161,10 @@ func (v *validator) budget(key string, b limit.Budget) {
 	v.when(b.Tokens < 0, key+".tokens", "is negative: write a number, or 0 for no budget in tokens")
 	v.optional(key+".then", b.Then, limit.Refuse, limit.Condense)
 	switch {
-	case !b.Set():
+	case b.USD == 0 && b.Tokens == 0:
 		v.when(b.Period != 0, key+".period", "has no use without usd or tokens: set one of them, or remove it")
 		v.when(b.Then != "", key+".then", "has no use without usd or tokens: set one of them, or remove it")
-	case b.Period < minPeriod || b.Period > maxPeriod:
+	case (b.Set() || b.Period != 0) && (b.Period < minPeriod || b.Period > maxPeriod):
 		v.add(key+".period", "is not between 1m and 8784h: write the length of the budget's period, such as 24h")
 	}
 }
@@ -191,7 +191,7 @@ func (v *validator) memory(key string, m *Memory) {
 
 func (v *validator) webhook(key string, w Webhook) {
 	v.when(w.Secret != "" && w.URL == "", key+".url", "is missing while secret is set: set it, or remove secret")
-	v.url(key+".url", w.URL.Reveal(), "https://example.com/findings")
+	v.url(key+".url", w.URL.Reveal(), "https://example.com/findings", "set secret to sign the requests instead")
 	if encoded, is := strings.CutPrefix(w.Secret.Reveal(), "whsec_"); is {
 		_, err := base64.StdEncoding.DecodeString(encoded)
 		v.when(err != nil, key+".secret", "begins with whsec_, but the rest is not base64: copy all of it")
@@ -209,7 +209,7 @@ func (v *validator) mcp(key string, m *MCP) {
 	case m.URL == "" && len(m.Command) == 0:
 		v.when(m.Tool != "" || m.Arguments != "", key+".command", "is missing, and so is url: set command for a program, or url for a server")
 	default:
-		v.url(key+".url", m.URL, "http://127.0.0.1:8000/mcp")
+		v.url(key+".url", m.URL, "http://127.0.0.1:8000/mcp", "set api_key")
 	}
 	if m.Arguments != "" {
 		var object map[string]any

@@ -67,16 +67,19 @@ func badValues() []badFixture {
 			`tenants[2].memory.mcp.command: contains an empty string: write it as [npx, -y, "@modelcontextprotocol/server-memory"] (line 10)`,
 			`tenants[2].memory.mcp.command: is set, and so is url: keep one of them (line 10)`,
 			`tenants[2].memory.mcp.tool: is missing while arguments is set: name the tool that takes them (line 10)`,
+			`tenants[3].memory.webhook.url: contains a user name or password: remove it, and set secret to sign the requests instead (line 13)`,
 		}},
 		{"bad.budget-endless.yaml", []string{
 			`limits.tenant.session_budget.usd: is not a finite number: write it as 0.75 (line 4)`,
 			`limits.tenant.budget.usd: is not an amount from 0 to 1000000000: write one, or 0 for no budget in dollars (line 3)`,
 		}},
 		{"bad.budget.yaml", []string{
-			`limits.tenant.budget.usd: is not an amount from 0 to 1000000000: write one, or 0 for no budget in dollars (line 3)`,
-			`limits.tenant.budget.period: has no use without usd or tokens: set one of them, or remove it (line 3)`,
-			`limits.tenant.session_budget.then: is not one of refuse, condense: use one of them (line 4)`,
-			`limits.tenant.session_budget.period: is not between 1m and 8784h: write the length of the budget's period, such as 24h (line 4)`,
+			`limits.max_body: is not positive: write a size such as 64MiB (line 2)`,
+			`limits.tenant.budget.usd: is not an amount from 0 to 1000000000: write one, or 0 for no budget in dollars (line 4)`,
+			`limits.tenant.budget.then: is not one of refuse, condense: use one of them (line 4)`,
+			`limits.tenant.budget.period: is not between 1m and 8784h: write the length of the budget's period, such as 24h (line 4)`,
+			`limits.tenant.session_budget.then: is not one of refuse, condense: use one of them (line 5)`,
+			`limits.tenant.session_budget.period: is not between 1m and 8784h: write the length of the budget's period, such as 24h (line 5)`,
 		}},
 		{"bad.repeats.yaml", []string{
 			`tenants[0].limits.repeated_calls.then: is missing while after is set: write report or tell, or remove after (line 5)`,

@@ -15,10 +15,13 @@ import (
 // maxPageReads is how many sessions are read for one page at most.
 const maxPageReads = 10_000
 
+const afterSession = "after " // begins a cursor, followed by a session's id
+
 // Sessions implements session.Archive. It lists sessions ordered by id, and waits until everything queued is on disk.
 func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (page session.SessionPage, err error) {
-	after, err := base64.RawURLEncoding.DecodeString(q.Cursor)
-	if err != nil {
+	plain, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+	after, isCursor := bytes.CutPrefix(plain, []byte(afterSession))
+	if err != nil || !isCursor && q.Cursor != "" {
 		return page, session.ErrCursor
 	}
 	if err := s.flush(ctx); err != nil {
@@ -29,7 +32,7 @@ func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (page sess
 		var last []byte
 		for key, value := cursor.Seek(append(after, 0)); key != nil; key, value = cursor.Next() {
 			if reads == maxPageReads || len(page.Sessions) == q.Limit {
-				page.Next = base64.RawURLEncoding.EncodeToString(last)
+				page.Next = base64.RawURLEncoding.EncodeToString(append([]byte(afterSession), last...))
 				return nil
 			}
 			reads++

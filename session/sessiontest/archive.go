@@ -71,7 +71,7 @@ func (s suite) ArchiveListFiltered(t *testing.T) {
 	f(session.SessionQuery{Since: clock.Add(17 * time.Minute)}, "s-t17", "s-t18", "s-t19")
 	f(session.SessionQuery{Since: clock.Add(12 * time.Minute), Tenant: "even"}, "s-t12", "s-t14", "s-t16", "s-t18")
 	f(session.SessionQuery{Tenant: "unknown"})
-	for _, cursor := range []string{"!", "not base64", "\x00"} {
+	for _, cursor := range []string{"!", "not base64", "\x00", "zz", "czE"} {
 		is(t, second(store.Sessions(ctx(t), session.SessionQuery{Limit: 1, Cursor: cursor})), session.ErrCursor)
 	}
 }

@@ -229,6 +229,8 @@ func (v *validator) models() {
 		v.oneOf(key+".encoding", info.Encoding, model.EncodingO200k, model.EncodingCL100k)
 		const negative = "is negative: write USD per million tokens"
 		v.when(!(info.Price.Input >= 0), key+".price.input", negative)
+		v.when(info.Price.Input == 0 && max(info.Price.CachedInput, info.Price.CacheWrite, info.Price.Output) > 0, key+".price.input",
+			"is 0 or missing while another price is set, so that the model has no price: set it, or remove the others")
 		v.when(!(info.Price.CachedInput >= 0), key+".price.cached_input", negative)
 		v.when(!(info.Price.CacheWrite >= 0), key+".price.cache_write", negative)
 		v.when(!(info.Price.Output >= 0), key+".price.output", negative)

@@ -187,8 +187,9 @@ func badValues() []badFixture {
 			`models.mine.max_output: is not between 1 and context_window: write the longest answer in tokens (line 2)`,
 		}},
 		{"bad.model-price.yaml", []string{
-			`models.mine.price.output: must be a number, not a string: write it without quotes or unit (line 1)`,
-			`models.mine.price.input: is negative: write USD per million tokens (line 1)`,
+			`models.mine.price.output: must be a number, not a string: write it without quotes or unit (line 2)`,
+			`models.half.price.input: is 0 or missing while another price is set, so that the model has no price: set it, or remove the others (line 3)`,
+			`models.mine.price.input: is negative: write USD per million tokens (line 2)`,
 		}},
 		{"bad.notify-with-tenants.yaml", []string{
 			`notify: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,

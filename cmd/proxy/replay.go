@@ -32,6 +32,9 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	if err := parse(fs, args); err != nil {
 		return err
 	}
+	if min(*window, *again) < 0 {
+		return usageError{errors.New("dewpoint: --window and --again take a number from 0 on")}
+	}
 	cfg, err := replayConfig(*file, *tenant, *maxSize, *maxTokens)
 	if err != nil {
 		return usageError{err}

@@ -12,10 +12,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// maxPageReads is how many sessions are read for one page at most.
-const maxPageReads = 10_000
-
-const afterSession = "after " // begins a cursor, followed by a session's id
+const (
+	maxPageReads = 10_000   // sessions that are read for one page at most
+	afterSession = "after " // begins a cursor, before the id of a session
+)
 
 // Sessions implements session.Archive. It lists sessions ordered by id, and waits until everything queued is on disk.
 func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (page session.SessionPage, err error) {

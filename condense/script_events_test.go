@@ -60,7 +60,7 @@ func (s *script) turns(t *testing.T, times string, n int) {
 // call adds an assistant message with the tool calls that a line describes.
 func (s *script) call(line string, n int) {
 	fields := strings.Fields(line)
-	name, url, sealed := "run", "", false
+	name, url, answers, sealed := "run", "", "", false
 	for _, f := range fields[1:] {
 		switch key, value, _ := strings.Cut(f, "="); key {
 		case "tool":
@@ -69,9 +69,11 @@ func (s *script) call(line string, n int) {
 			url = value
 		case "sealed":
 			sealed = true
+		case "answers":
+			answers = value
 		}
 	}
-	c := session.Content{Role: "assistant"}
+	c := session.Content{Role: "assistant", Result: answers}
 	for _, id := range strings.Split(fields[0], ",") {
 		arguments := `{"cmd":"` + id + pad(n) + `"}`
 		if url != "" {

@@ -29,7 +29,7 @@ import (
 // Events are
 //
 //	system|user|agent TEXT [*N]      N words of filler after the text
-//	call ID,ID... [tool=NAME] [url=URL] [sealed] [*N]   an assistant message with tool calls
+//	call ID,ID... [tool=NAME] [url=URL] [answers=ID] [sealed] [*N]   an assistant message with tool calls
 //	result ID TEXT [*N]
 //	file ID FROM TO                  a result with these lines of a file
 //	turns N [*N]                     N calls with their results

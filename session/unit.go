@@ -46,13 +46,14 @@ func exchangeAt(messages []Message, i int) Unit {
 }
 
 // Answers iterates over the calls that are answered: the index of the call's message, and that of the first message that
-// answers it. A call that reuses an id ends the wait for the older call.
+// answers it. A call that reuses an id ends the wait for the older call. An assistant message answers a call of an earlier one if that
+// called a tool of the provider.
 func Answers(messages []Message) iter.Seq2[int, int] {
 	return func(yield func(call, result int) bool) {
 		waiting := map[string]int{}
 		for i := range messages {
 			m := &messages[i]
-			if call, ok := waiting[m.Result]; ok && m.Kind == Observation {
+			if call, ok := waiting[m.Result]; ok && (m.Kind == Observation || m.Result != "") {
 				delete(waiting, m.Result)
 				if !yield(call, i) {
 					return

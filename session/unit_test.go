@@ -9,11 +9,12 @@ import (
 )
 
 // parseMessages parses a history in short notation: s u g (system, user, agent), aXY (an action with calls X and Y), AXY
-// (the same with sealed reasoning), oX (the result of X).
+// (the same with sealed reasoning), oX (the result of X). g<X and aY<X also answer X.
 func parseMessages(short string) []Message {
 	var out []Message
 	for i, w := range strings.Fields(short) {
 		m := Message{Raw: []byte(fmt.Sprintf("%q", w)), Digest: Hash{byte(i), w[0], byte(len(w))}}
+		w, m.Result, _ = strings.Cut(w, "<")
 		switch w[0] {
 		case 's':
 			m.Kind = System

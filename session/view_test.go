@@ -136,6 +136,9 @@ func TestCallsAnsweredLateAreNotHidden(t *testing.T) {
 		{"u aX u oX g u", 2, 5, "u aX u oX g u g", "u [sum] g u g"},         // both forgotten
 		{"u aX oX u g u", 2, 4, "u aX oX u g u oX", "u [sum] u g u oX"},     // a duplicate result
 		{"u aX u g u", 2, 3, "u aX u g u aX oX u", "u [sum] u g u aX oX u"}, // the id now belongs to another call
+		{"u aXS oX g<S u", 2, 4, "u aXS oX g<S u", "u aXS oX g<S u"},
+		{"u aXS oX g<S u", 4, 5, "u aXS oX g<S u", "u aXS oX g<S u"},
+		{"u aXS oX g<S u", 2, 5, "u aXS oX g<S u", "u [sum] u"},
 	} {
 		made, now := NewHistory(Hash{}, parseMessages(test.made)), NewHistory(Hash{}, parseMessages(test.now))
 		if got := shown(Project(now, []Condensation{condensed(made, 10, 0, test.from, test.to, "sum")})); got != test.want {

@@ -145,7 +145,7 @@ func bondsOf(messages []session.Message) (bonds []bond) {
 // resultOf returns the index of the message that answers call id of message i, or -1.
 func resultOf(messages []session.Message, i int, id string) int {
 	for r := i + 1; r < len(messages); r++ {
-		if messages[r].Kind == session.Observation && messages[r].Result == id {
+		if messages[r].Result == id && (id != "" || messages[r].Kind == session.Observation) {
 			return r
 		}
 		if slices.Contains(messages[r].Calls, id) {

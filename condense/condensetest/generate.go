@@ -38,7 +38,7 @@ func (g *Generator) Grow(n int) []session.Message {
 }
 
 func (g *Generator) piece() {
-	switch rapid.IntRange(0, 12).Draw(g.t, "piece") {
+	switch rapid.IntRange(0, 13).Draw(g.t, "piece") {
 	case 0:
 		g.say("system")
 	case 1:
@@ -69,6 +69,14 @@ func (g *Generator) piece() {
 	case 12: // reused IDs
 		g.calls(false, "call_0")
 		g.result("call_0")
+	case 13: // a call of the provider's tool, answered in a later assistant message
+		own, served := g.fresh(), g.fresh()
+		g.calls(false, own, served)
+		g.result(own)
+		if rapid.Bool().Draw(g.t, "reminder") {
+			g.say("user")
+		}
+		g.add(session.Content{Role: "assistant", Result: served, Text: g.text()})
 	}
 }
 

@@ -58,6 +58,42 @@ func TestSplit(t *testing.T) {
 		{"type":"text","text":"a"}, {"type":"text","text":"b"}]}]}`, "observationA observationB user")
 }
 
+// TestServerCalls checks which calls of the provider's tools tie messages together: those whose result is not in the same message.
+func TestServerCalls(t *testing.T) {
+	const (
+		search  = `{"type":"server_tool_use","id":"S","name":"web_search","input":{}}`
+		found   = `{"type":"web_search_tool_result","tool_use_id":"S","content":[]}`
+		code    = `{"type":"server_tool_use","id":"P","name":"code_execution","input":{}}`
+		printed = `{"type":"code_execution_tool_result","tool_use_id":"P","content":{}}`
+		plain   = `{"type":"tool_use","id":"A","name":"n","input":{},"caller":{"type":"direct"}}`
+		called  = `{"type":"tool_use","id":"A","name":"n","input":{},"caller":{"type":"code_execution_20250825","tool_id":"P"}}`
+		inner   = `{"type":"server_tool_use","id":"S","name":"web_search","input":{},"caller":{"type":"code_execution_20250825","tool_id":"P"}}`
+		text    = `{"type":"text","text":"x"}`
+	)
+	f := func(want string, blocks ...string) {
+		t.Helper()
+		body := `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[` + strings.Join(blocks, ",") + `]}]}`
+		m := splitOf(t, body).Messages[1]
+		if got := fmt.Sprintf("%v %v %s", m.Kind, m.Calls, m.Result); got != want {
+			t.Errorf("%s\ngot %s, want %s", body, got, want)
+		}
+	}
+	f("agent [] ", search, found, text)
+	f("action [A] ", search, found, plain)
+	f("action [A S] ", search, plain)
+	f("action [A] S", found, plain)
+	f("agent [S] ", text, search)
+	f("agent [] S", found, text)
+	f("action [A S] P", printed, text, search, plain)
+	f("action [A P] ", code, called)
+	f("action [A P] P", called)
+	f("action [A P] P", inner, found, called)
+	f("agent [] ", code, inner, found, printed, text)
+	f("agent [] S", found, printed, text)
+	f("agent [] ", strings.Replace(found, `"S"`, "5", 1), strings.Replace(search, `"S"`, "null", 1), text)
+	f("agent [M] ", strings.Replace(strings.Replace(search, "server_tool", "mcp_tool", 1), `"S"`, `"M"`, 1))
+}
+
 func TestSplitRefuses(t *testing.T) {
 	f := func(body, code, param string) {
 		t.Helper()

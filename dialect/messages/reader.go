@@ -1,6 +1,9 @@
 package messages
 
 import (
+	"bytes"
+	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
@@ -13,7 +16,7 @@ var (
 	messageKeys = []string{"role", "content"}
 	blockKeys   = []string{
 		"type", "text", "id", "name", "input", "tool_use_id", "content", "is_error",
-		"thinking", "signature", "data", "source", "title",
+		"thinking", "signature", "data", "source", "title", "caller",
 	}
 )
 
@@ -81,6 +84,7 @@ func (r *reader) element(msg *split.Object) error {
 				m.Kind = session.Action
 			}
 		}
+		linkServerCalls(&m, blocks)
 	case role.Is("user") && slices.ContainsFunc(blocks, isResult):
 		if msg.More {
 			r.w.Unsupported("a message with results has unknown members")
@@ -99,6 +103,40 @@ func (r *reader) element(msg *split.Object) error {
 	m.Attached = hasAttachment(blocks)
 	r.w.Add(m, r.w.ElementSpan().To)
 	return nil
+}
+
+// linkServerCalls adds the calls of the provider's own tools that wait for their results at the end of an assistant message, and sets the
+// first one from an earlier message that is answered or goes on in this one. Results follow in a later message if a tool of the client is
+// called as well, if the provider paused the turn, or if the called code calls tools of the client.
+func linkServerCalls(m *session.Message, blocks []block) {
+	var waits map[string]bool // the calls made or mentioned so far
+	mention := func(id rawjson.Value, made, answered bool) {
+		if id.Kind != rawjson.String {
+			return
+		}
+		if waits == nil {
+			waits = map[string]bool{}
+		}
+		call := id.Text()
+		if _, known := waits[call]; !known && !made {
+			m.Result = cmp.Or(m.Result, call)
+		}
+		waits[call] = !answered
+	}
+	for i := range blocks {
+		kind := blocks[i].Get("type").Inner()
+		mention(split.Member(blocks[i].Get("caller"), "tool_id"), false, false)
+		if bytes.HasSuffix(kind, []byte("_tool_use")) {
+			mention(blocks[i].Get("id"), true, false)
+		} else if bytes.HasSuffix(kind, []byte("_tool_result")) {
+			mention(blocks[i].Get("tool_use_id"), false, true)
+		}
+	}
+	for _, call := range slices.Sorted(maps.Keys(waits)) {
+		if waits[call] {
+			m.Calls = append(m.Calls, call)
+		}
+	}
 }
 
 // readBlocks reads the content blocks of a message.

@@ -103,8 +103,8 @@ type Unbinder interface {
 
 // Marker is a Dialect whose servers cache a prefix up to a mark set by the client.
 type Marker interface {
-	// Mark returns messages[at], which Note wrote, with a cache mark added if the client uses marks and the limit allows
-	// another one.
+	// Mark returns messages[at], which begins with a text that Note wrote, with a cache mark added to that if the client uses marks and
+	// the limit allows another one.
 	Mark(r *Request, messages [][]byte, at int) []byte
 }
 

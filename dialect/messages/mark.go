@@ -7,7 +7,6 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
-	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
 // maxMarks is the API's limit for cache marks in a request:
@@ -52,9 +51,12 @@ func (d *Dialect) CacheTTL(body []byte) time.Duration {
 	return time.Hour
 }
 
-// withMark converts the string content of a message to a text block with a mark.
-func withMark(note, mark []byte) []byte {
-	text := split.Member(rawjson.ValueOf(note), "content").Raw
-	content := slices.Concat([]byte(`[{"type":"text","text":`), text, []byte(`,"cache_control":`), mark, []byte(`}]`))
-	return split.WithMember(note, "content", content)
+// withMark adds a mark to the record with which a message begins.
+func withMark(message, mark []byte) []byte {
+	all, err := blocksOf(message)
+	if err != nil || len(all) == 0 {
+		return message
+	}
+	all[0] = split.WithMember(all[0], "cache_control", mark)
+	return split.WithMember(message, "content", split.List(all))
 }

@@ -57,3 +57,19 @@ func TestMark(t *testing.T) {
 		})
 	}
 }
+
+// TestMarkOfMergedRecord checks that the mark is put on the record where the client's next message follows it in the same one.
+func TestMarkOfMergedRecord(t *testing.T) {
+	const mark = `"cache_control":{"type":"ephemeral"}`
+	d := messages.New(split.Options{})
+	next := `{"role":"user","content":[{"type":"text","text":"go"},{"type":"text","text":"on",` + mark + `}]}`
+	r := splitOf(t, `{"messages":[`+next+`]}`)
+	merged, err := d.Merge(d.Note(`a "record"`), []byte(next))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"role":"user","content":[{"type":"text","text":"a \"record\"",` + mark + `},{"type":"text","text":"go"},{"type":"text","text":"on",` + mark + `}]}`
+	if got := string(d.Mark(r, [][]byte{merged}, 0)); got != want {
+		t.Errorf("marked\n%s\nwant\n%s", got, want)
+	}
+}

@@ -109,28 +109,22 @@ func (r *reader) element(msg *split.Object) error {
 // first one from an earlier message that is answered or goes on in this one. Results follow in a later message if a tool of the client is
 // called as well, if the provider paused the turn, or if the called code calls tools of the client.
 func linkServerCalls(m *session.Message, blocks []block) {
-	var waits map[string]bool // the calls made or mentioned so far
+	waits := map[string]bool{} // the calls made or mentioned so far
 	mention := func(id rawjson.Value, made, answered bool) {
-		if id.Kind != rawjson.String {
-			return
+		if call := id.Text(); call != "" {
+			if _, known := waits[call]; !known && !made {
+				m.Result = cmp.Or(m.Result, call)
+			}
+			waits[call] = !answered
 		}
-		if waits == nil {
-			waits = map[string]bool{}
-		}
-		call := id.Text()
-		if _, known := waits[call]; !known && !made {
-			m.Result = cmp.Or(m.Result, call)
-		}
-		waits[call] = !answered
 	}
 	for i := range blocks {
-		kind := blocks[i].Get("type").Inner()
-		mention(split.Member(blocks[i].Get("caller"), "tool_id"), false, false)
-		if bytes.HasSuffix(kind, []byte("_tool_use")) {
-			mention(blocks[i].Get("id"), true, false)
-		} else if bytes.HasSuffix(kind, []byte("_tool_result")) {
-			mention(blocks[i].Get("tool_use_id"), false, true)
+		b := &blocks[i]
+		mention(split.Member(b.Get("caller"), "tool_id"), false, false)
+		if bytes.HasSuffix(b.Get("type").Inner(), []byte("_tool_use")) {
+			mention(b.Get("id"), true, false)
 		}
+		mention(b.Get("tool_use_id"), false, true)
 	}
 	for _, call := range slices.Sorted(maps.Keys(waits)) {
 		if waits[call] {

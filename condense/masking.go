@@ -58,8 +58,9 @@ func newestExchange(items []session.Item) int {
 	return 0
 }
 
-// replaceContent returns the decision to replace the content of items, given as texts by index, where that makes them
-// shorter. Marks of attachments are added, and the position if the model can recall it.
+// replaceContent returns the decision to replace the content of items, given as texts by index, where that leaves out attachments or makes
+// the text shorter. The client's spacing and cache marks do not count, because they may change. Marks of attachments are added, and
+// the position if the model can recall it.
 func replaceContent(in Input, texts map[int]string) Decision {
 	v := session.View{History: in.View.History, Applied: in.View.Applied, Items: slices.Clone(in.View.Items)}
 	changed := false
@@ -68,10 +69,10 @@ func replaceContent(in Input, texts map[int]string) Decision {
 		if item.Index >= 0 && in.Thread.Recall {
 			text += fmt.Sprintf(" (event %d)", v.History.Pos(item.Index))
 		}
-		if item.Index >= 0 && v.History.Messages[item.Index].Attached {
-			text = record.Attached(text, read(in.Codec, item.Raw))
-		}
-		if raw, err := in.Codec.Rewrite(item.Raw, text); err == nil && len(raw) < len(item.Raw) {
+		content := read(in.Codec, item.Raw)
+		raw, err := in.Codec.Rewrite(item.Raw, record.Attached(text, content))
+		own, _ := in.Codec.Rewrite(raw, content.Text) // in the same spacing
+		if err == nil && (len(raw) < len(own) || len(content.Images)+len(content.Files) > 0) {
 			item.Raw, item.Trim = raw, nil
 			changed = true
 		}

@@ -38,7 +38,7 @@ func (g *Generator) Grow(n int) []session.Message {
 }
 
 func (g *Generator) piece() {
-	switch rapid.IntRange(0, 13).Draw(g.t, "piece") {
+	switch rapid.IntRange(0, 12).Draw(g.t, "piece") {
 	case 0:
 		g.say("system")
 	case 1:
@@ -61,22 +61,14 @@ func (g *Generator) piece() {
 		if rapid.Bool().Draw(g.t, "one result") {
 			g.result(g.messages[len(g.messages)-1].Calls[0])
 		}
-	case 11: // a call with a late result
+	case 11: // a call with a late result, in an assistant message if the provider runs the tool
 		id := g.fresh()
 		g.calls(false, id)
 		g.say(rapid.SampledFrom([]string{"user", "system", "assistant"}).Draw(g.t, "between"))
-		g.result(id)
+		g.add(session.Content{Role: rapid.SampledFrom([]string{"tool", "assistant"}).Draw(g.t, "answered by"), Result: id, Text: g.text()})
 	case 12: // reused IDs
 		g.calls(false, "call_0")
 		g.result("call_0")
-	case 13: // a call of the provider's tool, answered in a later assistant message
-		own, served := g.fresh(), g.fresh()
-		g.calls(false, own, served)
-		g.result(own)
-		if rapid.Bool().Draw(g.t, "reminder") {
-			g.say("user")
-		}
-		g.add(session.Content{Role: "assistant", Result: served, Text: g.text()})
 	}
 }
 

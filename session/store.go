@@ -32,7 +32,7 @@ var (
 type Store interface {
 	Ledger
 	Outbox
-	// Secret returns the server secret. The first call sets it to proposed; it never changes after that.
+	// Secret returns the server secret. The first call sets it to proposed; it changes only if the store loses it.
 	Secret(ctx context.Context, proposed Secret) (Secret, error)
 	// Find looks up places by chain hash in one round trip. The same round trip also reads the hinted thread, if any, and
 	// looks up traces as Trace does.

@@ -41,6 +41,8 @@ type App struct {
 	calls   *calls
 	levers  levers
 	metrics *observe.Metrics
+
+	sessions *lazyRegistry
 	ports
 	lifecycle
 	reloading sync.Mutex
@@ -120,10 +122,8 @@ func (a *App) buildEngine(store session.Store) error {
 	limits := engine.DefaultLimits()
 	limits.Store = a.config.Store.Timeout
 	var err error
-	a.engine, err = engine.New(engine.Options{
-		Sessions: &lazyRegistry{store: store, secret: session.Secret(a.config.Store.Secret.Reveal())},
-		Tokens:   a.tokens, Windows: windows, Limits: limits,
-	})
+	a.sessions = &lazyRegistry{store: store, secret: session.Secret(a.config.Store.Secret.Reveal())}
+	a.engine, err = engine.New(engine.Options{Sessions: a.sessions, Tokens: a.tokens, Windows: windows, Limits: limits})
 	if err != nil {
 		return fmt.Errorf("build engine: %w", err)
 	}
@@ -236,7 +236,7 @@ func (a *App) Start() {
 		return err
 	})
 	a.watchHealth()
-	a.followLevers()
+	a.followStore()
 	a.serving.Go(func() {
 		if err := a.server.Serve(a.dataListener); err != nil && !errors.Is(err, net.ErrClosed) {
 			a.failed <- err

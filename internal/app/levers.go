@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
+	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -118,10 +119,10 @@ func (a *App) applyLevers(tenants []*proxy.Tenant) {
 	a.metrics.Switched(switched)
 }
 
-// followLevers starts applying levers that are set on any replica, or that expire.
-func (a *App) followLevers() {
+// followStore starts applying levers that are set on any replica, or that expire, and keeping the secret that replicas share.
+func (a *App) followStore() {
 	ctx, cancel := context.WithCancel(context.Background())
-	a.onStopFunc("levers", cancel)
+	a.onStopFunc("levers and secret", cancel)
 	a.serving.Go(func() {
 		ticker := time.NewTicker(leverInterval)
 		defer ticker.Stop()
@@ -134,8 +135,21 @@ func (a *App) followLevers() {
 			if err := a.refreshLevers(ctx); err != nil {
 				a.log.Error("condensing could not be switched", zap.Error(err))
 			}
+			a.followSecret(ctx)
 		}
 	})
+}
+
+// followSecret keeps the secret in a store that replicas share, unless it is configured. One that Redis has lost may have been replaced by
+// another replica's, and conversations are recognised by all replicas only if they have the same.
+func (a *App) followSecret(ctx context.Context) {
+	if a.config.Store.Type != config.StoreRedis || a.config.Store.Secret != "" {
+		return
+	}
+	if adopted, _ := a.sessions.follow(ctx, a.health.store); adopted { // without Redis there is nothing to share
+		a.log.Warn("Redis has lost the server's secret and has that of another replica, which is used from now on: conversations " +
+			"start over, and compactions made before are refused; to prevent this, set store.secret on all replicas")
+	}
 }
 
 // refreshLevers reads the levers from the store. If they have changed, it rebuilds the tenants from the configuration in

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -37,10 +38,10 @@ func (c counter) Text(s string) int { return c.Count(s) }
 
 // lazyRegistry opens the session registry once the store answers, so that the server can start while Redis is unavailable.
 type lazyRegistry struct {
-	store  session.Store
-	secret session.Secret // as configured; empty: the store keeps one
+	store session.Store
 
 	mu       sync.Mutex
+	secret   session.Secret // as configured; empty: the store keeps one, which open reads
 	registry *session.Registry
 }
 
@@ -54,6 +55,25 @@ func (s *lazyRegistry) Registry(ctx context.Context) (*session.Registry, session
 		}
 	}
 	return s.registry, s.store, s.secret, nil
+}
+
+// follow adopts the secret that the store holds, if it is not the registry's, and reports whether it did. A store that has lost the secret
+// gets it back. Turns in progress keep the registry that they began with.
+func (s *lazyRegistry) follow(ctx context.Context, store session.Store) (adopted bool, err error) {
+	s.mu.Lock()
+	own, opened := s.secret, s.registry != nil
+	s.mu.Unlock()
+	if !opened {
+		return false, nil
+	}
+	secret, err := store.Secret(ctx, own)
+	if err != nil || bytes.Equal(secret, own) {
+		return false, err //nolint:wrapcheck // it names the operation
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.secret, s.registry = secret, session.NewRegistry(s.store, secret)
+	return true, nil
 }
 
 func (s *lazyRegistry) open(ctx context.Context) error {

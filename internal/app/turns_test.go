@@ -1,11 +1,15 @@
 package app
 
 import (
+	"bytes"
 	"testing"
+
+	"github.com/alicebob/miniredis/v2"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
@@ -19,5 +23,57 @@ func TestNoVocabulary(t *testing.T) {
 	}
 	if n := c.Message(session.Content{Role: "user"}) + c.Text("[]"); n < 2 {
 		t.Errorf("%d tokens", n)
+	}
+}
+
+// TestSecretIsKept: a Redis that has lost the secret gets it back, so that replicas that start later have the same one. If one of them was
+// faster, the others adopt its secret.
+func TestSecretIsKept(t *testing.T) {
+	server, ctx := miniredis.RunT(t), t.Context()
+	replica := func() *lazyRegistry {
+		store := redisstore.Open(redisstore.Options{Addrs: []string{server.Addr()}})
+		t.Cleanup(func() { _ = store.Close() })
+		return &lazyRegistry{store: session.Guard(store, nil)}
+	}
+	opened := func(r *lazyRegistry) (*session.Registry, session.Secret) {
+		t.Helper()
+		registry, _, secret, err := r.Registry(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return registry, secret
+	}
+	follow := func(r *lazyRegistry, want bool) {
+		t.Helper()
+		if adopted, err := r.follow(ctx, r.store); err != nil || adopted != want {
+			t.Errorf("adopted %v, %v; want %v", adopted, err, want)
+		}
+	}
+	first, idle := replica(), replica()
+	registry, secret := opened(first)
+	follow(first, false)
+	server.FlushAll()
+	follow(idle, false) // it has none to give back
+	follow(first, false)
+	if _, other := opened(replica()); !bytes.Equal(other, secret) {
+		t.Error("a replica that starts after Redis has lost the secret has another one")
+	}
+	if again, _ := opened(first); again != registry {
+		t.Error("a registry whose secret is still in Redis was replaced")
+	}
+	server.FlushAll()
+	_, now := opened(replica())
+	follow(first, true)
+	again, adopted := opened(first)
+	if !bytes.Equal(adopted, now) || bytes.Equal(now, secret) || again == registry {
+		t.Error("the secret in Redis was not adopted")
+	}
+	follow(first, false)
+	server.Close()
+	if adopted, err := first.follow(ctx, first.store); adopted || err == nil {
+		t.Errorf("without Redis: adopted %v, %v", adopted, err)
+	}
+	if kept, _ := opened(first); kept != again {
+		t.Error("without Redis, the registry was replaced")
 	}
 }

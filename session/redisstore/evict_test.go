@@ -135,28 +135,3 @@ func wantServed(t *testing.T, s *Store, what, words string) {
 		t.Errorf("%s: condensed, and then not: %q", what, again)
 	}
 }
-
-// TestSecretIsKept: the secret is written again now and then, so that replicas that start after an eviction get the same
-// one.
-func TestSecretIsKept(t *testing.T) {
-	t.Parallel()
-	server := sessiontest.StartRedis(t)
-	s, ctx := start(t, Options{Addrs: []string{server.Addr}}), t.Context()
-	must(t, second(s.Secret(ctx, session.Secret("first"))))
-	server.Do("DEL", s.keys.secret())
-	must(t, s.Append(ctx, twoEvents("t", 0)))
-	if got := server.Do("EXISTS", s.keys.secret()); got != "0" {
-		t.Error("the secret is written with every append")
-	}
-	s.secret.written = s.secret.written.Add(-secretEvery)
-	must(t, s.Append(ctx, twoEvents("t", 2)))
-	if got := server.Do("GET", s.keys.secret()); got != "first" {
-		t.Errorf("the server's secret is %q", got)
-	}
-	s.secret.written = s.secret.written.Add(-secretEvery)
-	server.Do("SET", s.keys.secret(), "another") // by a replica that started in between
-	must(t, s.Append(ctx, twoEvents("t", 4)))
-	if got := server.Do("GET", s.keys.secret()); got != "another" {
-		t.Errorf("the server's secret is %q", got)
-	}
-}

@@ -3,28 +3,17 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
-
-// secretEvery is how often the server secret is written again.
-const secretEvery = time.Minute
-
-// secret is the server secret as this store has last seen it.
-type secret struct {
-	mu      sync.Mutex
-	value   session.Secret
-	written time.Time
-}
 
 // Secret implements session.Store. It returns an existing secret even if the server refuses writes.
 func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Secret, error) {
 	if len(proposed) == 0 {
 		return nil, errors.New("the proposed secret is empty")
 	}
-	value, err := result(ctx, s.write, func(ctx context.Context) ([]byte, error) {
+	return result(ctx, s.write, func(ctx context.Context) (session.Secret, error) {
 		pipe := s.client.Pipeline()
 		put := pipe.SetNX(ctx, s.keys.secret(), []byte(proposed), 0)
 		get := pipe.Get(ctx, s.keys.secret())
@@ -33,28 +22,11 @@ func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Se
 		if absent(err) {
 			return nil, put.Err()
 		}
+		if err == nil && len(value) == 0 {
+			err = errors.New("the secret in Redis is empty: delete its key")
+		}
 		return value, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	s.secret.mu.Lock()
-	defer s.secret.mu.Unlock()
-	s.secret.value, s.secret.written = value, time.Now()
-	return value, nil
-}
-
-// due returns the secret if it is time to write it again with SETNX, otherwise nil. A server that evicts any key
-// would otherwise sooner or later evict this one, which is rarely read, and replicas that start later would get another
-// secret. The write also counts as a use for an LRU policy.
-func (k *secret) due() session.Secret {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if time.Since(k.written) < secretEvery {
-		return nil
-	}
-	k.written = time.Now()
-	return k.value
 }
 
 func (s *Store) Set(ctx context.Context, name string, value []byte) error {

@@ -60,22 +60,12 @@ func appendShared(ids []session.ThreadID, self session.ThreadID, more ...session
 	return ids
 }
 
-// maintain does the upkeep after an append: if the thread's lease was renewed, it renews those of the threads whose logs it
-// shares, and now and then it writes the secret again.
+// maintain renews the leases of the threads whose logs the thread shares, if its own was renewed.
 func (s *Store) maintain(ctx context.Context, b session.Batch, result appended) error {
-	secret := s.secret.due()
-	renew := result.renewed && len(result.shared) > 0
-	if !renew && len(secret) == 0 {
+	if !result.renewed || len(result.shared) == 0 {
 		return nil
 	}
-	return s.pipe(ctx, func(pipe redis.Pipeliner, _ addScript) {
-		if renew {
-			s.renew(ctx, pipe, b, result.shared)
-		}
-		if len(secret) > 0 {
-			pipe.SetNX(ctx, s.keys.secret(), []byte(secret), 0)
-		}
-	})
+	return s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) { s.renew(ctx, pipe, b, result.shared) })
 }
 
 // renew renews the leases of threads that b's thread shares, and their entries among the unlisted threads of its session.

@@ -41,7 +41,6 @@ type Store struct {
 	content    codec.Content
 	keys       keys
 	breaker    *breaker
-	secret     secret
 	closing    sync.Once
 	starved    func() bool
 	crossSlot  atomic.Bool   // scripts cannot use keys of several slots, although the options name no Cluster

@@ -23,10 +23,10 @@ func TestSessionTables(t *testing.T) {
 		"X-Dewpoint-Session, thread-id, x-claude-code-agent-id, x-session-id, x-session-affinity, session_id, session-id, " +
 			"x-claude-code-session-id, x-opencode-session, x-litellm-session-id, x-grok-conv-id, helicone-session-id, " +
 			"x-openwebui-chat-id": SessionHeaders(),
-		"metadata.session_id, session_id, conversation.id, metadata.user_id": SessionFields(),
-		"prompt_cache_key, promptCacheKey":                                   CacheKeyFields(),
-		"x-parent-session-id, x-codex-parent-thread-id":                      ParentHeaders(),
-		"Authorization, api-key, x-api-key, x-goog-api-key":                  CredentialHeaders(),
+		"metadata.session_id, session_id, conversation.id, conversation, metadata.user_id": SessionFields(),
+		"prompt_cache_key, promptCacheKey":                                                 CacheKeyFields(),
+		"x-parent-session-id, x-codex-parent-thread-id":                                    ParentHeaders(),
+		"Authorization, api-key, x-api-key, x-goog-api-key":                                CredentialHeaders(),
 		"key": CredentialQuery(),
 	} {
 		if strings.Join(got, ", ") != want {

@@ -24,7 +24,7 @@ func SessionHeaders() []string { return slices.Clone(sessionHeaders[:]) }
 // SessionFields returns the body fields that name a session if no header does. Claude Code's metadata.user_id counts only if it is
 // JSON with a session_id.
 func SessionFields() []string {
-	return []string{"metadata.session_id", "session_id", "conversation.id", "metadata.user_id"}
+	return []string{"metadata.session_id", "session_id", "conversation.id", "conversation", "metadata.user_id"}
 }
 
 // CacheKeyFields returns body fields that name a session for some agents, but not for others.

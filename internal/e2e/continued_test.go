@@ -230,6 +230,10 @@ func TestKeptByUpstream(t *testing.T) {
 	if got := p.logged(apart, talk); !slices.Equal(got, []string{"system", "user", "agent", "user", "agent"}) {
 		t.Errorf("logged %v", got)
 	}
+	ask(true, said("Farewell."), `"conversation":{"id":"conv_1"},"input":"And farewell."`)
+	if session != apart || thread != talk {
+		t.Errorf("named by an object, the conversation is in thread %s of session %s", thread, session)
+	}
 }
 
 // logged returns the kinds of the events in a thread's log.

@@ -13,7 +13,7 @@ const masked = "<MASKED>"
 
 // ObservationMasking replaces the content of old tool results by a short text; role and call id stay. It hides no messages:
 // the view is recomputed for every request. Results in the newest exchange, which no model has answered yet, are never
-// masked, nor are results that would not become shorter.
+// masked, nor are results without attachments whose text would not become shorter.
 type ObservationMasking struct {
 	// AttentionWindow is the number of newest events that are not changed. As in OpenHands, not only observations count.
 	AttentionWindow int
@@ -69,10 +69,16 @@ func replaceContent(in Input, texts map[int]string) Decision {
 		if item.Index >= 0 && in.Thread.Recall {
 			text += fmt.Sprintf(" (event %d)", v.History.Pos(item.Index))
 		}
-		content := read(in.Codec, item.Raw)
-		raw, err := in.Codec.Rewrite(item.Raw, record.Attached(text, content))
-		own, _ := in.Codec.Rewrite(raw, content.Text) // in the same spacing
-		if err == nil && (len(raw) < len(own) || len(content.Images)+len(content.Files) > 0) {
+		raw, err := in.Codec.Rewrite(item.Raw, text)
+		attached := item.Index < 0 || v.History.Messages[item.Index].Attached
+		shorter := !attached && len(item.Raw) > 4*len(raw) // whatever the spacing and the marks: it need not be read
+		if err == nil && !shorter {
+			content := read(in.Codec, item.Raw)
+			raw, err = in.Codec.Rewrite(item.Raw, record.Attached(text, content))
+			own, _ := in.Codec.Rewrite(raw, content.Text) // in the same spacing
+			shorter = len(raw) < len(own) || len(content.Images)+len(content.Files) > 0
+		}
+		if err == nil && shorter {
 			item.Raw, item.Trim = raw, nil
 			changed = true
 		}

@@ -71,7 +71,7 @@ func (r *request) finish(l *relay, answer dialect.Answer) {
 		r.addToHoldout(answer.Usage)
 	}
 	r.obs.record.Content = r.content(answer)
-	r.obs.endRelayed(status, l.end)
+	r.obs.endRelayed(status, answer.Failed, l.end)
 	r.addSavings()
 }
 

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -67,13 +66,9 @@ const maxReason = 128
 
 // cleaned replaces the control characters in a header value or reason phrase by spaces: some clients and terminals act on them.
 func cleaned(value string) string {
-	isControl := func(c byte) bool { return c < ' ' && c != '\t' || c == 0x7f }
-	if !slices.ContainsFunc([]byte(value), isControl) {
-		return value
-	}
 	out := []byte(value) // it need not be UTF-8
 	for i, c := range out {
-		if isControl(c) {
+		if c < ' ' && c != '\t' || c == 0x7f {
 			out[i] = ' '
 		}
 	}

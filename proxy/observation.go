@@ -97,8 +97,8 @@ func (o *observation) firstByte() {
 	}
 }
 
-// endRelayed ends a request whose answer was relayed, in full or up to err.
-func (o *observation) endRelayed(status int, err error) {
+// endRelayed ends a request whose answer was relayed, in full or up to err. failed tells that the answer itself reports an error.
+func (o *observation) endRelayed(status int, failed bool, err error) {
 	switch {
 	case errors.Is(err, errClientGone), err != nil && errors.Is(context.Cause(o.ctx), errClientGone):
 		o.end(status, CodeClientGone)
@@ -106,7 +106,7 @@ func (o *observation) endRelayed(status int, err error) {
 		o.end(status, codeInternal)
 	case err != nil:
 		o.end(status, CodeBroken)
-	case status >= http.StatusInternalServerError:
+	case status >= http.StatusInternalServerError, failed && status == http.StatusOK:
 		o.end(status, CodeUpstream5xx)
 	case status >= http.StatusBadRequest:
 		o.end(status, CodeUpstream4xx)

@@ -153,7 +153,11 @@ func (l *relay) attach(header *fasthttp.ResponseHeader) {
 	}
 	if r.turn != nil {
 		if r.turn.Logs() && l.resp.StatusCode == http.StatusOK {
-			l.beforeEnd = func() { r.markAnswer(l.tee) }
+			l.beforeEnd = func() {
+				if l.tee == nil || !l.tee.Failed() {
+					r.markAnswer(l.tee)
+				}
+			}
 		}
 		notice := r.notice()
 		if notice != "" && r.params.notices && isEventStream(l.resp.Header) && len(codings(l.resp.Header)) == 0 {

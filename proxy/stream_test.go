@@ -142,6 +142,7 @@ func TestStreamsThatEndWithAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, setup{base: cannedUpstream(t, answer)})
+			r.atEnd(`dewpoint_requests_total{code="upstream_5xx",dialect="chat",model="gpt-4o",status="2xx",tenant="default"}`, 1)
 			if resp, got := r.ask(helloing); resp.StatusCode != http.StatusOK || got != body {
 				t.Errorf("%s: %q", resp.Status, got)
 			}

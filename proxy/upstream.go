@@ -140,9 +140,8 @@ func upstreamError(ctx context.Context, err error) error {
 
 // malformed reports whether an answer could not be read. The errors of net/http have no types.
 func malformed(err error) bool {
-	text := err.Error()
-	return errors.Is(err, errMalformedHeader) || strings.Contains(text, "malformed HTTP") || strings.Contains(text, "response headers exceeded") ||
-		strings.Contains(text, "transport connection broken")
+	return errors.Is(err, errMalformedHeader) || strings.Contains(err.Error(), "transport connection broken") ||
+		strings.Contains(err.Error(), "response headers exceeded")
 }
 
 // reason returns a short cause that contains no address.

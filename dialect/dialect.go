@@ -219,7 +219,7 @@ type Answer struct {
 	Ran     bool   // the provider ran a tool of its own
 	Failed  bool   // it reports an error
 	Code    string // of the error; empty if it has none
-	Status  int    // of the error, from 400 to 599; 0 if it states none
+	Status  int    // of the error, from 400 to 599; 0 if it neither states one nor has a code that stands for one
 	Garbled bool   // an event of the stream could not be read
 
 	ID          string   // under which upstream may store it; empty if the protocol has no ids

@@ -31,7 +31,7 @@ func (s *sender) readStream(from io.Reader) (dialect.Answer, error) {
 	a := tee.Answer()
 	switch {
 	case a.Failed:
-		return a, refusedBy(&a)
+		return a, &refused{status: a.Status, code: a.Code}
 	case a.Lost:
 		return a, errResponseSize
 	case err != nil && !errors.Is(err, io.EOF):
@@ -56,26 +56,13 @@ func (s *sender) readWhole(text []byte) (dialect.Answer, error) {
 	a := tee.Answer()
 	switch {
 	case a.Failed:
-		return a, refusedBy(&a)
+		return a, &refused{status: a.Status, code: a.Code}
 	case a.Lost || len(text) > split.MaxAnswer:
 		return a, errResponseSize
 	case s.isChat():
 		return a, errNotStreamed
 	}
 	return a, nil
-}
-
-// refusedBy returns the error that an answer reports. It counts as if it had come with the status that it states.
-func refusedBy(a *dialect.Answer) error {
-	return &refused{status: cmp.Or(a.Status, statuses[a.Code]), code: a.Code}
-}
-
-// statuses are the statuses for which the codes and types of errors stand. Those without one are the server's own failures.
-// https://docs.claude.com/en/api/errors, https://platform.openai.com/docs/guides/error-codes
-var statuses = map[string]int{
-	"invalid_request_error": 400, "invalid_prompt": 400, "context_length_exceeded": 400, "content_filter": 400, "content_policy_violation": 400,
-	"authentication_error": 401, "invalid_api_key": 401, "permission_error": 403, "not_found_error": 404, "model_not_found": 404,
-	"request_too_large": 413, "rate_limit_error": 429, "rate_limit_exceeded": 429, "insufficient_quota": 429,
 }
 
 // replyTo returns the reply to r that an answer has.

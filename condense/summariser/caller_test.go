@@ -239,6 +239,7 @@ func TestErrorsWithinAnswers(t *testing.T) {
 		"moderation":       {"", `{"error":{"message":"flagged","code":403}}`, condense.FailureDenied, false},
 		"filter":           {"", `{"error":{"message":"blocked","code":"content_filter"}}`, condense.FailureRejected, false},
 		"type":             {"", `{"error":{"message":"blocked","type":"invalid_request_error"}}`, condense.FailureRejected, false},
+		"type of a code":   {"", `{"error":{"message":"too long","code":"invalid_value","type":"invalid_request_error"}}`, condense.FailureRejected, false},
 		"rate":             {"", `{"error":{"message":"slow down","code":429}}`, condense.FailureRateLimited, true},
 		"key":              {"", `{"error":{"message":"no","code":"invalid_api_key","type":"invalid_request_error"}}`, condense.FailureDenied, true},
 		"unknown":          {"", `{"error":{"message":"oops","code":"oops"}}`, condense.FailureServer, true},

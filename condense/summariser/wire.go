@@ -88,7 +88,7 @@ func (s *sender) isChat() bool {
 	return s.to.Way.API != condense.APIMessages && s.to.Way.API != condense.APIResponses
 }
 
-// refused is an error reported by the server. status is 0 for an error within an answer that states none.
+// refused is an error reported by the server. status is 0 for an error within an answer if it is not known.
 type refused struct {
 	status     int
 	code, text string

@@ -40,7 +40,7 @@ func (a *answer) Event(chunk rawjson.Value) (ends bool) {
 		}
 	}
 	a.addUsage(split.Member(chunk, "usage"))
-	if e := split.Member(chunk, "error"); e.Kind != 0 && e.Kind != rawjson.Null {
+	if e := split.Member(chunk, "error"); !split.Blank(e) {
 		a.Fail(split.Member(e, "code"), split.Member(e, "status"), split.Member(e, "type"))
 	}
 	return false

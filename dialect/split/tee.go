@@ -201,7 +201,15 @@ func (c *Collector) AddArguments(call *PartialCall, text string) {
 	call.arguments = append(call.arguments, text...)
 }
 
-// Fail records an error that the answer reports. Each of the values may be its status, as a number or a text, or else its code.
+// statuses are the statuses for which codes and types of errors stand. The others are failures of the server.
+// https://docs.claude.com/en/api/errors, https://platform.openai.com/docs/guides/error-codes
+var statuses = map[string]int{
+	"invalid_request_error": 400, "invalid_prompt": 400, "context_length_exceeded": 400, "content_filter": 400, "content_policy_violation": 400,
+	"authentication_error": 401, "invalid_api_key": 401, "permission_error": 403, "not_found_error": 404, "model_not_found": 404,
+	"request_too_large": 413, "rate_limit_error": 429, "rate_limit_exceeded": 429, "insufficient_quota": 429,
+}
+
+// Fail records an error that the answer reports. Each of the values may be its status, as a number or a text, or else its code or type.
 func (c *Collector) Fail(codes ...rawjson.Value) {
 	c.Known.Failed = true
 	for _, code := range codes {
@@ -209,7 +217,7 @@ func (c *Collector) Fail(codes ...rawjson.Value) {
 		if status, err := strconv.Atoi(cmp.Or(text, string(code.Raw))); err == nil && status >= 400 && status < 600 {
 			c.Known.Status = cmp.Or(c.Known.Status, status)
 		} else {
-			c.Known.Code = cmp.Or(c.Known.Code, Truncate(text))
+			c.Known.Code, c.Known.Status = cmp.Or(c.Known.Code, Truncate(text)), cmp.Or(c.Known.Status, statuses[text])
 		}
 	}
 }

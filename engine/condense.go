@@ -306,7 +306,7 @@ func (t *Turn) commit(ctx context.Context, made Attempt, later condense.Job, rep
 	return true
 }
 
-// logAndShow logs a condensation and shows it. A request waits for the write no longer than one read beyond its deadline.
+// logAndShow logs a condensation and shows it. A request waits for a write no longer than one read beyond its deadline.
 func (t *Turn) logAndShow(ctx context.Context, a Attempt, abandoned bool, report *Report) error {
 	limit := writeFactor * t.engine.o.Limits.Store
 	if !abandoned {

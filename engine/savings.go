@@ -136,7 +136,7 @@ func (t *Turn) sessionCreated(ctx context.Context) time.Time {
 func (t *Turn) billed(ctx context.Context) context.Context {
 	compared, spent, id := t.entry != nil, t.in.Spent, t.place.Thread.Session
 	if t.in.Budgets != nil {
-		ctx = limit.WithBudget(ctx, func(ctx context.Context) bool { return t.engine.overspent(ctx, t.in.Budgets(id, t.in.Split.Model)) })
+		ctx = limit.WithBudget(ctx, func(ctx context.Context, model string) bool { return t.engine.overspent(ctx, t.in.Budgets(id, model)) })
 	}
 	if !compared && spent == nil {
 		return ctx

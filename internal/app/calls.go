@@ -111,7 +111,7 @@ func (s limitedSummariser) Summarise(ctx context.Context, r condense.Request) (c
 	if r.Endpoint.APIKey != "" && slices.Contains(s.keys, config.Secret(r.Endpoint.APIKey)) && !limit.Trusted(ctx) {
 		return condense.Reply{}, &condense.CallError{Kind: condense.FailureUntrusted}
 	}
-	if limit.Spent(ctx) || !s.admit(time.Now()) {
+	if limit.Spent(ctx, r.Model) || !s.admit(time.Now()) {
 		return condense.Reply{}, &condense.CallError{Kind: condense.FailureLimited}
 	}
 	reply, err := s.Summariser.Summarise(ctx, r)

@@ -46,13 +46,13 @@ func Trusted(ctx context.Context) bool {
 
 type budgetKey struct{}
 
-// WithBudget returns a context for which Spent calls spent, which reports whether a budget that pays for the calls is spent.
-func WithBudget(ctx context.Context, spent func(context.Context) bool) context.Context {
+// WithBudget returns a context for which Spent calls spent, which reports whether a budget that pays for calls of a model is spent.
+func WithBudget(ctx context.Context, spent func(ctx context.Context, model string) bool) context.Context {
 	return context.WithValue(ctx, budgetKey{}, spent)
 }
 
-// Spent reports whether nothing is left to pay for calls on behalf of ctx. Without WithBudget there is no budget.
-func Spent(ctx context.Context) bool {
-	spent, ok := ctx.Value(budgetKey{}).(func(context.Context) bool)
-	return ok && spent(ctx)
+// Spent reports whether nothing is left to pay for calls of a model on behalf of ctx. Without WithBudget there is no budget.
+func Spent(ctx context.Context, model string) bool {
+	spent, ok := ctx.Value(budgetKey{}).(func(context.Context, string) bool)
+	return ok && spent(ctx, model)
 }

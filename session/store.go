@@ -27,8 +27,9 @@ var (
 // All methods may be called concurrently and from any replica. The effect of a call that has returned is visible to every
 // later call of the same replica; that of Condense, to every replica. A crash may lose writes other than Condense, which the
 // next request repairs because clients resend their history. It never leaves a write half done: a Batch is applied completely
-// or not at all, except that index entries may be missing. Records of a thread expire together, TTL after its last write. If
-// the store cannot be reached, a call fails within the store's own deadline with an error that wraps ErrUnavailable.
+// or not at all, except that index entries may be missing. Records of a thread expire together, TTL after its last write; index
+// entries may expire TTL after they were written. If the store cannot be reached, a call fails within the store's own deadline
+// with an error that wraps ErrUnavailable.
 type Store interface {
 	Ledger
 	Outbox

@@ -7,8 +7,8 @@
 // it harmless), q (the log entry of a pending condensation request), p (the prepared condensation), v... (savings) and one
 // s<seq> for each summary. The log is a list. Another list holds the traces that the thread left, so that they can be
 // deleted with it. A session is a hash, and a sorted set of the threads that the hash has no room for. An experiment is a
-// hash of sums by arm, group and kind. All keys of a thread expire together, TTL after its last write or that of a fork
-// which shares it. The secret never expires.
+// hash of sums by arm, group and kind. The two lists and the record of a thread expire together, TTL after its last write or
+// that of a fork which shares it; places and traces, TTL after they were written. The secret never expires.
 //
 // The server's maxmemory limits the size. The server may evict any single key: none is needed to serve a request, and
 // lost records are written again. docs/redis.md describes the effect of each eviction policy and of each fault.

@@ -66,7 +66,7 @@ func (v *validator) listeners() {
 		"admin.token", "is missing while admin.listen is not on loopback: set a token, or listen on 127.0.0.1")
 	v.headerValue("admin.token", c.Admin.Token)
 	for i, name := range c.Admin.Hosts {
-		v.when(!hostName(name),
+		v.when(net.ParseIP(name) == nil && !plainBut(name, "."), // a name as in a Host header, without a port
 			syntax.Index("admin.hosts", i), "is not a host name: write it without a scheme, port or path, as in dewpoint.internal")
 	}
 }
@@ -83,11 +83,6 @@ func (v *validator) address(key, address, usual string) (host, port string, ok b
 		return "", "", false
 	}
 	return host, port, true
-}
-
-// hostName reports whether name is valid in a Host header, without a port.
-func hostName(name string) bool {
-	return net.ParseIP(name) != nil || plainBut(name, ".")
 }
 
 // plainBut reports whether name is plain but for some other characters.

@@ -77,11 +77,11 @@ func SideRequest(r Request) string {
 	if endsWithClineTask(r.User) {
 		return Compaction
 	}
-	systemAsks := asksForSummary(head(system, promptReach))
+	systemAsks := asksForSummary(head(system, promptReach), summaryNouns[:])
 	switch {
-	case systemAsks && asksForSummary(user),
+	case systemAsks && asksForSummary(user, summaryNouns[:]),
 		!r.Tools && r.Calls && (startsWithOrder(system) || startsWithOrder(user)),
-		!r.Tools && r.Alone && (systemAsks || quotesConversation(user)):
+		!r.Tools && r.Alone && (systemAsks || asksForSummary(user, summaryQuotes[:])):
 		return Compaction
 	}
 	return ""
@@ -109,18 +109,13 @@ var (
 	summaryQuotes = [...]string{"conversation history", "chat history", "partial conversation", "conversation below", "messages below"}
 )
 
-func asksForSummary(text string) bool {
-	return containsAny(text, summaryVerbs[:]) && containsAny(text, summaryNouns[:])
+func asksForSummary(text string, of []string) bool {
+	return containsAny(text, summaryVerbs[:]) && containsAny(text, of)
 }
 
 // startsWithOrder reports whether a text begins by asking for a summary.
 func startsWithOrder(text string) bool {
-	return asksForSummary(head(text, orderReach)) && !strings.HasPrefix(text, "<")
-}
-
-// quotesConversation reports whether a text asks for a summary of a conversation that it quotes.
-func quotesConversation(text string) bool {
-	return containsAny(text, summaryVerbs[:]) && containsAny(text, summaryQuotes[:])
+	return asksForSummary(head(text, orderReach), summaryNouns[:]) && !strings.HasPrefix(text, "<")
 }
 
 // containsAny reports whether a text contains any of the words, in any case.

@@ -49,12 +49,10 @@ func (r *request) upstreamHeader() http.Header {
 	if r.turn != nil {
 		name, value = r.turn.Unbinding()
 	}
-	sent := strings.Join(r.header[name], ",")
-	if name == "" || strings.Contains(sent, value) {
-		return r.header
+	header := r.header.Clone() // the transport may still be reading that of an earlier attempt
+	if sent := strings.Join(header[name], ","); name != "" && !strings.Contains(sent, value) {
+		header.Set(name, strings.TrimPrefix(sent+","+value, ","))
 	}
-	header := r.header.Clone()
-	header.Set(name, strings.TrimPrefix(sent+","+value, ","))
 	return header
 }
 

@@ -15,19 +15,30 @@ import (
 
 // body is a request body, charged to the budget until its last user releases it.
 type body struct {
-	bytes   []byte
-	reader  *bodyReader
-	charged int64        // to the budget
-	users   atomic.Int32 // besides the first
-	encoded *body        // as the client sent it; nil: it was not encoded
-	coding  []string     // the Content-Encoding of encoded
-	altered bool         // it differs from what the client sent
+	bytes    []byte
+	reader   *bodyReader
+	charged  int64        // to the budget
+	users    atomic.Int32 // besides the first
+	coding   []string     // the Content-Encoding of bytes
+	original *body        // means the same to upstream, and is sent unless this is altered; nil: this is sent. This has a share in it
+	altered  bool         // it means something else than what the client sent
 }
 
 // replace replaces the text of the body. Nothing may alias the old one any more.
 func (b *body) replace(text []byte) {
 	b.altered = b.altered || !bytes.Equal(text, b.bytes)
 	b.bytes = text
+}
+
+// rephrased returns a body with another text that means the same to upstream. It takes over the caller's share in b. If the budget has no room
+// for both, it is b with that text.
+func (b *body) rephrased(text []byte) *body {
+	n := int64(len(text))
+	if bytes.Equal(text, b.bytes) || b.reader.budget.take(b.reader.client, n, b.charged) != nil {
+		b.replace(text)
+		return b
+	}
+	return &body{bytes: bytes.Clone(text), reader: b.reader, charged: n, original: b}
 }
 
 // Hold implements engine.Body: it adds a user.
@@ -39,8 +50,8 @@ func (b *body) Release() {
 		return
 	}
 	b.reader.budget.give(b.reader.client, b.charged)
-	if b.encoded != nil {
-		b.encoded.Release()
+	if b.original != nil {
+		b.original.Release()
 	}
 	b.reader.pool.put(b.bytes)
 	b.bytes = nil

@@ -101,14 +101,19 @@ func (r *request) takeOverManaging(d dialect.Compactor) {
 }
 
 // unseal replaces the compaction items in the body by the text that the proxy sealed in them. Upstream does not know these items, so one
-// that cannot be opened is an error.
+// that cannot be opened is an error. If all are upstream's, the body as it came is still what is sent, unless it is condensed.
 func (r *request) unseal(d dialect.Compactor) error {
-	body, err := d.Unseal(r.body.bytes, engine.SealedMark, func(sealed string) (string, error) {
+	ours := bytes.Contains(r.body.bytes, []byte(engine.SealedMark))
+	text, err := d.Unseal(r.body.bytes, engine.SealedMark, func(sealed string) (string, error) {
+		ours = true
 		return r.server.o.Engine.Unseal(r.ctx, r.tenant.Name, sealed)
 	})
 	switch {
+	case err == nil && !ours:
+		r.body = r.body.rephrased(text)
+		return nil
 	case err == nil:
-		r.body.replace(body)
+		r.body.replace(text)
 		return nil
 	case errors.Is(err, engine.ErrForeign), errors.Is(err, engine.ErrOldKey):
 		r.obs.record.Condensed.Compaction = CompactionRefused

@@ -34,6 +34,7 @@ func codings(h http.Header) (all []string) {
 // decodeBody decodes the body of a request that is to be parsed. A body with an unsupported encoding is left encoded, and marked as unread.
 func (r *request) decodeBody() error {
 	all := codings(r.header)
+	r.body.coding = r.header["Content-Encoding"]
 	if r.params.dialect == nil || len(all) == 0 {
 		return nil
 	}
@@ -45,8 +46,7 @@ func (r *request) decodeBody() error {
 	if err != nil {
 		return err
 	}
-	plain.encoded = r.body
-	plain.coding = r.header["Content-Encoding"]
+	plain.original = r.body
 	r.body = plain
 	return nil
 }
@@ -60,20 +60,19 @@ func (r *request) markUnread(why string) {
 	}
 }
 
-// wireBody returns the parts of the body to send and the body that holds them. A body that the client encoded is sent as it was unless it has
-// changed; header gets the Content-Encoding.
+// wireBody returns the parts of the body to send and the body that holds them. A body that was decoded or rephrased is sent as it was
+// unless it has changed; header gets its Content-Encoding.
 func (r *request) wireBody(header http.Header, parts [][]byte) ([][]byte, *body) {
-	if r.body.encoded == nil {
-		return parts, r.body
+	b := r.body
+	whole := len(parts) == 1 && len(b.bytes) > 0 && len(parts[0]) == len(b.bytes) && &parts[0][0] == &b.bytes[0]
+	for whole && b.original != nil && !b.altered {
+		b = b.original
+		parts = [][]byte{b.bytes}
 	}
-	text := r.body.bytes
-	whole := len(parts) == 1 && len(parts[0]) == len(text) && len(text) > 0 && &parts[0][0] == &text[0]
-	if whole && !r.body.altered {
-		header["Content-Encoding"] = r.body.coding
-		return [][]byte{r.body.encoded.bytes}, r.body.encoded
+	if header.Del("Content-Encoding"); b.coding != nil {
+		header["Content-Encoding"] = b.coding
 	}
-	header.Del("Content-Encoding")
-	return parts, r.body
+	return parts, b
 }
 
 // maxWindow is the largest zstd window that a body sent over HTTP may need (RFC 9659).

@@ -80,7 +80,11 @@ func (r *request) content(answer dialect.Answer) *Content {
 	if r.params.dialect == nil || r.obs.record.Unread != "" || !r.tenant.LogContent {
 		return nil
 	}
-	c := &Content{Request: r.body.bytes, Answer: answer}
+	b := r.body
+	for b.original != nil && b.original.coding == nil {
+		b = b.original
+	}
+	c := &Content{Request: b.bytes, Answer: answer}
 	if parts := r.forwarded(); len(parts) > 1 {
 		c.Forwarded = parts
 	}

@@ -219,8 +219,8 @@ func (r *request) dropText() {
 			r.obs.turn = r.turn
 		}
 		r.parsed.split, r.parsed.stripped = nil, nil
-		r.lease.sent.drop()
 	}
+	r.lease.sent.drop()
 	r.releaseBody()
 }
 

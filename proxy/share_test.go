@@ -89,6 +89,10 @@ func TestSlowReadersKeepNoBodies(t *testing.T) {
 	}{
 		"chat":     {chatPath, nil, func(n int) string { return `{"stream":true,` + messages(say("user", text(n)))[1:] }},
 		"messages": {chatPath, messagesapi.New(split.Options{}), func(n int) string { return `{"stream":true,"max_tokens":100,` + messages(say("user", text(n)))[1:] }},
+		"a compaction": {chatPath, messagesapi.New(split.Options{}), func(n int) string {
+			return `{"stream":true,"max_tokens":100,` + messages(say("user", text(n)),
+				`{"role":"assistant","content":[{"type":"compaction","content":"Words."}]}`, say("user", "More?"))[1:]
+		}},
 		"responses": {chatPath, responses.New(split.Options{}), func(n int) string {
 			return `{"stream":true,"store":false,"model":"gpt-4.1","input":"` + text(n) + `"}`
 		}},

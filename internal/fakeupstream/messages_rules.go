@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// judgeMessages checks a request, regardless of its size. The rules come from
+// judgeMessages checks a request, regardless of its size, and drops what precedes the newest compaction. The rules come from
 // https://docs.claude.com/en/api/messages, https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use (order
 // and pairing), and https://docs.claude.com/en/docs/build-with-claude/prompt-caching (four marks).
 func (x *exchange) judgeMessages(v *verdict) {
@@ -32,6 +32,13 @@ func (x *exchange) judgeMessages(v *verdict) {
 		v.element(n, m, n == len(all)-1)
 	}
 	v.pairs(all)
+	for n, m := range slices.Backward(all) {
+		blocks := m.at("content").elements
+		if i := slices.IndexFunc(blocks, func(b value) bool { return b.at("type").text == "compaction" }); i >= 0 {
+			x.history = slices.Concat([]value{object("role", "assistant", "content", raws(blocks[i:]))}, all[n+1:])
+			break
+		}
+	}
 }
 
 // sayIf refuses a request that is wrong. Anthropic's errors name no parameter.

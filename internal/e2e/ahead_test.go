@@ -186,15 +186,7 @@ func TestSummariesAfterExcerpts(t *testing.T) {
 			return fakeupstream.Answer{Content: "ok"}
 		},
 	})
-	p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
-listen: 127.0.0.1:0
-admin: {listen: "127.0.0.1:0"}
-upstream: {base_url: %q}
-store: %s
-llms: {cheap: {model: %s}}
-condenser: {type: llm, llm_config: cheap, max_size: 12, min_tokens: 0, background_at: 0}
-shutdown: {delay: 0s, timeout: 1m}
-`, s.url, embedded(newStore(t)), replay.Summariser)))
+	p := serve(t, "--config", s.writeWith(t, embedded(newStore(t)), "llm_config: cheap, max_size: 12, min_tokens: 0, background_at: 0", ""))
 	var messages []json.RawMessage
 	for n := range 13 {
 		role := []string{"user", "assistant"}[n%2]

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
@@ -205,16 +204,8 @@ func TestBudgetsCountSummariesInVain(t *testing.T) {
 			return fakeupstream.Answer{Content: "ok", Usage: &fakeupstream.Usage{Prompt: 90_000, Completion: 10_000}}
 		},
 	})
-	p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
-listen: 127.0.0.1:0
-admin: {listen: "127.0.0.1:0"}
-upstream: {base_url: %q}
-store: %s
-llms: {cheap: {model: %s}}
-condenser: {type: llm, llm_config: cheap, max_size: 12, min_tokens: 0, wait: deadline, deadline: 1m, background_at: 0}
-limits: {tenant: {budget: {tokens: 100000, period: 8784h}}}
-shutdown: {delay: 0s, timeout: 1m}
-`, s.url, embedded(newStore(t)), replay.Summariser)))
+	p := serve(t, "--config", s.writeWith(t, embedded(newStore(t)), "llm_config: cheap, max_size: 12, min_tokens: 0, wait: deadline, deadline: 1m, background_at: 0",
+		"limits: {tenant: {budget: {tokens: 100000, period: 8784h}}}"))
 	messages := []json.RawMessage{encode(map[string]string{"role": "user", "content": "Begin."})}
 	for n := range 20 {
 		o := try(t, p, "/chat/completions", "one", map[string]any{"model": "gpt-4o", "max_tokens": 100, "messages": messages})
@@ -248,16 +239,8 @@ func TestSpentBudgetsBuyNoSummaries(t *testing.T) {
 					return fakeupstream.Answer{Content: "ok", Usage: &fakeupstream.Usage{Prompt: 90_000, Completion: 20_000}}
 				},
 			})
-			p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
-listen: 127.0.0.1:0
-admin: {listen: "127.0.0.1:0"}
-upstream: {base_url: %q}
-store: %s
-llms: {cheap: {model: %s}}
-condenser: {type: llm, llm_config: cheap, max_size: 12, min_tokens: 0, %s}
-limits: {tenant: {budget: {tokens: 100000, period: 8784h}}}
-shutdown: {delay: 0s, timeout: 1m}
-`, s.url, embedded(newStore(t)), replay.Summariser, wait)))
+			p := serve(t, "--config", s.writeWith(t, embedded(newStore(t)), "llm_config: cheap, max_size: 12, min_tokens: 0, "+wait,
+				"limits: {tenant: {budget: {tokens: 100000, period: 8784h}}}"))
 			conversation := func(n int) map[string]any {
 				messages := []json.RawMessage{encode(map[string]string{"role": "user", "content": fmt.Sprint("Begin ", n)})}
 				for i := range 8 {

@@ -79,15 +79,21 @@ func (s *setting) ownModel(t testing.TB, maxSize int) string {
 
 func (s *setting) write(t testing.TB, store, condenser, shutdown string) string {
 	t.Helper()
+	return s.writeWith(t, store, condenser+", wait: deadline, deadline: 1m, background_at: 0, min_tokens: 0", "shutdown: "+shutdown)
+}
+
+// writeWith writes a configuration with these settings of the condenser and more sections.
+func (s *setting) writeWith(t testing.TB, store, condenser, more string) string {
+	t.Helper()
 	return writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: %q}
 store: %s
 llms: {cheap: {model: %s}}
-condenser: {type: llm, %s, wait: deadline, deadline: 1m, background_at: 0, min_tokens: 0}
-shutdown: %s
-`, s.url, store, replay.Summariser, condenser, shutdown))
+condenser: {type: llm, %s}
+%s
+`, s.url, store, replay.Summariser, condenser, more))
 }
 
 // embedded returns the store section for a file. Requests wait for it however busy the machine is.

@@ -46,10 +46,13 @@ func (m *fickle) summaries(name string) int {
 	return 0
 }
 
-// TestAFailingSummariserLosesNoSummary: forty conversations take turns on two replicas, with a summariser that fails for some of them and then
+// TestAFailingSummariserLosesNoSummary: conversations take turns on two replicas, with a summariser that fails for some of them and then
 // cools down. Condensations are still made as soon as they are due, and each gets one summary in the end.
 func TestAFailingSummariserLosesNoSummary(t *testing.T) {
-	const sessions, steps = 40, 40
+	sessions, steps := 40, 40
+	if testing.Short() {
+		sessions = 15
+	}
 	summaries := &fickle{}
 	first := newRig(t, nil)
 	health := summariser.NewHealth(func() time.Time { return first.clock })

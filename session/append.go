@@ -28,8 +28,7 @@ func (t *Tally) extend(from, total int) error {
 	if t.Count == nil {
 		return fmt.Errorf("counted from position %d, needed from %d", t.From, from)
 	}
-	cum := make([]int, 1, t.From-from+len(t.Cum))
-	cum[0] = total
+	cum := append(make([]int, 0, t.From-from+len(t.Cum)), total)
 	for p := from + 1; p <= t.From; p++ {
 		total += t.Count(p)
 		cum = append(cum, total)

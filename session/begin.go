@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 )
 
@@ -112,10 +113,8 @@ func (r *Registry) sessionOfKey(ctx context.Context, q Query) (id SessionID, kno
 	if err != nil {
 		return "", false, err
 	}
-	for _, p := range places {
-		if p.Known() {
-			return p.Session, true, nil
-		}
+	if i := slices.IndexFunc(places, Place.Known); i >= 0 {
+		return places[i].Session, true, nil
 	}
 	return r.secret.SessionID(q.parentScope()), false, nil
 }

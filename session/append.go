@@ -248,12 +248,16 @@ func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c 
 	return c, nil
 }
 
-// Refresh reads the resolution's thread again, because another replica may have condensed it.
+// Refresh reads the resolution's thread again, because another replica may have condensed it. If the thread was deleted, that is
+// ErrNotFound, even if another request has begun one with the same id: its log need not hold the resolution's messages.
 func (r *Registry) Refresh(ctx context.Context, res *Resolution) error {
 	if res.New {
 		return nil
 	}
 	t, err := r.store.Thread(ctx, res.Thread.ID)
+	if err == nil && !t.Created.Equal(res.Thread.Created) {
+		err = ErrNotFound
+	}
 	if err != nil {
 		return fmt.Errorf("refresh thread: %w", err)
 	}

@@ -1,6 +1,8 @@
 package session_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -42,5 +44,39 @@ func ok(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestBegunAgainMeanwhile: after a request has logged its messages, its session is deleted, and another request begins the thread again,
+// just as long but with other messages. The first request does not take that thread for its own: nothing of its history points there,
+// where deleting the session would not find it.
+func TestBegunAgainMeanwhile(t *testing.T) {
+	d := newDesk(t)
+	scope := session.Scope{Tenant: "t", Key: "k"}
+	archive := d.store.(session.Archive)
+	mine, others := query(scope, "s1 u1 g1 u2"), query(scope, "s1 u1 g1 u3")
+	res := d.send(d.registry, mine)
+	ok(t, archive.Forget(t.Context(), res.Thread.Session))
+	again := d.send(d.another(), others)
+	if again.Thread.ID != res.Thread.ID || again.Thread.Len != res.Thread.Len {
+		t.Fatalf("not begun again: %+v", again.Thread)
+	}
+	if err := d.registry.Refresh(t.Context(), &res); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("refreshed: %v", err)
+	}
+	counts := tally(&res, mine)
+	counts.Count = func(int) int { return 10 }
+	ok(t, d.registry.Append(t.Context(), &res, counts))
+	if got, want := d.payloads(again.Thread.ID), "s1 u1 g1 u3"; got != want || res.Thread.ID == again.Thread.ID {
+		t.Errorf("log of %s: %s, want %s; the first request is in %s", again.Thread.ID, got, want, res.Thread.ID)
+	}
+	if now, err := d.store.Thread(t.Context(), again.Thread.ID); err != nil || now.Head != again.Thread.Head {
+		t.Errorf("the other request's thread ends with %s, %v", now.Head, err)
+	}
+	ok(t, archive.Forget(t.Context(), res.Thread.Session))
+	left, err := d.store.Find(t.Context(), slices.Concat(mine.History.Chain[1:], others.History.Chain[1:]), "")
+	ok(t, err)
+	if i := slices.IndexFunc(left.Places, session.Place.Known); i >= 0 {
+		t.Errorf("a position is left: %+v", left.Places[i])
 	}
 }

@@ -145,13 +145,17 @@ func TestNoRequestWaitsForASummary(t *testing.T) {
 		f.step(step)
 	}
 	f.forwarded()
+	late := 0 // not all: the replica may have died before it asked, while it held the lock
 	for n, m := range f.members {
-		switch {
-		case m.condensed == 0, !strings.Contains(m.sent, "dewpoint_record"):
+		if m.condensed == 0 || !strings.Contains(m.sent, "dewpoint_record") {
 			t.Errorf("%s nothing was condensed", m.name)
-		case n%2 == 1 && f.calls(m.name) == 0:
-			t.Errorf("%s no summary was asked for", m.name)
 		}
+		if n%2 == 1 && f.calls(m.name) > 0 {
+			late++
+		}
+	}
+	if late == 0 {
+		t.Error("no summary is late")
 	}
 	close(f.held)
 	left := len(f.members)
@@ -170,7 +174,7 @@ func TestNoRequestWaitsForASummary(t *testing.T) {
 		t.Errorf("%d members still lack a summary", left)
 	}
 	for _, m := range f.members {
-		if calls := f.calls(m.name); calls > m.condensed+2 { // one is in preparation, and one may have died with its replica
+		if calls := f.calls(m.name); calls == 0 || calls > m.condensed+2 { // one is in preparation, and one may have died with its replica
 			t.Errorf("%s %d summaries for %d condensations", m.name, calls, m.condensed)
 		}
 	}

@@ -145,17 +145,16 @@ func TestNoRequestWaitsForASummary(t *testing.T) {
 		f.step(step)
 	}
 	f.forwarded()
-	late := 0 // not all: the replica may have died before it asked, while it held the lock
 	for n, m := range f.members {
 		if m.condensed == 0 || !strings.Contains(m.sent, "dewpoint_record") {
 			t.Errorf("%s nothing was condensed", m.name)
 		}
-		if n%2 == 1 && f.calls(m.name) > 0 {
-			late++
+		// The call comes late on a busy machine, or with a later request if the summary was left to that.
+		for begun := time.Now(); n%2 == 1 && f.calls(m.name) == 0; step++ {
+			if f.step(step); time.Since(begun) > patience {
+				t.Fatalf("%s no summary was asked for", m.name)
+			}
 		}
-	}
-	if late == 0 {
-		t.Error("no summary is late")
 	}
 	close(f.held)
 	left := len(f.members)

@@ -78,7 +78,7 @@ func (a *api) explain(r *http.Request, _ *query) (any, error) {
 	case errors.Is(err, engine.ErrNotServed):
 		return nil, badParam("dialect", "Give the protocol of the body: chat, messages or responses.")
 	case err != nil:
-		return nil, err //nolint:wrapcheck // it names its operation
+		return nil, err // it names its operation
 	}
 	out := explanationBody{
 		Relation: string(x.Relation.Kind), Cause: string(x.Cause), Meaning: meaning(&x),

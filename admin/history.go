@@ -188,7 +188,7 @@ func (a *api) rewind(r *http.Request, q *query, h *history) error {
 	if id != "" {
 		places, err := a.o.Store.Trace(r.Context(), []session.Hash{session.RequestTrace(h.thread.Tenant, id)})
 		if err != nil {
-			return err //nolint:wrapcheck // it names its operation
+			return err // it names its operation
 		}
 		at = places[0].Pos
 		if places[0].Thread != h.thread.ID || at > len(h.chain) {

@@ -104,7 +104,7 @@ func (a *api) setLever(r *http.Request, q *query) (any, error) {
 	now := time.Now().UTC()
 	lever := Lever{Tenant: tenant, Mode: asked.Mode, Since: now, Until: now.Add(duration), From: r.RemoteAddr, Reason: asked.Reason}
 	if err := a.o.Settings.SetLever(r.Context(), lever); err != nil {
-		return nil, err //nolint:wrapcheck // it names its operation
+		return nil, err // it names its operation
 	}
 	return lever, nil
 }
@@ -115,7 +115,7 @@ func (a *api) dropLever(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, a.o.Settings.SetLever(r.Context(), Lever{Tenant: tenant}) //nolint:wrapcheck // it names its operation
+	return nil, a.o.Settings.SetLever(r.Context(), Lever{Tenant: tenant}) // it names its operation
 }
 
 // leverTenant returns the configured tenant named in the path; "" if the path is that of all tenants.

@@ -83,7 +83,7 @@ type sums struct {
 func (a *api) sumsOf(ctx context.Context, t session.Thread) (sums, error) {
 	stored, err := a.o.Store.Saved(ctx, t.ID)
 	if err != nil {
-		return sums{}, err //nolint:wrapcheck // it names its operation
+		return sums{}, err // it names its operation
 	}
 	s := sums{Savings: stored}
 	if stored.Unpriced != "" {

@@ -161,7 +161,7 @@ func (br *bodyReader) fill(b *body, r io.Reader, conn net.Conn, declared int) er
 		case err == io.EOF && len(b.bytes) >= declared:
 			return nil
 		case err != nil:
-			return err //nolint:wrapcheck // read names it
+			return err // read names it
 		}
 	}
 }
@@ -234,13 +234,13 @@ func room(n int) int {
 	if n > maxBuffer {
 		return n
 	}
-	return max(minBuffer, 1<<bits.Len(uint(n-1))) //nolint:gosec // n is positive
+	return max(minBuffer, 1<<bits.Len(uint(n-1))) // n is positive
 }
 
 // get returns an empty buffer of a capacity that room returned.
 func (p *bufferPool) get(size int) []byte {
 	if size <= maxBuffer {
-		if b, ok := p[bits.TrailingZeros(uint(size))].Get().(*[]byte); ok { //nolint:gosec // size is positive
+		if b, ok := p[bits.TrailingZeros(uint(size))].Get().(*[]byte); ok { // size is positive
 			return (*b)[:0]
 		}
 	}
@@ -250,6 +250,6 @@ func (p *bufferPool) get(size int) []byte {
 // put returns a buffer to the pool, unless get would not have made it or it is too large.
 func (p *bufferPool) put(b []byte) {
 	if size := cap(b); size <= maxBuffer && size == room(size) {
-		p[bits.TrailingZeros(uint(size))].Put(&b) //nolint:gosec // size is positive
+		p[bits.TrailingZeros(uint(size))].Put(&b) // size is positive
 	}
 }

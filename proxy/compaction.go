@@ -339,7 +339,7 @@ func (r *request) makeRecord(resp *http.Response, answer dialect.Answer, whole b
 		text, r.obs.failed, r.obs.record.Condensed.Compaction = "", cause(failed), CompactionExcerpts
 		r.server.o.Log.Warn("no summary for a compaction", append(r.reporter().fields(r.turn.Place().Thread), zap.Error(failed))...)
 	}
-	return r.turn.Record(r.ctx, text) //nolint:wrapcheck // the client gets errNoRecord
+	return r.turn.Record(r.ctx, text) // the client gets errNoRecord
 }
 
 // readAnswer parses an answer that was read as a whole.

@@ -16,7 +16,7 @@ var ErrCut = errors.New("requests under way were cut off")
 const cutTimeout = 5 * time.Second
 
 // Serve accepts connections from a TCP listener until Shutdown. A listener from listen.Open loses no connection then.
-func (s *Server) Serve(l net.Listener) error { return s.ports.Serve(l) } //nolint:wrapcheck // it says "serve"
+func (s *Server) Serve(l net.Listener) error { return s.ports.Serve(l) } // it says "serve"
 
 // Drain sends "Connection: close" in every answer from now on. Requests are served as before.
 func (s *Server) Drain() { s.draining.Store(true) }

@@ -98,7 +98,7 @@ func (e *firstEvent) Read(p []byte) (int, error) {
 	case e.err != nil:
 		return 0, e.err
 	}
-	return e.body.Read(p) //nolint:wrapcheck // the body's own
+	return e.body.Read(p) // the body's own
 }
 
 // Close implements io.Closer. It ends the Read of peek.
@@ -108,5 +108,5 @@ func (e *firstEvent) Close() error {
 		<-e.read
 		e.late = false
 	}
-	return err //nolint:wrapcheck // the body's own
+	return err // the body's own
 }

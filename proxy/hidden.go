@@ -244,5 +244,5 @@ func (s *filteredStream) Close() error {
 			s.upstream = next.upstream
 		}
 	}
-	return s.upstream.Close() //nolint:wrapcheck // the body's own
+	return s.upstream.Close() // the body's own
 }

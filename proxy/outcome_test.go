@@ -103,7 +103,7 @@ func (r refusing) Find(ctx context.Context, hashes []session.Hash, hint session.
 	if errors.Is(r.err, session.ErrUnavailable) {
 		return session.Found{}, r.err
 	}
-	return r.Store.Find(ctx, hashes, hint, traces...) //nolint:wrapcheck // it is the store's
+	return r.Store.Find(ctx, hashes, hint, traces...) // it is the store's
 }
 
 // TestRequestIDs: a plain id of the client is used in the answer, the log line and warnings.

@@ -406,5 +406,5 @@ func withIdleTimeout(body io.ReadCloser, idle time.Duration, cancel context.Canc
 func (b *idleBody) Read(p []byte) (int, error) {
 	b.timer.Reset(b.idle)
 	defer b.timer.Stop()
-	return b.ReadCloser.Read(p) //nolint:wrapcheck // the body's own
+	return b.ReadCloser.Read(p) // the body's own
 }

@@ -75,13 +75,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		again := *req
 		if req.GetBody != nil {
 			if again.Body, err = req.GetBody(); err != nil {
-				return nil, err //nolint:wrapcheck // as net/http's
+				return nil, err // as net/http's
 			}
 		}
 		resp, err = t.fresh.RoundTrip(&again)
 	}
 	if err != nil {
-		return nil, err //nolint:wrapcheck // as net/http's
+		return nil, err // as net/http's
 	}
 	for name := range resp.Header {
 		if !token(name) {

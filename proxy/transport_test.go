@@ -149,7 +149,7 @@ func TestTransportRepeatsOnce(t *testing.T) {
 	resp, err := tr.RoundTrip(req)
 	wantOK(t, resp, err)
 	req, body := posting(t, t.Context(), url, "body")
-	if _, err := tr.RoundTrip(req); err == nil { //nolint:bodyclose // there is none
+	if _, err := tr.RoundTrip(req); err == nil {
 		t.Error("no error")
 	}
 	body.wait(t)
@@ -208,7 +208,7 @@ func TestTransportDoesNotRepeatAnAnswer(t *testing.T) {
 	resp, err := tr.RoundTrip(req)
 	wantOK(t, resp, err)
 	req, _ = posting(t, t.Context(), url, "body")
-	if _, err := tr.RoundTrip(req); err == nil || taken.Load() != 2 { //nolint:bodyclose // there is none
+	if _, err := tr.RoundTrip(req); err == nil || taken.Load() != 2 {
 		t.Errorf("%v, %d requests", err, taken.Load())
 	}
 }
@@ -220,7 +220,7 @@ func TestTransportANewConnectionThatClosesIsAnError(t *testing.T) {
 		taken.Add(1)
 	})
 	req, body := posting(t, t.Context(), url, "body")
-	if _, err := newTransport(t).RoundTrip(req); err == nil { //nolint:bodyclose // there is none
+	if _, err := newTransport(t).RoundTrip(req); err == nil {
 		t.Error("no error")
 	}
 	body.wait(t)
@@ -306,7 +306,7 @@ func TestTransportCancelFreesABodyThatUpstreamDoesNotRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-taken; cancel() }()
 	req, body := posting(t, ctx, url, strings.Repeat("x", 32<<20))
-	if _, err := newTransport(t).RoundTrip(req); err == nil { //nolint:bodyclose // there is none
+	if _, err := newTransport(t).RoundTrip(req); err == nil {
 		t.Error("no error")
 	}
 	body.wait(t)
@@ -334,7 +334,7 @@ func TestTransportBoundsAHeader(t *testing.T) {
 		_, _ = c.Write(bytes.Repeat([]byte("x"), 4<<20))
 	})
 	req, _ := posting(t, t.Context(), url, "body")
-	if _, err := newTransport(t).RoundTrip(req); err == nil { //nolint:bodyclose // there is none
+	if _, err := newTransport(t).RoundTrip(req); err == nil {
 		t.Error("a header of 4 MiB was taken")
 	}
 }
@@ -395,7 +395,7 @@ func TestTransportTrustsNoUnknownAuthority(t *testing.T) {
 	defer server.Close()
 	req, body := posting(t, t.Context(), server.URL, "x")
 	var unknown x509.UnknownAuthorityError
-	if _, err := newTransport(t).RoundTrip(req); !errors.As(err, &unknown) { //nolint:bodyclose // there is none
+	if _, err := newTransport(t).RoundTrip(req); !errors.As(err, &unknown) {
 		t.Errorf("%v", err)
 	}
 	body.wait(t)

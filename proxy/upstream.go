@@ -76,7 +76,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	if u.held == nil {
 		return 0, http.ErrBodyReadAfterClose
 	}
-	return u.parts.Read(p) //nolint:wrapcheck // io.EOF
+	return u.parts.Read(p) // io.EOF
 }
 
 func (u *upload) Close() error {

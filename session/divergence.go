@@ -103,7 +103,7 @@ func (r *Registry) eventsAt(ctx context.Context, id ThreadID, p int) ([]Event, e
 	var out []Event
 	begin := uint64(1)
 	if len(t.Shares) == 0 {
-		begin = uint64(max(1, p-t.ForkAt)) //nolint:gosec // every position has an entry, and there are others between them
+		begin = uint64(max(1, p-t.ForkAt)) // every position has an entry, and there are others between them
 	}
 	size := 0
 	for from := begin; len(out) < maxCompared && from < begin+maxScanned && size < maxScannedSize; {

@@ -35,7 +35,7 @@ func (s *sender) readStream(from io.Reader) (dialect.Answer, error) {
 	case a.Lost:
 		return a, errResponseSize
 	case err != nil && !errors.Is(err, io.EOF):
-		return a, err //nolint:wrapcheck // callError wraps it
+		return a, err // callError wraps it
 	case a.Garbled && s.isChat():
 		return a, errGarbled
 	case a.Garbled:

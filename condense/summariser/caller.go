@@ -74,7 +74,7 @@ func (c Caller) attempt(ctx context.Context, r condense.Request, l lacks) (conde
 	if body == nil {
 		var err error
 		if body, err = json.Marshal(protocolOf(r.Endpoint).request(c, r, l)); err != nil {
-			return condense.Reply{}, err //nolint:wrapcheck // callError wraps it
+			return condense.Reply{}, err // callError wraps it
 		}
 	}
 	answer, err := c.postInTime(ctx, r, body, !l.stream)

@@ -116,5 +116,5 @@ func (b *boundedBuffer) Write(text []byte) (int, error) {
 	if b.left < 0 {
 		return 0, errResponseSize
 	}
-	return b.text.Write(text) //nolint:wrapcheck // always nil
+	return b.text.Write(text) // always nil
 }

@@ -46,7 +46,7 @@ func (s *sender) do(r *http.Request) (*http.Response, error) {
 	if err := address(r, s.to); err != nil {
 		return nil, err
 	}
-	response, err := s.client.Do(r) //nolint:gosec // the URL is configured
+	response, err := s.client.Do(r)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (s *sender) do(r *http.Request) (*http.Response, error) {
 func (s *sender) post(ctx context.Context, body []byte, streamed bool) (a dialect.Answer, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(s.to.BaseURL, openAI+protocolOf(s.to).path), bytes.NewReader(body))
 	if err != nil {
-		return a, err //nolint:wrapcheck // callError wraps it
+		return a, err // callError wraps it
 	}
 	resp, err := s.do(req)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *sender) post(ctx context.Context, body []byte, streamed bool) (a dialec
 	}
 	text, err := io.ReadAll(resp.Body)
 	if err != nil && (success || errors.Is(err, errResponseSize)) {
-		return a, err //nolint:wrapcheck // callError wraps it
+		return a, err // callError wraps it
 	}
 	if !success {
 		return a, s.refused(resp, text)

@@ -118,7 +118,7 @@ func (s limitedSummariser) Summarise(ctx context.Context, r condense.Request) (c
 	if s.limits.SummaryTokens > 0 {
 		s.tokens.Correct(cost(r, reply), s.limits.SummaryTokens)
 	}
-	return reply, err //nolint:wrapcheck // it is the summariser's
+	return reply, err // it is the summariser's
 }
 
 // admit takes a call from the limits. It reports false if they are used up.

@@ -63,7 +63,7 @@ func PaceGC() {
 	}
 	p := &pacer{garbage: minGarbage, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
 	if limit := memoryLimit(); limit > 0 {
-		p.garbage = min(p.garbage, uint64(limit)/4) //nolint:gosec // a limit is positive
+		p.garbage = min(p.garbage, uint64(limit)/4) // a limit is positive
 	}
 	p.adjust()
 }
@@ -90,7 +90,7 @@ type cycle struct{ pacer *pacer }
 // pace returns a GC percentage that collects at the given amount of garbage. It is rounded so that it changes rarely.
 func pace(garbage, live uint64) int {
 	percent := garbage * 100 / max(live, 1)
-	return int(min(max(percent/50*50, defaultPercent), maxPercent)) //nolint:gosec // bounded
+	return int(min(max(percent/50*50, defaultPercent), maxPercent)) // bounded
 }
 
 const (

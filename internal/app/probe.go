@@ -87,5 +87,5 @@ func probe(ctx context.Context, model summariser.Caller, a condense.Attempt) err
 	_, err := model.Summarise(ctx, condense.Request{
 		Endpoint: a.Endpoint, Model: a.Model, System: "Answer in one word.", User: "Are you there?", MaxOutput: probeOutput,
 	})
-	return err //nolint:wrapcheck // it names the call
+	return err // it names the call
 }

@@ -68,7 +68,7 @@ func (s *lazyRegistry) follow(ctx context.Context, store session.Store) (adopted
 	}
 	secret, err := store.Secret(ctx, own)
 	if err != nil || bytes.Equal(secret, own) {
-		return false, err //nolint:wrapcheck // it names the operation
+		return false, err // it names the operation
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -83,7 +83,7 @@ func TestHealthFindsTheServer(t *testing.T) { // not parallel: it runs a copy of
 	all := binary
 	t.Cleanup(func() { binary = all })
 	binary = filepath.Join(t.TempDir(), "dewpoint")
-	ok(t, os.WriteFile(binary, program, 0o700)) //nolint:gosec // it is run
+	ok(t, os.WriteFile(binary, program, 0o700)) // it is run
 	if got := command(t, "health", "--config", "/nowhere.yaml"); got.Code != 2 {
 		t.Errorf("a file that is not there: %+v", got)
 	}

@@ -407,7 +407,7 @@ func (s torn) Thread(ctx context.Context, id session.ThreadID) (session.Thread, 
 	if strings.HasPrefix(string(id), "torn") {
 		return session.Thread{}, errTorn
 	}
-	return s.Store.Thread(ctx, id) //nolint:wrapcheck // pass the store's error on
+	return s.Store.Thread(ctx, id) // pass the store's error on
 }
 
 // stuck is a sink that accepts a message only once it is freed, even if the courier gives up.

@@ -1,4 +1,4 @@
 package findings
 
 // Sign exports sign for tests.
-var Sign = sign //nolint:gochecknoglobals // for tests
+var Sign = sign // for tests

@@ -148,12 +148,12 @@ func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := b.RoundTripper.RoundTrip(req)
 	if err != nil {
 		b.open.Add(-1)
-		return nil, err //nolint:wrapcheck // pass the transport's error on
+		return nil, err // pass the transport's error on
 	}
 	body := resp.Body
 	resp.Body = mcpAnswer{io.LimitReader(body, maxMCPAnswer), sync.OnceValue(func() error {
 		defer b.open.Add(-1)
-		return body.Close() //nolint:wrapcheck // the body's own
+		return body.Close() // the body's own
 	})}
 	return resp, nil
 }

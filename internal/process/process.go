@@ -83,7 +83,7 @@ const firstPort, lastPort = 20_000, 32_767
 func FreeAddr() (string, error) {
 	var taken error
 	for range 100 {
-		port := firstPort + rand.IntN(lastPort-firstPort+1) //nolint:gosec // not a secret
+		port := firstPort + rand.IntN(lastPort-firstPort+1) // not a secret
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		l, err := net.Listen("tcp", addr)
 		if err == nil {

@@ -26,7 +26,7 @@ func Open(address string) (net.Listener, error) {
 	var c net.ListenConfig
 	// Watching and parking connections is tested over plain TCP only.
 	c.SetMultipathTCP(false)
-	return c.Listen(context.Background(), "tcp", address) //nolint:wrapcheck // it names the address
+	return c.Listen(context.Background(), "tcp", address) // it names the address
 }
 
 // Ports is a set of listeners and the connections that they accepted. Close still serves what a client has begun: fasthttp's own shutdown

@@ -33,14 +33,14 @@ func WatchClient(conn net.Conn, gone func()) (stop func()) {
 func peek(wire syscall.Conn) (gone bool, err error) {
 	raw, err := wire.SyscallConn()
 	if err != nil {
-		return true, err //nolint:wrapcheck // callers only compare it with nil
+		return true, err // callers only compare it with nil
 	}
 	var state platform.State
 	err = raw.Read(func(socket uintptr) bool {
 		state = platform.Peek(socket)
 		return state != platform.Silent
 	})
-	return state == platform.Closed, err //nolint:wrapcheck // callers only compare it with nil
+	return state == platform.Closed, err // callers only compare it with nil
 }
 
 // CutOff makes writes to a client fail once ctx has ended: a client that reads nothing would hold its request for ever. stop ends that and

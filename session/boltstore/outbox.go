@@ -15,7 +15,7 @@ import (
 // In the outbox, a record with the number of a tenant's notices comes first, followed by the notices, ordered by time.
 
 func notice(n session.Notice) string {
-	key := binary.BigEndian.AppendUint64([]byte(outbox.prefix(n.Tenant)), uint64(n.Made.UnixNano())) //nolint:gosec // the same 64 bits
+	key := binary.BigEndian.AppendUint64([]byte(outbox.prefix(n.Tenant)), uint64(n.Made.UnixNano())) // the same 64 bits
 	return string(append(key, n.Thread...))
 }
 

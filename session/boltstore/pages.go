@@ -133,7 +133,7 @@ func (p *pageChecker) elements(page []byte, leaf bool, count int) (children []ui
 		} else {
 			children = append(children, binary.NativeEndian.Uint64(page[at+8:]))
 		}
-		from := uint64(at) + uint64(position) //nolint:gosec // in a page
+		from := uint64(at) + uint64(position) // in a page
 		if from+uint64(size)+uint64(value) > uint64(len(page)) {
 			return nil, errors.New("an element extends beyond it")
 		}

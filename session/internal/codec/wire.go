@@ -76,7 +76,7 @@ func (m message) encode() []byte {
 		b = protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), value)
 	}
 	for i, field := range m {
-		n := protowire.Number(i + 1) //nolint:gosec // few
+		n := protowire.Number(i + 1) // few
 		switch v := field.(type) {
 		case *int:
 			number(n, uint64(*v)) //nolint:gosec // the same 64 bits
@@ -90,7 +90,7 @@ func (m message) encode() []byte {
 			number(n, protowire.EncodeBool(*v))
 		case *time.Time:
 			if !v.IsZero() {
-				b = protowire.AppendFixed64(protowire.AppendTag(b, n, protowire.Fixed64Type), uint64(v.UnixNano())) //nolint:gosec // the same 64 bits
+				b = protowire.AppendFixed64(protowire.AppendTag(b, n, protowire.Fixed64Type), uint64(v.UnixNano())) // the same 64 bits
 			}
 		case *string:
 			if *v != "" {

@@ -60,7 +60,7 @@ func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool
 		if history.Kind != rawjson.Array {
 			return history.Raw
 		}
-		return split.List(append(split.Elements(history), d.Note(question)))
+		return split.List(placed(append(split.Elements(history), d.Note(question))))
 	}, compaction, "output_config", "output_format")
 	if split.HasElements(split.Member(all, "tools")) {
 		asked = append(asked, `,"tool_choice":{"type":"none"}`...)

@@ -37,11 +37,11 @@ func formOf(raw []byte) form {
 }
 
 // Join replaces the messages of a request. The rest of the body, including the system prompt, stays as the client wrote it.
-// Consecutive results and other blocks form one user message.
+// Consecutive results and other blocks form one user message, and system messages stand where the API accepts them.
 func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte {
 	parts := append(make([][]byte, 0, 2*len(messages)+2), r.Before())
 	open := false // a user message
-	for _, raw := range messages {
+	for _, raw := range placed(messages) {
 		f := formOf(raw)
 		if f == system {
 			continue

@@ -106,6 +106,35 @@ shutdown: {delay: 0s, timeout: 1m}
 	}
 }
 
+// TestMessagesReminders: system messages in the history stay where the API accepts them when the messages around them are hidden.
+func TestMessagesReminders(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{})
+	c := newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+condenser: {type: excerpts, max_size: 14, min_tokens: 0}
+shutdown: {delay: 0s, timeout: 1m}
+`, s.url, embedded(newStore(t))))))
+	condensed := 0
+	for n := range 20 {
+		c.elements = append(c.elements, fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":"Go on with part %d."}]}`, n),
+			fmt.Sprintf(`{"role":"system","content":[{"type":"text","text":"Reminder %d."}]}`, n))
+		header, _ := c.ask()
+		if failed := header.Get("X-Dewpoint-Condense-Failed"); failed != "" {
+			t.Fatalf("step %d: %s", n, failed)
+		}
+		condensed += len(header.Values("X-Dewpoint-Condensed"))
+		c.work(n, 20)
+	}
+	last := string(s.Upstream.Requests()[len(s.Upstream.Requests())-1].Body)
+	if n := strings.Count(last, "Reminder "); condensed == 0 || n != 20 {
+		t.Errorf("%d condensations; %d reminders in the last request, want 20: %s", condensed, n, last)
+	}
+}
+
 // TestMessagesProbe: a request for one token, with which a client tests whether its history is accepted, is forwarded like the
 // last request with that history. It is never condensed itself, and does not change the conversation.
 func TestMessagesProbe(t *testing.T) {

@@ -31,6 +31,7 @@ func (x *exchange) judgeMessages(v *verdict) {
 	for n, m := range all {
 		v.element(n, m, n == len(all)-1)
 	}
+	v.placement(all)
 	v.pairs(all)
 	for n, m := range slices.Backward(all) {
 		blocks := m.at("content").elements
@@ -75,6 +76,21 @@ func (v *verdict) element(n int, message value, last bool) {
 		"messages.%d: all messages must have non-empty content except for the optional final assistant message", n)
 	for i, b := range blocks {
 		v.block(fmt.Sprintf("messages.%d.content.%d", n, i), role, b)
+	}
+}
+
+// placement checks where system messages stand. Consecutive ones count as one.
+// https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages#limitations
+func (v *verdict) placement(all []value) {
+	isSystem := func(m value) bool { return m.at("role").text == "system" }
+	for n := 1; n < len(all); n++ {
+		before, blocks := all[n-1], blocksOf(all[n-1])
+		afterResult := len(blocks) > 0 && strings.HasSuffix(blocks[len(blocks)-1].at("type").text, "_tool_result")
+		follows := isSystem(before) || before.at("role").text == "user" || afterResult
+		v.sayIf(isSystem(all[n]) && !follows,
+			"messages.%d: role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool result", n)
+		v.sayIf(isSystem(before) && all[n].at("role").text == "user",
+			"messages.%d: role 'system' must precede an 'assistant' message or end the array", n-1)
 	}
 }
 

@@ -211,6 +211,7 @@ type Tee interface {
 type Answer struct {
 	Text   string // empty if it exceeds the limit
 	Lost   bool   // the text, or the arguments of a call, exceeded the limit
+	Wrote  int    // bytes of all that the model wrote, with reasoning and every choice
 	Calls  []session.Call
 	Usage  *session.Usage // nil if upstream did not report it
 	Finish string

@@ -266,22 +266,21 @@ func (s *Server) settleBudgets(p payment, used session.Usage) {
 const maxCharged = 1 << 30
 
 // usedBy returns what a request has used: upstream's report, or an estimate from the answer, which is not known to be right. What upstream
-// refused used nothing.
+// refused used nothing. A report in an answer that was cut off may be from before the answer was written.
 func usedBy(status int, answer dialect.Answer, prompt int) (used session.Usage, known bool) {
 	if u := answer.Usage; u != nil {
 		used = *u
 		used.Input = min(max(u.Input, 0), maxCharged)
 		used.Output = min(max(u.Output, 0), maxCharged)
+		if answer.Finish == "" {
+			used.Output = max(used.Output, answer.Wrote/4)
+		}
 		return used, true
 	}
 	if status >= http.StatusBadRequest {
 		return session.Usage{}, true
 	}
-	n := len(answer.Text)
-	for _, c := range answer.Calls {
-		n += len(c.Name) + len(c.Arguments)
-	}
-	return session.Usage{Input: prompt, Output: n / 4}, false
+	return session.Usage{Input: prompt, Output: answer.Wrote / 4}, false
 }
 
 // budgets returns a charge of nothing to each budget that a session's requests to a model spend.

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,10 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	messagesapi "github.com/dewpoint-proxy/dewpoint/dialect/messages"
+	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
@@ -205,6 +209,52 @@ func TestCompactionsAreSpent(t *testing.T) {
 				t.Fatalf("%d after %d requests: %s", resp.StatusCode, asked, answer)
 			}
 			wantSpent(t, &o, int64(billed))
+		})
+	}
+}
+
+// TestCutAnswersAreSpent: what a model had written of an answer that was cut off is charged, whatever upstream had reported by then. So is
+// what is not text: reasoning, and further choices.
+func TestCutAnswersAreSpent(t *testing.T) {
+	words := strings.Repeat("words and ", 400)
+	for name, c := range map[string]struct {
+		dialect dialect.Dialect
+		events  string
+		prompt  int64 // as reported; 0: not reported
+		output  int64
+	}{
+		"messages": {messagesapi.New(split.Options{}), `data: {"type":"message_start","message":{"usage":{"input_tokens":50,"output_tokens":1}}}` + "\n\n" +
+			`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"` + words + `"}}` + "\n\n", 50, 1000},
+		"messages, thinking": {messagesapi.New(split.Options{}), `data: {"type":"message_start","message":{"usage":{"input_tokens":50,"output_tokens":1}}}` + "\n\n" +
+			`data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"` + words + `"}}` + "\n\n", 50, 1000},
+		"responses":       {responses.New(split.Options{}), `data: {"type":"response.output_text.delta","output_index":0,"delta":"` + words + `"}` + "\n\n", 0, 1000},
+		"chat":            {chat.New(chat.Options{}), `data: {"choices":[{"index":0,"delta":{"content":"` + words + `"}}]}` + "\n\n", 0, 1000},
+		"chat, reasoning": {chat.New(chat.Options{}), `data: {"choices":[{"index":0,"delta":{"reasoning_content":"` + words + `"}}]}` + "\n\n", 0, 1000},
+		"chat, choices": {chat.New(chat.Options{}), `data: {"choices":[{"index":0,"delta":{"content":"` + words + `"}}]}` + "\n\n" +
+			`data: {"choices":[{"index":1,"delta":{"content":"` + words + `"}}]}` + "\n\n", 0, 2000},
+		"chat, long": {chat.New(chat.Options{}), strings.Repeat(`data: {"choices":[{"index":0,"delta":{"content":"`+words+`"}}]}`+"\n\n", 100), 0, 100_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, c.events)
+				_ = http.NewResponseController(w).Flush()
+				panic(http.ErrAbortHandler)
+			}))
+			defer up.Close()
+			var o overheard
+			r := newRig(t, setup{
+				base: up.URL + "/v1", dialect: c.dialect,
+				store:   func(s session.Store) session.Store { o.Store = s; return &o },
+				tenants: one(func(t *proxy.Tenant) { t.Limits.Budget = inTokens(1e6) }),
+			})
+			body := messages(say("user", "Hello."))
+			if c.dialect.Name() == "responses" {
+				body = strings.Replace(body, `"messages"`, `"input"`, 1)
+			}
+			resp := r.post(strings.Replace(body, "{", `{"stream":true,"max_tokens":9000,`, 1))
+			_, _ = io.ReadAll(resp.Body)
+			wantSpent(t, &o, cmp.Or(c.prompt, o.charges[0].Amount)+c.output)
 		})
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // Tee returns a reader for an answer. A stream ends with the [DONE] mark; Finish then shows whether the model had finished.
 //
-// Only the choice with index 0 counts. The last usage reported, in the chunk or in the choice, counts.
+// Only the choice with index 0 counts, except in Wrote. The last usage reported, in the chunk or in the choice, counts.
 func (d *Dialect) Tee(streamed bool) dialect.Tee {
 	return split.NewTee(streamed, split.Done, &answer{})
 }
@@ -37,6 +37,8 @@ func (a *answer) Event(chunk rawjson.Value) (ends bool) {
 			a.SetFinish(split.Member(choice, "finish_reason").Text())
 			a.addMessage(split.Member(choice, "delta"))
 			a.addMessage(split.Member(choice, "message"))
+		} else {
+			a.Known.Wrote += len(split.Member(choice, "delta", "content").Inner()) + len(split.Member(choice, "message", "content").Inner())
 		}
 	}
 	a.addUsage(split.Member(chunk, "usage"))
@@ -51,6 +53,7 @@ func (a *answer) addMessage(m rawjson.Value) {
 	var c session.Content
 	readContent(split.Member(m, "content"), &c)
 	a.AddText(c.Text)
+	a.Known.Wrote += max(len(split.Member(m, "reasoning_content").Inner()), len(split.Member(m, "reasoning").Inner()))
 	a.AddRefusal(split.Member(m, "refusal").Text())
 	for i, raw := range split.Elements(split.Member(m, "tool_calls")) {
 		p := pieceOf(rawjson.ValueOf(raw), i)

@@ -328,7 +328,7 @@ data: {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"outpu
 	whole := `{"type":"message","content":[{"type":"text","text":"let me look"},{"type":"tool_use","id":"A","name":"ls","input":{"p":1}}],
 		"stop_reason":"tool_use","usage":{"input_tokens":5,"cache_read_input_tokens":90,"cache_creation_input_tokens":5,"cache_creation":{"ephemeral_5m_input_tokens":2,"ephemeral_1h_input_tokens":3},"output_tokens":20}}`
 	want := dialect.Answer{
-		Text: "let me look", Finish: "tool_use", Calls: []session.Call{{ID: "A", Name: "ls", Arguments: `{"p":1}`}},
+		Text: "let me look", Wrote: 18, Finish: "tool_use", Calls: []session.Call{{ID: "A", Name: "ls", Arguments: `{"p":1}`}},
 		Usage: &session.Usage{Input: 100, Cached: 90, Output: 20, Written: 5, WrittenLong: 3},
 	}
 	for _, streamed := range []bool{true, false} {

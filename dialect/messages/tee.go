@@ -61,6 +61,7 @@ func (a *answer) Event(event rawjson.Value) (ends bool) {
 	case "content_block_delta":
 		a.AddCompaction(contentOf(delta))
 		a.AddText(split.Member(delta, "text").Text())
+		a.Known.Wrote += len(split.Member(delta, "thinking").Inner())
 		for i := range a.Calls {
 			if a.Calls[i].Index == index {
 				a.AddArguments(&a.Calls[i], split.Member(delta, "partial_json").Text())

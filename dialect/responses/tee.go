@@ -19,6 +19,7 @@ func (d *Dialect) Tee(streamed bool) dialect.Tee {
 type answer struct {
 	split.Collector
 	said []byte // the items, with commas between them, up to one byte more than split.MaxText
+	sent int    // bytes of the deltas in a stream, also of items that are not complete
 }
 
 // Whole reads an answer that is not streamed.
@@ -26,6 +27,7 @@ func (a *answer) Whole(body rawjson.Value) { a.end(body) }
 
 // Event reads an event of a stream. https://platform.openai.com/docs/api-reference/responses-streaming
 func (a *answer) Event(event rawjson.Value) (ends bool) {
+	a.sent += len(split.Member(event, "delta").Inner())
 	switch split.Member(event, "type").Text() {
 	case "response.output_item.done":
 		a.addItem(split.Member(event, "item"))
@@ -93,6 +95,7 @@ func (a *answer) fail(v rawjson.Value) {
 // Answer returns what has been read so far.
 func (a *answer) Answer() dialect.Answer {
 	answer := a.Collector.Answer()
+	answer.Wrote = max(answer.Wrote, a.sent)
 	if len(a.said) <= split.MaxText {
 		answer.Said = bytes.Clone(a.said)
 	}

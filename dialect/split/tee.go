@@ -161,6 +161,7 @@ type PartialCall struct {
 
 // AddText appends to the text.
 func (c *Collector) AddText(text string) {
+	c.Known.Wrote += len(text)
 	if c.lost || len(c.text)+len(text) > MaxText {
 		c.lost, c.Known.Lost = true, true
 		c.text = nil
@@ -192,6 +193,7 @@ func (c *Collector) BeginCall(index int, id, name, arguments string) {
 
 // AddArguments appends to the arguments of a call.
 func (c *Collector) AddArguments(call *PartialCall, text string) {
+	c.Known.Wrote += len(text)
 	if call.lost || c.arguments+len(text) > MaxText {
 		call.lost, c.Known.Lost = true, true
 		call.arguments = nil

@@ -290,7 +290,7 @@ func (p reporter) budgets(id session.SessionID, model string) []session.Charge {
 
 // chargeSummary charges the tenant's budgets for a call of a summariser, even if they are full: the call was made.
 func (p reporter) chargeSummary(id session.SessionID, c limit.Call) {
-	s, used := p.server, session.Usage{Input: c.Input, Cached: c.Cached, Written: c.Written, Output: c.Output}
+	s, used := p.server, session.Usage{Input: c.Input, Cached: c.Cached, Written: c.Written, WrittenLong: c.Long, Output: c.Output}
 	accounts := s.accounts(p.tenant, id, s.live.Load().Models(c.Model))
 	if used == (session.Usage{}) || len(accounts) == 0 {
 		return

@@ -8,6 +8,7 @@ type Call struct {
 	Input   int // tokens, as reported; estimated if the server did not report any, or failed after it got the prompt and so may charge it
 	Cached  int
 	Written int // to a cache, which has its own price
+	Long    int // the part of Written that is cached for an hour
 	Output  int
 	USD     float64
 	Known   bool // USD is known

@@ -47,7 +47,7 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 		u = usageOf(r, reply, err)
 	}
 	c := limit.Call{
-		Model: r.Model, Input: u.Input, Cached: u.Cached, Written: u.Written, Output: u.Output,
+		Model: r.Model, Input: u.Input, Cached: u.Cached, Written: u.Written, Long: u.WrittenLong, Output: u.Output,
 		USD: info.Price.Call(u), Known: s.NoModel || info.Price.Known(), Failed: err != nil,
 	}
 	if c.Charged() {

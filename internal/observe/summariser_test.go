@@ -35,6 +35,10 @@ func TestBills(t *testing.T) {
 			summariser{reply: condense.Reply{Usage: session.Usage{Input: 7, Cached: -1, Output: 3}}},
 			[]limit.Call{{Model: "cheap", Input: 7, Output: 3, USD: 13e-6, Known: true}},
 		},
+		"cached for an hour": {
+			summariser{reply: condense.Reply{Usage: session.Usage{Input: 7, Written: 5, WrittenLong: 4, Output: 3}}},
+			[]limit.Call{{Model: "cheap", Input: 7, Written: 5, Long: 4, Output: 3, USD: 17e-6, Known: true}},
+		},
 		"without usage": {
 			summariser{reply: condense.Reply{Text: "The sea is deep."}},
 			[]limit.Call{{Model: "cheap", Input: 25, Output: 4, USD: 33e-6, Known: true}},

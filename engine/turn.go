@@ -239,7 +239,7 @@ func (t *Turn) WithoutText() *Turn {
 	bare.counted = func() *counts { return &counted }
 	bare.repeats = nil
 	bare.in.Body, bare.in.Header = nil, nil
-	bare.in.Split = &dialect.Request{Model: t.in.Split.Model, MaxOutput: t.in.Split.MaxOutput, Kept: t.in.Split.Kept, Stores: t.in.Split.Stores}
+	bare.in.Split = &dialect.Request{Model: t.in.Split.Model, MaxOutput: t.in.Split.MaxOutput, Choices: t.in.Split.Choices, Kept: t.in.Split.Kept, Stores: t.in.Split.Stores}
 	bare.history = t.history.WithoutMessages()
 	bare.place = t.place.WithoutText()
 	bare.show(projection{attached: t.shown.attached})
@@ -292,6 +292,9 @@ func (t *Turn) LimitTo(tokens int) {
 		t.in.Limit = tokens
 	}
 }
+
+// Choices returns how many answers the client asks for.
+func (t *Turn) Choices() int { return max(t.in.Split.Choices, 1) }
 
 // MaxOutput returns how many tokens the answer may have: the client's limit, capped by the model's output limit or, where that is not
 // known, by its window. 0: not known.

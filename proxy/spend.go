@@ -160,7 +160,7 @@ func (r *request) pay() error {
 	if r.turn != nil {
 		r.orPassThrough(func() {
 			p.prompt = r.turn.Adjust(r.turn.Sent().Tokens)
-			p.room = min(cmp.Or(r.turn.MaxOutput(), unknownOutput), maxCharged)
+			p.room = min(min(cmp.Or(r.turn.MaxOutput(), unknownOutput), maxCharged)*r.turn.Choices(), maxCharged)
 		})
 	}
 	p.prompt = max(p.prompt, 1)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -80,6 +81,22 @@ func TestRoomOfAbsurdAnswers(t *testing.T) {
 		if c.Room < 1000 || c.Room > 16*1000 {
 			t.Errorf("%s holds %d", c.Name, c.Room)
 		}
+	}
+}
+
+// TestRoomOfChoices: a request for several answers reserves all of them.
+func TestRoomOfChoices(t *testing.T) {
+	var o overheard
+	r := pricedRig(t, &o, fakeupstream.Options{}, func(t *proxy.Tenant) { t.Limits.Budget = inTokens(1e9) })
+	for _, n := range []string{"1", "null", "5", "999999999999999999"} {
+		r.ask(strings.Replace(messages(say("user", "Hello.")), "{", `{"max_tokens":100,"n":`+n+`,`, 1))
+	}
+	var got []int64
+	for _, c := range o.charges {
+		got = append(got, (c.Room-c.Amount/4)/100)
+	}
+	if want := []int64{1, 1, 5, 128}; !slices.Equal(got, want) {
+		t.Errorf("the charges have room for %d answers, want %d", got, want)
 	}
 }
 

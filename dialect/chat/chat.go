@@ -32,7 +32,7 @@ var _ dialect.Dialect = (*Dialect)(nil)
 func New(o Options) *Dialect {
 	format := split.Format{
 		List: "messages", Element: "a message",
-		Members: []string{"max_tokens", "max_completion_tokens", "functions", "thinking"},
+		Members: []string{"max_tokens", "max_completion_tokens", "n", "functions", "thinking"},
 		Version: version, Texts: []string{"text"}, Skip: isThinking,
 		Reader: func(w *split.Walker) split.Reader {
 			return split.Reader{Keys: messageKeys, Element: reader{w}.element}
@@ -57,9 +57,13 @@ func (d *Dialect) Reply(text string) []byte { return split.TextMessage("assistan
 // Split validates and slices a body. The error is a *dialect.Error.
 func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies.Split(body, finish) }
 
+// maxChoices is how many answers OpenAI writes at most for one request.
+const maxChoices = 128
+
 func finish(w *split.Walker, r *dialect.Request) {
 	r.NeedsReasoning = split.Member(w.Member("thinking"), "type").Is("enabled") // Anthropic's manual thinking, with a budget
 	r.MaxOutput = cmp.Or(split.Integer(w.Member("max_completion_tokens")), split.Integer(w.Member("max_tokens")))
+	r.Choices = min(split.Integer(w.Member("n")), maxChoices)
 	if functions := w.Member("functions"); r.Tools == nil && functions.Kind == rawjson.Array {
 		r.Tools = functions.Raw
 	}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -129,6 +130,10 @@ func (r *request) parse() error {
 		return e
 	}
 	r.markUnread(unreadUnsupported)
+	// Upstream may serve it all the same, as it does a stored prompt in the Responses API. Budgets in dollars need the model's price.
+	var named struct{ Model string }
+	_ = json.Unmarshal(r.body.bytes, &named)
+	r.model = r.live.Models(cmp.Or(named.Model, r.params.model))
 	return nil
 }
 

@@ -276,6 +276,28 @@ func TestCutAnswersAreSpent(t *testing.T) {
 	}
 }
 
+// TestUnreadBodiesAreSpent: a body that is no conversation, but which upstream serves, is charged in dollars by its model's price.
+func TestUnreadBodiesAreSpent(t *testing.T) {
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"id":"resp_1","status":"completed","output":[],"usage":{"input_tokens":1000,"output_tokens":100}}`)
+	}))
+	defer up.Close()
+	var o overheard
+	r := newRig(t, setup{
+		base: up.URL + "/v1", dialect: responses.New(split.Options{}),
+		store:   func(s session.Store) session.Store { o.Store = s; return &o },
+		tenants: one(func(t *proxy.Tenant) { t.Limits.Budget = limit.Budget{USD: 1, Period: time.Hour} }),
+		models:  func(string) proxy.ModelInfo { return proxy.ModelInfo{Price: model.Price{Input: 3, Output: 15}} },
+	})
+	if resp, text := r.ask(`{"model":"priced","prompt":{"id":"pmpt_1"}}`); resp.StatusCode != http.StatusOK || resp.Header.Get("X-Dewpoint-Unread") != "unsupported" {
+		t.Fatalf("%d %s", resp.StatusCode, text)
+	}
+	if len(o.charges) != 1 {
+		t.Fatalf("%d charges", len(o.charges))
+	}
+	wantSpent(t, &o, 1000*3+100*15)
+}
+
 // wantSpent waits until so much of a budget is spent and nothing is reserved.
 func wantSpent(t *testing.T, o *overheard, tokens int64) {
 	t.Helper()

@@ -78,10 +78,10 @@ func (p *picker) pick(from, to int) {
 	}
 }
 
-// protect picks what is never hidden: system messages, the newest user message, the last, perhaps open block, and the beginning of an
-// open tool loop that upstream accepts only with its reasoning.
+// protect picks what is never hidden: system messages, the newest user message, the last, perhaps open block, results that the model has
+// not seen yet, and the beginning of an open tool loop that upstream accepts only with its reasoning.
 func (p *picker) protect() {
-	last, user, loop, begin := -1, -1, -1, p.in.Loop()
+	last, user, unseen, loop, begin := -1, -1, -1, -1, p.in.Loop()
 	for i, item := range p.view.Items {
 		switch {
 		case item.Index < 0:
@@ -91,13 +91,17 @@ func (p *picker) protect() {
 			continue
 		case item.Kind == session.User:
 			user = i
+		case item.Kind == session.Observation:
+			unseen = i
+		case item.Kind.ByModel():
+			unseen = -1
 		}
 		last = i
 		if item.Kind.ByModel() && loop < 0 && begin > 0 && p.view.History.Pos(item.Index) >= begin {
 			loop = i
 		}
 	}
-	for _, i := range [...]int{user, last, loop} {
+	for _, i := range [...]int{user, last, unseen, loop} {
 		if i >= 0 {
 			p.pick(p.block(i))
 		}

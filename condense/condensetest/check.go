@@ -90,9 +90,9 @@ func shortened(was, now []byte) bool {
 	return err == nil && bytes.Equal(rewritten, now) && len(now) < len(was)
 }
 
-// required checks that all system messages, the newest user message and the last message are kept.
+// required checks that all system messages, the newest user message, the results that the model has not seen and the last message are kept.
 func required(messages []session.Message, kept []bool) error {
-	user, last := -1, -1
+	user, last, unseen := -1, -1, -1
 	for i, m := range messages {
 		switch m.Kind {
 		case session.System:
@@ -102,8 +102,15 @@ func required(messages []session.Message, kept []bool) error {
 			continue
 		case session.User:
 			user = i
+		case session.Observation:
+			unseen = i
+		case session.Agent, session.Action:
+			unseen = -1
 		}
 		last = i
+	}
+	if unseen >= 0 && !kept[unseen] {
+		return fmt.Errorf("result %d, which the model has not seen, is missing", unseen)
 	}
 	if user >= 0 && !kept[user] {
 		return fmt.Errorf("newest user message %d is missing", user)

@@ -62,6 +62,18 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
+// TestCheckUnseen checks that View reports a result that is missing although the model has not seen it.
+func TestCheckUnseen(t *testing.T) {
+	h := []session.Message{said("user", "one"), called(false, "a"), answered("a"), called(false, "b"), answered("b"), said("user", "two")}
+	v := session.View{History: session.NewHistory(session.Hash{}, h)}
+	for _, i := range []int{0, 5} {
+		v.Items = append(v.Items, session.Item{Index: i, Raw: h[i].Raw, Kind: h[i].Kind})
+	}
+	if View(&v) == nil {
+		t.Error("the newest result is not missed")
+	}
+}
+
 // TestShapedFinds checks that only tool results that a model has answered may have shorter content.
 func TestShapedFinds(t *testing.T) {
 	h := []session.Message{said("user", "one two three"), called(false, "a"), answered("a"), called(false, "b"), answered("b")}

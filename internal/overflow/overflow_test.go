@@ -257,6 +257,7 @@ func TestAlternatesRoles(t *testing.T) {
 	f(500, `{"error":{"code":500,"message":"Jinja Exception: Conversation roles must alternate user/assistant/user/assistant/...","type":"server_error"}}`, true)
 	f(400, `{"type":"error","error":{"type":"invalid_request_error","message":"messages: roles must alternate between \"user\" and \"assistant\", but found multiple \"user\" roles in a row"}}`, true)
 	f(400, `{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"object\":\"error\",\"message\":\"Unexpected role 'user' after role 'tool'\",\"type\":\"invalid_request_message_order\"}"}}`, true)
+	f(400, `[{"error":{"code":400,"message":"Please ensure that function call turn comes immediately after a user turn or after a function response turn.","status":"INVALID_ARGUMENT"}}]`, true)
 	f(400, `{"error":{"message":"A conversation must alternate between user and assistant roles. Make sure the conversation alternates between user and assistant roles and try again."}}`, true)
 	f(400, `{"error":{"message":"Invalid value for 'content': expected a string, got null."}}`, false)
 	f(400, `{"error":{"message":"1 validation error: input_value='conversation roles must alternate'"}}`, false)

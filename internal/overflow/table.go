@@ -203,4 +203,6 @@ var alternation = compile([]row{
 	{words: "unexpected role 'assistant' after role"},
 	// Bedrock's Converse: microsoft/semantic-kernel#10281, CopilotKit/CopilotKit#736.
 	{words: "conversation must alternate between user and assistant roles"},
+	// Gemini, where an answer precedes a call: google-gemini/gemini-cli#26486, continuedev/continue#11164.
+	{words: "function call turn comes immediately after a user turn"},
 })

@@ -70,7 +70,7 @@ type RecentEvents struct {
 func (RecentEvents) Name() string { return "recent_events" }
 
 func (r RecentEvents) Condense(in Input) Decision {
-	if len(in.View.Items) <= r.MaxEvents {
+	if events(in.View.Items) <= r.MaxEvents {
 		return Decision{}
 	}
 	p := newPicker(&in, make([]int, len(in.View.Items))) // tokens do not matter

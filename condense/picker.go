@@ -1,6 +1,8 @@
 package condense
 
 import (
+	"slices"
+
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -13,11 +15,12 @@ type picker struct {
 	blocks []int        // block number of each item, -1 for a summary
 	keep   []bool       // items picked
 	kept   session.Size // size of the items picked
+	begun  int          // index of the first item that is not a system message
 }
 
 func newPicker(in *Input, tokens []int) *picker {
 	v := in.View
-	p := &picker{in: in, view: v, tokens: tokens, blocks: make([]int, len(v.Items)), keep: make([]bool, len(v.Items))}
+	p := &picker{in: in, view: v, tokens: tokens, blocks: make([]int, len(v.Items)), keep: make([]bool, len(v.Items)), begun: begun(v.Items)}
 	alive := make([]bool, len(v.History.Messages))
 	for _, item := range v.Items {
 		if item.Index >= 0 {
@@ -32,6 +35,26 @@ func newPicker(in *Input, tokens []int) *picker {
 		}
 	}
 	return p
+}
+
+// begun returns the index of the first item that is not a system message.
+func begun(items []session.Item) int {
+	if i := slices.IndexFunc(items, func(i session.Item) bool { return i.Kind != session.System }); i >= 0 {
+		return i
+	}
+	return len(items)
+}
+
+// events counts items for a limit on events. System messages behind the beginning do not count: they stay, and an agent that adds one at
+// each step would otherwise leave ever less room for anything else.
+func events(items []session.Item) int {
+	n := begun(items)
+	for _, item := range items[n:] {
+		if item.Kind != session.System {
+			n++
+		}
+	}
+	return n
 }
 
 // blocks numbers the messages of a history by block. A block is a unit, or several units joined because the client separated
@@ -65,6 +88,9 @@ func (p *picker) size(from, to int) session.Size {
 	for i := from; i < to; i++ {
 		if !p.keep[i] && p.blocks[i] >= 0 {
 			s = plus(s, session.Size{Events: 1, Tokens: p.tokens[i]})
+			if i >= p.begun && p.view.Items[i].Kind == session.System {
+				s.Events-- // as in events
+			}
 		}
 	}
 	return s

@@ -64,7 +64,7 @@ func (s Settings) addLimits(in Input, d *Due) {
 	if target, due := s.economic(in, share); due {
 		d.tokens(Need{Reason: session.ReasonEconomics}, target, 0)
 	}
-	if room, due := over(len(in.View.Items), s.MaxSize); due && in.Total-in.Fixed >= s.MinTokens {
+	if room, due := over(events(in.View.Items), s.MaxSize); due && in.Total-in.Fixed >= s.MinTokens {
 		d.events(session.ReasonEvents, s.MaxSize/2, room)
 	}
 	limit := int(min(s.MaxTokens, math.MaxInt32))
@@ -99,7 +99,7 @@ func (d *Due) tokens(need Need, target, room int) {
 func (d *Due) addRequest(in Input) {
 	nothing := d.Need.Reason == ""
 	if nothing {
-		d.events(in.Need.Reason, len(in.View.Items)/2, 0)
+		d.events(in.Need.Reason, events(in.View.Items)/2, 0)
 	}
 	if nothing || in.Need.Reason == session.ReasonOverflow && d.Target.Tokens == unlimited {
 		d.tokens(d.Need, max(in.Total-in.Fixed, 0)/2, 0)

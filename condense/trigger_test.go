@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -78,6 +79,35 @@ func TestDue(t *testing.T) {
 		d := c.s.Due(c.in)
 		if d.Need.Reason != c.reason || d.Need.Hard != c.hard || d.Target != c.target {
 			t.Errorf("%s: %+v, want %s, hard %v, %+v", name, d, c.reason, c.hard, c.target)
+		}
+	}
+}
+
+// TestSystemMessagesOfEachStep has an agent that adds a system message at each step. These stay, so they must not use up a limit on events.
+func TestSystemMessagesOfEachStep(t *testing.T) {
+	messages := []session.Message{{Kind: session.System}, {Kind: session.User}}
+	for range 20 {
+		messages = append(messages, session.Message{Kind: session.Agent}, session.Message{Kind: session.User}, session.Message{Kind: session.System})
+	}
+	v := session.Project(session.NewHistory(session.Hash{}, messages), nil)
+	shown := func(v *session.View) (n int) {
+		for _, item := range v.Items {
+			if item.Kind != session.System {
+				n++
+			}
+		}
+		return n
+	}
+	in := condense.Input{View: &v, Codec: condensetest.Codec{}}
+	if d := (condense.RecentEvents{KeepFirst: 1, MaxEvents: 12}).Condense(in); d.View == nil || shown(d.View) != 11 {
+		t.Errorf("recent_events: %+v", d)
+	}
+	if d := (condense.RecentEvents{KeepFirst: 1, MaxEvents: 42}).Condense(in); d.View != nil {
+		t.Errorf("%d of the events that recent_events shows are not system messages", shown(d.View))
+	}
+	for limit, want := range map[int]session.Reason{42: "", 41: session.ReasonEvents} {
+		if d := (condense.Settings{MaxSize: limit}).Due(in); d.Need.Reason != want {
+			t.Errorf("at a limit of %d: %+v", limit, d)
 		}
 	}
 }

@@ -33,6 +33,17 @@ func TestCompactionsOfClients(t *testing.T) {
 			System: "You are the component that summarizes internal chat history into a given structure.\n\nWhen the conversation history grows too large, ...",
 			User:   "First, reason in your scratchpad. Then, generate the <state_snapshot>.", Calls: true,
 		},
+		"qwen 0.24, in the turn": {
+			System: agent, User: "You are the component that summarizes a conversation when its context window is about to overflow. The summary you produce ...", Calls: true, Tools: true,
+		},
+		"qwen 0.24": {
+			System: "You are the component that summarizes a conversation when its context window is about to overflow. The summary you produce ...",
+			User:   "First, reason in your <analysis> block. Then, produce the <state_snapshot> XML.", Calls: true,
+		},
+		"cline 3": {
+			System: "Summarize the provided coding session into a concise continuation note with detailed next steps.",
+			User:   "Summarize this session for continuation. Be concise and factual.\n\n## Goal\n...\n\nConversation:\n" + transcript, Alone: true,
+		},
 		"copilot": {
 			System: "Your task is to create a comprehensive, detailed summary of the entire conversation that captures all essential information ...",
 			User:   "Summarize the conversation history so far, paying special attention to the most recent agent commands and tool results ...", Calls: true, Tools: true,

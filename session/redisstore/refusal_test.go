@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -75,6 +76,38 @@ func TestReadOnly(t *testing.T) {
 	wantNoWrites(t, s, "READONLY")
 	server.Do("REPLICAOF", "NO", "ONE")
 	must(t, s.Append(t.Context(), twoEvents("t", 2)))
+}
+
+// TestReadOnlyCostsFewConnections: the client closes each connection on which a replica refuses a write. Writes that are refused all the
+// time do not open new ones all the time. Reads go on.
+func TestReadOnlyCostsFewConnections(t *testing.T) {
+	t.Parallel()
+	server, s, id := prepared(t, Options{Rest: time.Hour})
+	server.Do("REPLICAOF", "127.0.0.1", "1")
+	refused := func() (connections int) {
+		before := opened(t, server)
+		for range maxConns {
+			unavailable(t, s.Append(t.Context(), twoEvents("t", 2)))
+		}
+		return opened(t, server) - before
+	}
+	if n := refused(); n < maxConns/2 {
+		t.Errorf("%d connections: those to a former master would not all be replaced", n)
+	}
+	if n := refused(); n > 1+maxTries {
+		t.Errorf("%d connections for %d writes", n, maxConns)
+	}
+	wantReads(t, s, id)
+}
+
+// opened returns how many connections a server has accepted.
+func opened(t *testing.T, server *sessiontest.Server) (n int) {
+	t.Helper()
+	info, err := sessiontest.Command(server.Addr, "INFO", "stats")
+	must(t, err)
+	_, after, _ := strings.Cut(info, "total_connections_received:")
+	must(t, second(fmt.Sscan(after, &n)))
+	return n
 }
 
 // TestOutOfMemory: a full server that does not evict serves reads, and no write is done in part.

@@ -13,7 +13,10 @@ func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Se
 	if len(proposed) == 0 {
 		return nil, errors.New("the proposed secret is empty")
 	}
-	return result(ctx, s.write, func(ctx context.Context) (session.Secret, error) {
+	exec := func(ctx context.Context, commands func(context.Context) error) error {
+		return s.guarded(ctx, 2*s.options.Timeout, commands)
+	}
+	return result(ctx, exec, func(ctx context.Context) (session.Secret, error) {
 		pipe := s.client.Pipeline()
 		put := pipe.SetNX(ctx, s.keys.secret(), []byte(proposed), 0)
 		get := pipe.Get(ctx, s.keys.secret())
@@ -53,7 +56,10 @@ var _ session.Buckets = (*Store)(nil)
 
 // Draw implements session.Buckets with the clocks of the replicas. If a connection breaks, n may be taken more than once.
 func (s *Store) Draw(ctx context.Context, bucket string, n, perMinute int, owed bool) (time.Duration, error) {
-	ms, err := result(ctx, s.read, func(ctx context.Context) (int64, error) {
+	exec := func(ctx context.Context, commands func(context.Context) error) error {
+		return s.writeWithin(ctx, s.options.Timeout, commands)
+	}
+	ms, err := result(ctx, exec, func(ctx context.Context) (int64, error) {
 		draw := script{drawScript, []string{s.keys.bucket(bucket)}, []any{n, perMinute, owed, time.Now().UnixMilli()}}
 		return draw.run(ctx, s).Int64()
 	})

@@ -45,6 +45,8 @@ type Store struct {
 	starved    func() bool
 	crossSlot  atomic.Bool   // scripts cannot use keys of several slots, although the options name no Cluster
 	lateWrites time.Duration // time after which a write that was under way has arrived or failed
+	refusals   atomic.Int64  // writes in a row that a read-only replica refused
+	writesFrom atomic.Int64  // in nanoseconds of Unix time: no write is tried before, because of refusals
 }
 
 var _ session.Backend = (*Store)(nil)
@@ -111,7 +113,27 @@ func (s *Store) read(ctx context.Context, commands func(context.Context) error) 
 
 // write runs a group of writing commands with the timeout of writes.
 func (s *Store) write(ctx context.Context, commands func(context.Context) error) error {
-	return s.guarded(ctx, 2*s.options.Timeout, commands)
+	return s.writeWithin(ctx, 2*s.options.Timeout, commands)
+}
+
+// maxRefusals is how many writes in a row a read-only replica may refuse. Even if all connections lead to a former master, they are
+// replaced by then: the client closes each one on which a write was refused.
+const maxRefusals = maxConns / maxTries
+
+// writeWithin runs a group of writing commands. If they meet nothing but a read-only replica, it tries only one group in a while, because
+// each costs several connections.
+func (s *Store) writeWithin(ctx context.Context, timeout time.Duration, commands func(context.Context) error) error {
+	if time.Now().UnixNano() < s.writesFrom.Load() {
+		return fmt.Errorf("%w: it was a READONLY replica a moment ago", session.ErrUnavailable)
+	}
+	err := s.guarded(ctx, timeout, commands)
+	switch {
+	case err == nil:
+		s.refusals.Store(0)
+	case redis.IsReadOnlyError(err) && s.refusals.Add(1) > maxRefusals:
+		s.writesFrom.Store(time.Now().Add(s.options.Rest).UnixNano())
+	}
+	return err
 }
 
 // execFunc is the type of read and write.

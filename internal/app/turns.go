@@ -41,29 +41,41 @@ type lazyRegistry struct {
 	store session.Store
 
 	mu       sync.Mutex
-	secret   session.Secret // as configured; empty: the store keeps one, which open reads
+	secret   session.Secret // as configured; empty: the store keeps one, which readSecret reads
 	registry *session.Registry
 }
 
-// Registry returns the registry, its store and the secret.
+// Registry returns the registry, its store and the secret. Until the store has answered, each request asks for itself: one that fails
+// slowly delays no others.
 func (s *lazyRegistry) Registry(ctx context.Context) (*session.Registry, session.Store, session.Secret, error) {
+	registry, secret := s.current()
+	if registry != nil {
+		return registry, s.store, secret, nil
+	}
+	secret, err := s.readSecret(ctx, secret)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.registry == nil {
-		if err := s.open(ctx); err != nil {
-			return nil, nil, nil, err
-		}
+		s.secret, s.registry = secret, session.NewRegistry(s.store, secret)
 	}
 	return s.registry, s.store, s.secret, nil
+}
+
+// current returns the registry, nil before it is opened, and its secret.
+func (s *lazyRegistry) current() (*session.Registry, session.Secret) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.registry, s.secret
 }
 
 // follow adopts the secret that the store holds, if it is not the registry's, and reports whether it did. A store that has lost the secret
 // gets it back. Turns in progress keep the registry that they began with.
 func (s *lazyRegistry) follow(ctx context.Context, store session.Store) (adopted bool, err error) {
-	s.mu.Lock()
-	own, opened := s.secret, s.registry != nil
-	s.mu.Unlock()
-	if !opened {
+	registry, own := s.current()
+	if registry == nil {
 		return false, nil
 	}
 	secret, err := store.Secret(ctx, own)
@@ -76,16 +88,16 @@ func (s *lazyRegistry) follow(ctx context.Context, store session.Store) (adopted
 	return true, nil
 }
 
-func (s *lazyRegistry) open(ctx context.Context) error {
-	secret := s.secret
-	if len(secret) == 0 {
-		proposed := make(session.Secret, 32)
-		_, _ = rand.Read(proposed) // cannot fail
-		var err error
-		if secret, err = s.store.Secret(ctx, proposed); err != nil {
-			return fmt.Errorf("read secret: %w", err)
-		}
+// readSecret returns the configured secret, or without one the store's.
+func (s *lazyRegistry) readSecret(ctx context.Context, configured session.Secret) (session.Secret, error) {
+	if len(configured) > 0 {
+		return configured, nil
 	}
-	s.secret, s.registry = secret, session.NewRegistry(s.store, secret)
-	return nil
+	proposed := make(session.Secret, 32)
+	_, _ = rand.Read(proposed) // cannot fail
+	secret, err := s.store.Secret(ctx, proposed)
+	if err != nil {
+		return nil, fmt.Errorf("read secret: %w", err)
+	}
+	return secret, nil
 }

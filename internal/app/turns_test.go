@@ -2,7 +2,11 @@ package app
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 
@@ -75,5 +79,40 @@ func TestSecretIsKept(t *testing.T) {
 	}
 	if kept, _ := opened(first); kept != again {
 		t.Error("without Redis, the registry was replaced")
+	}
+}
+
+// meetingStore fails to return its secret once two callers wait for it.
+type meetingStore struct {
+	session.Store
+	met *sync.WaitGroup
+}
+
+func (s meetingStore) Secret(context.Context, session.Secret) (session.Secret, error) {
+	s.met.Done()
+	s.met.Wait()
+	return nil, session.ErrUnavailable
+}
+
+// TestSecretOfAFailingStore: before Redis has ever answered, requests wait for it at the same time rather than one after the other.
+func TestSecretOfAFailingStore(t *testing.T) {
+	var met sync.WaitGroup
+	met.Add(2)
+	r, failed := &lazyRegistry{store: meetingStore{met: &met}}, make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, _, _, err := r.Registry(t.Context())
+			failed <- err
+		}()
+	}
+	for range 2 {
+		select {
+		case err := <-failed:
+			if !errors.Is(err, session.ErrUnavailable) {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("a request waits for another one")
+		}
 	}
 }

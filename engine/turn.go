@@ -239,7 +239,10 @@ func (t *Turn) WithoutText() *Turn {
 	bare.counted = func() *counts { return &counted }
 	bare.repeats = nil
 	bare.in.Body, bare.in.Header = nil, nil
-	bare.in.Split = &dialect.Request{Model: t.in.Split.Model, MaxOutput: t.in.Split.MaxOutput, Choices: t.in.Split.Choices, Kept: t.in.Split.Kept, Stores: t.in.Split.Stores}
+	split := t.in.Split
+	bare.in.Split = &dialect.Request{
+		Model: split.Model, MaxOutput: split.MaxOutput, Choices: split.Choices, Kept: split.Kept, Stores: split.Stores,
+	}
 	bare.history = t.history.WithoutMessages()
 	bare.place = t.place.WithoutText()
 	bare.show(projection{attached: t.shown.attached})

@@ -116,3 +116,20 @@ func TestRepeatedCallsAreReported(t *testing.T) {
 	}
 	p.counted(`dewpoint_repeated_calls_total{tenant="default"} 2`)
 }
+
+// TestRepeatedByCode: a call that is made by code gets no note, since the API accepts no text behind a result that code reads.
+func TestRepeatedByCode(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{})
+	p := serve(t, "--config", s.budgeted(t, embedded(newStore(t)), "repeated_calls: {after: 2, then: tell}"))
+	c := &speaker{path: "/messages"}
+	c.says("user", "Wait for the job.")
+	for range 4 {
+		c.calls(`{"job":7}`, "pending")
+		use := c.said[len(c.said)-2]["content"].([]any)[0].(map[string]any)
+		use["caller"] = map[string]any{"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
+		if body := c.ask(t, s.Upstream, p); strings.Contains(body, "[Note: ") {
+			t.Fatalf("the request went as %s", body)
+		}
+	}
+}

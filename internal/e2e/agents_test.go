@@ -61,12 +61,12 @@ func (a *agent) do(command []string, prompt string) string {
 	return out + errs
 }
 
-func newClaudeCode(t *testing.T, p *process) *agent {
+func newClaudeCode(t *testing.T, p *process, model string) *agent {
 	t.Helper()
 	a, modules := newAgent(t, "ANTHROPIC_BASE_URL=http://"+p.Addr, "ANTHROPIC_API_KEY=sk-client", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1")
 	program := filepath.Join(modules, "@anthropic-ai", "claude-code-"+platform(), "claude")
-	a.command = []string{program, "--model", "claude-sonnet-4-5", "--allowedTools", "Bash,Agent", "-p"}
-	a.again = []string{program, "--model", "claude-sonnet-4-5", "--allowedTools", "Bash,Agent", "--continue", "-p"}
+	a.command = []string{program, "--model", model, "--allowedTools", "Bash,Agent", "-p"}
+	a.again = []string{program, "--model", model, "--allowedTools", "Bash,Agent", "--continue", "-p"}
 	return a
 }
 
@@ -158,11 +158,14 @@ func TestAgents(t *testing.T) {
 	pi := func(api, path string) func(*testing.T, *process) *agent {
 		return func(t *testing.T, p *process) *agent { return newPi(t, p, api, path) }
 	}
+	// With this model it adds a system message at each step. Some of these it changes later, so thinking is not bound to them here.
+	claude := func(t *testing.T, p *process) *agent { return newClaudeCode(t, p, "claude-fable-5-1") }
 	for name, kind := range map[string]struct {
 		seals fakeupstream.Seal
 		tool  string
 		start func(*testing.T, *process) *agent
 	}{
+		"Claude Code":           {"", "Bash", claude},
 		"opencode in messages":  {fakeupstream.SealThinkingBlocks, "bash", opencode("@ai-sdk/anthropic")},
 		"opencode in responses": {fakeupstream.SealResponsesDetails, "bash", opencode("@ai-sdk/openai")},
 		"pi in messages":        {fakeupstream.SealThinkingBlocks, "bash", pi("anthropic-messages", "")},
@@ -208,7 +211,7 @@ func TestClaudeCode(t *testing.T) {
 			}
 		},
 	})
-	a := newClaudeCode(t, serve(t, "--config", s.ownModel(t, 20)))
+	a := newClaudeCode(t, serve(t, "--config", s.ownModel(t, 20)), "claude-sonnet-4-5")
 	a.work()
 	if parts.Load() != agentSteps {
 		t.Errorf("the delegate took %d steps", parts.Load())

@@ -65,9 +65,13 @@ func marks(v value) (n int) {
 }
 
 func (v *verdict) element(n int, message value, last bool) {
-	key := firstUnknown(message, []string{"role", "content"})
-	v.sayIf(key != "", "messages.%d.%s: Extra inputs are not permitted", n, key)
 	role, blocks := message.at("role").text, blocksOf(message)
+	known := []string{"role", "content"}
+	if role == "system" {
+		known = append(known, "clear_at", "output_config")
+	}
+	key := firstUnknown(message, known)
+	v.sayIf(key != "", "messages.%d.%s: Extra inputs are not permitted", n, key)
 	speaks := role == "user" || role == "assistant" || role == "system" && n > 0 // newer models accept later system messages
 	v.sayIf(!speaks, "messages.%d.role: Input should be 'user' or 'assistant'", n)
 	compacts := len(blocks) > 0 && blocks[0].at("type").text == "compaction"

@@ -103,7 +103,7 @@ func (j *llmJob) question(ctx context.Context) (string, error) {
 	q := Question{
 		Version: QuestionVersion, Reason: string(j.due.Need.Reason), Hard: j.due.Need.Hard,
 		Model: j.in.Model, Thread: j.in.Thread.Name,
-		Tokens: j.in.Total - j.in.Fixed, Count: len(j.in.View.Items), Record: span.previousRecord(),
+		Tokens: j.in.Total - j.in.Fixed, Count: events(j.in.View.Items), Record: span.previousRecord(),
 	}
 	if t := j.due.Target; t.Tokens != unlimited {
 		q.Target.Tokens = t.Tokens

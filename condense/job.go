@@ -97,6 +97,8 @@ func (j *job) progresses(before, after session.Size, anything bool) bool {
 	progress := func(before, after int) bool {
 		return after < before && float64(before-after) >= j.MinimumProgress*float64(before)
 	}
+	later := len(j.in.View.Items) - events(j.in.View.Items) // system messages that count for no limit
+	before.Events, after.Events = before.Events-later, after.Events-later
 	events, tokens := j.due.Target.Events != unlimited, j.due.Target.Tokens != unlimited
 	return events && progress(before.Events, after.Events) || tokens && progress(before.Tokens, after.Tokens)
 }

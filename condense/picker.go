@@ -15,12 +15,12 @@ type picker struct {
 	blocks []int        // block number of each item, -1 for a summary
 	keep   []bool       // items picked
 	kept   session.Size // size of the items picked
-	begun  int          // index of the first item that is not a system message
+	first  int          // index of the first item that is not a system message
 }
 
 func newPicker(in *Input, tokens []int) *picker {
 	v := in.View
-	p := &picker{in: in, view: v, tokens: tokens, blocks: make([]int, len(v.Items)), keep: make([]bool, len(v.Items)), begun: begun(v.Items)}
+	p := &picker{in: in, view: v, tokens: tokens, blocks: make([]int, len(v.Items)), keep: make([]bool, len(v.Items)), first: firstOther(v.Items)}
 	alive := make([]bool, len(v.History.Messages))
 	for _, item := range v.Items {
 		if item.Index >= 0 {
@@ -37,18 +37,18 @@ func newPicker(in *Input, tokens []int) *picker {
 	return p
 }
 
-// begun returns the index of the first item that is not a system message.
-func begun(items []session.Item) int {
+// firstOther returns the index of the first item that is not a system message.
+func firstOther(items []session.Item) int {
 	if i := slices.IndexFunc(items, func(i session.Item) bool { return i.Kind != session.System }); i >= 0 {
 		return i
 	}
 	return len(items)
 }
 
-// events counts items for a limit on events. System messages behind the beginning do not count: they stay, and an agent that adds one at
-// each step would otherwise leave ever less room for anything else.
+// events counts items for a limit on events. System messages after the first other message do not count: they stay, and an agent that adds
+// one at each step would leave less and less room for anything else.
 func events(items []session.Item) int {
-	n := begun(items)
+	n := firstOther(items)
 	for _, item := range items[n:] {
 		if item.Kind != session.System {
 			n++
@@ -88,7 +88,7 @@ func (p *picker) size(from, to int) session.Size {
 	for i := from; i < to; i++ {
 		if !p.keep[i] && p.blocks[i] >= 0 {
 			s = plus(s, session.Size{Events: 1, Tokens: p.tokens[i]})
-			if i >= p.begun && p.view.Items[i].Kind == session.System {
+			if i >= p.first && p.view.Items[i].Kind == session.System {
 				s.Events-- // as in events
 			}
 		}
@@ -102,6 +102,16 @@ func (p *picker) pick(from, to int) {
 	for i := from; i < to; i++ {
 		p.keep[i] = p.keep[i] || p.blocks[i] >= 0
 	}
+}
+
+// cannotFit reports whether a request that has to become smaller cannot with the block of item i, which has files or images, so that its
+// results cannot be cut.
+func (p *picker) cannotFit(i int) bool {
+	from, to := p.block(i)
+	attached := slices.ContainsFunc(p.view.Items[from:to], func(i session.Item) bool {
+		return i.Index >= 0 && p.view.History.Messages[i.Index].Attached
+	})
+	return attached && p.in.Need.Hard && p.in.Window > 0 && p.in.Fixed+p.size(from, to).Tokens > Room(*p.in)
 }
 
 // protect picks what is never hidden: system messages, the newest user message, the last, perhaps open block, results that the model has
@@ -126,6 +136,9 @@ func (p *picker) protect() {
 		if item.Kind.ByModel() && loop < 0 && begin > 0 && p.view.History.Pos(item.Index) >= begin {
 			loop = i
 		}
+	}
+	if unseen >= 0 && p.cannotFit(unseen) {
+		unseen = -1
 	}
 	for _, i := range [...]int{user, last, unseen, loop} {
 		if i >= 0 {

@@ -132,7 +132,7 @@ func round(t *rapid.T, l *condense.LLM, h *session.History, log []session.Conden
 		t.Fatal(err)
 	}
 	after := project(h, append(log[:len(log):len(log)], c))
-	if err := condensetest.View(&after); err != nil {
+	if err := errors.Join(condensetest.View(&after), condensetest.Unseen(&after)); err != nil {
 		t.Fatal(err)
 	}
 	sameSize(t, c, &v, &after)
@@ -179,7 +179,7 @@ func TestRecentEventsInvariants(t *testing.T) {
 		if d.View == nil {
 			return
 		}
-		if err := condensetest.View(d.View); err != nil {
+		if err := errors.Join(condensetest.View(d.View), condensetest.Unseen(d.View)); err != nil {
 			t.Fatal(err)
 		}
 	})

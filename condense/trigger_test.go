@@ -2,6 +2,7 @@ package condense_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -108,6 +109,47 @@ func TestSystemMessagesOfEachStep(t *testing.T) {
 	for limit, want := range map[int]session.Reason{42: "", 41: session.ReasonEvents} {
 		if d := (condense.Settings{MaxSize: limit}).Due(in); d.Need.Reason != want {
 			t.Errorf("at a limit of %d: %+v", limit, d)
+		}
+	}
+}
+
+// TestProgressBesideSystemMessages: however many system messages stay, a condensation that halves the rest is worthwhile.
+func TestProgressBesideSystemMessages(t *testing.T) {
+	messages := []session.Message{{Kind: session.User}}
+	for n := range 1000 {
+		if n < 12 {
+			messages = append(messages, session.Message{Kind: session.Agent}, session.Message{Kind: session.User})
+		}
+		messages = append(messages, session.Message{Kind: session.System})
+	}
+	v := session.Project(session.NewHistory(session.Hash{}, messages), nil)
+	in := condense.Input{View: &v, Codec: condensetest.Codec{}, Total: len(messages), Measure: func(items []session.Item) []int {
+		return slices.Repeat([]int{1}, len(items))
+	}}
+	if d := (condense.AmortizedForgetting{Settings: condense.Settings{MaxSize: 20, KeepFirst: 2, MinimumProgress: 0.1}}).Condense(in); d.Job == nil {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestUnseenFile: a file that the model has not seen stays in front of the user's newest message, unless the request cannot fit with it.
+func TestUnseenFile(t *testing.T) {
+	messages := []session.Message{
+		{Kind: session.User}, {Kind: session.Action, Calls: []string{"a"}}, {Kind: session.Observation, Result: "a", Attached: true}, {Kind: session.User},
+	}
+	v := session.Project(session.NewHistory(session.Hash{}, messages), nil)
+	for tokens, hidden := range map[int]bool{50: false, 300: true} {
+		in := condense.Input{View: &v, Codec: condensetest.Codec{}, Total: tokens + 30, Window: 200, Need: condense.Need{Reason: session.ReasonOverflow, Hard: true}}
+		in.Measure = func(items []session.Item) []int {
+			counts := slices.Repeat([]int{10}, len(items))
+			for i := range items {
+				if items[i].Kind == session.Observation {
+					counts[i] = tokens
+				}
+			}
+			return counts
+		}
+		if d := (condense.ConversationWindow{}).Condense(in); (d.Job != nil) != hidden {
+			t.Errorf("a file of %d tokens: %+v", tokens, d)
 		}
 	}
 }

@@ -212,7 +212,7 @@ type Tee interface {
 type Answer struct {
 	Text   string // empty if it exceeds the limit
 	Lost   bool   // the text, or the arguments of a call, exceeded the limit
-	Wrote  int    // bytes of all that the model wrote, with reasoning and every choice
+	Wrote  int    // bytes of the text, reasoning and arguments that the model wrote, and of the text of further choices
 	Calls  []session.Call
 	Usage  *session.Usage // nil if upstream did not report it
 	Finish string

@@ -140,7 +140,7 @@ func (t *Turn) readCalls(place *session.Resolution) (worst repeatedCall) {
 			}
 		case session.Observation:
 			call, ok := open[m.Result]
-			if !ok || call.ByCode || len(content.Images)+len(content.Files) > 0 { // the API accepts no text behind a result that code reads
+			if !ok || call.ByCode || len(content.Images)+len(content.Files) > 0 { // the API accepts no text after a result that code reads
 				continue
 			}
 			made := recent.add(call, content.Text)

@@ -266,15 +266,12 @@ func (s *Server) settleBudgets(p payment, used session.Usage) {
 const maxCharged = 1 << 30
 
 // usedBy returns what a request has used: upstream's report, or an estimate from the answer, which is not known to be right. What upstream
-// refused used nothing. A report in an answer that was cut off may be from before the answer was written.
+// refused used nothing.
 func usedBy(status int, answer dialect.Answer, prompt int) (used session.Usage, known bool) {
 	if u := answer.Usage; u != nil {
 		used = *u
 		used.Input = min(max(u.Input, 0), maxCharged)
 		used.Output = min(max(u.Output, 0), maxCharged)
-		if answer.Finish == "" {
-			used.Output = max(used.Output, answer.Wrote/4)
-		}
 		return used, true
 	}
 	if status >= http.StatusBadRequest {

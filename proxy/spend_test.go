@@ -249,6 +249,8 @@ func TestCutAnswersAreSpent(t *testing.T) {
 		"chat, reasoning": {chat.New(chat.Options{}), `data: {"choices":[{"index":0,"delta":{"reasoning_content":"` + words + `"}}]}` + "\n\n", 0, 1000},
 		"chat, choices": {chat.New(chat.Options{}), `data: {"choices":[{"index":0,"delta":{"content":"` + words + `"}}]}` + "\n\n" +
 			`data: {"choices":[{"index":1,"delta":{"content":"` + words + `"}}]}` + "\n\n", 0, 2000},
+		"chat, with the message so far": {chat.New(chat.Options{}),
+			`data: {"choices":[{"index":0,"delta":{"content":"` + words + `"},"message":{"content":"` + words + `"}}]}` + "\n\n", 0, 1000},
 		"chat, long": {chat.New(chat.Options{}), strings.Repeat(`data: {"choices":[{"index":0,"delta":{"content":"`+words+`"}}]}`+"\n\n", 100), 0, 100_000},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -140,9 +140,9 @@ type Usage struct {
 //
 // A condensation applies if the prefix it covers is the history's own. Editing a message in the prefix changes its hash, so
 // the condensation and those that build on it no longer apply. A condensation made by another continuation of the prefix
-// does not apply if it would hide this history's newest user message, a result that no answer follows here or the last unit, split a unit
-// that goes on here, or hide a call whose result came only later. If two build on the same one because two replicas condensed at once, the
-// one logged first counts.
+// does not apply if it would hide this history's newest user message or last unit, split a unit that goes on here, or hide
+// a call whose result came only later. If two build on the same one because two replicas condensed at once, the one logged
+// first counts.
 func Applicable(h *History, condensations []Condensation) []Condensation {
 	if len(condensations) == 0 {
 		return nil
@@ -152,21 +152,12 @@ func Applicable(h *History, condensations []Condensation) []Condensation {
 	units := Units(h.Messages)
 	numbers := unitNumbers(h, units)
 	late := lateAnswers(h, units, numbers)
-	newest := func(matches func(Kind) bool) int { // position of the newest message of such a kind; 0: there is none
-		p := h.Len()
-		for p > 0 && !matches(h.Message(p).Kind) {
-			p--
-		}
-		return p
-	}
-	user := newest(func(k Kind) bool { return k == User })
-	result := newest(func(k Kind) bool { return k == Observation || k.ByModel() })
-	if result > 0 && h.Message(result).Kind.ByModel() {
-		result = 0 // the model has seen all results
+	user := h.Len() // position of the newest user message
+	for user > 0 && h.Message(user).Kind != User {
+		user--
 	}
 	for _, c := range condensations {
-		hides := c.Hides(user) || c.Hides(result) || c.Hides(h.Len())
-		if c.Base == base && h.Covers(c.Prefix, c.Hash) && !hides && !c.splitsUnit(numbers) && !c.splitsCall(late) {
+		if c.Base == base && h.Covers(c.Prefix, c.Hash) && !c.Hides(user) && !c.Hides(h.Len()) && !c.splitsUnit(numbers) && !c.splitsCall(late) {
 			out = append(out, c)
 			base = c.ID
 		}

@@ -25,6 +25,23 @@ func View(v *session.View) error {
 	return Shaped(v)
 }
 
+// Unseen reports a view without the newest result, although no answer follows it. A condensation made before its history was rewound may
+// hide it.
+func Unseen(v *session.View) error {
+	for i, m := range slices.Backward(v.History.Messages) {
+		switch {
+		case m.Kind.ByModel():
+			return nil
+		case m.Kind != session.Observation:
+		case slices.ContainsFunc(v.Items, func(item session.Item) bool { return item.Index == i }):
+			return nil
+		default:
+			return fmt.Errorf("result %d, which the model has not seen, is missing", i)
+		}
+	}
+	return nil
+}
+
 // Shaped reports the invariants that a view breaks. Unlike View it allows tool results with shorter content.
 func Shaped(v *session.View) error {
 	kept := make([]bool, len(v.History.Messages))
@@ -90,9 +107,9 @@ func shortened(was, now []byte) bool {
 	return err == nil && bytes.Equal(rewritten, now) && len(now) < len(was)
 }
 
-// required checks that all system messages, the newest user message, the results that the model has not seen and the last message are kept.
+// required checks that all system messages, the newest user message and the last message are kept.
 func required(messages []session.Message, kept []bool) error {
-	user, last, unseen := -1, -1, -1
+	user, last := -1, -1
 	for i, m := range messages {
 		switch m.Kind {
 		case session.System:
@@ -102,15 +119,8 @@ func required(messages []session.Message, kept []bool) error {
 			continue
 		case session.User:
 			user = i
-		case session.Observation:
-			unseen = i
-		case session.Agent, session.Action:
-			unseen = -1
 		}
 		last = i
-	}
-	if unseen >= 0 && !kept[unseen] {
-		return fmt.Errorf("result %d, which the model has not seen, is missing", unseen)
 	}
 	if user >= 0 && !kept[user] {
 		return fmt.Errorf("newest user message %d is missing", user)

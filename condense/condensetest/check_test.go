@@ -62,14 +62,14 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// TestCheckUnseen checks that View reports a result that is missing although the model has not seen it.
-func TestCheckUnseen(t *testing.T) {
+// TestUnseen checks that Unseen reports a result that is missing although the model has not seen it.
+func TestUnseen(t *testing.T) {
 	h := []session.Message{said("user", "one"), called(false, "a"), answered("a"), called(false, "b"), answered("b"), said("user", "two")}
 	v := session.View{History: session.NewHistory(session.Hash{}, h)}
 	for _, i := range []int{0, 5} {
 		v.Items = append(v.Items, session.Item{Index: i, Raw: h[i].Raw, Kind: h[i].Kind})
 	}
-	if View(&v) == nil {
+	if Unseen(&v) == nil {
 		t.Error("the newest result is not missed")
 	}
 }

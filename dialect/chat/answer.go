@@ -32,13 +32,16 @@ func (a *answer) Whole(body rawjson.Value) { a.Event(body) }
 // Event reads a chunk or a whole body.
 func (a *answer) Event(chunk rawjson.Value) (ends bool) {
 	for choice := range rawjson.Elements(split.Member(chunk, "choices").Raw) {
+		message := split.Member(choice, "delta")
+		if len(message.Raw) <= len("{}") { // Perplexity sends a delta and, next to it, the message so far
+			message = split.Member(choice, "message")
+		}
 		a.addUsage(split.Member(choice, "usage"))
 		if split.Integer(split.Member(choice, "index")) == 0 {
 			a.SetFinish(split.Member(choice, "finish_reason").Text())
-			a.addMessage(split.Member(choice, "delta"))
-			a.addMessage(split.Member(choice, "message"))
+			a.addMessage(message)
 		} else {
-			a.Known.Wrote += len(split.Member(choice, "delta", "content").Inner()) + len(split.Member(choice, "message", "content").Inner())
+			a.Known.Wrote += len(split.Member(message, "content").Inner())
 		}
 	}
 	a.addUsage(split.Member(chunk, "usage"))

@@ -9,9 +9,9 @@ import (
 )
 
 // placed moves system messages in the history to where the API accepts them, since messages around them may have been hidden or added: after a
-// user message, or an answer that ends with the result of a server's tool, and before an answer or at the end. Consecutive ones count as one,
-// and one without content may stand anywhere. One that applies only until the next user message is left out rather than moved behind it, where
-// it would apply once more.
+// user message, or an answer that ends with the result of a server's tool, and before an answer or at the end. Consecutive ones count as one.
+// One without content may stand anywhere; it moves only with others in front of it. One that applies only until the next user message is left
+// out rather than moved after it, where it would apply once more.
 // https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages#limitations
 func placed(messages [][]byte) [][]byte {
 	if !slices.ContainsFunc(messages, isSystem) {

@@ -100,6 +100,9 @@ func (a *answer) beginBlock(index int, block rawjson.Value) {
 // Answer returns what has been read so far. Said has the text and the calls of an answer that upstream may keep.
 func (a *answer) Answer() dialect.Answer {
 	said := a.Collector.Answer()
+	if u := said.Usage; u != nil && said.Finish == "" {
+		u.Output = max(u.Output, said.Wrote/4) // a stream that was cut off has reported it only at its start
+	}
 	if said.ID == "" || said.Lost {
 		return said
 	}

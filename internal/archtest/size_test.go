@@ -12,7 +12,7 @@ import (
 
 // ratchets are the maximum lines of Go in each part of the module, without tests and generated code. Lower them after removing
 // code. Raising one needs a reason in the commit message.
-var ratchets = map[string]int{"product": 51_619, "lab": 8_863, "test support": 6_582}
+var ratchets = map[string]int{"product": 51_642, "lab": 8_863, "test support": 6_596}
 
 // support lists the directories that only tests and the build use.
 var support = []string{"session/sessiontest/", "condense/condensetest/", "internal/fakeupstream/", "internal/process/", "internal/lineartest/", "deploy/", "tools/"}

@@ -117,7 +117,7 @@ func TestRepeatedCallsAreReported(t *testing.T) {
 	p.counted(`dewpoint_repeated_calls_total{tenant="default"} 2`)
 }
 
-// TestRepeatedByCode: a call that is made by code gets no note, since the API accepts no text behind a result that code reads.
+// TestRepeatedByCode: a call that is made by code gets no note, since the API accepts no text after a result that code reads.
 func TestRepeatedByCode(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})

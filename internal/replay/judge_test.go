@@ -125,3 +125,12 @@ func TestJudgeSeesWhatIsWrong(t *testing.T) {
 	idle.own = []fakeupstream.Request{{Model: "small"}}
 	f("nothing was condensed", idle)
 }
+
+// TestLaterSystem: system messages count for no limit on events, unless they come first.
+func TestLaterSystem(t *testing.T) {
+	for short, want := range map[string]int{"": 0, "s s u g": 0, "s u s g u s s": 3, "u g": 0} {
+		if _, messages := history(t, short); laterSystem(messages) != want {
+			t.Errorf("%s: %d, want %d", short, laterSystem(messages), want)
+		}
+	}
+}

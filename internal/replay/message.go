@@ -72,6 +72,18 @@ func normalise(history []json.RawMessage) []chatMessage {
 // isSystem reports whether messages of a role belong to the system prompt, if they come first.
 func isSystem(role string) bool { return role == "system" || role == "developer" }
 
+// laterSystem counts the system messages after the first other message, which count for no limit on events.
+func laterSystem(messages []json.RawMessage) (later int) {
+	begun := false
+	for _, raw := range messages {
+		system := isSystem(readMessage(raw).Role)
+		if begun = begun || !system; begun && system {
+			later++
+		}
+	}
+	return later
+}
+
 // hasResult reports whether a call has its result before any message that is not a result.
 func hasResult(rest []chatMessage, id string) bool {
 	for _, m := range rest {

@@ -9,11 +9,6 @@ import (
 	"testing"
 )
 
-const (
-	maxFields  = 15 // of a struct
-	maxMethods = 30 // of proxy.Server
-)
-
 // declarations returns the declarations of a package without its tests.
 func declarations(t *testing.T, folder string) (all []ast.Decl) {
 	t.Helper()
@@ -32,64 +27,6 @@ func declarations(t *testing.T, folder string) (all []ast.Decl) {
 		all = append(all, file.Decls...)
 	}
 	return all
-}
-
-// TestServerIsSmall: code that does not need the whole server belongs to a smaller type.
-func TestServerIsSmall(t *testing.T) {
-	methods := 0
-	for _, d := range declarations(t, "proxy") {
-		if f, ok := d.(*ast.FuncDecl); ok && receiver(f) == "Server" {
-			methods++
-		}
-	}
-	if methods > maxMethods {
-		t.Errorf("proxy.Server has %d methods, want at most %d", methods, maxMethods)
-	}
-}
-
-// receiver returns the name of a method's receiver type, or an empty string for a function.
-func receiver(f *ast.FuncDecl) string {
-	if f.Recv == nil {
-		return ""
-	}
-	kind := f.Recv.List[0].Type
-	if pointer, ok := kind.(*ast.StarExpr); ok {
-		kind = pointer.X
-	}
-	if name, ok := kind.(*ast.Ident); ok {
-		return name.Name
-	}
-	return ""
-}
-
-// TestStructsAreSmall: data is passed as arguments, not collected in large structs.
-func TestStructsAreSmall(t *testing.T) {
-	exceptions := map[string]int{ // may shrink, not grow
-		"admin.condensationRow": 20, "dialect/chat.splitter": 19, "session.Condensation": 22,
-		"internal/fakeupstream.Request": 16, "internal/fakeupstream.Options": 16,
-	}
-	for folder := range allowedImports {
-		if folder == "config" { // settings have many
-			continue
-		}
-		for _, d := range declarations(t, folder) {
-			ast.Inspect(d, func(n ast.Node) bool {
-				spec, ok := n.(*ast.TypeSpec)
-				if !ok {
-					return true
-				}
-				name := folder + "." + spec.Name.Name
-				s, ok := spec.Type.(*ast.StructType)
-				if !ok {
-					return true
-				}
-				if n := s.Fields.NumFields(); n > max(maxFields, exceptions[name]) {
-					t.Errorf("%s has %d fields, want at most %d", name, n, max(maxFields, exceptions[name]))
-				}
-				return true
-			})
-		}
-	}
 }
 
 // TestViewIsSetByOneMethod: only show sets the view of a turn.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -17,7 +18,7 @@ import (
 // history without trims is the client's own.
 func TestLosslessTrimIsFrozen(t *testing.T) {
 	trimmed := 0
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		g := condensetest.NewGenerator(t)
 		p := &pairRun{t: t, c: condense.LosslessTrim{}}
 		var before session.View

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -110,7 +111,7 @@ func noise(seed uint64) []byte {
 
 // TestCondensersAndNests does the same for each condenser alone, and for nested pipelines.
 func TestCondensersAndNests(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { nest(t) })
+	property.Check(t, func(t *rapid.T) { nest(t) })
 }
 
 // FuzzPipelines does the same with the fuzzer's bytes.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -66,7 +67,7 @@ func (f summariserFunc) Summarise(ctx context.Context, r condense.Request) (cond
 
 func TestInvariantsHoldOverRounds(t *testing.T) {
 	condensed := 0
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		l := condense.NewLLM(condense.LLMSettings{
 			Settings: condense.Settings{
 				MaxSize:         rapid.IntRange(0, 40).Draw(t, "max size"),
@@ -164,7 +165,7 @@ func sameBeginning(t *rapid.T, before, after *session.View, offset int) {
 }
 
 func TestRecentEventsInvariants(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		g := condensetest.NewGenerator(t)
 		h := session.NewHistory(session.Hash{}, g.Grow(40))
 		v := session.Project(h, nil)
@@ -188,7 +189,7 @@ func TestRecentEventsInvariants(t *testing.T) {
 // TestForks applies a condensation of a longer history to a shorter one, which ends at the end of its prefix or later.
 // Whatever the view, its next cut must be sound.
 func TestForks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		l := condense.NewLLM(condense.LLMSettings{Settings: condense.Settings{MaxSize: 8, KeepFirst: 1}, Summariser: scripted(t)})
 		messages := condensetest.NewGenerator(t).Grow(20)
 		first, ok := round(t, l, session.NewHistory(session.Hash{}, messages), nil)

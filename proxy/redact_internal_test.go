@@ -9,11 +9,13 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 )
 
 // TestKeyIsRedacted has a key in an error, wherever it may be: the key never shows, and everything else does.
 func TestKeyIsRedacted(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		const key, mask = "sk-sk-operator", "**************"
 		piece := rapid.SampledFrom([]string{key, "sk-", "sk-sk-", "sk-operator", "wrong key: ", strings.Repeat("x", 5000)})
 		text := strings.Join(rapid.SliceOf(piece).Draw(t, "pieces"), "")

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 )
 
 func TestScopesShareNothing(t *testing.T) {
@@ -29,7 +31,7 @@ func TestScopesShareNothing(t *testing.T) {
 }
 
 func TestChainDependsOnEverythingBefore(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		messages := drawMessages(t)
 		seed := Hash{1}
 		h := NewHistory(seed, messages)

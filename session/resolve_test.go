@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 )
 
 // TestSearchFindsTheLongestKnownPrefix plays a search against a store that knows the first k of n positions.
 func TestSearchFindsTheLongestKnownPrefix(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 6000).Draw(t, "n")
 		k := rapid.IntRange(0, n).Draw(t, "known")
 		wide := rapid.Bool().Draw(t, "wide")

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 )
 
 // parseMessages parses a history in short notation: s u g (system, user, agent), aXY (an action with calls X and Y), AXY
@@ -67,7 +69,7 @@ func TestUnits(t *testing.T) {
 }
 
 func TestUnitsCoverEverything(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		messages := drawMessages(t)
 		units := Units(messages)
 		next := 0

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 )
 
 func TestCalibrationLearns(t *testing.T) {
@@ -95,7 +97,7 @@ func TestCalibrationIsBounded(t *testing.T) {
 }
 
 func TestCalibrationStaysInRange(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		var c Calibration
 		estimated, least := rapid.Bool().Draw(t, "estimated"), 0.5
 		if estimated {

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -122,7 +123,7 @@ func TestEstimateIsHigh(t *testing.T) {
 
 func TestMessageIsNeverZero(t *testing.T) {
 	s := eachSubject(t)[0]
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		content := session.Content{
 			Role: rapid.String().Draw(t, "role"),
 			Text: rapid.String().Draw(t, "text"),

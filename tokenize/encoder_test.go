@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 )
 
 func TestEncoderEqualsReference(t *testing.T) {
@@ -68,7 +70,7 @@ var borders = []string{
 
 func TestEncoderEqualsReferenceOnBorders(t *testing.T) {
 	all := eachSubject(t)
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOfN(rapid.SampledFrom(borders), 0, 40).Draw(t, "parts")
 		for _, s := range all {
 			s.check(t, strings.Join(parts, ""))
@@ -78,7 +80,7 @@ func TestEncoderEqualsReferenceOnBorders(t *testing.T) {
 
 func TestEncoderEqualsReferenceOnText(t *testing.T) {
 	all := eachSubject(t)
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
 		if referenceIsWrong(text) {
 			t.Skip("the reference is wrong about the long s")
@@ -92,7 +94,7 @@ func TestEncoderEqualsReferenceOnText(t *testing.T) {
 // Pieces of many lengths without spaces, from few letters, so that merges compete.
 func TestEncoderEqualsReferenceOnPieces(t *testing.T) {
 	all := eachSubject(t)
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		letters := rapid.SampledFrom([]string{"ab", "abc", "eistn", "=-", "01", "中文的", "ер", "etaoinshr", "\n ", "ACGT"}).Draw(t, "letters")
 		text := rapid.StringOfN(rapid.RuneFrom([]rune(letters)), 0, 300, -1).Draw(t, "text")
 		for _, s := range all {

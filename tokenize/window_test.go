@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 )
 
 func byWindows(v *vocabulary, piece string, size int) []uint32 {
@@ -39,7 +41,7 @@ func TestWindowsEqualWholeWhereTheyDoNotJoin(t *testing.T) {
 			windowsEqualWhole(t, s, text, 8)
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		letters := rapid.SampledFrom([]string{"ab", "eistn", "=-", "etaoinshr", " \t", "中文的", "ACGT"}).Draw(t, "letters")
 		text := rapid.StringOfN(rapid.RuneFrom([]rune(letters)), 1, 400, -1).Draw(t, "text")
 		size := rapid.IntRange(8, 40).Draw(t, "size")

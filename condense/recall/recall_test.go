@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/recall"
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 )
 
 // quarters counts one token for every four bytes.
@@ -28,7 +29,7 @@ func TestEveryTermIsFound(t *testing.T) {
 		}
 		return b.String()
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		var events []recall.Event
 		for i := range rapid.IntRange(1, 12).Draw(t, "events") {
 			events = append(events, recall.Event{ID: recall.EventID(i+1, 0), Source: "tool result", Text: text.Draw(t, "text")})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 )
 
 func TestEffectiveRoundTrip(t *testing.T) {
@@ -151,7 +152,7 @@ func TestEffectiveRoundTripOfStrings(t *testing.T) {
 		"'", "\"", "\\", "{}", "[]", "${A}", "$${A}", "$", "yes", "<<", "=", "?", "a\nb", "a\tb", " a ", "\u2028", "\u0085", "é", "\U0001f600", "\x7f", "...", "---",
 	})
 	text := rapid.OneOf(odd, rapid.StringN(1, 20, -1))
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		cfg := config.Default()
 		cfg.Store.Path = text.Draw(rt, "path")
 		cfg.Store.Redis.Username = text.Draw(rt, "username")

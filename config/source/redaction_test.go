@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 )
 
 // fillSecrets sets every Secret in v, and returns how many there were.
@@ -108,7 +109,7 @@ func marshalSlog(value any) ([]byte, error) {
 
 // Whatever else is wrong with a configuration, no problem shows a secret.
 func TestValidationNeverShowsSecrets(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		marker := "MARKER" + rapid.StringN(0, 12, -1).Draw(rt, "tail")
 		cfg := secretConfig(t, config.Secret(marker))
 		cfg.Upstream.BaseURL = "https://user:" + marker + "@example.com/?" + marker

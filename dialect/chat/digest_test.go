@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -146,7 +147,7 @@ func TestDigestDifferent(t *testing.T) {
 
 // The digest does not depend on the order, white space and escapes that an encoder chooses.
 func TestDigestSurvivesReencoding(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		message := drawMessage(t)
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 1))
 		one, two := encode(r, message), encode(r, message)
@@ -158,7 +159,7 @@ func TestDigestSurvivesReencoding(t *testing.T) {
 
 // A longer text or another value anywhere changes the digest.
 func TestDigestSeesEveryChange(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		message := drawMessage(t)
 		r := rand.New(rand.NewPCG(1, 1))
 		before := digestOf(t, encode(r, message))

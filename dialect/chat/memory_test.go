@@ -14,6 +14,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
@@ -92,7 +93,7 @@ func TestRemembered(t *testing.T) {
 // TestMemoryChangesNothing edits conversations that share a memory. The result for each body must equal that of a dialect
 // without a memory, and earlier results must not change.
 func TestMemoryChangesNothing(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	property.Check(t, func(r *rapid.T) {
 		d := chat.New(remembering)
 		var said []*dialect.Request
 		var copies []string

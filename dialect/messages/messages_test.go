@@ -15,6 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -241,7 +242,7 @@ func bodyOf(elements []string) []byte {
 // TestJoinSaysTheSame checks that a body joined from its own messages is equivalent, and that a composed body splits into the
 // same messages.
 func TestJoinSaysTheSame(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		d, body := messages.New(split.Options{}), bodyOf(drawElements(t))
 		r := splitOf(t, string(body))
 		raws := make([][]byte, len(r.Messages))
@@ -272,7 +273,7 @@ func TestJoinKnowsElements(t *testing.T) {
 
 // TestMemoryChangesNothing checks that dialects with and without a memory return the same.
 func TestMemoryChangesNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		d, elements := messages.New(split.Options{Remember: 1 << 20}), drawElements(t)
 		for n := 1; n <= len(elements); n += rapid.IntRange(1, 3).Draw(t, "more") {
 			body := bodyOf(elements[:n])

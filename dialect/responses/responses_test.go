@@ -16,6 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -252,7 +253,7 @@ func bodyOf(items []string) []byte {
 // TestJoinSaysTheSame checks that a body joined from its own messages is equivalent, and that a composed body splits into the
 // same messages.
 func TestJoinSaysTheSame(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		d, body := responses.New(split.Options{}), bodyOf(drawItems(t))
 		r := splitOf(t, string(body))
 		raws := make([][]byte, len(r.Messages))
@@ -288,7 +289,7 @@ func TestJoinText(t *testing.T) {
 // TestMemoryChangesNothing checks that dialects with and without a memory return the same, also for bodies that end within a
 // turn.
 func TestMemoryChangesNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		d, items := responses.New(split.Options{Remember: 1 << 20}), drawItems(t)
 		for n := 1; n <= len(items); n += rapid.IntRange(1, 3).Draw(t, "more") {
 			body := bodyOf(items[:n])

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 )
 
 // assembled is what a client makes of a stream.
@@ -143,7 +144,7 @@ func TestAnswersAreTheScriptedMessage(t *testing.T) {
 
 func TestStreamOfAnyMessage(t *testing.T) {
 	s := start(t, fakeupstream.Options{})
-	rapid.Check(t, func(r *rapid.T) {
+	property.Check(t, func(r *rapid.T) {
 		message := map[string]any{"role": "assistant", "content": nil}
 		if rapid.Bool().Draw(r, "content") {
 			message["content"] = rapid.String().Draw(r, "text")

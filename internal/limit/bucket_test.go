@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 )
 
 func TestBucket(t *testing.T) {
@@ -42,7 +44,7 @@ func TestBucket(t *testing.T) {
 
 // TestBucketHolds: no minute admits more than twice the allowance, and a client that waits as long as Take returned is then admitted.
 func TestBucketHolds(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		perMinute := rapid.IntRange(1, 1000).Draw(t, "per minute")
 		b := Share{Bucket: &Bucket{}}
 		now := time.Unix(0, 0)

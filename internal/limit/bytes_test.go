@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 )
 
 func TestParseBytes(t *testing.T) {
@@ -23,7 +25,7 @@ func TestParseBytes(t *testing.T) {
 }
 
 func TestBytesRoundTrip(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		size := Bytes(rapid.Int64().Draw(rt, "n")) << rapid.SampledFrom([]uint{0, 10, 20, 30}).Draw(rt, "shift")
 		if got, err := ParseBytes(size.String()); got != size || err != nil {
 			rt.Errorf("ParseBytes(%q) = %d, %v; want %d", size.String(), got, err, size)

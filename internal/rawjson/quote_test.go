@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
@@ -51,7 +52,7 @@ func TestQuote(t *testing.T) {
 
 // A quoted string decodes to the same text, here and in encoding/json, and its encoding is canonical.
 func TestQuoteRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		s := rapid.String().Draw(t, "s")
 		quoted := rawjson.AppendQuote(nil, s)
 		want := strings.ToValidUTF8(s, "\uFFFD")

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
@@ -32,7 +33,7 @@ func anyRun(t *rapid.T) replay.Run {
 
 func TestBaselinesMeetTheBudget(t *testing.T) {
 	baselines := map[string]func(*moment, int) shown{"tail": tailOnly, "head+tail": headTail, "random": random, "oracle": oracle}
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		r, err := newRun(anyRun(t), wordCounter{})
 		if err != nil {
 			t.Fatal(err)

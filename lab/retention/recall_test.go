@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/recall"
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
@@ -72,7 +73,7 @@ func (m *moment) everyTerm(t interface{ Fatalf(string, ...any) }, v *session.Vie
 // TestEveryLostTermIsRecalled condenses drawn runs, and asks for all that the view lost.
 func TestEveryLostTermIsRecalled(t *testing.T) {
 	total := 0
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		r, err := newRun(anyRun(t), wordCounter{})
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -271,7 +272,7 @@ func TestCapUnderFire(t *testing.T) {
 // that was seen later than one it keeps.
 func TestCapProperties(t *testing.T) {
 	dir, run := t.TempDir(), 0
-	rapid.Check(t, func(r *rapid.T) {
+	property.Check(t, func(r *rapid.T) {
 		run++
 		s, err := Open(Options{Path: filepath.Join(dir, fmt.Sprint(run)), Content: true})
 		must(t, err)

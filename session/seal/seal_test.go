@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 )
 
 func key(b byte) []byte { return bytes.Repeat([]byte{b}, keySize) }
@@ -44,7 +46,7 @@ func TestVectors(t *testing.T) {
 
 func TestSealedRoundTrip(t *testing.T) {
 	k := keys(t, "b", map[string][]byte{"a": key(1), "b": key(2)})
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		plain, place := rapid.SliceOf(rapid.Byte()).Draw(t, "plain"), rapid.SliceOf(rapid.Byte()).Draw(t, "place")
 		sealed := k.Seal(nil, plain, place)
 		got, err := k.Open(sealed, place)

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -104,7 +105,7 @@ type world struct {
 func (s suite) ModelRandomSteps(t *testing.T) {
 	store := s.fresh(t)
 	var runs atomic.Int64
-	rapid.Check(t, func(r *rapid.T) {
+	property.Check(t, func(r *rapid.T) {
 		w := &world{store: store, model: newModel()}
 		run := runs.Add(1)
 		for i := range 3 {

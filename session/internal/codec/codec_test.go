@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
@@ -78,7 +79,7 @@ func same[T any](t *rapid.T, what string, want, got T, err error) {
 }
 
 func TestRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		n, s := rapid.Int(), texts
 		p := session.Place{Thread: session.ThreadID(draw(t, s)), Session: session.SessionID(draw(t, s)), Pos: draw(t, n), Tokens: draw(t, n), Encoding: draw(t, s)}
 		like := rapid.SampledFrom([]session.Place{{}, p, {Thread: session.ThreadID(draw(t, s)), Session: p.Session, Pos: 1, Tokens: 2, Encoding: draw(t, s)}})
@@ -115,7 +116,7 @@ func TestRoundTrip(t *testing.T) {
 
 func TestEventRoundTrip(t *testing.T) {
 	payloads := rapid.OneOf(rapid.SliceOf(rapid.Byte()), rapid.Map(texts, func(s string) []byte { return []byte(s) }))
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		e := session.Event{
 			Seq: draw(t, rapid.Uint64()), Pos: draw(t, rapid.Int()), Kind: session.Kind(draw(t, rapid.ByteMin(1))), Digest: draw(t, hashes),
 			Chain: draw(t, hashes), Tokens: draw(t, rapid.Int()), Time: draw(t, times), Payload: draw(t, payloads),
@@ -154,7 +155,7 @@ func parseEvent(o codec.Content, thread session.ThreadID, b []byte, seq uint64) 
 
 // TestEventsRoundTrip: events come back as they were, whether they share entries or not.
 func TestEventsRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		at, chain, seq := draw(t, times), draw(t, hashes), uint64(1)
 		var events, got []session.Event
 		for pos := range rapid.IntRange(1, 12).Draw(t, "events") {

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
@@ -43,7 +44,7 @@ func summed(thread session.ThreadID) session.Condensation {
 
 func TestSealedRecords(t *testing.T) {
 	clear, sealed := content, under(t, "k", "k")
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		e := said(texts.Draw(t, "payload"))
 		if len(e.Payload) == 0 {
 			e.Payload = nil

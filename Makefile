@@ -1,22 +1,24 @@
 # make check is the gate for every change, on a fresh machine too. make help lists the other targets.
 GO ?= go
-GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 AUDIT := $(GO) tool -modfile=tools/audit/go.mod
 
 # The stages of the gate; see scripts/gate.sh.
-CHECK := format lint test schema
-SLOW := slow-tests chart rehearsal soak-short vuln-if-reachable
+QUICK := format vet test
+CHECK := format lint test race schema
+SAMPLED := e2e slow-tests chart rehearsal soak-short vuln-if-reachable
+FULL := $(CHECK) e2e slow-tests chart rehearsal soak-short vuln-if-reachable windows fuzz mutants
 
 export GO
 # scripts/prometheus.sh installs its programs here.
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
-.PHONY: help build install run demo check slow ci needs format windows lint test slow-tests schema chart chart-docs chart-package chart-schema rehearsal cluster vuln vuln-if-reachable \
-	dist sbom replay captures recorded matrix forwarded retention cost economics soak soak-short fuzz bench microbench image clean
+.PHONY: help build install run demo quick check ci full needs needs-check format vet windows lint test race e2e slow-tests mutants schema chart chart-docs chart-package \
+	chart-schema rehearsal cluster vuln vuln-if-reachable dist sbom replay captures recorded matrix forwarded retention cost economics soak soak-short fuzz bench microbench \
+	image clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 # RACE=1 builds with the race detector: 'make soak-short RACE=1' finds races under kills and faults.
 build: ## bin/dewpoint
@@ -31,17 +33,28 @@ run: build ## serve on 127.0.0.1:8080, state in dewpoint.db
 demo: build ## a sample run, condensed, without a network
 	./bin/dewpoint demo
 
-check: ## the gate for every change: format, linters, tests with the race detector, the schema of the chart's values
+quick: bin/tools/gotestsum ## the loop while you work: format, vet, and the short tests of all packages but internal/e2e, cached
+	@sh scripts/needs.sh check && sh scripts/gate.sh $(QUICK)
+
+check: bin/tools/gotestsum bin/tools/golangci-lint ## the gate for every change: quick, linters, tests with the race detector, the schema of the chart's values
 	@sh scripts/needs.sh check && sh scripts/gate.sh $(CHECK)
 
-slow: needs ## the rest: slow tests, real clients, the chart, its rehearsal, a short soak, known vulnerabilities, Windows, each fuzz target for 30 s
-	@sh scripts/gate.sh $(SLOW) windows fuzz
+# The fixed strides of 'make ci': through recorded runs, combinations of settings, and slow tests.
+ci: needs ## check, and a fixed sample of what full does; RUNS and CAPTURES are recorded material, if there is any
+	@GATE_LIMIT=5100 STRIDE=4 DEWPOINT_STRIDE=9 sh scripts/gate.sh $(CHECK) $(SAMPLED) $(if $(RUNS),replay recorded matrix) $(if $(CAPTURES),captures)
 
-ci: needs ## check and slow, then replays of RUNS and CAPTURES if given; at most 75 minutes
-	@GATE_LIMIT=4500 sh scripts/gate.sh $(CHECK) $(SLOW) $(if $(RUNS),replay recorded) $(if $(CAPTURES),captures)
+full: needs ## everything, before an issue is closed: slow tests, real clients, every recorded run, fuzzing. Interrupted or failed, it resumes with the first stage that has not passed
+	@RESUME=1 sh scripts/gate.sh $(FULL) $(if $(RUNS),replay recorded matrix) $(if $(CAPTURES),captures)
 
-needs: ## install what all tests use besides Go, or name what is missing
-	@sh scripts/needs.sh slow && sh scripts/prometheus.sh
+needs: bin/tools/gotestsum bin/tools/golangci-lint ## install what all tests use besides Go, or name what is missing
+	@sh scripts/needs.sh full && sh scripts/prometheus.sh
+
+# Tools of tools/go.mod are built once, not with each call.
+bin/tools/golangci-lint: tools/go.mod tools/go.sum
+	@$(GO) build -modfile=tools/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+bin/tools/gotestsum: tools/go.mod tools/go.sum
+	@$(GO) build -modfile=tools/go.mod -o $@ gotest.tools/gotestsum
 
 format: ## fail if a file is not gofmt-ed
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not gofmt-ed:"; echo "$$out"; exit 1; }
@@ -49,18 +62,31 @@ format: ## fail if a file is not gofmt-ed
 windows: ## whether the program builds for Windows
 	GOOS=windows $(GO) build -o /dev/null ./cmd/proxy
 
-lint: ## golangci-lint, pinned in tools/go.mod, with all that go vet checks; and go vet of what is written for Windows
-	$(GOLANGCI) run ./...
+vet: ## go vet
+	$(GO) vet ./...
+
+lint: bin/tools/golangci-lint ## golangci-lint, pinned in tools/go.mod, with all that go vet checks; and go vet of what is written for Windows
+	bin/tools/golangci-lint run ./...
 	GOOS=windows $(GO) vet ./internal/platform
 
-# SEED seeds the property tests and the soak.
+# SEED seeds the property tests and the soak; 0 draws new property cases each time. STRIDE samples slow tests: 4 runs every fourth.
 SEED ?= 20
+export SEED
 
-test: ## tests with the race detector, including fuzz seeds and import rules. SEED=0 draws other property cases
-	@SEED="$(SEED)" sh scripts/test.sh -short -timeout 30m
+test: bin/tools/gotestsum ## the short tests of all packages but internal/e2e, with fuzz seeds and import rules
+	@sh scripts/test.sh short
 
-slow-tests: ## the tests that -short skips
-	@sh scripts/slow.sh
+race: bin/tools/gotestsum ## the same tests of the packages with goroutines, with the race detector
+	@sh scripts/test.sh race
+
+e2e: bin/tools/gotestsum ## the short tests that start the built program
+	@sh scripts/test.sh e2e
+
+slow-tests: bin/tools/gotestsum ## the tests that -short skips; STRIDE=4 runs every fourth
+	@sh scripts/test.sh slow
+
+mutants: ## defects made on purpose, each of which a test of its package must catch; ONLY=session for one package
+	@sh scripts/mutants.sh $(ONLY)
 
 vuln: ## known vulnerabilities in the code that the program calls; fails without their database. VULNDB is a copy of it
 	@sh scripts/vuln.sh
@@ -78,13 +104,13 @@ sbom: build ## bin/dewpoint.cdx.json: the program's components, in CycloneDX for
 schema: ## the schema of the chart's values is that of the configuration
 	cd deploy/charttest && $(GO) test -count=1 ./schema
 
-chart: ## lint the Helm chart, render it with every set of values, and check the result
+chart: bin/tools/golangci-lint bin/tools/gotestsum ## lint the Helm chart, render it with every set of values, and check the result
 	@sh scripts/prometheus.sh && sh scripts/chart.sh
 
 rehearsal: ## run what the chart renders for production over a real Redis Cluster, and roll it under load
 	@sh scripts/rehearsal.sh
 
-cluster: ## install the chart with helm into a real API server; not part of check, since it builds Kubernetes first
+cluster: bin/tools/golangci-lint ## install the chart with helm into a real API server; not part of check, since it builds Kubernetes first
 	@sh scripts/cluster.sh
 
 chart-schema: ## regenerate deploy/helm/values.schema.json, after the configuration gained a key
@@ -123,14 +149,14 @@ cost: ## regenerate lab/cost.md
 economics: ## regenerate lab/economics.md
 	$(GO) run ./lab/measure economics -doc lab/economics.md "$(RUNS)"
 
-soak-short: build ## a minute of the soak over each store, for 'make slow'
+soak-short: build ## a minute of the soak over each store
 	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -duration 40s -sessions 60 -steps 14
 
 soak: build ## regenerate lab/reliability.md; takes a quarter of an hour
 	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -doc lab/reliability.md
 
 FUZZTIME ?= 30s
-fuzz: ## run every fuzz target for FUZZTIME; FUZZCORPUS keeps findings. Random, so not part of make ci
+fuzz: ## run every fuzz target for FUZZTIME; FUZZCORPUS keeps findings. Random, so part of make full only
 	sh scripts/fuzz.sh $(FUZZTIME)
 
 # BENCH holds flags, such as -quick or -only cells; "-doc lab/benchmarks.md" regenerates the page.

@@ -3,15 +3,14 @@
 set -eu
 cd "$(dirname "$0")/../deploy/charttest"
 go=${GO:-go}
-tool="$go tool -modfile=../../tools/go.mod"
 $go vet ./...
-$tool golangci-lint run ./...
+../../bin/tools/golangci-lint run ./...
 sh ../../scripts/chart-docs.sh --check
 for values in ../helm/ci/*.yaml; do
 	$go tool helm lint --strict --quiet --values "$values" ../helm
 	$go tool helm template try ../helm --values "$values" >/dev/null
 done
-$tool gotestsum --format pkgname -- -count=1 ./... # Go's cache does not see changes of the chart, which is outside this module
+../../bin/tools/gotestsum --format pkgname -- -count=1 ./... # Go's cache does not see changes of the chart, which is outside this module
 if command -v promtool >/dev/null 2>&1; then
 	promtool check rules ../helm/files/alerts.yaml
 	promtool test rules testdata/alerts.yaml

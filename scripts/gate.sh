@@ -2,7 +2,8 @@
 # Runs stages of the gate, each a target of the Makefile: scripts/gate.sh STAGE...
 #
 # The output of a stage goes to bin/gate/STAGE.log. At the end the script prints the tails of failed stages, the skipped tests with their
-# count, and the verdict. GATE_LIMIT limits the total time in seconds; unset, there is no limit.
+# count, and the verdict. GATE_LIMIT limits the total time in seconds; unset, there is no limit. With RESUME=1, a stage that has passed
+# with the same files, flags and recorded material is not run again.
 set -u
 cd "$(dirname "$0")/.."
 logs=bin/gate
@@ -24,17 +25,34 @@ stage() {
 	else "${MAKE:-make}" --no-print-directory "$1"; fi
 }
 
-# skipped prints the tests that the given logs report as skipped, one a line, except slow tests, which 'make slow' runs.
+# state identifies the files of the checkout, committed or not, and what the stages are given.
+state() {
+	{
+		git rev-parse HEAD
+		git diff HEAD
+		git ls-files --others --exclude-standard -z | xargs -0 cat
+		echo "${RUNS:-} ${CAPTURES:-} ${SEED:-} ${FUZZTIME:-} ${STRIDE:-}"
+	} | git hash-object --stdin
+}
+
+# skipped prints the tests that the given logs report as skipped, one a line, except slow tests, which 'make full' runs.
 skipped() {
 	awk '/^=== SKIP: / { test = $3 " " $4; next }
 		test != "" { sub(/^ *[^ ]*\.go:[0-9]+: */, ""); if (!/^SLOW: /) print "  " test ": " $0; test = ""; next }
 		/NOT (CHECKED|TESTED): / && !/_test\.go/ { print "  " $0 }' "$@" | sort -u
 }
 
+passed=$logs/passed/$(state)
+[ "${RESUME:-}" = 1 ] || rm -rf "$logs/passed"
+mkdir -p "$passed"
 for name in "$@"; do
 	printf '== %-16s ' "$name"
 	from=$(date +%s)
-	if stage "$name" >"$logs/$name.log" 2>&1; then verdict=ok; else verdict=FAILED failed="$failed $name"; fi
+	if [ -e "$passed/$name" ]; then echo "passed before, $(cat "$passed/$name") s"; continue; fi
+	if stage "$name" >"$logs/$name.log" 2>&1; then
+		verdict=ok
+		echo $(($(date +%s) - from)) >"$passed/$name"
+	else verdict=FAILED failed="$failed $name"; fi
 	echo "$verdict, $(($(date +%s) - from)) s"
 done
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the programs that the tests need besides Go, with the system's package manager, as root or with sudo: scripts/needs.sh check
-# those of 'make check', scripts/needs.sh slow those of 'make slow' as well. If that is not possible, it lists each missing program with
+# those of 'make check', scripts/needs.sh full those of 'make full' as well. If that is not possible, it lists each missing program with
 # its purpose and fails.
 set -u
 [ "${1:-}" != check ] || DEWPOINT_TEST_NO_CLIENTS=1

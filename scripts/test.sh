@@ -1,48 +1,75 @@
 #!/bin/sh
-# Runs tests, most of them with the race detector: scripts/test.sh [FLAG...]. Property tests draw their cases from a fixed seed, so that a run can be
-# repeated; SEED=0 uses a new seed each time, to explore. Failures and skipped tests are listed again at the end, and slow
-# tests in bin/slowest.txt.
+# Runs tests: scripts/test.sh SET [FLAG...], where SET is one of
+#
+#   short  the short tests of all packages but internal/e2e. Results come from Go's cache where nothing has changed.
+#   race   the same tests of the packages with goroutines, with the race detector
+#   e2e    the short tests of internal/e2e, which start the built program
+#   slow   the tests that -short skips, those whose function calls testing.Short. STRIDE=4 runs every fourth of them.
+#
+# Property tests draw their cases from SEED, see package internal/property. Failures and skipped tests are listed again at the end, and
+# slow tests in bin/slowest-SET.txt. 'make lint' and 'make vet' vet the tests, so they are not vetted here.
 set -u
 cd "$(dirname "$0")/.."
 go=${GO:-go}
-if [ "${1:-}" = --json ]; then
+set=$1
+shift
+
+# Tests wait for timers and for other processes a fifth of their time, so that one package more than there are processors fits. A
+# container may use fewer than it sees.
+processors=$(getconf _NPROCESSORS_ONLN)
+[ "$processors" -lt 8 ] || processors=7
+
+# packages lists packages by the import path, what takes longest first, so that no processor waits for it at the end.
+packages() {
+	all=$($go list ./... | grep -v '/internal/e2e$')
+	long='/\(proxy\|redisstore\|judge\|replay\|admin\|engine\|condense\|app\)$'
+	printf '%s\n' "$all" | grep "$long"
+	printf '%s\n' "$all" | grep -v "$long"
+}
+
+# concurrent lists the packages of the program that start goroutines or share memory between them.
+concurrent() {
+	git grep -lE '^\s*go [a-zA-Z(]|^\s*"sync(/atomic)?"$' -- '*.go' ':!*_test.go' ':!lab' ':!deploy' ':!session/sessiontest' ':!internal/fakeupstream' \
+		':!internal/judge' ':!internal/process' ':!internal/property' | xargs -n 1 dirname | sort -u | sed 's,^,./,'
+}
+
+# sampled prints every STRIDE-th line.
+sampled() { awk -v stride="${STRIDE:-1}" '(NR - 1) % stride == 0'; }
+
+run() { # run FLAG...
+	mkdir -p bin
+	gotestsum=bin/tools/gotestsum
+	$gotestsum --format pkgname --jsonfile "bin/test-$set.json" -- -vet=off -p $((processors + 1)) "$@"
+	code=$?
+	# In bin, since the gate shows the end of the output.
+	$gotestsum tool slowest --jsonfile "bin/test-$set.json" --threshold 3s >"bin/slowest-$set.txt"
+	return $code
+}
+
+# slow runs the long tests of the packages whose name matches a pattern: slow PATTERN FLAG...
+slow() {
+	pattern=$1
 	shift
-	drawing=$($go list -test -f '{{.ImportPath}} {{.Deps}}' ./... | sed -n 's/^\([^ ]*\)\.test .*pgregory\.net\/rapid.*/\1/p')
-	# Replays and measurements of time run without the race detector, which makes them up to ten times slower. A few replays run with it
-	# as well, and so do those of scripts/slow.sh and the tests of other packages. 'make lint' vets the tests, so they are not vetted here.
-	plain=$($go list ./internal/replay ./internal/overflow ./lab/measure)
-	raced='TestSample TestIdentity'
-	configurations='^TestReplayOfAnyConfiguration$'
-	others=$($go list ./... | grep -vxF "$drawing" | grep -vxF "$plain")
-	# What takes longest comes first, so that no processor waits for it at the end.
-	first() { printf '%s\n' "$2" | grep "$1"; printf '%s\n' "$2" | grep -v "$1"; }
-	drawing=$(first '/\(e2e\|proxy\|admin\|engine\|redisstore\|condense\|app\)$' "$drawing")
-	others=$(first '/\(holdout\|demo\)$' "$others")
-	# Tests wait for timers and for other processes a fifth of their time, so that one package more than there are processors fits. A
-	# container may use fewer than it sees.
-	processors=$(getconf _NPROCESSORS_ONLN)
-	[ "$processors" -lt 8 ] || processors=7
-	set -- -vet=off -p $((processors + 1)) "$@"
+	files=$(git grep -l 'testing\.Short()' -- '*_test.go' ':!deploy' ':!lab/rehearsal' | grep -E "$pattern")
+	# shellcheck disable=SC2086 # names of files are words
+	tests=$(awk '/^func Test/ { name = $2; sub(/\(.*/, "", name) } /testing\.Short\(\)/ { print name }' $files | sort -u | sampled | paste -sd'|' -)
+	# shellcheck disable=SC2046,SC2086
+	run -count=1 -timeout 30m -run "^($tests)\$" "$@" $(dirname $files | sort -u | sed 's,^,./,')
+}
+
+# shellcheck disable=SC2046 # lists of packages
+case $set in
+short) run -short "$@" $(packages) ;;
+race) run -short -race "$@" $(concurrent) ;;
+e2e) run -short "$@" ./internal/e2e ;;
+slow) # replays and measurements have their concurrency in the program, which other tests watch; e2e runs a program built without the detector
 	failed=0
-	for name in $raced; do
-		grep -q "^func $name(" internal/replay/*_test.go || { echo "scripts/test.sh: there is no $name in internal/replay" >&2; failed=1; }
-	done
-	# shellcheck disable=SC2086 # lists of packages
-	{
-		$go test -json "$@" $plain || failed=1
-		$go test -json "$@" -run "$configurations" ./cmd/proxy || failed=1
-		$go test -json -race "$@" -run "^($(echo "$raced" | tr ' ' '|'))\$" ./internal/replay || failed=1
-		$go test -json -race "$@" -skip "$configurations" $others || failed=1
-		$go test -json -race "$@" $drawing "-rapid.seed=${SEED:-20}" || failed=1
-		# Its pointer checks end the process on a damaged page, so these run without it.
-		$go test -json -count=1 -run 'TestZeroedPages|TestFlippedBytes' ./session/boltstore || failed=1
-	}
+	slow '^(internal/(e2e|judge|holdout)|lab)/' "$@" || failed=1
+	slow '^(admin|condense|engine|proxy|session)' -race "$@" || failed=1
 	exit $failed
-fi
-gotestsum="$go tool -modfile=tools/go.mod gotestsum"
-mkdir -p bin
-$gotestsum --format pkgname --jsonfile bin/test.json --raw-command -- sh scripts/test.sh --json "$@"
-code=$?
-# In bin, since the gate shows the end of the output.
-$gotestsum tool slowest --jsonfile bin/test.json --threshold 5s >bin/slowest.txt
-exit $code
+	;;
+*)
+	echo "usage: scripts/test.sh short|race|e2e|slow [FLAG...]" >&2
+	exit 2
+	;;
+esac

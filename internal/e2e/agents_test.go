@@ -151,7 +151,7 @@ func (a *agent) work() {
 // sessions.
 func TestAgents(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: make slow runs real agents")
+		t.Skip("SKIPPED: make full runs real agents")
 	}
 	opencode := func(sdk string) func(*testing.T, *process) *agent {
 		return func(t *testing.T, p *process) *agent { return newOpencode(t, p, sdk) }
@@ -184,7 +184,7 @@ func TestAgents(t *testing.T) {
 // TestClaudeCode runs the real Claude Code through the proxy, with a sub-agent and, at the end, a compaction of its own.
 func TestClaudeCode(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: make slow runs real agents")
+		t.Skip("SKIPPED: make full runs real agents")
 	}
 	var delegated, parts atomic.Int32
 	const task, record = "Count in parts, as the delegate.", "The lines were counted four times."

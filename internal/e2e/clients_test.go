@@ -22,7 +22,7 @@ const clientPrompt = "Why is “größe” off by one? Ticket GR-88 📦"
 // TestClients runs the vendors' client libraries through the proxy, with a tool loop.
 func TestClients(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: make slow runs real clients; the tests of proxy send requests in their shape")
+		t.Skip("SKIPPED: make full runs real clients; the tests of proxy send requests in their shape")
 	}
 	t.Parallel()
 	for registry, install := range map[string]func(testing.TB) func(string) []string{"npm": nodeClient, "PyPI": pythonClient} {

@@ -53,7 +53,7 @@ func codexWith(t *testing.T, settings string) *agent {
 // TestCodex runs the real Codex through the proxy with a sub-agent, with several condensations, and lets it resume its session.
 func TestCodex(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: make slow runs the real Codex")
+		t.Skip("SKIPPED: make full runs the real Codex")
 	}
 	var delegated, parts atomic.Int32
 	work := modelOf("exec_command")
@@ -89,7 +89,7 @@ func TestCodex(t *testing.T) {
 // TestCodexAndHiddenTools runs the real Codex with a model that calls tools unknown to Codex, alone and together with its own.
 func TestCodexAndHiddenTools(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: make slow runs the real Codex")
+		t.Skip("SKIPPED: make full runs the real Codex")
 	}
 	var asked atomic.Int32
 	work := modelOf("exec_command")
@@ -141,7 +141,7 @@ func spawned(t *testing.T, r *fakeupstream.Request) string {
 // not and whose model writes a record of the history or refuses to.
 func TestCodexCompacts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: make slow runs the real Codex")
+		t.Skip("SKIPPED: make full runs the real Codex")
 	}
 	for name, record := range map[string]string{"upstream compacts": "", "the proxy compacts": "CURRENT_STATE: counting goes on.", "excerpts": "No."} {
 		t.Run(name, func(t *testing.T) {

@@ -377,7 +377,7 @@ shutdown: {delay: 0s, timeout: 1m}
 // replica opens items of the other one, and items from before a kill.
 func TestCompactionsUnderKills(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: make slow makes a thousand compactions")
+		t.Skip("SKIPPED: make full makes a thousand compactions")
 	}
 	s := newNoCompactor(t, "CURRENT_STATE: the build of the parcel service fails in stage 7.")
 	config := s.configAt(t, inRedis(sessiontest.StartRedis(t).Addr), 1000)

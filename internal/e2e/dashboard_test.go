@@ -24,7 +24,7 @@ import (
 // events of the run have data, and the alerts load and do not fire.
 func TestDashboard(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: make slow runs Prometheus")
+		t.Skip("SKIPPED: make full runs Prometheus")
 	}
 	t.Parallel()
 	program, err := exec.LookPath("prometheus")

@@ -13,7 +13,7 @@ import (
 // TestHiddenTools runs the vendors' client libraries with a model that calls tools unknown to them, in a tool loop.
 func TestHiddenTools(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: make slow runs hidden tools with real clients; the tests of proxy prove the same without them")
+		t.Skip("SKIPPED: make full runs hidden tools with real clients; the tests of proxy prove the same without them")
 	}
 	t.Parallel()
 	for name, install := range map[string]func(testing.TB) func(string) []string{"npm": nodeClient, "PyPI": pythonClient} {

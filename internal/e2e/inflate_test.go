@@ -15,7 +15,7 @@ import (
 // request that leaves the conversation, and an operator's page of it, read a few of them only.
 func TestALogThatInflates(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: make slow sends some hundred MiB; the tests of session bound what a small log may take")
+		t.Skip("SKIPPED: make full sends some hundred MiB; the tests of session bound what a small log may take")
 	}
 	t.Parallel()
 	const messages, large = 16, 8 << 20

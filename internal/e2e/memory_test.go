@@ -21,7 +21,7 @@ type keptValues struct {
 // rule that a user's own words are kept, so there the newest value comes last.
 func TestConformanceKit(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: make slow runs real clients; lab/retention measures what is kept without them")
+		t.Skip("SKIPPED: make full runs real clients; lab/retention measures what is kept without them")
 	}
 	t.Parallel()
 	script := pythonClient(t)

@@ -20,7 +20,7 @@ import (
 func TestProtocols(t *testing.T) {
 	for name, condenser := range condensers() {
 		if testing.Short() && name != "llm" {
-			continue // make slow plays them all
+			continue // make full plays them all
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

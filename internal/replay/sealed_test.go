@@ -41,7 +41,7 @@ func TestSealedReasoning(t *testing.T) {
 	few := testing.Short()
 	for name, condenser := range condensers() {
 		if few && !slices.Contains([]string{"llm", "excerpts", "pipeline"}, name) {
-			continue // make slow plays them all
+			continue // make full plays them all
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // TestRun runs everything, as short as it can be: all targets answer, and every table has what it is to have.
 func TestRun(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SLOW: make slow runs it")
+		t.Skip("SLOW: make full runs it")
 	}
 	binary := filepath.Join(t.TempDir(), "dewpoint")
 	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/proxy").CombinedOutput(); err != nil {

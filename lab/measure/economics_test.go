@@ -27,7 +27,7 @@ func TestEconomics(t *testing.T) {
 // TestEconomicsThroughTheProxy: what is reckoned is what the proxy does, by the bill of an upstream with a prompt cache.
 func TestEconomicsThroughTheProxy(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SLOW: make slow runs it")
+		t.Skip("SLOW: make full runs it")
 	}
 	count, err := newCounter()
 	if err != nil {

@@ -28,7 +28,7 @@ func build(t *testing.T) string {
 // not.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SLOW: make slow runs it")
+		t.Skip("SLOW: make full runs it")
 	}
 	binary := build(t)
 	for name, o := range map[string]Options{

@@ -41,6 +41,34 @@ func TestEconomics(t *testing.T) {
 	}
 }
 
+// TestThresholdsByPrice checks both sides of each threshold. At 30,000 tokens the next request pays 90,000 for a condensation.
+func TestThresholdsByPrice(t *testing.T) {
+	e := condense.Economics{Read: 1, Write: 11, Target: 20_000}
+	moment := func(before, total int) condense.Moment {
+		return condense.Moment{Head: 10_000, Before: before, Total: total}
+	}
+	for name, c := range map[string]struct {
+		m     condense.Moment
+		share float64
+		rent  float64 // that is just enough
+	}{
+		"its price":                {moment(26_000, 30_000), 1, 50_000},
+		"half of its price":        {moment(26_000, 30_000), .5, 25_000},
+		"half of that of the next": {moment(25_500, 30_000), 1, 45_000},
+		"less than half of it":     {moment(25_499, 30_000), 1, 44_990 - 2*10_000}, // the rent of two requests comes
+		"a third of it":            {moment(24_000, 30_000), 1, 30_000 - 2*10_000},
+	} {
+		if e.Due(c.rent-1, c.m, c.share) || !e.Due(c.rent, c.m, c.share) {
+			t.Errorf("%s: with %.0f due %t, with one less %t", name, c.rent, e.Due(c.rent, c.m, c.share), e.Due(c.rent-1, c.m, c.share))
+		}
+	}
+	for total, due := range map[int]bool{25_000: false, 25_001: true} { // a quarter above the target
+		if got := e.Due(1e9, moment(total-1000, total), 1); got != due {
+			t.Errorf("of %d tokens due %t", total, got)
+		}
+	}
+}
+
 // TestRidesNeedAWarmCache checks that a summary behind a request that is not cached any more costs what another would.
 func TestRidesNeedAWarmCache(t *testing.T) {
 	e := condense.Economics{Read: 0.1, Write: 1, Answer: 5, In: 1, Out: 5, Target: 24_000}

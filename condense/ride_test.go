@@ -154,8 +154,9 @@ var (
 // a minute if the call gave no reply, else an hour. Other threads make none either once a second thread had a useless reply
 // as well, but never because of a call without a reply. Calls that were not made, and those of other models, do not count.
 func TestRidesInVainAreRemembered(t *testing.T) {
-	tool, missed := rodeWell, rodeWell
+	tool, missed, half, less := rodeWell, rodeWell, rodeWell, rodeWell
 	tool.Finish, missed.Usage.Cached = "tool_calls", 1000
+	half.Usage.Cached, less.Usage.Cached = 11_500/2, 11_500/2-1 // of the tokens before the newest message
 	type outcome struct {
 		reply   Reply
 		kind    Failure
@@ -166,6 +167,8 @@ func TestRidesInVainAreRemembered(t *testing.T) {
 		"well":                  {reply: rodeWell},
 		"a call of a tool":      {reply: tool, rests: time.Hour},
 		"not in the cache":      {reply: missed, rests: time.Hour},
+		"half in the cache":     {reply: half},
+		"less than half":        {reply: less, rests: time.Hour},
 		"rejected":              {kind: FailureRejected, rests: time.Hour},
 		"denied":                {kind: FailureDenied, rests: time.Minute},
 		"it could not be asked": {refuses: true},

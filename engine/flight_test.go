@@ -144,3 +144,22 @@ func TestABillAfterTheDeadline(t *testing.T) {
 		t.Errorf("entered %+v, %v", spent, err)
 	}
 }
+
+// TestAnAttemptIsReportedOnce: what is reported after a request went on leaves out what the request reported itself.
+func TestAnAttemptIsReportedOnce(t *testing.T) {
+	over := make(chan struct{})
+	r := newRig(t, &thenLate{Condenser: rolling(), over: over})
+	r.clock, r.tenant.Deadline = time.Time{}, time.Second
+	var late []engine.Attempt
+	r.late = func(report engine.Report) { late = append(late, report.Attempts...) }
+	asked := says(21)
+	report := r.begin(asked, engine.WishNone).Condense(t.Context())
+	close(over)
+	asked.work.Wait()
+	if len(report.Attempts) != 2 || report.Attempts[0].Made == nil || !errors.Is(report.Attempts[1].Err, engine.ErrDeadline) {
+		t.Fatalf("the request reports %+v", report.Attempts)
+	}
+	if len(late) != 1 || late[0].Made != nil || late[0].Err == nil || errors.Is(late[0].Err, engine.ErrDeadline) {
+		t.Errorf("reported later: %+v", late)
+	}
+}

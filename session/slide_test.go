@@ -116,6 +116,22 @@ func TestWhatASlidingWindowLeaves(t *testing.T) {
 	}
 }
 
+// TestThreeAnswersProveARun: without a call that has a unique id, what a sliding window leaves is recognised by three answers in a row, and
+// not by two.
+func TestThreeAnswersProveARun(t *testing.T) {
+	f := func(name, later, want string) {
+		t.Helper()
+		d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+		d.condensed(query(scope, "u1 g1 u2 g2 u3 g3 u4 g4 u5"), "sum", session.Range{From: 2, To: 7})
+		if got := d.shown(query(scope, later)); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+	f("three", "u1 g2 u3 g3 u4 g4 u5 g5 u6", "u1 sum u4 g4 u5 g5 u6")
+	f("two", "u1 u3 g3 u4 g4 u5 g5 u6", "u1 u3 g3 u4 g4 u5 g5 u6")
+	f("three, the last of them changed", "u1 g2 u3 g3 u4 g9 u5 g5 u6", "u1 g2 u3 g3 u4 g9 u5 g5 u6")
+}
+
 // TestTrimsSlide: what a view shows in part stays so until the client leaves it out. A copy is shown when its source is gone.
 func TestTrimsSlide(t *testing.T) {
 	d, scope := newDesk(t), session.Scope{Tenant: "t"}

@@ -1,6 +1,7 @@
 package messages_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -40,5 +41,40 @@ func TestShownWithoutUsage(t *testing.T) {
 	const want = `{"content":[{"type":"text","text":"one"},{"type":"text","text":"two"}],"stop_reason":"end_turn"}`
 	if got := string(s.Finish()); got != want {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestStopReasonWithoutHiddenCalls: an answer whose only calls the client does not see does not say that it stopped for one.
+func TestStopReasonWithoutHiddenCalls(t *testing.T) {
+	for name, c := range map[string]struct {
+		tools      []string // that the answer calls
+		stop, want string
+	}{
+		"no calls":          {nil, "end_turn", "end_turn"},
+		"a hidden one":      {[]string{"recall"}, "tool_use", "end_turn"},
+		"two hidden ones":   {[]string{"recall", "recall"}, "tool_use", "end_turn"},
+		"one that is shown": {[]string{"read"}, "tool_use", "tool_use"},
+		"both":              {[]string{"recall", "read"}, "tool_use", "tool_use"},
+		"cut off":           {[]string{"recall"}, "max_tokens", "max_tokens"},
+	} {
+		var blocks []string
+		stream := ""
+		for i, tool := range c.tools {
+			block := fmt.Sprintf(`{"type":"tool_use","id":"c%d","name":%q,"input":{}}`, i, tool)
+			blocks = append(blocks, block)
+			stream += fmt.Sprintf("data: {\"type\":\"content_block_start\",\"index\":%d,\"content_block\":%s}\n\n"+
+				"data: {\"type\":\"content_block_stop\",\"index\":%d}\n\n", i, block, i)
+		}
+		stream += fmt.Sprintf("data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":%q}}\n\ndata: {\"type\":\"message_stop\"}\n\n", c.stop)
+		whole := fmt.Sprintf(`{"content":[%s],"stop_reason":%q}`, strings.Join(blocks, ","), c.stop)
+		for streamed, answer := range map[bool]string{false: whole, true: stream} {
+			f := messages.New(split.Options{}).FilterAnswers(streamed, hides)
+			got := string(f.Write([]byte(answer)))
+			f.Close()
+			got += string(f.Finish())
+			if n := strings.Count(got, fmt.Sprintf(`"stop_reason":%q`, c.want)); n != 1 || strings.Count(got, "stop_reason") != 1 {
+				t.Errorf("%s, streamed %t: got %s", name, streamed, got)
+			}
+		}
 	}
 }

@@ -110,3 +110,32 @@ func TestNoExpiry(t *testing.T) {
 		}
 	}
 }
+
+// TestAShorterTTLAppliesToOldThreads: after the TTL was lowered, the next write shortens what is left of a thread and its session. Until then a
+// lease is renewed only when less than the TTL is left of it.
+func TestAShorterTTLAppliesToOldThreads(t *testing.T) {
+	server := miniredis.RunT(t)
+	open := func(ttl time.Duration) *Store { return start(t, Options{Addrs: []string{server.Addr()}, TTL: ttl}) }
+	long, short, ctx := open(100*time.Hour), open(time.Hour), t.Context()
+	must(t, long.Append(ctx, twoEvents("t", 0)))
+	keys := append(long.threadKeys("t"), long.keys.session("s"))
+	lasts := func(when string, want time.Duration) {
+		t.Helper()
+		for _, key := range keys {
+			if left := server.TTL(key); left != want {
+				t.Errorf("%s, %q expires in %v, want %v", when, key, left, want)
+			}
+		}
+	}
+	lasts("at first", long.lease())
+	server.FastForward(long.lease() - 100*time.Hour)
+	must(t, long.Append(ctx, twoEvents("t", 2)))
+	lasts("with its whole TTL left", 100*time.Hour)
+	server.FastForward(time.Second)
+	must(t, long.Append(ctx, twoEvents("t", 4)))
+	lasts("with less left", long.lease())
+	must(t, short.Append(ctx, twoEvents("t", 6)))
+	lasts("with a lower TTL", short.lease())
+	must(t, short.Append(ctx, twoEvents("t", 8)))
+	lasts("again", short.lease())
+}

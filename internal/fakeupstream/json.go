@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // value is a JSON value, decoded down to its leaves. The zero value is an absent one.
@@ -39,35 +40,78 @@ func parse(text json.RawMessage) value {
 	if !json.Valid(text) {
 		return value{}
 	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	return next(dec, text)
+	d := decoder{text, 0}
+	return d.next()
 }
 
-// next decodes the next value of a valid JSON text.
-func next(dec *json.Decoder, text json.RawMessage) (v value) {
-	start := dec.InputOffset()
-	token, _ := dec.Token()
-	switch token := token.(type) {
-	case string:
-		v.text = token
-	case json.Delim:
-		for dec.More() {
-			inner := next(dec, text)
-			if token == '[' {
-				v.elements = append(v.elements, inner)
-				continue
-			}
-			key := inner.text
-			inner = next(dec, text)
-			inner.key = key
-			v.members = append(v.members, inner)
+// decoder decodes a valid JSON text. It exists because agents send their whole history at each step, so that most of the time of a long
+// run would be spent on the tokens of encoding/json.
+type decoder struct {
+	text json.RawMessage
+	at   int
+}
+
+// next decodes the next value.
+func (d *decoder) next() (v value) {
+	d.skip()
+	start := d.at
+	v.kind = cmp.Or(kinds[d.text[start]], kindNumber)
+	d.at++
+	switch v.kind {
+	case kindString:
+		v.text = d.string()
+	case kindArray:
+		for d.more() {
+			v.elements = append(v.elements, d.next())
 		}
-		_, _ = dec.Token() // the end
+	case kindObject:
+		for d.more() {
+			key := d.next().text
+			member := d.next()
+			member.key = key
+			v.members = append(v.members, member)
+		}
+	default:
+		for d.at < len(d.text) && strings.IndexByte(" \t\r\n,]}", d.text[d.at]) < 0 {
+			d.at++
+		}
 	}
-	v.raw = slices.Clip(bytes.TrimLeft(text[start:dec.InputOffset()], " \t\r\n,:"))
-	v.kind = cmp.Or(kinds[v.raw[0]], kindNumber)
+	v.raw = d.text[start:d.at:d.at]
 	return v
+}
+
+// skip skips what stands between two values.
+func (d *decoder) skip() {
+	for d.at < len(d.text) && strings.IndexByte(" \t\r\n,:", d.text[d.at]) >= 0 {
+		d.at++
+	}
+}
+
+// more reports whether the array or object has another value. If not, it skips the end.
+func (d *decoder) more() bool {
+	d.skip()
+	if c := d.text[d.at]; c != ']' && c != '}' {
+		return true
+	}
+	d.at++
+	return false
+}
+
+// string decodes a string, from after its first quotation mark on.
+func (d *decoder) string() (text string) {
+	start, plain := d.at, true
+	for ; d.text[d.at] != '"'; d.at++ {
+		if d.text[d.at] == '\\' {
+			d.at++
+			plain = false
+		}
+	}
+	d.at++
+	if raw := d.text[start : d.at-1]; plain && utf8.Valid(raw) {
+		return string(raw)
+	}
+	_ = json.Unmarshal(d.text[start-1:d.at], &text)
+	return text
 }
 
 // describe names the type of a value in the words of OpenAI's messages.

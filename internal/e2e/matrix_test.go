@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,9 +10,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
@@ -112,7 +115,7 @@ func TestRecordedProtocols(t *testing.T) {
 // eachCell plays all cells of the matrix in parallel. play is called for each protocol of a cell, with the number of earlier calls for its
 // API. It returns the number of calls for each API.
 func eachCell(t *testing.T, kinds []kind, play func(t *testing.T, m *matrix, protocol string, turn int)) map[string]int {
-	redis, turns := sessiontest.StartRedis(t), map[string]int{}
+	redis, count, turns := sessiontest.StartRedis(t), newContents(t), map[string]int{}
 	for _, k := range kinds {
 		for _, s := range sealings() {
 			first := maps.Clone(turns)
@@ -121,7 +124,7 @@ func eachCell(t *testing.T, kinds []kind, play func(t *testing.T, m *matrix, pro
 			}
 			t.Run(fmt.Sprintf("%s/%s on %s steps", k.name, s.form, s.steps), func(t *testing.T) {
 				t.Parallel()
-				m := newMatrix(t, k, s, redis.Addr)
+				m := newMatrix(t, k, s, redis.Addr, count)
 				for _, protocol := range s.protocols {
 					api := apiOf(protocol)
 					play(t, m, protocol, first[api])
@@ -144,14 +147,13 @@ type matrix struct {
 	sealing
 	*setting
 	config string
-	count  func([]byte) int
 	pair   [2]*process
 	step   *atomic.Int64
 }
 
-func newMatrix(t *testing.T, k kind, s sealing, redis string) *matrix {
-	m := &matrix{kind: k, sealing: s, count: contents(t), step: &atomic.Int64{}}
-	options := fakeupstream.Options{Keep: 16, Seals: s.form, CountTokens: m.count}
+func newMatrix(t *testing.T, k kind, s sealing, redis string, count *contents) *matrix {
+	m := &matrix{kind: k, sealing: s, step: &atomic.Int64{}}
+	options := fakeupstream.Options{Keep: 16, Seals: s.form, CountTokens: count.message}
 	if s.when != nil {
 		options.SealWhen = func(int) bool { return s.when(int(m.step.Load())) }
 	}
@@ -207,7 +209,8 @@ func (m *matrix) play(t *testing.T, run replay.Run, protocol string) {
 	if off := told - said; max(off, -off)*100 > report.Sent {
 		t.Errorf("%s: %d tokens are said to be saved of %d, upstream counts %d", name, told, report.Sent, said)
 	}
-	t.Logf("%s: %d steps, %d condensations, %.1f%% saved", name, report.Steps, report.Condensations, report.Saved())
+	t.Logf("%s: %d steps, %d condensations, %.1f%% saved, %+d of %d tokens reported too many", name, report.Steps, report.Condensations,
+		report.Saved(), told-said, said)
 }
 
 // meant reports whether a violation is the intended effect of the condenser.
@@ -223,47 +226,84 @@ const (
 	callFrame    = 8
 )
 
-// contents counts the texts of a message in any protocol, independently of the proxy.
-func contents(t *testing.T) func([]byte) int {
+// contents counts the texts of a message in any protocol, independently of the proxy. Each message is counted once, since a run sends it
+// again at each step, and each cell plays the same runs. Safe for concurrent use.
+type contents struct {
+	encoder *tokenize.Encoder
+	counted sync.Map // int by [sha256.Size]byte, of the message
+}
+
+func newContents(t *testing.T) *contents {
 	t.Helper()
 	encoder, err := tokenize.New().Encoder(tokenize.O200k)
 	ok(t, err)
-	var count func(key string, v any) int
-	count = func(key string, v any) (n int) {
-		switch v := v.(type) {
-		case string:
-			if slices.Contains([]string{"", "text", "content", "output", "arguments", "name", "thinking"}, key) {
-				return encoder.Count(v)
-			}
-		case []any:
-			for _, e := range v {
-				n += count(key, e)
-			}
-		case map[string]any:
-			for k, e := range v {
-				switch k {
-				case "input": // of a call
-					n += callFrame + encoder.Count(string(encode(e)))
-				case "arguments":
-					n += callFrame + count(k, e)
-				default:
-					n += count(k, e)
-				}
-			}
-		}
-		return n
+	return &contents{encoder: encoder}
+}
+
+// message returns the tokens of a message or of the tools.
+func (c *contents) message(raw []byte) int {
+	key := sha256.Sum256(raw)
+	if n, known := c.counted.Load(key); known {
+		return n.(int)
 	}
-	return func(raw []byte) int {
-		var v []any
-		if json.Unmarshal([]byte("["+string(raw)+"]"), &v) != nil || strings.HasPrefix(string(raw), "[") {
-			return encoder.Count(string(raw)) // the tools
+	n := c.read(raw)
+	c.counted.Store(key, n)
+	return n
+}
+
+func (c *contents) read(raw []byte) int {
+	var v any
+	if json.Unmarshal(raw, &v) != nil || raw[0] == '[' {
+		return c.encoder.Count(string(raw)) // the tools
+	}
+	n := c.texts("", v)
+	if m, is := v.(map[string]any); is && m["type"] != "reasoning" {
+		n += messageFrame
+	}
+	return n
+}
+
+// texts returns the tokens of a value that stands under a key.
+func (c *contents) texts(key string, v any) (n int) {
+	switch v := v.(type) {
+	case string:
+		if slices.Contains([]string{"", "text", "content", "output", "arguments", "name", "thinking"}, key) {
+			return c.encoder.Count(v)
 		}
-		n := count("", v)
+	case []any:
 		for _, e := range v {
-			if m, is := e.(map[string]any); is && m["type"] != "reasoning" {
-				n += messageFrame
+			n += c.texts(key, e)
+		}
+	case map[string]any:
+		for k, e := range v {
+			switch k {
+			case "input": // of a call
+				n += callFrame + c.encoder.Count(string(assemble.Encode(e))) // as the agent encodes it: with & and <, not with escapes
+			case "arguments":
+				n += callFrame + c.texts(k, e)
+			default:
+				n += c.texts(k, e)
 			}
 		}
-		return n
+	}
+	return n
+}
+
+// TestCallsAreCountedAsSent checks upstream's count of a call in each protocol: of the arguments as they are sent, without the escapes that
+// encoding/json adds by default. Otherwise upstream would report more tokens for calls than for the same text in results, the proxy would
+// learn a ratio above one, and the tokens that it reports for hidden results would seem too many.
+func TestCallsAreCountedAsSent(t *testing.T) {
+	t.Parallel()
+	const arguments = `{"command":"cd /src && go test ./... 2>&1 | grep -v '<nil>' > out"}`
+	c := newContents(t)
+	want := messageFrame + callFrame + c.encoder.Count("run") + c.encoder.Count(arguments)
+	for protocol, call := range map[string]string{
+		"chat":      fmt.Sprintf(`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"run","arguments":%s}}]}`, encode(arguments)),
+		"messages":  fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"run","input":%s}]}`, arguments),
+		"responses": fmt.Sprintf(`{"type":"function_call","call_id":"a","name":"run","arguments":%s}`, encode(arguments)),
+	} {
+		if got := c.message([]byte(call)); got != want {
+			t.Errorf("%s: %d tokens, want %d", protocol, got, want)
+		}
 	}
 }

@@ -128,10 +128,10 @@ replay: build ## replay RUNS through the built binary and judge every request
 
 # CAPTURES is a folder of captured client traffic.
 captures: ## check to which conversation each request of CAPTURES belongs
-	DEWPOINT_CAPTURES="$(CAPTURES)" $(GO) test -count=1 -run TestCaptures ./internal/replay
+	DEWPOINT_CAPTURES="$(CAPTURES)" $(GO) test -count=1 -run TestCaptures ./internal/judge
 
 recorded: ## RUNS under kills, over two replicas, with failing summarisers, and under every condenser, seal and protocol; and recall from them
-	DEWPOINT_RUNS="$(RUNS)" $(GO) test -count=1 -timeout 45m -run TestRecorded ./internal/e2e ./internal/replay ./lab/retention
+	DEWPOINT_RUNS="$(RUNS)" $(GO) test -count=1 -timeout 45m -run TestRecorded ./internal/e2e ./internal/judge ./lab/retention
 
 matrix: ## RUNS (files or folders) in both newer protocols under every condenser and seal, with kills and two replicas; minutes per run
 	DEWPOINT_MATRIX="$(RUNS)" $(GO) test -count=1 -timeout 0 -v -run TestMatrix ./internal/e2e

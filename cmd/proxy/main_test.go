@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 )
 
 // command runs a command line and returns its exit code and output.
@@ -173,7 +174,7 @@ func TestReplayJudgesAndReports(t *testing.T) {
 
 // TestReplayOfAnyConfiguration replays a run under condensers of many types, tenants and examples. A valid configuration is no reason for a violation.
 func TestReplayOfAnyConfiguration(t *testing.T) {
-	text, err := json.Marshal(demo.Sample().Beginning(50))
+	text, err := json.Marshal(judge.Beginning(demo.Sample(), 50))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
@@ -24,7 +25,7 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	maxTokens := fs.Float64("max-tokens", 0, "condense above this number of tokens (up to 1: share of the model's window; 0: as configured)")
 	stream := fs.Bool("stream", false, "request streamed answers")
 	window := fs.Int("window", 0, "context window of the fake upstream, in tokens, not known to the proxy (0: unlimited)")
-	model := fs.String("model", replay.Model, "requested model; an unknown model has no known window")
+	model := fs.String("model", judge.Model, "requested model; an unknown model has no known window")
 	seal := fs.String("sealed", "", fmt.Sprintf("seal the reasoning in answers, and refuse it if separated from the messages it is bound to: one of %v", fakeupstream.Seals()))
 	sealSteps := fs.String("sealed-steps", "each", "which answers are sealed: each, some or first")
 	protocol := protocolFlag(fs)
@@ -46,11 +47,11 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	if err != nil {
 		return usageError{fmt.Errorf("dewpoint: %w", err)}
 	}
-	up := fakeupstream.Options{Keep: keptRequests, ContextWindow: *window, Seals: fakeupstream.Seal(*seal), IsSummary: replay.IsOwnCall}
+	up := fakeupstream.Options{Keep: keptRequests, ContextWindow: *window, Seals: fakeupstream.Seal(*seal), IsSummary: judge.IsOwnCall}
 	if up.SealWhen, err = sealWhen(*seal, *sealSteps); err != nil {
 		return usageError{err}
 	}
-	return playAll(ctx, out, cfg, paths, up, replay.Options{
+	return playAll(ctx, out, cfg, paths, up, judge.Options{
 		Model: *model, Window: *window, Stream: *stream, Again: *again, Expect: expectations(cfg, *model, *window), Sealed: *seal != "", Protocol: *protocol,
 	})
 }
@@ -99,8 +100,8 @@ func condenserOf(cfg *config.Config, tenant string) (config.Condenser, error) {
 }
 
 // expectations returns what the configuration guarantees.
-func expectations(cfg *config.Config, model string, window int) replay.Expectations {
-	c, e := cfg.Condenser, replay.Expectations{MayFail: window > 0} // the summariser's window may be too small, too
+func expectations(cfg *config.Config, model string, window int) judge.Expectations {
+	c, e := cfg.Condenser, judge.Expectations{MayFail: window > 0} // the summariser's window may be too small, too
 	for _, stage := range c.Stages() {
 		e.Summarisers = append(e.Summarisers, cmp.Or(cfg.LLMs[stage.LLMConfig].Model, model))
 		e.HiddenTools = e.HiddenTools || stage.AgentRequest || stage.Recall
@@ -137,8 +138,8 @@ func sealWhen(form, steps string) (func(n int) bool, error) {
 }
 
 // playAll replays the runs, each with its own proxy and fake upstream.
-func playAll(ctx context.Context, out io.Writer, cfg *config.Config, paths []string, up fakeupstream.Options, o replay.Options) error {
-	var reports []replay.Report
+func playAll(ctx context.Context, out io.Writer, cfg *config.Config, paths []string, up fakeupstream.Options, o judge.Options) error {
+	var reports []judge.Report
 	violations := 0
 	for _, path := range paths {
 		report, err := playOne(ctx, cfg, path, up, o)
@@ -151,7 +152,7 @@ func playAll(ctx context.Context, out io.Writer, cfg *config.Config, paths []str
 		violations += len(report.Violations)
 		reports = append(reports, report)
 	}
-	if err := replay.Table(out, reports); err != nil {
+	if err := judge.Table(out, reports); err != nil {
 		return err
 	}
 	if violations > 0 {
@@ -160,18 +161,18 @@ func playAll(ctx context.Context, out io.Writer, cfg *config.Config, paths []str
 	return nil
 }
 
-func playOne(ctx context.Context, cfg *config.Config, path string, up fakeupstream.Options, o replay.Options) (replay.Report, error) {
+func playOne(ctx context.Context, cfg *config.Config, path string, up fakeupstream.Options, o judge.Options) (judge.Report, error) {
 	run, err := replay.Load(path)
 	if err != nil {
-		return replay.Report{}, err
+		return judge.Report{}, err
 	}
-	stage, err := replay.NewStage(*cfg, up, nil)
+	stage, err := judge.NewStage(*cfg, up, nil)
 	if err != nil {
-		return replay.Report{}, err
+		return judge.Report{}, err
 	}
 	o.URL = func(int) string { return stage.URL() }
 	o.Upstream = stage.Upstream
-	report, err := replay.Play(ctx, run, o)
+	report, err := judge.Play(ctx, run, o)
 	if err == nil && cfg.Store.Content {
 		if wrong := stage.CheckLog(ctx, report); wrong != nil {
 			report.Violations = append(report.Violations, wrong)

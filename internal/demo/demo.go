@@ -9,7 +9,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 )
 
 // maxSize is the number of events above which the demo condenses: low enough for several condensations.
@@ -21,7 +21,7 @@ func Play(ctx context.Context, out io.Writer, protocol string) (err error) {
 	cfg.Condenser.LLMConfig = "cheap"
 	cfg.Condenser.MaxSize = maxSize
 	cfg.Condenser.MinTokens = 0
-	stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16}, nil)
+	stage, err := judge.NewStage(*cfg, fakeupstream.Options{Keep: 16}, nil)
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
@@ -30,10 +30,10 @@ func Play(ctx context.Context, out io.Writer, protocol string) (err error) {
 	fmt.Fprintf(out, "A sample agent run through the real proxy and its 'llm' condenser (max_size: %d), against a built-in fake\n"+
 		"upstream with a stand-in for the summarising model. No network, no key.\n\n", maxSize)
 	fmt.Fprintf(out, "%5s %8s %11s %11s %11s   %s\n", "step", "events", "forwarded", "tokens in", "forwarded", "condensed")
-	report, err := replay.Play(ctx, Sample(), replay.Options{
-		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Stream: true, Protocol: protocol,
-		Expect: replay.Expectations{MaxSize: maxSize, Summarisers: []string{replay.Summariser}},
-		Each: func(s replay.Step) {
+	report, err := judge.Play(ctx, Sample(), judge.Options{
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: judge.Model, Stream: true, Protocol: protocol,
+		Expect: judge.Expectations{MaxSize: maxSize, Summarisers: []string{judge.Summariser}},
+		Each: func(s judge.Step) {
 			before, after, _ := strings.Cut(s.Tokens, ";")
 			fmt.Fprintf(out, "%5d %8d %11d %11s %11s   %s\n", s.Number+1, s.Events, s.Forwarded, before, after, describe(s.Condensed))
 		},

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 )
 
 // administer calls the admin API as an operator and returns the body of the answer.
@@ -53,7 +53,7 @@ func TestOperator(t *testing.T) {
 	p := serve(t, "--config", s.config(t, embedded(newStore(t))))
 	l := &line{to: func(exchange) *process { return p }}
 	run := beginning(36)
-	report := l.play(t, run, replay.Options{Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{MaxSize: maxSize}})
+	report := l.play(t, run, judge.Options{Upstream: s.Upstream, Stream: true, Expect: judge.Expectations{MaxSize: maxSize}})
 	at := l.placed[0]
 	if ids := p.listed(); len(ids) != 1 || ids[0] != at.Session || report.Condensed == 0 {
 		t.Fatalf("listed %v of %d condensations, played in %s", ids, report.Condensed, at.Session)

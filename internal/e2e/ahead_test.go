@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
@@ -53,7 +53,7 @@ store: %s
 llms: {cheap: {model: %s, timeout: 10m}}
 condenser: {type: llm, llm_config: cheap, max_size: %d, min_tokens: 0}
 shutdown: {delay: 0s, timeout: 1m}
-`, f.url, inRedis(sessiontest.StartRedis(t).Addr), replay.Summariser, maxSize))
+`, f.url, inRedis(sessiontest.StartRedis(t).Addr), judge.Summariser, maxSize))
 	f.replicas = [2]*process{serve(t, "--config", f.config), serve(t, "--config", f.config)}
 	return f
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 )
 
 // aider sends requests like Aider 0.86: with a map of the repository before the history and the files after it, both new in each
@@ -62,7 +62,7 @@ func TestAider(t *testing.T) {
 				return fakeupstream.Answer{OmitUsage: true, Content: fmt.Sprintf("I have changed parser.go as you asked for, and its test; this is answer %d.", n)}
 			}})
 			p := serve(t, "--config", s.config(t, embedded(newStore(t))+fmt.Sprintf(
-				"\nmodels: {%s: {context_window: 128000, max_output: 16384, alternate_roles: %t}}", replay.Model, alternates)))
+				"\nmodels: {%s: {context_window: 128000, max_output: 16384, alternate_roles: %t}}", judge.Model, alternates)))
 			var a aider
 			threads, condensed := map[string]bool{}, 0
 			for range 24 {

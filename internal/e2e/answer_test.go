@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 )
 
 // answer is a response being read.
@@ -22,7 +22,7 @@ type answer struct {
 
 // body returns the body of a chat completion request.
 func body(messages []json.RawMessage) []byte {
-	return encode(map[string]any{"model": replay.Model, "messages": messages})
+	return encode(map[string]any{"model": judge.Model, "messages": messages})
 }
 
 // post prepares a chat completion on a new connection, and returns a function that abandons it.

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
@@ -370,7 +370,7 @@ store: %s
 llms: {cheap: {model: %s}}
 condenser: {type: %s}
 shutdown: {delay: 0s, timeout: 1m}
-`, s.url, embedded(newStore(t)), replay.Summariser, condenser))
+`, s.url, embedded(newStore(t)), judge.Summariser, condenser))
 }
 
 // TestCompactionsUnderKills: a thousand compactions over two replicas, one of which is killed and restarted now and then. Each

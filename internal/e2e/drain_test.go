@@ -11,6 +11,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
@@ -51,7 +52,7 @@ func (s *setting) holding(t testing.TB, p *process, messages []json.RawMessage) 
 	t.Helper()
 	hold := make(chan struct{})
 	s.Upstream.Script(fakeupstream.Answer{Message: demo.Sample().Messages[4], Fault: fakeupstream.Fault{Hold: hold, HoldAfter: 2}})
-	a := send(t, p, encode(map[string]any{"model": replay.Model, "stream": true, "messages": messages}))
+	a := send(t, p, encode(map[string]any{"model": judge.Model, "stream": true, "messages": messages}))
 	a.read(1)
 	return a, hold
 }

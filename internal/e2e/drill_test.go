@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
@@ -182,7 +182,7 @@ func (o operator) settled(requests int) {
 
 // saved returns the tokens not forwarded, by the metrics.
 func (o operator) saved() float64 {
-	const tokens = `dewpoint_tokens_total{model="` + replay.Model + `",stage=`
+	const tokens = `dewpoint_tokens_total{model="` + judge.Model + `",stage=`
 	return o.metric(tokens+`"in"`) - o.metric(tokens+`"forwarded"`)
 }
 
@@ -349,7 +349,7 @@ func TestDrill(t *testing.T) {
 		}
 		return fakeupstream.Extract(r)
 	}})
-	file := writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(drillConfig, d.s.url, newStore(t), replay.Summariser, replay.Model))
+	file := writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(drillConfig, d.s.url, newStore(t), judge.Summariser, judge.Model))
 	d.proxy = serve(t, "--config", file)
 	d.play()
 	o := operator{d.proxy, d.session}

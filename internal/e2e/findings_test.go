@@ -19,7 +19,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/findings"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
@@ -116,7 +116,7 @@ llms: {cheap: {model: %s}}
 condenser: {type: llm, llm_config: cheap, max_size: 10, min_tokens: 0, wait: deadline, deadline: 1m, background_at: 0}
 memory: %s
 shutdown: {delay: 0s, timeout: 1m}
-`, s.url, store, replay.Summariser, memory)
+`, s.url, store, judge.Summariser, memory)
 }
 
 // condenseOnce has a new conversation condensed.
@@ -194,7 +194,7 @@ func TestFindingsOutliveKills(t *testing.T) {
 				{Kind: record.Decision, Section: "DECISIONS", Text: "MARKER-CONTENT the parcel goes by ship"},
 				{Kind: record.Task, Section: "NEXT_STEP", Text: "find the ship"},
 			}
-			if !slices.Equal(told.Findings, want) || told.Tenant != "default" || told.Model != replay.Summariser || told.Reason != "events" {
+			if !slices.Equal(told.Findings, want) || told.Tenant != "default" || told.Model != judge.Summariser || told.Reason != "events" {
 				t.Errorf("told %+v", told)
 			}
 			discreet(t, other)

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 )
 
 // cost is the average cost of a step in a session.
@@ -95,7 +95,7 @@ func costOf(t *testing.T, messages int) cost {
 }
 
 func spoken(i int) json.RawMessage {
-	return encode(map[string]string{"role": []string{"user", "assistant"}[i%2], "content": fmt.Sprintf("message %d of %s", i, replay.Model)})
+	return encode(map[string]string{"role": []string{"user", "assistant"}[i%2], "content": fmt.Sprintf("message %d of %s", i, judge.Model)})
 }
 
 // spent returns what a proxy has allocated since it started.

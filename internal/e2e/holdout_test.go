@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
@@ -58,7 +58,7 @@ models: {%s: {%s}, %s: {%s}}
 condenser: {type: llm, llm_config: cheap, max_size: %d, min_tokens: 0, wait: deadline, deadline: 1m, background_at: 0}
 holdout: 0.5
 shutdown: {delay: 0s, timeout: 1m}
-`, s.url, inRedis(sessiontest.StartRedis(t).Addr), replay.Summariser, replay.Model, price, replay.Summariser, price, maxSize))
+`, s.url, inRedis(sessiontest.StartRedis(t).Addr), judge.Summariser, judge.Model, price, judge.Summariser, price, maxSize))
 	replicas := [2]*process{serve(t, "--config", config), serve(t, "--config", config)}
 	say := func(key, parent string, messages []json.RawMessage, n int) string {
 		a := send(t, replicas[n%2], body(messages), http.Header{"X-Session-Id": {key}, "X-Parent-Session-Id": {parent}})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
@@ -58,12 +59,12 @@ func placeOf(x exchange, resp *http.Response) place {
 }
 
 // play plays a run over the line and fails the test for each violation. It sets the options that the line determines.
-func (l *line) play(t testing.TB, run replay.Run, o replay.Options) replay.Report {
+func (l *line) play(t testing.TB, run replay.Run, o judge.Options) judge.Report {
 	t.Helper()
 	defer l.client.CloseIdleConnections()
 	o.URL = func(int) string { return "http://proxy/v1" }
 	o.Client = &http.Client{Transport: l}
-	o.Model, o.Expect.Summarisers = replay.Model, []string{replay.Summariser}
+	o.Model, o.Expect.Summarisers = judge.Model, []string{judge.Summariser}
 	before := o.Before
 	o.Before = func(step int) {
 		l.now = exchange{Step: step}
@@ -71,7 +72,7 @@ func (l *line) play(t testing.TB, run replay.Run, o replay.Options) replay.Repor
 			before(step)
 		}
 	}
-	report, err := replay.Play(t.Context(), run, o)
+	report, err := judge.Play(t.Context(), run, o)
 	if o.Expect.Tolerant { // not always recognised: the test checks the rest itself
 		report.Violations = slices.DeleteFunc(report.Violations, func(v error) bool { return strings.Contains(v.Error(), ": one thread: ") })
 	}

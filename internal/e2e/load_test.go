@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
@@ -126,7 +127,7 @@ func (a *talker) exchange(ctx context.Context, url string) error {
 	next := append(a.messages[:len(a.messages):len(a.messages)], encode(map[string]string{
 		"role": "user", "content": fmt.Sprintf("%s asks question %d", a.name, a.answers),
 	}))
-	text := encode(map[string]any{"model": replay.Model, "messages": next, "stream": a.stream})
+	text := encode(map[string]any{"model": judge.Model, "messages": next, "stream": a.stream})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/chat/completions", bytes.NewReader(text))
 	if err != nil {
 		return err

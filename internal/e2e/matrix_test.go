@@ -16,6 +16,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
@@ -103,7 +104,7 @@ func TestRecordedProtocols(t *testing.T) {
 	const size, length = 24, 90
 	runs := recorded(t)
 	turns := eachCell(t, kinds(size), func(t *testing.T, m *matrix, protocol string, turn int) {
-		m.play(t, runs[turn%len(runs)].Beginning(length), protocol)
+		m.play(t, judge.Beginning(runs[turn%len(runs)].Run, length), protocol)
 	})
 	for protocol, played := range turns {
 		if played < len(runs) {
@@ -166,7 +167,7 @@ store: %s
 llms: {cheap: {model: %s}}
 condenser: %s
 shutdown: {delay: 0s, timeout: 1m}
-`, m.url, inRedis(redis), replay.Summariser, k.config))
+`, m.url, inRedis(redis), judge.Summariser, k.config))
 	m.pair = [2]*process{serve(t, "--config", m.config), serve(t, "--config", m.config)}
 	return m
 }
@@ -179,10 +180,10 @@ func (m *matrix) play(t *testing.T, run replay.Run, protocol string) {
 	defer l.client.CloseIdleConnections()
 	half, told, said := run.Steps()/2, 0, 0
 	headers := http.Header{"Authorization": {"Bearer " + t.Name() + name}}
-	report, err := replay.Play(t.Context(), run, replay.Options{
-		URL: func(int) string { return "http://proxy/v1" }, Client: &http.Client{Transport: l}, Model: replay.Model, Upstream: m.Upstream,
-		Protocol: protocol, Stream: manual || protocol == "responses", Sealed: m.form != "", Habits: replay.Habits{Manual: manual}, Again: 10,
-		Headers: headers, Expect: replay.Expectations{Summarisers: []string{replay.Summariser}},
+	report, err := judge.Play(t.Context(), run, judge.Options{
+		URL: func(int) string { return "http://proxy/v1" }, Client: &http.Client{Transport: l}, Model: judge.Model, Upstream: m.Upstream,
+		Protocol: protocol, Stream: manual || protocol == "responses", Sealed: m.form != "", Habits: judge.Habits{Manual: manual}, Again: 10,
+		Headers: headers, Expect: judge.Expectations{Summarisers: []string{judge.Summariser}},
 		Before: func(step int) {
 			m.step.Store(int64(step))
 			l.now = exchange{Step: step}
@@ -190,7 +191,7 @@ func (m *matrix) play(t *testing.T, run replay.Run, protocol string) {
 				headers.Set("X-Dewpoint-Condense", "now")
 			}
 		},
-		Each: func(s replay.Step) {
+		Each: func(s judge.Step) {
 			var before, after int
 			if _, err := fmt.Sscanf(s.Tokens, "%d;%d", &before, &after); err != nil {
 				t.Errorf("%s: step %d: tokens %q", name, s.Number, s.Tokens)

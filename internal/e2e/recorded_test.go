@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
@@ -58,9 +59,9 @@ func TestRecordedRunsSurviveKills(t *testing.T) {
 			config := s.configAt(t, embedded(store), recordedSize)
 			at, steps := serve(t, "--config", config), len(run.Messages)/2
 			l := &line{to: func(exchange) *process { return at }}
-			l.play(t, run.Run, replay.Options{
-				Protocol: run.protocol, Sealed: run.seals() != "", Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{MaxSize: recordedSize},
-				Each: func(step replay.Step) {
+			l.play(t, run.Run, judge.Options{
+				Protocol: run.protocol, Sealed: run.seals() != "", Upstream: s.Upstream, Stream: true, Expect: judge.Expectations{MaxSize: recordedSize},
+				Each: func(step judge.Step) {
 					if n := step.Number + 1; n > 8 && (n == steps/3 || n == steps/2 || n == steps*3/4) {
 						at.kill()
 						at = serve(t, "--config", config)
@@ -87,8 +88,8 @@ func TestRecordedRunsOverTwoProxies(t *testing.T) {
 		s, pair := settings[run.seals()], pairs[run.seals()]
 		t.Run(run.Name, func(t *testing.T) {
 			l := &line{to: func(x exchange) *process { return pair[x.Step%2] }}
-			report := l.play(t, run.Run, replay.Options{
-				Protocol: run.protocol, Sealed: run.seals() != "", Upstream: s.Upstream, Expect: replay.Expectations{MaxSize: recordedSize},
+			report := l.play(t, run.Run, judge.Options{
+				Protocol: run.protocol, Sealed: run.seals() != "", Upstream: s.Upstream, Expect: judge.Expectations{MaxSize: recordedSize},
 			})
 			oneThread(t, l.placed)
 			if report.OwnCalls != report.Condensed {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
@@ -63,8 +64,8 @@ func TestRedisFaults(t *testing.T) {
 			p := serve(t, "--config", s.config(t, redis.store))
 			l := &line{to: func(exchange) *process { return p }}
 			run := beginning(30)
-			l.play(t, run, replay.Options{
-				Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{Tolerant: true},
+			l.play(t, run, judge.Options{
+				Upstream: s.Upstream, Stream: true, Expect: judge.Expectations{Tolerant: true},
 				Before: func(step int) {
 					switch {
 					case step == redisGoes:
@@ -77,7 +78,7 @@ func TestRedisFaults(t *testing.T) {
 						redis.during()
 					}
 				},
-				Each: func(step replay.Step) { f.check(t, p, step) },
+				Each: func(step judge.Step) { f.check(t, p, step) },
 			})
 			f.checkPlaces(t, l.placed)
 			checkStore(t, redis.options, l.placed[0].Thread, run)
@@ -86,7 +87,7 @@ func TestRedisFaults(t *testing.T) {
 }
 
 // check checks one step.
-func (f fault) check(t *testing.T, p *process, step replay.Step) {
+func (f fault) check(t *testing.T, p *process, step judge.Step) {
 	t.Helper()
 	away := redisGoes <= step.Number && step.Number < redisComes
 	switch {
@@ -317,7 +318,7 @@ func TestManyRequestsWithoutRedis(t *testing.T) {
 	if n := len(s.Upstream.Requests()); n != 16 { // which is all that it keeps
 		t.Errorf("%d requests reached the upstream", n)
 	}
-	if !slices.Contains(p.metrics(), `dewpoint_requests_total{code="",dialect="chat",model="`+replay.Model+`",status="2xx",tenant="default"} 100`) {
+	if !slices.Contains(p.metrics(), `dewpoint_requests_total{code="",dialect="chat",model="`+judge.Model+`",status="2xx",tenant="default"} 100`) {
 		t.Errorf("not all were answered:\n%s", strings.Join(p.metrics(), "\n"))
 	}
 	redis.Thaw()
@@ -336,7 +337,7 @@ func TestRedisTLS(t *testing.T) {
 		server.File("authority.pem", authority.PEM), server.File("own.pem", own.PEM), server.File("own.key", own.Key))))
 	l := &line{to: func(exchange) *process { return p }}
 	run := beginning(12)
-	l.play(t, run, replay.Options{Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{MaxSize: maxSize}})
+	l.play(t, run, judge.Options{Upstream: s.Upstream, Stream: true, Expect: judge.Expectations{MaxSize: maxSize}})
 	oneThread(t, l.placed)
 	checkRedis(t, server.Addr, l.placed[0].Thread, run)
 }
@@ -351,9 +352,9 @@ func TestRedisEvicts(t *testing.T) {
 	redis.Do("CONFIG", "SET", "maxmemory", fmt.Sprint(memoryOf(t, redis)+150_000))
 	for range 3 { // the same run, each time after much of it was evicted
 		l := &line{to: func(exchange) *process { return p }}
-		l.play(t, longRun(), replay.Options{
-			Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{Tolerant: true},
-			Each: func(replay.Step) {
+		l.play(t, longRun(), judge.Options{
+			Upstream: s.Upstream, Stream: true, Expect: judge.Expectations{Tolerant: true},
+			Each: func(judge.Step) {
 				if strings.Contains(string(lastBody(s.Upstream)), `{"role":"user","content":""}`) {
 					t.Error("an empty summary was forwarded")
 				}

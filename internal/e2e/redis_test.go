@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
@@ -30,8 +30,8 @@ func TestRedisGoesAndComes(t *testing.T) {
 			p := serve(t, "--config", s.config(t, inRedis(redis.Addr)))
 			l := &line{to: func(exchange) *process { return p }}
 			run := beginning(36)
-			l.play(t, run, replay.Options{
-				Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{Tolerant: true},
+			l.play(t, run, judge.Options{
+				Upstream: s.Upstream, Stream: true, Expect: judge.Expectations{Tolerant: true},
 				Before: func(step int) {
 					switch step {
 					case redisGoes:
@@ -41,7 +41,7 @@ func TestRedisGoesAndComes(t *testing.T) {
 						s.awaitStore(t, p)
 					}
 				},
-				Each: func(step replay.Step) {
+				Each: func(step judge.Step) {
 					away := redisGoes <= step.Number && step.Number < redisComes
 					if away && step.Forwarded != step.Events || !away && step.Forwarded > maxSize {
 						t.Errorf("step %d: %d of %d events forwarded", step.Number, step.Forwarded, step.Events)

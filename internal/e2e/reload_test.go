@@ -17,7 +17,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
@@ -34,7 +34,7 @@ condenser: {type: noop}
 tenants:
   - {name: one, api_keys: [{sha256: %s}]}
   - {name: two, api_keys: [{sha256: %s}], condenser: {type: llm, llm_config: cheap, wait: deadline, deadline: 1m, background_at: 0, max_size: %d, min_tokens: 0}}
-%s`, s.url, store, replay.Summariser, key("key-one"), key("key-two"), max, more)
+%s`, s.url, store, judge.Summariser, key("key-one"), key("key-two"), max, more)
 }
 
 // ask sends the first n messages of the sample as a tenant, and returns the header about condensations.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
@@ -31,8 +32,8 @@ func TestTwoProxiesTakeTurns(t *testing.T) {
 				}
 				return pair[x.Step%2]
 			}}
-			report := l.play(t, run, replay.Options{
-				Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{MaxSize: maxSize},
+			report := l.play(t, run, judge.Options{
+				Upstream: s.Upstream, Stream: true, Expect: judge.Expectations{MaxSize: maxSize},
 				Before: func(step int) {
 					switch step {
 					case 24:
@@ -87,7 +88,7 @@ func newDuelAt(t *testing.T, limits string, window int, at phase) *duel {
 		return a
 	}
 	d.setting = newSetting(t, fakeupstream.Options{
-		Windows:   map[string]int{replay.Model: window},
+		Windows:   map[string]int{judge.Model: window},
 		Summarise: func(r *fakeupstream.Request) fakeupstream.Answer { return stop(fakeupstream.Extract(r), !at.answers) },
 		Reply: func(*fakeupstream.Request) fakeupstream.Answer {
 			return stop(fakeupstream.Answer{Content: "Understood. " + strings.Repeat("I go on. ", 20)}, at.answers)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
@@ -33,9 +34,9 @@ func TestKilledAndAskedAgain(t *testing.T) {
 			at, kills := serve(t, "--config", config), 0
 			l := &line{to: func(exchange) *process { return at }}
 			condensed := false
-			report := l.play(t, c.run, replay.Options{
-				Upstream: s.Upstream, Stream: c.stream, Expect: replay.Expectations{MaxSize: maxSize},
-				Each: func(step replay.Step) {
+			report := l.play(t, c.run, judge.Options{
+				Upstream: s.Upstream, Stream: c.stream, Expect: judge.Expectations{MaxSize: maxSize},
+				Each: func(step judge.Step) {
 					condensed = condensed || step.Condensed != ""
 					if condensed && (step.Condensed != "" || step.Number%9 == 0) {
 						at.kill()
@@ -102,8 +103,8 @@ func TestKilledBeforeAnythingIsOnDisk(t *testing.T) {
 	}
 	at := serve(t, "--config", config)
 	l := &line{to: func(exchange) *process { return at }}
-	l.play(t, run, replay.Options{
-		Upstream: s.Upstream, Stream: true, Headers: named, Expect: replay.Expectations{MaxSize: maxSize},
+	l.play(t, run, judge.Options{
+		Upstream: s.Upstream, Stream: true, Headers: named, Expect: judge.Expectations{MaxSize: maxSize},
 	})
 	oneThread(t, l.placed)
 	if l.placed[0].Session != session {
@@ -126,9 +127,9 @@ func TestKilledWhileAnAnswerStreams(t *testing.T) {
 		}
 		return at
 	}}
-	report := l.play(t, beginning(36), replay.Options{
-		Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{MaxSize: maxSize, Tolerant: true},
-		Each: func(step replay.Step) {
+	report := l.play(t, beginning(36), judge.Options{
+		Upstream: s.Upstream, Stream: true, Expect: judge.Expectations{MaxSize: maxSize, Tolerant: true},
+		Each: func(step judge.Step) {
 			if want, breaks := broken[step.Number]; breaks && !bytes.Equal(lastBody(s.Upstream), want) {
 				t.Errorf("step %d was forwarded differently after the restart", step.Number)
 			}
@@ -193,8 +194,8 @@ func TestKilledWhileSummarising(t *testing.T) {
 		}
 		return at
 	}}
-	report := l.play(t, beginning(24), replay.Options{
-		Upstream: s.Upstream, Stream: true, Expect: replay.Expectations{MaxSize: maxSize},
+	report := l.play(t, beginning(24), judge.Options{
+		Upstream: s.Upstream, Stream: true, Expect: judge.Expectations{MaxSize: maxSize},
 	})
 	oneThread(t, l.placed)
 	if report.OwnCalls != report.Condensed {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 )
 
 // rider is an agent whose prompts upstream caches, in one of the protocols.
@@ -106,7 +106,7 @@ func TestSummaryBehindTheCachedPrompt(t *testing.T) {
 		}{
 			{name: "warm", asked: "cached"},
 			{name: "cold", cold: true, asked: "cold"},
-			{name: "a cheap model", summariser: "{model: " + replay.Summariser + "}", asked: "cold"},
+			{name: "a cheap model", summariser: "{model: " + judge.Summariser + "}", asked: "cold"},
 			{name: "a dear model", summariser: "{model: dear-model}", asked: "cached"},
 			{name: "a model that the operator pays", summariser: "{model: dear-model, api_key: sk-of-the-operator}", asked: "cold"},
 			{name: "a call of a tool", calls: true, asked: "cached_in_vain"},
@@ -134,7 +134,7 @@ models:
   %s: {price: {input: 0.1, cached_input: 0.1, output: 0.4}}
 condenser: {type: llm%s, max_size: 24, min_tokens: 0, wait: deadline, deadline: 1m, background_at: 0}
 shutdown: {delay: 0s, timeout: 1m}
-`, s.url, embedded(newStore(t)), replay.Summariser, map[bool]string{true: ", llm_config: other"}[c.summariser != ""])
+`, s.url, embedded(newStore(t)), judge.Summariser, map[bool]string{true: ", llm_config: other"}[c.summariser != ""])
 				if c.summariser != "" {
 					config += "llms: {other: " + c.summariser + "}\n"
 				}

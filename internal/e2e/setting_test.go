@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 )
 
 // maxSize is the number of events above which the tests' proxies condense.
@@ -35,7 +35,7 @@ func newSetting(t testing.TB, options fakeupstream.Options) *setting {
 // newLenient is newSetting with an upstream that accepts unknown fields and long ids, which recorded runs have.
 func newLenient(t testing.TB, options fakeupstream.Options) *setting {
 	t.Helper()
-	options.SummariserModels = []string{replay.Summariser}
+	options.SummariserModels = []string{judge.Summariser}
 	s := &setting{Upstream: fakeupstream.New(options), Aside: fakeupstream.New(options)}
 	front := httptest.NewServer(http.HandlerFunc(s.forward))
 	s.url = front.URL + "/v1"
@@ -93,7 +93,7 @@ store: %s
 llms: {cheap: {model: %s}}
 condenser: {type: llm, %s}
 %s
-`, s.url, store, replay.Summariser, condenser, more))
+`, s.url, store, judge.Summariser, condenser, more))
 }
 
 // embedded returns the store section for a file. Requests wait for it however busy the machine is.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
@@ -65,7 +66,7 @@ func TestFailingSummarisers(t *testing.T) {
 					t.Error("no client was told of a failure")
 				}
 				if a.ownIsWell {
-					a.proxy.wantProbe("/readyz", http.StatusOK, `"summarisers":{"status":"degraded","detail":"cooling down: `+replay.Summariser)
+					a.proxy.wantProbe("/readyz", http.StatusOK, `"summarisers":{"status":"degraded","detail":"cooling down: `+judge.Summariser)
 				}
 				a.recover(need == "hard")
 			})
@@ -133,7 +134,7 @@ llms: {cheap: {model: %s, timeout: %s}}
 models: {%s: %s}
 condenser: {type: llm, llm_config: cheap, wait: deadline, background_at: 0, deadline: %s, %s}
 shutdown: {delay: 0s, timeout: 1m}
-`, a.s.url, embedded(newStore(a.t)), replay.Summariser, silence, replay.Model, model, deadline, condenser)))
+`, a.s.url, embedded(newStore(a.t)), judge.Summariser, silence, judge.Model, model, deadline, condenser)))
 }
 
 // record plays a recorded run first.
@@ -174,7 +175,7 @@ func newPatient(
 		ContextWindow: window,
 		IsSummary:     func(r *fakeupstream.Request) bool { return strings.Contains(r.Text(), "You keep the record of") },
 		Summarise: func(r *fakeupstream.Request) fakeupstream.Answer {
-			if a.well.Load() || ownIsWell && r.Model != replay.Summariser {
+			if a.well.Load() || ownIsWell && r.Model != judge.Summariser {
 				return fakeupstream.Extract(r)
 			}
 			return failure
@@ -296,7 +297,7 @@ func (a *patient) summarised(hidden map[string]bool, since int) {
 // its prompts fit, whatever is to be summarised, and no condensation lacks a summary.
 func TestSummariserWithSmallWindow(t *testing.T) {
 	t.Parallel()
-	s := newSetting(t, fakeupstream.Options{Windows: map[string]int{replay.Summariser: 6000}})
+	s := newSetting(t, fakeupstream.Options{Windows: map[string]int{judge.Summariser: 6000}})
 	p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0
 upstream: {base_url: %q}
@@ -304,7 +305,7 @@ store: %s
 llms: {cheap: {model: %s}}
 condenser: {type: llm, llm_config: cheap, max_size: 16, min_tokens: 0, wait: deadline, deadline: 1m, background_at: 0}
 shutdown: {delay: 0s, timeout: 1m}
-`, s.url, embedded(newStore(t)), replay.Summariser)))
+`, s.url, embedded(newStore(t)), judge.Summariser)))
 	messages := []json.RawMessage{encode(map[string]string{"role": "user", "content": "Begin."})}
 	condensed := 0
 	for n := range 40 {

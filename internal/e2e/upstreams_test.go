@@ -11,7 +11,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 )
 
 // refusals returns the number of requests that the upstream refused.
@@ -30,7 +30,7 @@ func TestRolesAlternate(t *testing.T) {
 	for name, c := range map[string]struct {
 		section string
 		refused int
-	}{"learnt": {"", 1}, "configured": {"\nmodels: {" + replay.Model + ": {context_window: 128000, max_output: 16384, alternate_roles: true}}", 0}} {
+	}{"learnt": {"", 1}, "configured": {"\nmodels: {" + judge.Model + ": {context_window: 128000, max_output: 16384, alternate_roles: true}}", 0}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSetting(t, fakeupstream.Options{Alternates: true})

@@ -1,5 +1,4 @@
-// Package replay plays recorded agent runs through a proxy, step by step as their agents would, against a strict fake
-// upstream, and checks the forwarded requests from outside.
+// Package replay reads recorded agent runs.
 package replay
 
 import (
@@ -61,37 +60,32 @@ func Paths(args []string) ([]string, error) {
 	return out, nil
 }
 
-// call is one model call of a run: a history and its answer.
-type call struct {
-	messages []json.RawMessage
-	answer   json.RawMessage
+// Call is one model call of a run: a history and the answer to it.
+type Call struct {
+	Messages []json.RawMessage
+	Answer   json.RawMessage
 }
 
 // Steps returns the number of model calls in the run.
-func (r *Run) Steps() int { return len(r.calls()) }
+func (r *Run) Steps() int { return len(r.Calls()) }
 
-// calls returns the model calls of a run, in order. An answer at the very beginning has no prompt, and does not count.
-func (r *Run) calls() []call {
-	var out []call
+// Calls returns the model calls of a run, in order. An answer at the very beginning has no prompt, and does not count.
+func (r *Run) Calls() []Call {
+	var out []Call
 	for k, m := range r.Messages {
-		if k > 0 && readMessage(m).Role == "assistant" {
-			out = append(out, call{messages: r.Messages[:k], answer: m})
+		if k > 0 && role(m) == "assistant" {
+			out = append(out, Call{Messages: r.Messages[:k], Answer: m})
 		}
 	}
 	if len(r.Final) > 0 && string(r.Final) != "null" {
-		out = append(out, call{messages: r.Messages, answer: r.Final})
+		out = append(out, Call{Messages: r.Messages, Answer: r.Final})
 	}
 	return out
 }
 
-// Beginning returns the run up to the last answer within its first n messages.
-func (r Run) Beginning(n int) Run {
-	if len(r.Messages) <= n {
-		return r
-	}
-	for n > 2 && readMessage(r.Messages[n]).Role != "assistant" {
-		n--
-	}
-	r.Messages, r.Final = r.Messages[:n], r.Messages[n]
-	return r
+// role returns the role of a message, empty if it has none.
+func role(message json.RawMessage) string {
+	var m struct{ Role string }
+	_ = json.Unmarshal(message, &m)
+	return m.Role
 }

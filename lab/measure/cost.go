@@ -20,6 +20,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/lab/retention"
@@ -102,7 +103,7 @@ const kept = 64
 
 // played is what came of a run, with the tokens that its agent wrote.
 type played struct {
-	replay.Report
+	judge.Report
 	written int
 }
 
@@ -110,10 +111,10 @@ type played struct {
 func (p plan) play(ctx context.Context, run replay.Run, count func([]byte) int) (out played, err error) {
 	cfg := *config.Default()
 	cfg.Condenser = p.condenser
-	info, _ := cfg.ModelFor(replay.Model)
+	info, _ := cfg.ModelFor(judge.Model)
 	info.Price = cmp.Or(p.price, model.Price{Input: 1, CachedInput: 0.1, CacheWrite: 1.25, Output: outputPrice}) // what condenses by price goes by this
-	cfg.Models = map[string]model.Info{replay.Model: info}
-	stage, err := replay.NewStage(cfg, fakeupstream.Options{Keep: kept, CountTokens: count}, nil)
+	cfg.Models = map[string]model.Info{judge.Model: info}
+	stage, err := judge.NewStage(cfg, fakeupstream.Options{Keep: kept, CountTokens: count}, nil)
 	if err != nil {
 		return played{}, err
 	}
@@ -129,10 +130,10 @@ func (p plan) play(ctx context.Context, run replay.Run, count func([]byte) int) 
 		}
 	}
 	id := fmt.Sprintf("%x", sha256.Sum256([]byte(run.Name)))
-	report, err := replay.Play(ctx, run, replay.Options{
-		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model,
+	report, err := judge.Play(ctx, run, judge.Options{
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: judge.Model,
 		Headers: map[string][]string{"X-Dewpoint-Session": {id[:16]}},
-		Expect:  replay.Expectations{Summarisers: []string{replay.Summariser}}, Each: func(replay.Step) { look() },
+		Expect:  judge.Expectations{Summarisers: []string{judge.Summariser}}, Each: func(judge.Step) { look() },
 	})
 	if look(); refused != nil {
 		err = nil // a refusal ended it, and is counted

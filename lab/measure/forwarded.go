@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/lab/servers"
 )
@@ -104,7 +105,7 @@ func (c *forwardedCell) measure(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	up := fakeupstream.New(fakeupstream.Options{
-		Keep: kept, SummariserModels: []string{replay.Summariser}, Summarise: summariseFixed,
+		Keep: kept, SummariserModels: []string{judge.Summariser}, Summarise: summariseFixed,
 	})
 	if err := up.Start(); err != nil {
 		return err
@@ -113,7 +114,7 @@ func (c *forwardedCell) measure(ctx context.Context) (err error) {
 	file := filepath.Join(dir, "dewpoint.yaml")
 	text := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: {listen: \"127.0.0.1:0\"}\nupstream: {base_url: %q}\n"+
 		"store: {type: embedded, path: %q, secret: \"a fixed secret of this measurement\"}\nllms: {cheap: {model: %s}}\ncondenser: %s\n",
-		up.URL()+"/v1", filepath.Join(dir, "forwarded.db"), replay.Summariser, c.config[1])
+		up.URL()+"/v1", filepath.Join(dir, "forwarded.db"), judge.Summariser, c.config[1])
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -142,8 +143,8 @@ func (c *forwardedCell) play(ctx context.Context, url string, up *fakeupstream.S
 	if c.run.Messages == nil {
 		err = playCapture(ctx, c.run.Name, url, look)
 	} else {
-		_, err = replay.Play(ctx, c.run, replay.Options{ // its judgement is for 'dewpoint replay'
-			URL: func(int) string { return url + "/v1" }, Upstream: up, Model: replay.Model, Each: func(replay.Step) { look() },
+		_, err = judge.Play(ctx, c.run, judge.Options{ // its judgement is for 'dewpoint replay'
+			URL: func(int) string { return url + "/v1" }, Upstream: up, Model: judge.Model, Each: func(judge.Step) { look() },
 		})
 	}
 	look()

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 )
 
 // judge checks a forwarded request against the one that its client sent.
@@ -29,7 +29,7 @@ func (f *front) judge(x *exchange, body []byte, header http.Header) {
 	if x.family.tenant.condenser.alternates {
 		return // messages are put together; upstream judges how
 	}
-	v, err := replay.LayOver(x.sent, body)
+	v, err := judge.LayOver(x.sent, body)
 	if err == nil {
 		err = v.Check()
 	}

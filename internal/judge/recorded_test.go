@@ -1,4 +1,4 @@
-package replay
+package judge
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
@@ -14,22 +15,22 @@ import (
 var Encoders = tokenize.New()
 
 // recordedRuns returns the runs in the folder DEWPOINT_RUNS.
-func recordedRuns(t *testing.T) (runs []Run) {
+func recordedRuns(t *testing.T) (runs []replay.Run) {
 	t.Helper()
 	folder := os.Getenv("DEWPOINT_RUNS")
 	if folder == "" {
 		t.Skip("SKIPPED: set DEWPOINT_RUNS to a folder of recorded runs; generated runs prove the same in this package")
 	}
-	paths, err := Paths([]string{folder})
+	paths, err := replay.Paths([]string{folder})
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("%d runs in %s: %v", len(paths), folder, err)
 	}
 	for _, path := range paths {
-		run, err := Load(path)
+		run, err := replay.Load(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs = append(runs, run.Beginning(matrixLength))
+		runs = append(runs, Beginning(run, matrixLength))
 	}
 	return runs
 }
@@ -38,7 +39,7 @@ func recordedRuns(t *testing.T) (runs []Run) {
 const matrixLength = 90
 
 // repeatsCalls reports whether the run's calls reuse ids.
-func (r Run) repeatsCalls() bool {
+func repeatsCalls(r replay.Run) bool {
 	seen := map[string]bool{}
 	for _, m := range r.Messages {
 		var said struct {
@@ -96,7 +97,7 @@ func TestRecordedMatrix(t *testing.T) {
 			for n, c := range all {
 				for pattern, when := range patterns() {
 					run := runs[(form*cells+n*len(patterns())+pattern)%len(runs)]
-					if run.repeatsCalls() { // upstream could not tell which of the calls had reasoning
+					if repeatsCalls(run) { // upstream could not tell which of the calls had reasoning
 						when = patterns()[0]
 					}
 					want, got := playAlone(t, c, run, "", nil), playAlone(t, c, run, seal, when)
@@ -112,7 +113,7 @@ func TestRecordedMatrix(t *testing.T) {
 }
 
 // playAlone plays a run on a separate stage, since recorded runs use the same ids for their calls. A refused request is an error.
-func playAlone(t *testing.T, c config.Condenser, run Run, form fakeupstream.Seal, when func(int64) bool) Report {
+func playAlone(t *testing.T, c config.Condenser, run replay.Run, form fakeupstream.Seal, when func(int64) bool) Report {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Condenser = c

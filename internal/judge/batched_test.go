@@ -1,4 +1,4 @@
-package replay
+package judge
 
 import (
 	"encoding/json"
@@ -10,12 +10,13 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
 // browsing returns a long run of calls, every other one of a browser. Results are long, some too long, and some repeat an earlier one.
-func browsing(steps int) Run {
+func browsing(steps int) replay.Run {
 	random := rand.New(rand.NewPCG(5, 5))
-	run := Run{
+	run := replay.Run{
 		Name: "browsing", Final: marshal(msg("assistant", "All is read.")),
 		Messages: []json.RawMessage{marshal(msg("system", "You read papers.")), marshal(msg("user", "Read everything."))},
 	}

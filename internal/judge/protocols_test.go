@@ -1,4 +1,4 @@
-package replay_test
+package judge_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
@@ -24,7 +25,7 @@ func TestProtocols(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			chat := playSample(t, condenser, fakeupstream.Options{}, replay.Options{Protocol: "chat"})
+			chat := playSample(t, condenser, fakeupstream.Options{}, judge.Options{Protocol: "chat"})
 			for _, o := range []struct {
 				protocol string
 				streamed bool
@@ -33,7 +34,7 @@ func TestProtocols(t *testing.T) {
 				{"messages", false, ""}, {"messages", true, fakeupstream.SealThinkingBlocks},
 				{"responses", false, ""}, {"responses", true, fakeupstream.SealResponsesDetails}, {"responses", false, fakeupstream.SealClaudeDetails},
 			} {
-				report := playSample(t, condenser, fakeupstream.Options{Seals: o.form}, replay.Options{
+				report := playSample(t, condenser, fakeupstream.Options{Seals: o.form}, judge.Options{
 					Protocol: o.protocol, Stream: o.streamed, Sealed: o.form != "",
 				})
 				if report.Condensations != chat.Condensations {
@@ -56,7 +57,7 @@ func TestNothingIsSavedUnchanged(t *testing.T) {
 	for _, protocol := range []string{"chat", "messages", "responses"} {
 		cfg := config.Default()
 		cfg.Condenser = config.Condenser{Type: config.TypeNoop}
-		stage, err := replay.NewStage(*cfg, fakeupstream.Options{}, replay.Encoders)
+		stage, err := judge.NewStage(*cfg, fakeupstream.Options{}, judge.Encoders)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,8 +66,8 @@ func TestNothingIsSavedUnchanged(t *testing.T) {
 			Tools:    []byte(`[ {"type": "function", "function": {"name": "read", "parameters": {"type": "object"} } } ]`),
 			Final:    []byte(`{"role": "assistant", "content": "Done."}`),
 		}
-		report, err := replay.Play(t.Context(), run, replay.Options{
-			URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Protocol: protocol,
+		report, err := judge.Play(t.Context(), run, judge.Options{
+			URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: judge.Model, Protocol: protocol,
 		})
 		if err != nil || report.Sent == 0 || report.Sent != report.Forwarded {
 			t.Errorf("%s: %d sent, %d forwarded, %v", protocol, report.Sent, report.Forwarded, err)
@@ -82,7 +83,7 @@ func TestProtocolOverflows(t *testing.T) {
 	t.Parallel()
 	condenser := config.Condenser{Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 1000, KeepFirst: 2}
 	for _, protocol := range []string{"messages", "responses"} {
-		report := playSample(t, condenser, fakeupstream.Options{ContextWindow: 12000}, replay.Options{
+		report := playSample(t, condenser, fakeupstream.Options{ContextWindow: 12000}, judge.Options{
 			Protocol: protocol, Model: "a-model-of-ours", Window: 12000,
 		})
 		if report.Overflows == 0 || report.Condensations == 0 {
@@ -95,20 +96,20 @@ func TestProtocolOverflows(t *testing.T) {
 }
 
 // playSample plays the sample, and fails the test if a step fails or the log lacks anything.
-func playSample(t *testing.T, condenser config.Condenser, up fakeupstream.Options, o replay.Options) replay.Report {
+func playSample(t *testing.T, condenser config.Condenser, up fakeupstream.Options, o judge.Options) judge.Report {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Condenser = condenser
 	up.Keep = 16
-	stage, err := replay.NewStage(*cfg, up, replay.Encoders)
+	stage, err := judge.NewStage(*cfg, up, judge.Encoders)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.URL, o.Upstream, o.Expect.Summarisers = func(int) string { return stage.URL() }, stage.Upstream, []string{replay.Summariser}
+	o.URL, o.Upstream, o.Expect.Summarisers = func(int) string { return stage.URL() }, stage.Upstream, []string{judge.Summariser}
 	if o.Model == "" {
-		o.Model = replay.Model
+		o.Model = judge.Model
 	}
-	report, err := replay.Play(t.Context(), demo.Sample(), o)
+	report, err := judge.Play(t.Context(), demo.Sample(), o)
 	what := fmt.Sprintf("%s, streamed %t, sealed %q", o.Protocol, o.Stream, up.Seals)
 	if err != nil {
 		t.Errorf("%s: %v", what, err)
@@ -130,7 +131,7 @@ func TestMessagesAreCounted(t *testing.T) {
 	cfg.Condenser = config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{
 		{Type: config.TypeObservationMasking, AttentionWindow: 2}, {Type: config.TypeAmortizedForgetting, MaxSize: 12, KeepFirst: 1},
 	}}
-	stage, err := replay.NewStage(*cfg, fakeupstream.Options{}, replay.Encoders)
+	stage, err := judge.NewStage(*cfg, fakeupstream.Options{}, judge.Encoders)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package replay
+package judge
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -79,7 +80,7 @@ type Report struct {
 }
 
 // Play plays a run and judges it.
-func Play(ctx context.Context, run Run, o Options) (Report, error) {
+func Play(ctx context.Context, run replay.Run, o Options) (Report, error) {
 	o.Client = cmp.Or(o.Client, &http.Client{})
 	wire, ok := protocols[o.Protocol]
 	if !ok {
@@ -92,7 +93,7 @@ func Play(ctx context.Context, run Run, o Options) (Report, error) {
 	if earlier := o.Upstream.Requests(); len(earlier) > 0 {
 		p.seen = earlier[len(earlier)-1].Index + 1
 	}
-	for i, c := range run.calls() {
+	for i, c := range run.Calls() {
 		if err := p.step(ctx, i, c); err != nil {
 			return p.report, fmt.Errorf("%s: step %d: %w", run.Name, i, err)
 		}
@@ -105,23 +106,23 @@ func Play(ctx context.Context, run Run, o Options) (Report, error) {
 type player struct {
 	o        Options
 	protocol protocol
-	run      Run
+	run      replay.Run
 	judge    *judge
 	seen     int                     // index of the upstream's next request
 	sealed   map[int]json.RawMessage // answers with sealed reasoning, by their index in the run
 	report   Report
 }
 
-func (p *player) step(ctx context.Context, i int, c call) error {
+func (p *player) step(ctx context.Context, i int, c replay.Call) error {
 	if p.o.Before != nil {
 		p.o.Before(i)
 	}
-	c.messages = slices.Clone(c.messages)
+	c.Messages = slices.Clone(c.Messages)
 	for at, m := range p.sealed {
-		c.messages[at] = m
+		c.Messages[at] = m
 	}
 	if p.o.Habits.Clock {
-		c.messages[1] = marshal(map[string]string{"role": "user", "content": fmt.Sprintf("It is %d minutes past twelve. Go on.", i)})
+		c.Messages[1] = marshal(map[string]string{"role": "user", "content": fmt.Sprintf("It is %d minutes past twelve. Go on.", i)})
 	}
 	step, err := p.exchange(ctx, i, c, false)
 	if err != nil {
@@ -138,15 +139,15 @@ func (p *player) step(ctx context.Context, i int, c call) error {
 }
 
 // exchange sends one request and passes the result to the judge.
-func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step, error) {
-	body := p.protocol.Body(p, c.messages)
-	p.o.Upstream.Script(fakeupstream.Answer{Message: c.answer})
+func (p *player) exchange(ctx context.Context, i int, c replay.Call, again bool) (Step, error) {
+	body := p.protocol.Body(p, c.Messages)
+	p.o.Upstream.Script(fakeupstream.Answer{Message: c.Answer})
 	got, header, err := p.post(ctx, i, body)
 	if err != nil {
 		return Step{}, err
 	}
 	if p.o.Sealed && !again {
-		if p.sealed[len(c.messages)], err = withReasoning(c.answer, got); err != nil {
+		if p.sealed[len(c.Messages)], err = withReasoning(c.Answer, got); err != nil {
 			return Step{}, err
 		}
 	}
@@ -155,7 +156,7 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 		return Step{}, err
 	}
 	step := Step{
-		Number: i, Events: len(c.messages), Forwarded: len(main.Messages), Condensed: header.Get("X-Dewpoint-Condensed"),
+		Number: i, Events: len(c.Messages), Forwarded: len(main.Messages), Condensed: header.Get("X-Dewpoint-Condensed"),
 		Tokens: header.Get("X-Dewpoint-Tokens"), Prompt: main.PromptTokens, Cached: main.CachedTokens,
 		Sent: p.o.Upstream.CountPrompt(body), OwnCalls: len(own), forwarded: main.Messages,
 		condensed: header.Values("X-Dewpoint-Condensed"), thread: header.Get("X-Dewpoint-Thread"),
@@ -169,7 +170,7 @@ func (p *player) exchange(ctx context.Context, i int, c call, again bool) (Step,
 	}
 	p.report.last = sent.Messages
 	o := observed{
-		Step: step, header: header, sent: body, messages: c.messages, main: main, own: own, got: got, want: c.answer,
+		Step: step, header: header, sent: body, messages: c.Messages, main: main, own: own, got: got, want: c.Answer,
 		again: again,
 	}
 	if err := p.translate(&o); err != nil {
@@ -274,4 +275,16 @@ func (p *player) received() (own []fakeupstream.Request, main fakeupstream.Reque
 	}
 	p.report.Overflows += overflows
 	return own, main, nil
+}
+
+// Beginning returns a run up to the last answer within its first n messages.
+func Beginning(r replay.Run, n int) replay.Run {
+	if len(r.Messages) <= n {
+		return r
+	}
+	for n > 2 && readMessage(r.Messages[n]).Role != "assistant" {
+		n--
+	}
+	r.Messages, r.Final = r.Messages[:n], r.Messages[n]
+	return r
 }

@@ -1,4 +1,4 @@
-package replay
+package judge
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
 // ForWindows returns the condensers to test with small windows, by name.
@@ -41,7 +42,7 @@ func TestRecordedSmallWindows(t *testing.T) {
 	for _, window := range []int{8 << 10, 16 << 10, 32 << 10} {
 		for _, name := range names {
 			for played := 0; played < 2; n++ {
-				if run := runs[n%len(runs)]; run.fits(window) {
+				if run := runs[n%len(runs)]; fits(run, window) {
 					playInto(t, all[name], run, window)
 					played++
 				}
@@ -52,7 +53,7 @@ func TestRecordedSmallWindows(t *testing.T) {
 
 // fits reports whether a window leaves room for a conversation: the system prompt, which is never shortened, takes less than three
 // quarters.
-func (r Run) fits(window int) bool {
+func fits(r replay.Run, window int) bool {
 	size := 0
 	for _, m := range r.Messages {
 		if who := readMessage(m).Role; who == "system" || who == "developer" {
@@ -62,7 +63,7 @@ func (r Run) fits(window int) bool {
 	return size/4 < window*3/4
 }
 
-func playInto(t *testing.T, c config.Condenser, run Run, window int) {
+func playInto(t *testing.T, c config.Condenser, run replay.Run, window int) {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Condenser = c

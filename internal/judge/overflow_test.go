@@ -1,4 +1,4 @@
-package replay_test
+package judge_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 )
 
 // TestAWindowNobodyKnows plays a run five times as long as the upstream's context window. The proxy has to learn the window from the
@@ -18,13 +18,13 @@ func TestAWindowNobodyKnows(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		cfg := config.Default()
 		cfg.Condenser.LLMConfig = "cheap"
-		stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16, ContextWindow: window}, replay.Encoders)
+		stage, err := judge.NewStage(*cfg, fakeupstream.Options{Keep: 16, ContextWindow: window}, judge.Encoders)
 		if err != nil {
 			t.Fatal(err)
 		}
-		report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
+		report, err := judge.Play(t.Context(), demo.Sample(), judge.Options{
 			URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: "a-model-of-ours", Stream: stream,
-			Window: window, Again: 5, Expect: replay.Expectations{Summarisers: []string{replay.Summariser}, PerRequest: 4},
+			Window: window, Again: 5, Expect: judge.Expectations{Summarisers: []string{judge.Summariser}, PerRequest: 4},
 		})
 		if err != nil {
 			t.Error(err)
@@ -48,13 +48,13 @@ func TestAWindowThatTheServerTells(t *testing.T) {
 	const model = "a-model-of-ours"
 	cfg := config.Default()
 	cfg.Condenser.LLMConfig = "cheap"
-	stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16, Windows: map[string]int{model: 16384}}, replay.Encoders)
+	stage, err := judge.NewStage(*cfg, fakeupstream.Options{Keep: 16, Windows: map[string]int{model: 16384}}, judge.Encoders)
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
+	report, err := judge.Play(t.Context(), demo.Sample(), judge.Options{
 		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: model, Window: 16384,
-		Expect: replay.Expectations{Summarisers: []string{replay.Summariser}, PerRequest: 4},
+		Expect: judge.Expectations{Summarisers: []string{judge.Summariser}, PerRequest: 4},
 	})
 	for _, v := range append(report.Violations, err, stage.Close()) {
 		if v != nil {
@@ -69,7 +69,7 @@ func TestAWindowThatTheServerTells(t *testing.T) {
 // TestSmallWindows plays the sample with small windows that the proxy does not know, under every condenser except noop. The messages
 // that must stay fit, so every step is answered, after at most one refusal.
 func TestSmallWindows(t *testing.T) {
-	for name, condenser := range replay.ForWindows() {
+	for name, condenser := range judge.ForWindows() {
 		windows := []int{8 << 10, 16 << 10, 32 << 10}
 		if testing.Short() {
 			windows = windows[:1]
@@ -79,13 +79,13 @@ func TestSmallWindows(t *testing.T) {
 				t.Parallel()
 				cfg := config.Default()
 				cfg.Condenser = condenser
-				stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16, ContextWindow: window, IsSummary: replay.IsOwnCall}, replay.Encoders)
+				stage, err := judge.NewStage(*cfg, fakeupstream.Options{Keep: 16, ContextWindow: window, IsSummary: judge.IsOwnCall}, judge.Encoders)
 				if err != nil {
 					t.Fatal(err)
 				}
-				report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
+				report, err := judge.Play(t.Context(), demo.Sample(), judge.Options{
 					URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: "a-model-of-ours", Window: window,
-					Expect: replay.Expectations{Summarisers: []string{replay.Summariser, "a-model-of-ours"}, MayFail: true, PerRequest: 4},
+					Expect: judge.Expectations{Summarisers: []string{judge.Summariser, "a-model-of-ours"}, MayFail: true, PerRequest: 4},
 				})
 				if err != nil {
 					t.Error(err)
@@ -117,7 +117,7 @@ func TestSample(t *testing.T) {
 			cfg := config.Default()
 			cfg.Condenser.LLMConfig = "cheap"
 			change(cfg)
-			stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16}, replay.Encoders)
+			stage, err := judge.NewStage(*cfg, fakeupstream.Options{Keep: 16}, judge.Encoders)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,10 +126,10 @@ func TestSample(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
-				URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Again: 7, Stream: true,
-				Expect: replay.Expectations{
-					MaxSize: cfg.Condenser.MaxSize, MaxTokens: int(cfg.Condenser.MaxTokens), Summarisers: []string{replay.Summariser},
+			report, err := judge.Play(t.Context(), demo.Sample(), judge.Options{
+				URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: judge.Model, Again: 7, Stream: true,
+				Expect: judge.Expectations{
+					MaxSize: cfg.Condenser.MaxSize, MaxTokens: int(cfg.Condenser.MaxTokens), Summarisers: []string{judge.Summariser},
 				},
 			})
 			if err != nil {

@@ -1,4 +1,6 @@
-package replay
+// Package judge plays recorded agent runs through a proxy, step by step as their agents would, against a strict fake upstream, and checks
+// the forwarded requests from outside. It serves tests and measurements, and is not part of the program.
+package judge
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package replay
+package judge
 
 import (
 	"crypto/sha256"
@@ -15,6 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
@@ -27,9 +28,9 @@ const generatedTools = `[{"type":"function","function":{"name":"look","parameter
 
 // generated returns a random run from a seed: steps with one to three calls, short and long results, answers in plain text, and
 // the user's next messages.
-func generated(seed uint64) Run {
+func generated(seed uint64) replay.Run {
 	r := rand.New(rand.NewPCG(seed, 11))
-	run := Run{
+	run := replay.Run{
 		Name:  fmt.Sprint("generated ", seed),
 		Tools: json.RawMessage(generatedTools),
 		Final: marshal(msg("assistant", "All is done.")),

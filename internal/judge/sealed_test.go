@@ -1,4 +1,4 @@
-package replay_test
+package judge_test
 
 import (
 	"slices"
@@ -7,7 +7,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 )
 
 // sealedSteps selects the answers of a run that have sealed reasoning.
@@ -67,13 +67,13 @@ func playSealed(t *testing.T, condenser config.Condenser, form fakeupstream.Seal
 	t.Helper()
 	cfg := config.Default()
 	cfg.Condenser = condenser
-	stage, err := replay.NewStage(*cfg, fakeupstream.Options{Keep: 16, Seals: form, SealWhen: when}, replay.Encoders)
+	stage, err := judge.NewStage(*cfg, fakeupstream.Options{Keep: 16, Seals: form, SealWhen: when}, judge.Encoders)
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := replay.Play(t.Context(), demo.Sample(), replay.Options{
-		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.Model, Stream: true, Sealed: form != "",
-		Expect: replay.Expectations{Summarisers: []string{replay.Summariser}},
+	report, err := judge.Play(t.Context(), demo.Sample(), judge.Options{
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: judge.Model, Stream: true, Sealed: form != "",
+		Expect: judge.Expectations{Summarisers: []string{judge.Summariser}},
 	})
 	if err != nil {
 		t.Errorf("%s: %v", form, err)

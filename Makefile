@@ -122,8 +122,9 @@ chart-docs: ## regenerate the table of values in deploy/helm/README.md
 chart-package: ## bin/chart: the chart as an archive and as an OCI layout
 	@mkdir -p bin/chart && cd deploy/charttest && $(GO) run ./package ../helm ../../bin/chart
 
-# RUNS is a folder of recorded runs; see 'dewpoint replay'.
-replay: build ## replay RUNS through the built binary and judge every request
+# RUNS is a folder of recorded runs; docs/replay.md describes their format.
+replay: ## play RUNS through the proxy, against a strict upstream, and judge every request
+	$(GO) build -o bin/measure ./lab/measure
 	sh scripts/replay.sh "$(RUNS)"
 
 # CAPTURES is a folder of captured client traffic.

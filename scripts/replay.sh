@@ -1,5 +1,5 @@
 #!/bin/sh
-# Plays recorded runs through the built binary, in several ways at a time. Any violation fails.
+# Plays recorded runs through the proxy, in several ways at a time, and judges every request. Any violation fails.
 set -eu
 runs=${1:?usage: scripts/replay.sh FOLDER}
 export runs
@@ -22,12 +22,12 @@ ways() {
 
 # An unannounced context window: the longest run must get through.
 longest=$(ls -S "$runs"/*.json | head -n 1)
-echo "== replay --window 16384, the longest run"
-bin/dewpoint replay --window 16384 --model a-model-of-ours "$longest"
+echo "== judge --window 16384, the longest run"
+bin/measure judge --window 16384 --model a-model-of-ours "$longest"
 
 # shellcheck disable=SC2016 # the inner shell expands its variables
 ways | xargs -L 1 -P "$(getconf _NPROCESSORS_ONLN)" sh -c '
 	code=0
-	report=$(bin/dewpoint replay "$@" "$runs" 2>&1) || code=$?
-	printf "== replay %s\n%s\n" "$*" "$report"
+	report=$(bin/measure judge "$@" "$runs" 2>&1) || code=$?
+	printf "== judge %s\n%s\n" "$*" "$report"
 	exit $code' sh

@@ -100,7 +100,7 @@ func exchangeAll(t *testing.T, stage *Stage, names *namer, requests []wire) stri
 		if path, _, _ := strings.Cut(w.Path, "?"); slices.ContainsFunc([]string{"/chat/completions", "/messages", "/responses"}, func(end string) bool { return strings.HasSuffix(path, end) }) {
 			stage.Upstream.Script(w.answer())
 		}
-		req, err := http.NewRequest(http.MethodPost, "http://"+stage.App.Addr()+w.Path, bytes.NewReader(w.body))
+		req, err := http.NewRequest(http.MethodPost, strings.TrimSuffix(stage.URL(), "/v1")+w.Path, bytes.NewReader(w.body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session"
-	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
@@ -188,10 +187,7 @@ func (w *crew) play(t *testing.T, c config.Condenser, seed, pattern int, each fu
 // condensations returns the condensations in the store, by thread.
 func (w *crew) condensations(t *testing.T, threads []string) [][]session.Condensation {
 	t.Helper()
-	if err := w.stop(); err != nil {
-		t.Fatal(err)
-	}
-	store, err := boltstore.Open(boltstore.Options{Path: w.path, Content: true})
+	store, err := w.stopAndOpen()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,21 +3,14 @@ package judge
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"net/http"
-	"os"
-	"path/filepath"
-	"slices"
-	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/app"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
@@ -32,106 +25,55 @@ const (
 // Stage is a proxy in front of a fake upstream, both on loopback, with a temporary store.
 type Stage struct {
 	Upstream *fakeupstream.Server
-	App      *app.App
-	dir      string
-	path     string // of the store
+	proxy    *replay.Proxy
 }
 
 // NewStage builds and starts a stage with a configuration, but sets the addresses, the store and the upstream itself. The fake upstream
-// also stands in for the models of llms, to which NewStage adds "cheap". Each request waits for its summary, so that the results of a
-// replay do not depend on its speed. Stages can share encoders; nil: the stage has its own.
-func NewStage(cfg config.Config, up fakeupstream.Options, encoders *tokenize.Registry) (_ *Stage, err error) {
-	s := &Stage{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.Close())
-		}
-	}()
-	if s.dir, err = os.MkdirTemp("", "dewpoint-"); err != nil {
-		return nil, fmt.Errorf("new stage: %w", err)
-	}
+// also stands in for the models of llms, to which NewStage adds "cheap". Each request waits for its summary. Stages can share encoders;
+// nil: the stage has its own.
+func NewStage(cfg config.Config, up fakeupstream.Options, encoders *tokenize.Registry) (*Stage, error) {
 	if up.IsSummary == nil {
 		up.SummariserModels = []string{Summariser}
 	}
-	s.Upstream = fakeupstream.New(up)
-	if err = s.Upstream.Start(); err != nil {
+	s := &Stage{Upstream: fakeupstream.New(up)}
+	if err := s.Upstream.Start(); err != nil {
 		return nil, fmt.Errorf("new stage: %w", err)
 	}
-	cfg.Listen, cfg.Admin.Listen = "127.0.0.1:0", ""
-	cfg.Upstream.BaseURL = s.Upstream.URL() + "/v1"
-	s.path = filepath.Join(s.dir, "stage.db")
-	cfg.Store.Type, cfg.Store.Path, cfg.Store.Timeout = config.StoreEmbedded, s.path, time.Minute
 	llms := map[string]config.LLM{"cheap": {Model: Summariser}}
-	for name, llm := range cfg.LLMs {
-		llm.BaseURL = cfg.Upstream.BaseURL
-		llms[name] = llm
-	}
+	maps.Copy(llms, cfg.LLMs)
 	cfg.LLMs = llms
-	cfg.Limits.StreamKeepAlive = 0 // a stream kept alive begins before its headers can report condensations
-	cfg.Condenser, cfg.Tenants = waiting(cfg.Condenser), slices.Clone(cfg.Tenants)
-	for i := range cfg.Tenants {
-		if c := cfg.Tenants[i].Condenser; c != nil {
-			cfg.Tenants[i].Condenser = new(waiting(*c))
-		}
-	}
-	if s.App, err = app.New(&cfg, zap.NewNop(), app.Options{Encoders: encoders}); err != nil {
+	var err error
+	if s.proxy, err = replay.StartProxy(cfg, s.Upstream.URL()+"/v1", encoders); err != nil {
+		s.Upstream.Close()
 		return nil, fmt.Errorf("new stage: %w", err)
 	}
-	s.App.Start()
 	return s, nil
 }
 
-// waiting returns a condenser for whose summaries requests wait, and which prepares none.
-func waiting(c config.Condenser) config.Condenser {
-	if c.Wait != "" {
-		c.Wait, c.Deadline, c.BackgroundAt = config.WaitDeadline, time.Minute, 0
-	}
-	c.PerModel = maps.Clone(c.PerModel)
-	for name, override := range c.PerModel {
-		override.BackgroundAt = nil
-		c.PerModel[name] = override
-	}
-	c.Condensers = slices.Clone(c.Condensers)
-	for i := range c.Condensers {
-		c.Condensers[i] = waiting(c.Condensers[i])
-	}
-	return c
-}
-
 // URL returns the base URL for an agent.
-func (s *Stage) URL() string { return "http://" + s.App.Addr() + "/v1" }
-
-// stop stops the service. A second call does nothing. It first closes the player's idle connections, for which the service would
-// wait a second.
-func (s *Stage) stop() error {
-	http.DefaultClient.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	return s.App.Stop(ctx)
-}
+func (s *Stage) URL() string { return s.proxy.URL() }
 
 // Close stops everything and removes the store.
 func (s *Stage) Close() error {
-	var errs []error
-	if s.App != nil {
-		errs = append(errs, s.stop())
+	http.DefaultClient.CloseIdleConnections() // the player's, for which the proxy would wait a second
+	err := s.proxy.Close()
+	s.Upstream.Close()
+	return err
+}
+
+// stopAndOpen stops the proxy and opens its store.
+func (s *Stage) stopAndOpen() (*boltstore.Store, error) {
+	http.DefaultClient.CloseIdleConnections()
+	if err := s.proxy.Stop(); err != nil {
+		return nil, err
 	}
-	if s.Upstream != nil {
-		s.Upstream.Close()
-	}
-	if s.dir != "" {
-		errs = append(errs, os.RemoveAll(s.dir))
-	}
-	return errors.Join(errs...)
+	return boltstore.Open(boltstore.Options{Path: s.proxy.StorePath(), Content: true})
 }
 
 // CheckLog stops the service and checks that the stage's store has the whole history of a played run, in order and byte for byte,
 // whatever was condensed, and a record of each condensation.
 func (s *Stage) CheckLog(ctx context.Context, r Report) error {
-	if err := s.stop(); err != nil {
-		return err
-	}
-	store, err := boltstore.Open(boltstore.Options{Path: s.path, Content: true})
+	store, err := s.stopAndOpen()
 	if err != nil {
 		return fmt.Errorf("check log: %w", err)
 	}

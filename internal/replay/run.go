@@ -1,4 +1,4 @@
-// Package replay reads recorded agent runs.
+// Package replay reads recorded agent runs, and runs the proxy to replay them.
 package replay
 
 import (

@@ -1,5 +1,5 @@
 // Command measure makes the figures in docs/: from recorded runs what condensers keep and what they cost, what the proxy
-// itself adds to a request, and from a soak what faults do.
+// itself adds to a request, and from a soak what faults do. It also judges the requests that recorded runs lead to.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/lab/bench"
 )
 
-const usage = `usage: measure retention|cost|saved|forwarded|economics [flags] (FILE|FOLDER)... | bench [flags] | soak [flags]; see docs`
+const usage = `usage: measure judge|retention|cost|saved|forwarded|economics [flags] (FILE|FOLDER)... | bench [flags] | soak [flags]; see docs`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -30,7 +30,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	commands := map[string]func(context.Context, []string, io.Writer) error{
-		"retention": measureRetention, "forwarded": measureForwarded, "cost": measureCost, "saved": measureSaved, economics: measureEconomics,
+		"judge": judgeRuns, "retention": measureRetention, "forwarded": measureForwarded, "cost": measureCost, "saved": measureSaved, economics: measureEconomics,
 		"bench": measureBench, "soak": measureSoak,
 		bareProxy: func(_ context.Context, upstream []string, out io.Writer) error {
 			return bench.ServeBare(strings.Join(upstream, ""), out)

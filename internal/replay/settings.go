@@ -1,0 +1,79 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+)
+
+// Choice is what a replay takes from a configuration, and the limits that it sets itself.
+type Choice struct {
+	Tenant    string  // whose condenser; empty: that of the only tenant, or else of tenants without their own
+	MaxSize   int     // condense above this number of events; 0: as configured
+	MaxTokens float64 // condense above this number of tokens, up to 1: a share of the model's window; 0: as configured
+}
+
+// placeholder replaces the API keys of a configuration. They go to no server, but whether there is one decides who pays for summaries.
+const placeholder config.Secret = "placeholder"
+
+// Settings returns a configuration with what a replay needs of another: a condenser, the models, how conversations are recognised, and
+// whether the store keeps content. The rest would limit requests, add to them or call servers. Settings does not validate the result.
+func Settings(from *config.Config, c Choice) (*config.Config, error) {
+	tenant, err := tenantOf(from, c.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	cfg := config.Default()
+	cfg.Models, cfg.Session, cfg.Store.Content = from.Models, from.Session, from.Store.Content
+	cfg.Condenser = from.CondenserFor(tenant)
+	cfg.Condenser.MaxSize = cmp.Or(c.MaxSize, cfg.Condenser.MaxSize)
+	cfg.Condenser.MaxTokens = cmp.Or(c.MaxTokens, cfg.Condenser.MaxTokens)
+	up := from.UpstreamFor(tenant)
+	if up.APIKey != "" {
+		cfg.Upstream.APIKey = placeholder
+	}
+	cfg.LLMs = maps.Clone(from.LLMs)
+	for name, llm := range cfg.LLMs {
+		called, _ := from.LLMFor(name, up)
+		llm.APIKey = "" // as for the requests
+		if called.APIKey != up.APIKey || called.BaseURL != up.BaseURL {
+			llm.APIKey = placeholder // all models are called at one URL here, so only the key tells them apart
+		}
+		cfg.LLMs[name] = llm
+	}
+	return cfg, nil
+}
+
+// tenantOf returns the tenant of that name. Without a name it returns the only one, or a tenant without settings of its own.
+func tenantOf(cfg *config.Config, name string) (config.Tenant, error) {
+	for _, t := range cfg.EveryTenant() {
+		if t.Name == name || name == "" && len(cfg.Tenants) <= 1 {
+			return t, nil
+		}
+	}
+	if name != "" {
+		return config.Tenant{}, fmt.Errorf("the configuration has no tenant %q", name)
+	}
+	return config.Tenant{}, nil
+}
+
+// waiting returns a condenser for whose summaries requests wait, and which prepares none.
+func waiting(c config.Condenser) config.Condenser {
+	if c.Wait != "" {
+		c.Wait, c.Deadline, c.BackgroundAt = config.WaitDeadline, time.Minute, 0
+	}
+	c.PerModel = maps.Clone(c.PerModel)
+	for name, override := range c.PerModel {
+		override.BackgroundAt = nil
+		c.PerModel[name] = override
+	}
+	c.Condensers = slices.Clone(c.Condensers)
+	for i := range c.Condensers {
+		c.Condensers[i] = waiting(c.Condensers[i])
+	}
+	return c
+}

@@ -1,7 +1,9 @@
 #!/bin/sh
-# Plays recorded runs through the proxy, in several ways at a time, and judges every request. Any violation fails.
+# Plays recorded runs through the proxy, in several ways at a time, and judges every request. Any violation fails. DEWPOINT_STRIDE samples
+# the runs: 7 plays every seventh.
 set -eu
-runs=${1:?usage: scripts/replay.sh FOLDER}
+folder=${1:?usage: scripts/replay.sh FOLDER}
+runs=$(sh scripts/sample.sh "${DEWPOINT_STRIDE:-1}" "$folder" | tr '\n' ' ')
 export runs
 
 # The longest come first, so that no processor waits for one at the end.
@@ -21,13 +23,13 @@ ways() {
 }
 
 # An unannounced context window: the longest run must get through.
-longest=$(ls -S "$runs"/*.json | head -n 1)
+longest=$(ls -S "$folder"/*.json | head -n 1)
 echo "== judge --window 16384, the longest run"
 bin/measure judge --window 16384 --model a-model-of-ours "$longest"
 
-# shellcheck disable=SC2016 # the inner shell expands its variables
+# shellcheck disable=SC2016 # the inner shell expands its variables, runs into words
 ways | xargs -L 1 -P "$(getconf _NPROCESSORS_ONLN)" sh -c '
 	code=0
-	report=$(bin/measure judge "$@" "$runs" 2>&1) || code=$?
+	report=$(bin/measure judge "$@" $runs 2>&1) || code=$?
 	printf "== judge %s\n%s\n" "$*" "$report"
 	exit $code' sh

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
@@ -10,24 +9,18 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// runsVariable is the environment variable with the folder of recorded runs.
-const runsVariable = "DEWPOINT_RUNS"
-
 // recordedSize is the number of events above which proxies condense recorded runs.
 const recordedSize = 60
 
 func recorded(t *testing.T) []playable {
 	t.Helper()
-	folder := os.Getenv(runsVariable)
-	if folder == "" {
-		t.Skip("SKIPPED: set " + runsVariable + " to a folder of recorded runs; runs of our own prove the same in this package")
-	}
-	paths, err := replay.Paths([]string{folder})
+	all, err := judge.Recorded()
 	ok(t, err)
+	if len(all) == 0 {
+		t.Skip("SKIPPED: set " + judge.RunsVariable + " to a folder of recorded runs; runs of our own prove the same in this package")
+	}
 	var runs []playable
-	for i, path := range paths {
-		run, err := replay.Load(path)
-		ok(t, err)
+	for i, run := range all {
 		runs = append(runs, playable{run, [...]string{"chat", "messages", "responses"}[i%3]})
 	}
 	return runs

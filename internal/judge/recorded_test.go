@@ -2,7 +2,6 @@ package judge
 
 import (
 	"encoding/json"
-	"os"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
@@ -14,23 +13,18 @@ import (
 // Encoders are shared by the stages of all tests: the race detector makes loading a vocabulary slow.
 var Encoders = tokenize.New()
 
-// recordedRuns returns the runs in the folder DEWPOINT_RUNS.
-func recordedRuns(t *testing.T) (runs []replay.Run) {
+// recordedRuns returns the beginnings of the selected recorded runs.
+func recordedRuns(t *testing.T) []replay.Run {
 	t.Helper()
-	folder := os.Getenv("DEWPOINT_RUNS")
-	if folder == "" {
-		t.Skip("SKIPPED: set DEWPOINT_RUNS to a folder of recorded runs; generated runs prove the same in this package")
+	runs, err := Recorded()
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case len(runs) == 0:
+		t.Skip("SKIPPED: set " + RunsVariable + " to a folder of recorded runs; generated runs prove the same in this package")
 	}
-	paths, err := replay.Paths([]string{folder})
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("%d runs in %s: %v", len(paths), folder, err)
-	}
-	for _, path := range paths {
-		run, err := replay.Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		runs = append(runs, Beginning(run, matrixLength))
+	for i := range runs {
+		runs[i] = Beginning(runs[i], matrixLength)
 	}
 	return runs
 }
@@ -96,7 +90,11 @@ func TestRecordedMatrix(t *testing.T) {
 			steps, condensations := 0, 0
 			for n, c := range all {
 				for pattern, when := range patterns() {
-					run := runs[(form*cells+n*len(patterns())+pattern)%len(runs)]
+					cell := form*cells + n*len(patterns()) + pattern
+					if !Selected(cell) {
+						continue
+					}
+					run := runs[cell%len(runs)]
 					if repeatsCalls(run) { // upstream could not tell which of the calls had reasoning
 						when = patterns()[0]
 					}

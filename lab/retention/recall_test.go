@@ -1,7 +1,6 @@
 package retention
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -10,8 +9,8 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/recall"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/property"
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
@@ -129,13 +128,12 @@ func (f *found) add(t *testing.T, m *moment, v *session.View) {
 // TestRecordedRecall condenses recorded runs from 32,000 tokens to 8,000, each time that they have grown so long again, asks for terms that
 // the view lost, and, at each action, for what it uses of them.
 func TestRecordedRecall(t *testing.T) {
-	folder := os.Getenv("DEWPOINT_RUNS")
-	if folder == "" {
-		t.Skip("SKIPPED: set DEWPOINT_RUNS to a folder of recorded runs; drawn runs prove the same in this package")
-	}
-	paths, err := replay.Paths([]string{folder})
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("%d runs in %s: %v", len(paths), folder, err)
+	all, err := judge.Recorded()
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case len(all) == 0:
+		t.Skip("SKIPPED: set " + judge.RunsVariable + " to a folder of recorded runs; drawn runs prove the same in this package")
 	}
 	counter, err := tokenize.New().Encoder(tokenize.O200k)
 	if err != nil {
@@ -145,11 +143,7 @@ func TestRecordedRecall(t *testing.T) {
 	c := condense.Excerpts{Settings: condense.Settings{MaxTokens: from / 2, KeepFirst: KeepFirst, MinimumProgress: 0.1}}
 	var f found
 	runs, actions, asked := 0, 0, 0
-	for _, path := range paths {
-		recorded, err := replay.Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, recorded := range all {
 		r, err := newRun(recorded, counter)
 		if err != nil {
 			t.Fatal(err)

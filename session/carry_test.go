@@ -200,3 +200,41 @@ func TestAPreparedSummaryIsPlaced(t *testing.T) {
 		}
 	}
 }
+
+// TestTrimsAreCarriedOver: a trimmed result that a client shortened since is recognised by its call, if that has a unique id. It may be the
+// last message.
+func TestTrimsAreCarriedOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		words, later, cut string
+		trims             int
+	}{
+		"unchanged":            {"u1 a1 o1 g1", "u9 a1 o1 g1", "", 1},
+		"unchanged, short id":  {"u1 c1 r1 g1", "u9 c1 r1 g1", "", 1},
+		"shortened":            {"u1 a1 o1 g1", "u9 a1 o1 g1", "o1", 1},
+		"shortened, short id":  {"u1 c1 r1 g1", "u9 c1 r1 g1", "r1", 0},
+		"the last message":     {"u1 a1 o1", "u9 a1 o1", "", 1},
+		"another call's":       {"u1 a1 o1 g1", "u9 a2 o2 g1", "", 0},
+		"one that is not sent": {"u1 a1 o1", "u9 a1", "", 0},
+	} {
+		d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+		d.send(d.registry, query(scope, "u0 g0")) // the first thread of a session leaves no traces of its answers
+		q := query(scope, c.words)
+		res := d.send(d.registry, q)
+		view := session.Project(q.History, nil)
+		_, err := d.registry.Condense(t.Context(), &res, &view, session.Condensation{
+			Prefix: 3, Hash: q.History.Chain[3], Trims: []session.Trim{{Pos: 3, Head: 1}}, Reason: session.ReasonArrival,
+		})
+		must(t, err)
+		later := cut(query(scope, c.later), scope, c.cut)
+		again := d.send(d.another(), later)
+		trims := 0
+		for _, item := range projected(t, d, &again, later).Items {
+			if item.Trim != nil {
+				trims++
+			}
+		}
+		if trims != c.trims {
+			t.Errorf("%s: %d results are trimmed, want %d", name, trims, c.trims)
+		}
+	}
+}

@@ -75,7 +75,7 @@ func (r *Registry) follow(ctx context.Context, h *History, t, parent *Thread) er
 			shared = min(before.ForkAt, t.ForkAt)
 		}
 		carried := r.carry(ctx, h, before, before.Condensations, shared)
-		further := lastHidden(carried) > lastHidden(t.Condensations)
+		further := lastHidden(carried) > lastHidden(t.Condensations) || len(carried) > 0 && len(t.Condensations) == 0 // they may only trim
 		if further {
 			t.Condensations = carried
 		}

@@ -205,6 +205,7 @@ func TestTracesLinkWhatClientsRewrote(t *testing.T) {
 func TestNamesAreNotUnique(t *testing.T) {
 	for id, unique := range map[string]bool{
 		"call_1": false, "0": false, "call_d5wg": false, "list_files": false, "WebSearch": false, "Search2Web": false, "S3GetObject": false,
+		"d681pevks": false, "D681PEVKS": false, "D681PevK": false, "D681PevKs2": false, "call_123456": false, "call_1234567": true,
 		"functions.Bash:0": false, "functions.read_file:12": false,
 		"D681PevKs": true, "a0B1c2D3e": true, "call_9f8e7d6c5b4a": true, "toolu_01A09q90qw90lq917835lq9": true,
 	} {
@@ -234,12 +235,52 @@ func TestABeginningAlikeIsAnotherConversation(t *testing.T) {
 	if third.Thread.Session == second.Thread.Session {
 		t.Error("a first prompt of a conversation that went on is the same conversation")
 	}
+	d.send(d.registry, query(anyone, "u8"))
+	answered := d.send(d.registry, query(anyone, "u8 g8"))
+	if again := d.send(d.registry, query(anyone, "u8")); again.Thread.Session == answered.Thread.Session {
+		t.Error("a first prompt of a conversation that has its answer is the same conversation")
+	}
 	keyed := session.Scope{Tenant: "t", Key: "k"}
 	one := d.send(d.registry, query(keyed, "u1"))
 	d.send(d.registry, query(keyed, "u1 g1 u2"))
 	two := d.send(d.registry, query(keyed, "u1"))
 	if one.Thread.ID != two.Thread.ID {
 		t.Error("with a session key, a retried first prompt is another thread")
+	}
+}
+
+// TestAGreetingIsNotAConversation: conversations that share only the greeting of their agent are separate, even if it was relayed.
+func TestAGreetingIsNotAConversation(t *testing.T) {
+	d := newDesk(t)
+	anyone := session.Scope{Tenant: "t"}
+	empty := d.send(d.registry, query(anyone, "s1"))
+	must(t, d.registry.Answered(t.Context(), &empty, "", nil, nil))
+	one := d.send(d.registry, query(anyone, "s1 g1 u1"))
+	two := d.send(d.registry, query(anyone, "s1 g1 u2"))
+	if one.Thread.Session == two.Thread.Session {
+		t.Error("two conversations with the same greeting are one")
+	}
+}
+
+// TestShortTextsLeaveNoTraces: an answer links a history that quotes it from 12 bytes on, and a single line of it from 32.
+func TestShortTextsLeaveNoTraces(t *testing.T) {
+	for size, want := range map[int]int{11: 0, 12: 1, 31: 1, 32: 2} {
+		if got := len(session.AnswerTraces(session.Hash{}, strings.Repeat("x", size), nil)); got != want {
+			t.Errorf("%d bytes leave %d traces, want %d", size, got, want)
+		}
+	}
+}
+
+// TestCountsAreOfOneEncoding: a history whose prefix was counted in another encoding is counted from its beginning.
+func TestCountsAreOfOneEncoding(t *testing.T) {
+	d := newDesk(t)
+	d.send(d.registry, query(session.Scope{Tenant: "t"}, "u1 a1 o1"))
+	res, err := d.registry.Resolve(t.Context(), query(session.Scope{Tenant: "t"}, "u1 a1 o1 a2 o2"))
+	must(t, err)
+	for encoding, want := range map[string]int{"test": 3, "another": 0} {
+		if got := res.CountedFrom(encoding); got != want {
+			t.Errorf("%s: counted from %d, want %d", encoding, got, want)
+		}
 	}
 }
 
@@ -388,6 +429,12 @@ func TestLostIndexOfABeginningIsRepaired(t *testing.T) {
 	}
 	if alike := d.send(d.another(), query(anyone, "u1")); alike.Thread.Session == first.Thread.Session {
 		t.Error("an answered first prompt sent again is the same conversation")
+	}
+	keyed := session.Scope{Tenant: "t", Key: "k"}
+	named := d.send(r, query(keyed, "u1"))
+	must(t, r.Answered(t.Context(), &named, "", nil, nil))
+	if retry := d.send(d.another(), query(keyed, "u1")); retry.Thread.ID != named.Thread.ID {
+		t.Error("with a session key, an answered first prompt sent again is another thread")
 	}
 	gone := d.send(r, query(anyone, "u2 a1 o1"))
 	if other := d.send(d.another(), query(anyone, "u2 a2 o2")); other.Thread.ID == gone.Thread.ID {

@@ -65,5 +65,6 @@ func TestClassify(t *testing.T) {
 	f("inside", 2, &Thread{ID: "t", Len: 9}, MatchInside, 2)
 	f("the index is behind the log", 2, thread(4), MatchEnd, 4)
 	f("a replay", 5, &Thread{ID: "t", Len: 9}, MatchReplay, 5)
+	f("another head at its end", 3, &Thread{ID: "t", Len: 3, Head: Hash{9}}, MatchNone, 0)
 	f("another head", 4, &Thread{ID: "t", Len: 3, Head: Hash{9}}, MatchNone, 0)
 }

@@ -119,17 +119,20 @@ func TestWhatASlidingWindowLeaves(t *testing.T) {
 // TestThreeAnswersProveARun: without a call that has a unique id, what a sliding window leaves is recognised by three answers in a row, and
 // not by two.
 func TestThreeAnswersProveARun(t *testing.T) {
-	f := func(name, later, want string) {
+	f := func(name, words, later, want string, results ...string) {
 		t.Helper()
 		d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
-		d.condensed(query(scope, "u1 g1 u2 g2 u3 g3 u4 g4 u5"), "sum", session.Range{From: 2, To: 7})
-		if got := d.shown(query(scope, later)); got != want {
+		d.condensed(query(scope, words), "sum", session.Range{From: 2, To: 8})
+		if got := d.shown(cut(query(scope, later), scope, results...)); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
-	f("three", "u1 g2 u3 g3 u4 g4 u5 g5 u6", "u1 sum u4 g4 u5 g5 u6")
-	f("two", "u1 u3 g3 u4 g4 u5 g5 u6", "u1 u3 g3 u4 g4 u5 g5 u6")
-	f("three, the last of them changed", "u1 g2 u3 g3 u4 g9 u5 g5 u6", "u1 g2 u3 g3 u4 g9 u5 g5 u6")
+	const talk, calls = "u1 g1 u2 g2 u3 g3 u4 g4 u5", "u1 c1 r1 c2 r2 c3 r3 c4 r4 u5"
+	f("three", talk, "u1 g2 u3 g3 u4 g4 u5 g5 u6", "u1 sum g4 u5 g5 u6")
+	f("two", talk, "u1 u3 g3 u4 g4 u5 g5 u6", "u1 u3 g3 u4 g4 u5 g5 u6")
+	f("three, the last of them changed", talk, "u1 g2 u3 g3 u4 g9 u5 g5 u6", "u1 g2 u3 g3 u4 g9 u5 g5 u6")
+	f("three calls", calls, "u1 c2 r2 c3 r3 c4 r4 u5 g5 u6", "u1 sum c4 r4 u5 g5 u6")
+	f("three calls, a hidden result shortened", calls, "u1 c2 r2 c3 r3 c4 r4 u5 g5 u6", "u1 c2 cut c3 r3 c4 r4 u5 g5 u6", "r2")
 }
 
 // TestTrimsSlide: what a view shows in part stays so until the client leaves it out. A copy is shown when its source is gone.
@@ -187,6 +190,9 @@ func TestLostSummariesAreCounted(t *testing.T) {
 				res := d.send(d.another(), q)
 				if res.Thread.Lost != want {
 					t.Errorf("step %d: %d lost, want %d", step, res.Thread.Lost, want)
+				}
+				if again := d.send(d.another(), q); again.Thread.Lost != want {
+					t.Errorf("step %d sent again: %d lost, want %d", step, again.Thread.Lost, want)
 				}
 				if applied := projected(t, d, &res, q).Applied; len(applied) < 2 {
 					d.condensed(q, "late", session.Range{From: 4, To: 11})

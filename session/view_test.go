@@ -96,6 +96,8 @@ func TestReasoningStaysBeforeTheFirstChange(t *testing.T) {
 		}
 	}
 	f("behind the summary", "aZ", func(*Condensation) {})
+	f("the summary stands before the first answer", "aX aZ", func(c *Condensation) { c.Offset = 2 })
+	f("it stands before its result", "aZ", func(c *Condensation) { c.Offset = 3 })
 	f("the summary stands at the beginning", "aX aZ", func(c *Condensation) { c.Offset = 1 })
 	f("a trimmed result", "aZ", func(c *Condensation) { c.Trims = []Trim{{Pos: 3, Head: 1}} })
 	added := Condensation{ID: CondensationID{Thread: "t", Seq: 5}, Prefix: 1, Hash: h.Chain[1], Summary: "text"}
@@ -131,6 +133,7 @@ func TestCallsAnsweredLateAreNotHidden(t *testing.T) {
 	}{
 		{"u aX u g u", 2, 3, "u aX u g u g", "u [sum] u g u g"},
 		{"u aX u g u", 2, 3, "u aX u g u oX", "u aX u g u oX"},
+		{"u aX oX u g u", 3, 4, "u aX oX u g u", "u aX oX u g u"}, // the result without its call
 		{"u aX u g u", 2, 5, "s u aX u s g u oX", "s u aX u s g u oX"},
 		{"u aXY oX u g u", 2, 4, "u aXY oX u g u oY u", "u aXY oX u g u oY u"},
 		{"u aX u oX g u", 2, 5, "u aX u oX g u g", "u [sum] g u g"},         // both forgotten

@@ -33,6 +33,7 @@ func TestFindings(t *testing.T) {
 			[]record.Finding{{record.Fact, "", "before"}, {record.Decision, "DECISIONS", "we go"}, {record.Fact, "Facts", "none"}},
 		},
 		"translated":   {"ENTSCHEIDUNGEN: Redis", []record.Finding{{record.Fact, "ENTSCHEIDUNGEN", "Redis"}}},
+		"short names":  {"DECISIONS: go\nA: why\nDB: Redis\nAPI: v1", []record.Finding{{record.Decision, "DECISIONS", "go\nA: why\nDB: Redis"}, {record.Fact, "API", "v1"}}},
 		"nothing told": {"COMPLETED: all\nTESTS: pass", nil},
 		"empty":        {"", nil},
 	} {

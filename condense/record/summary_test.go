@@ -12,6 +12,21 @@ func TestParseOfOthers(t *testing.T) {
 	}
 }
 
+// TestUnwrapOfRemains checks texts that only look wrapped.
+func TestUnwrapOfRemains(t *testing.T) {
+	for text, want := range map[string]string{
+		"```": "```", "````": "````", "<summary>": "<summary>", "a\u2028b": "a\u2028b",
+		"x\n<think>a</think>\nb\n</think>\nSTATE: fine": "STATE: fine", // everything before an end that was not opened is thought
+	} {
+		if got := Unwrap(text); got != want {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	if got := Printable("a\u2028b\u2029c"); got != "a\nb\nc" {
+		t.Errorf("separators became %q", got)
+	}
+}
+
 var ownTag = regexp.MustCompile(`(?i)<[\s/!?<]*dewpoint`)
 
 // FuzzSummaryText checks that whatever the parts contain, the delimiters are the only tags of ours, and that Parse returns

@@ -50,6 +50,8 @@ func TestWords(t *testing.T) {
 		"long ones are cut":     {[]string{strings.Repeat("long ", 100), "short"}, 80, ""},
 		"the beginning":         {[]string{"Never push to the main branch, " + strings.Repeat("ever. ", 60) + "Use tabs.", strings.Repeat("long ", 100)}, 40, ""},
 		"a flood of short ones": {flood(100), 40, ""},
+		"around a long one":     {[]string{"Use tabs.", strings.Repeat("long ", 100), "go on"}, 9, "- Use tabs.\n- go on"},
+		"no short sentence":     {[]string{"No. " + strings.Repeat("long ", 100), "x", "y"}, 25, "- No. " + strings.Repeat("long ", 12) + "[...]\n- x\n- y"},
 	} {
 		got := wrote(c.texts...).Text(c.tokens, c.tokens, quarter)
 		switch name {
@@ -62,6 +64,34 @@ func TestWords(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestFourMakeATemplate checks how many messages with the same beginning are taken for a template.
+func TestFourMakeATemplate(t *testing.T) {
+	for n, want := range map[int]bool{3: false, 4: true} {
+		if got := wrote(printouts(n)...).IsTemplate(headOf(printouts(1)[0])); got != want {
+			t.Errorf("%d of them: %t", n, got)
+		}
+	}
+}
+
+// TestIsTyped checks that what a person attached counts as typed, and what an agent inserted does not.
+func TestIsTyped(t *testing.T) {
+	for name, c := range map[string]struct {
+		content session.Content
+		want    bool
+	}{
+		"text":           {session.Content{Text: "go on"}, true},
+		"nothing":        {session.Content{Text: " "}, false},
+		"inserted":       {session.Content{Text: "<env>linux</env>"}, false},
+		"both":           {session.Content{Text: "<env>linux</env>go on"}, true},
+		"an image":       {session.Content{Images: make([]session.Image, 1)}, true},
+		"a file, and so": {session.Content{Text: "<env>linux</env>", Files: make([]session.File, 1)}, true},
+	} {
+		if got := IsTyped(c.content); got != c.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

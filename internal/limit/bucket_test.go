@@ -78,3 +78,33 @@ func TestBucketHolds(t *testing.T) {
 		}
 	})
 }
+
+// TestAFullBucketAlwaysWaits: a wait of 0 would admit what does not fit.
+func TestAFullBucketAlwaysWaits(t *testing.T) {
+	const perMinute = 1 << 40 // one leaks in less than a nanosecond
+	b, now := Share{Bucket: &Bucket{}}, time.Unix(0, 0)
+	b.Take(now, perMinute, perMinute)
+	if wait, ok := b.Take(now, 1, perMinute); ok || wait <= 0 {
+		t.Errorf("wait %v, %v", wait, ok)
+	}
+}
+
+// TestReplicasThatCannotShare: as long as they cannot, the process's own bucket counts.
+func TestReplicasThatCannotShare(t *testing.T) {
+	shares, drawn := true, 0
+	b := Share{Bucket: &Bucket{}, Name: "a", Draw: func(name string, n, perMinute int, owed bool) (time.Duration, bool) {
+		drawn += n
+		return time.Hour, shares && name == "a" && perMinute == 10 && !owed
+	}}
+	if wait, ok := b.Take(time.Unix(0, 0), 3, 10); ok || wait != time.Hour || drawn != 3 {
+		t.Errorf("shared: wait %v, %v, %d drawn", wait, ok, drawn)
+	}
+	shares = false
+	for want, n := range map[bool]int{true: 10, false: 11} {
+		b.Bucket = &Bucket{}
+		b.Take(time.Unix(0, 0), 1, 10)
+		if _, ok := b.Take(time.Unix(0, 0), n-1, 10); ok != want {
+			t.Errorf("its own: %d were admitted: %v", n, ok)
+		}
+	}
+}

@@ -17,7 +17,7 @@ func TestParseBytes(t *testing.T) {
 			t.Errorf("ParseBytes(%q) = %d, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "MiB", "1.5GiB", "64M", "1 2", "0x10", "8589934592GiB", "99999999999999999999", "1TiB", "MiB64"} {
+	for _, text := range []string{"", "MiB", "1.5GiB", "64M", "1 2", "0x10", "8589934592GiB", "-8589934593GiB", "99999999999999999999", "1TiB", "MiB64"} {
 		if got, err := ParseBytes(text); err == nil {
 			t.Errorf("ParseBytes(%q) = %d", text, got)
 		}

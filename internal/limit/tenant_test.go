@@ -1,0 +1,66 @@
+package limit
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+)
+
+func TestBudgets(t *testing.T) {
+	for want, b := range map[string]Budget{
+		`{"usd":0,"tokens":0,"period":"0s","then":""}`:               {},
+		`{"usd":0,"tokens":5,"period":"24h0m0s","then":"refuse"}`:    {Tokens: 5, Period: 24 * time.Hour},
+		`{"usd":0.5,"tokens":0,"period":"1h0m0s","then":"condense"}`: {USD: .5, Period: time.Hour, Then: Condense},
+		`{"usd":1e-06,"tokens":0,"period":"1m0s","then":"refuse"}`:   {USD: 1e-6, Period: time.Minute},
+	} {
+		if set := b.USD != 0 || b.Tokens != 0; b.Set() != set {
+			t.Errorf("%+v is set: %t", b, b.Set())
+		}
+		if text, err := json.Marshal(b); err != nil || string(text) != want {
+			t.Errorf("%+v is written as %s, %v", b, text, err)
+		}
+	}
+	day := Budget{Tokens: 1, Period: 24 * time.Hour}
+	for now, want := range map[string]string{
+		"2026-01-02T00:00:00Z": "2026-01-03T00:00:00Z", "2026-01-02T23:59:59Z": "2026-01-03T00:00:00Z", "2026-01-03T01:00:00+02:00": "2026-01-03T00:00:00Z",
+	} {
+		at, _ := time.Parse(time.RFC3339, now)
+		if got := day.Until(at).Format(time.RFC3339); got != want {
+			t.Errorf("the day of %s ends at %s, want %s", now, got, want)
+		}
+	}
+}
+
+func TestCharged(t *testing.T) {
+	for name, c := range map[string]struct {
+		call Call
+		want bool
+	}{
+		"answered":                {Call{}, true},
+		"failed":                  {Call{Failed: true}, false},
+		"failed after the prompt": {Call{Failed: true, Input: 1}, true},
+		"broke off":               {Call{Failed: true, Output: 1}, true},
+	} {
+		if got := c.call.Charged(); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestContextsWithoutLimits: without a word about trust and budgets a call may be made, and otherwise their functions decide.
+func TestContextsWithoutLimits(t *testing.T) {
+	ctx := t.Context()
+	if !Trusted(ctx) || Spent(ctx, "m") {
+		t.Error("a call is refused that nothing limits")
+	}
+	for _, yes := range []bool{true, false} {
+		if got := Trusted(WithTrust(ctx, func() bool { return yes })); got != yes {
+			t.Errorf("trusted %t, want %t", got, yes)
+		}
+		spent := WithBudget(ctx, func(_ context.Context, model string) bool { return yes && model == "m" })
+		if got := Spent(spent, "m"); got != yes || Spent(spent, "n") {
+			t.Errorf("spent %t, want %t", got, yes)
+		}
+	}
+}

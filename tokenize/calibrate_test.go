@@ -76,6 +76,10 @@ func TestCalibrationIgnores(t *testing.T) {
 	if c.Ratio("m") != 1 || c.Ratio(strings.Repeat("m", 257)) != 1 {
 		t.Errorf("learnt %v", c.ratios)
 	}
+	c.Observe("half", 1000, 500, false)
+	if got := c.Ratio("half"); math.Abs(got-0.9) > 1e-9 {
+		t.Errorf("ratio %v from half of the count", got)
+	}
 	c.Observe("m", 200, 400, false)
 	if got := c.Ratio("m"); got != 2 {
 		t.Errorf("ratio %v from a count at the floor", got)

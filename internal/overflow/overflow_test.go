@@ -54,6 +54,7 @@ func TestRecogniseEvent(t *testing.T) {
 		"only the first":    "data: " + message + "\n\ndata: {\"error\":{\"message\":\"rate limit\"}}\n\n",
 		"an end of line":    message + "\n",
 		"a list":            "[" + message + "]",
+		"the second of two": "[{\"error\":{\"message\":\"no\"}}," + message + "]",
 		"a string":          strconv.Quote(message),
 		"an error in words": `{"object":"error","message":"prompt contains 9 tokens, too large for model with 8 maximum context length"}`,
 	} {

@@ -70,6 +70,7 @@ func TestFileTokens(t *testing.T) {
 	f(session.File{Kind: session.FileDocument, Format: "application/pdf", Bytes: 2 << 20}, 30_000, 120_000) // forty pages
 	f(session.File{Kind: session.FileDocument, Format: "application/pdf", Bytes: 9000}, 1000, 3000)
 	f(session.File{Kind: session.FileDocument, ID: "file-1"}, 1000, 10_000)
+	f(session.File{Kind: session.FileDocument, Format: "text/plain", ID: "file-1"}, 1000, 10_000) // its size is not known
 	for _, text := range []string{"text/plain", "md", "application/json", "application/x-yaml"} {
 		f(session.File{Kind: session.FileDocument, Format: text, Bytes: 3000}, 1000, 1000)
 	}
@@ -93,6 +94,7 @@ func TestImageTokens(t *testing.T) {
 	f("low", 0, 0, 85)
 	f("high", 1024, 1024, 765)  // to 768x768: four tiles
 	f("high", 2048, 4096, 1105) // to 1024x2048, then 768x1536: six
+	f("high", 1334, 1000, 1105) // to 1024.5x768, rounded up: six
 	f("auto", 512, 512, 255)
 	f("", 513, 512, 425)
 	f("", 1, 1, 255)

@@ -23,6 +23,8 @@ func TestStripReasoning(t *testing.T) {
 	f(`{"role":"assistant","content":[{"type":"redacted_thinking","data":"d"}]}`, `{"role":"assistant","content":""}`)
 	f(`{"role":"assistant","content":[{"type":"thinking","thinking":"t"}],"tool_calls":[{"id":"a"}]}`,
 		`{"role":"assistant","content":null,"tool_calls":[{"id":"a"}]}`)
+	f(`{"role":"assistant","content":[{"type":"thinking","thinking":"t"}],"function_call":{"name":"f"}}`,
+		`{"role":"assistant","content":null,"function_call":{"name":"f"}}`)
 	f(`{"role":"assistant","content":"x","reasoning":"plain","reasoning_details":[{"type":"reasoning.text","text":"t","signature":"s"}]}`,
 		`{"role":"assistant","content":"x","reasoning":"plain"}`)
 	f(`{"role":"assistant","content":"x","reasoning_details":[{"data":"d","format":"openai-responses-v1"},{"data":"e"}]}`,

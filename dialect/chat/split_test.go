@@ -143,6 +143,16 @@ func TestSplitOutput(t *testing.T) {
 	f(`"max_completion_tokens":1.5,"max_tokens":0`, 0)
 }
 
+// TestSplitChoices: a request is charged for all its answers, but for no more than OpenAI writes at most.
+func TestSplitChoices(t *testing.T) {
+	for members, want := range map[string]int{`"n":2`: 2, `"n":128`: 128, `"n":100000`: 128, `"n":"many"`: 0, `"x":1`: 0} {
+		r, err := chat.New(chat.Options{}).Split([]byte(`{"messages":[{"role":"user"}],` + members + `}`))
+		if err != nil || r.Choices != want {
+			t.Errorf("%s: %d, %v", members, r.Choices, err)
+		}
+	}
+}
+
 func TestSplitCalls(t *testing.T) {
 	d := chat.New(chat.Options{})
 	f := func(message string, kind session.Kind, calls, result string) {
@@ -163,6 +173,7 @@ func TestSplitCalls(t *testing.T) {
 	f(`{"role":"assistant","function_call":{"name":"f","arguments":""}}`, session.Action, "f", "")
 	f(`{"role":"assistant","content":"a","function_call":null,"tool_calls":null}`, session.Agent, "", "") // as SDKs write messages without calls
 	f(`{"role":"function","name":"f","content":"r"}`, session.Observation, "", "f")
+	f(`{"role":"tool","name":"f","content":"r"}`, session.Observation, "", "") // not a result of the older kind
 	f(`{"role":"tool","name":"f","tool_call_id":"\ud83d\ude00"}`, session.Observation, "", "😀")
 	f(`{"role":"user","name":"f","tool_call_id":"x","tool_calls":[{"id":"y"}]}`, session.User, "", "")
 }

@@ -47,6 +47,12 @@ func TestReuse(t *testing.T) {
 		f(c, `{"max_completion_tokens":`+none+`,"messages":[]}`, `{"max_completion_tokens":`+none+`,"messages":[]`+streamed)
 	}
 	f(c, `{"max_tokens":0,"messages":[]}`, "")
+	for _, enough := range []string{"1000", "4000"} { // for the answer, and for a model that reasons
+		f(c, `{"max_tokens":`+enough+`,"messages":[]}`, `{"max_tokens":`+enough+`,"messages":[]`+streamed)
+	}
+	f(c, `{"max_tokens":999,"messages":[]}`, "")
+	f(c, `{"max_tokens":33000,"thinking":{"type":"enabled","budget_tokens":32000},"messages":[]}`,
+		`{"max_tokens":33000,"thinking":{"type":"enabled","budget_tokens":32000},"messages":[]`+streamed)
 	f(c, `{"max_tokens":3000,"messages":[]}`, `{"max_tokens":3000,"messages":[]`+streamed)
 	f(c, `{"max_tokens":64000,"thinking":{"type":"enabled","budget_tokens":32000},"messages":[]}`,
 		`{"thinking":{"type":"enabled","budget_tokens":32000},"messages":[],"max_tokens":36000`+streamed)

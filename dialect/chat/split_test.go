@@ -143,6 +143,19 @@ func TestSplitOutput(t *testing.T) {
 	f(`"max_completion_tokens":1.5,"max_tokens":0`, 0)
 }
 
+// TestSplitAttached: what is neither text nor thinking is an attachment, whose tokens are estimates.
+func TestSplitAttached(t *testing.T) {
+	for part, want := range map[string]bool{
+		`{"type":"text","text":"a"}`: false, `{"type":"refusal","refusal":"no"}`: false, `{"type":"thinking","thinking":"t"}`: false,
+		`{"type":"redacted_thinking","data":"d"}`: false, `{"type":"image_url","image_url":"x"}`: true, `{"type":"hologram"}`: true,
+	} {
+		r, err := chat.New(chat.Options{}).Split([]byte(`{"messages":[{"role":"user","content":[{"type":"text","text":"see"},` + part + `]}]}`))
+		if err != nil || r.Messages[0].Attached != want {
+			t.Errorf("%s: %t, %v", part, r.Messages[0].Attached, err)
+		}
+	}
+}
+
 // TestSplitChoices: a request is charged for all its answers, but for no more than OpenAI writes at most.
 func TestSplitChoices(t *testing.T) {
 	for members, want := range map[string]int{`"n":2`: 2, `"n":128`: 128, `"n":100000`: 128, `"n":"many"`: 0, `"x":1`: 0} {

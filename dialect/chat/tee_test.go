@@ -107,6 +107,7 @@ func TestTeeStreamReads(t *testing.T) {
 	f(say(half)+say(half+"a")+say("b"), dialect.Answer{Lost: true})
 	f(`data: {"choices":[{"delta":{"content":null},"usage":{"prompt_tokens":3,"completion_tokens":1,"cached_tokens":2}}]}`+"\n\n",
 		dialect.Answer{Usage: &session.Usage{Input: 3, Cached: 2, Output: 1}})
+	f(`data: {"usage":{"completion_tokens":1}}`+"\n\n", dialect.Answer{Usage: &session.Usage{Output: 1}})
 	f(`data: {"usage":{"prompt_tokens":3,"completion_tokens":1,"prompt_cache_hit_tokens":2}}`+"\n\n"+`data: {"usage":{}}`+"\n\n",
 		dialect.Answer{Usage: &session.Usage{Input: 3, Cached: 2, Output: 1}})
 	f(`data: {"usage":{"prompt_tokens":3,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":90}}}`+"\n\n",

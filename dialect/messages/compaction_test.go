@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // TestUnseal checks that a history starts with its newest compaction.
@@ -57,6 +59,31 @@ func TestTeeNamesCompactions(t *testing.T) {
 		c, err := d.Read([]byte(`{"role":"assistant","content":[` + block + `]}`))
 		if got := tee.Answer().Compactions; err != nil || len(got) != 1 || len(c.Files) != 1 || got[0] != c.Files[0].ID || len(got[0]) < 64 {
 			t.Errorf("%s: %v, read as %+v (%v)", name, got, c, err)
+		}
+	}
+}
+
+// TestManagement: a compaction that the client asks for comes at its limit, or at the API's default.
+func TestManagement(t *testing.T) {
+	d := messages.New(split.Options{})
+	for edit, want := range map[string]int{
+		`{"type":"compact_20260112"}`: 150_000, `{"type":"compact_20260112","trigger":{"type":"input_tokens","value":60000}}`: 60_000, `{"type":"clear_tool_uses_20250919"}`: 0,
+	} {
+		m := d.StripManagement([]byte(`{"model":"m","context_management":{"edits":[` + edit + `]},"messages":[]}`))
+		if m.Limit != want || string(m.Rest) != `{"model":"m","messages":[]}` {
+			t.Errorf("%s: %d, rest %s", edit, m.Limit, m.Rest)
+		}
+	}
+}
+
+// TestCompactionSaysItsUsage: what was read from a cache or written to one is no plain input.
+func TestCompactionSaysItsUsage(t *testing.T) {
+	usage := &session.Usage{Input: 100, Cached: 60, Written: 30, Output: 7}
+	want := `"usage":{"input_tokens":10,"cache_creation_input_tokens":30,"cache_read_input_tokens":60,"output_tokens":7}`
+	for _, streamed := range []bool{false, true} {
+		got := string(messages.New(split.Options{}).Compaction(dialect.Compaction{ID: "x", Sealed: "s", Usage: usage, Streamed: streamed}))
+		if !strings.Contains(got, want) {
+			t.Errorf("streamed %t: %s", streamed, got)
 		}
 	}
 }

@@ -49,13 +49,14 @@ func TestStopReasonWithoutHiddenCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		tools      []string // that the answer calls
 		stop, want string
+		again      bool // upstream is asked again
 	}{
-		"no calls":          {nil, "end_turn", "end_turn"},
-		"a hidden one":      {[]string{"recall"}, "tool_use", "end_turn"},
-		"two hidden ones":   {[]string{"recall", "recall"}, "tool_use", "end_turn"},
-		"one that is shown": {[]string{"read"}, "tool_use", "tool_use"},
-		"both":              {[]string{"recall", "read"}, "tool_use", "tool_use"},
-		"cut off":           {[]string{"recall"}, "max_tokens", "max_tokens"},
+		"no calls":          {nil, "end_turn", "end_turn", false},
+		"a hidden one":      {[]string{"recall"}, "tool_use", "end_turn", true},
+		"two hidden ones":   {[]string{"recall", "recall"}, "tool_use", "end_turn", true},
+		"one that is shown": {[]string{"read"}, "tool_use", "tool_use", false},
+		"both":              {[]string{"recall", "read"}, "tool_use", "tool_use", false},
+		"cut off":           {[]string{"recall"}, "max_tokens", "max_tokens", false},
 	} {
 		var blocks []string
 		stream := ""
@@ -70,11 +71,54 @@ func TestStopReasonWithoutHiddenCalls(t *testing.T) {
 		for streamed, answer := range map[bool]string{false: whole, true: stream} {
 			f := messages.New(split.Options{}).FilterAnswers(streamed, hides)
 			got := string(f.Write([]byte(answer)))
-			f.Close()
+			if again := f.Close().OnlyHidden(); again != c.again {
+				t.Errorf("%s, streamed %t: upstream is asked again: %t", name, streamed, again)
+			}
 			got += string(f.Finish())
 			if n := strings.Count(got, fmt.Sprintf(`"stop_reason":%q`, c.want)); n != 1 || strings.Count(got, "stop_reason") != 1 {
 				t.Errorf("%s, streamed %t: got %s", name, streamed, got)
 			}
+		}
+	}
+}
+
+// TestHiddenInputThatBroke: a call whose arguments are not JSON is sent back to upstream without them, since it would refuse the message.
+func TestHiddenInputThatBroke(t *testing.T) {
+	for partial, want := range map[string]string{`{\"q\":1}`: `{"q":1}`, `{\"q\":`: `{}`} {
+		f := messages.New(split.Options{}).FilterAnswers(true, hides)
+		f.Write([]byte(`data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"recall","input":{}}}` + "\n\n" +
+			`data: {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"` + partial + `"}}` + "\n\n" +
+			`data: {"type":"content_block_stop","index":0}` + "\n\n" + `data: {"type":"message_delta","delta":{"stop_reason":"tool_use"}}` + "\n\n"))
+		if said := f.Close(); len(said.Calls) != 1 || said.Calls[0].Arguments != want || !strings.Contains(string(said.Message), `"input":`+want) {
+			t.Errorf("%s: said %+v, %s", partial, said.Calls, said.Message)
+		}
+	}
+}
+
+// TestUsageOfSeveralAnswers: the client gets the sum, also in a stream.
+func TestUsageOfSeveralAnswers(t *testing.T) {
+	f := messages.New(split.Options{}).FilterAnswers(true, hides)
+	for i, stop := range []string{"tool_use", "end_turn"} {
+		if i > 0 {
+			f.Next()
+		}
+		call := `data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"recall","input":{}}}` + "\n\n" +
+			`data: {"type":"content_block_stop","index":0}` + "\n\n"
+		got := string(f.Write([]byte(`data: {"type":"message_start","message":{"usage":{"input_tokens":10,"output_tokens":1}}}` + "\n\n" + call[:len(call)*(1-i)] +
+			`data: {"type":"message_delta","delta":{"stop_reason":"` + stop + `"},"usage":{"output_tokens":20}}` + "\n\n")))
+		f.Close()
+		if got += string(f.Finish()); i == 1 && !strings.Contains(got, `"usage":{"input_tokens":20,"output_tokens":40}`) {
+			t.Errorf("got %s", got)
+		}
+	}
+}
+
+// TestHistoriesOfUpstreamsHideNothing: upstream would keep a call of which the client does not know.
+func TestHistoriesOfUpstreamsHideNothing(t *testing.T) {
+	for member, want := range map[string]bool{``: true, `,"thread":{"type":"create"}`: false, `,"thread":null`: true} {
+		r := splitOf(t, `{"tools":[{"name":"read"}],"messages":[{"role":"user","content":"a"}]`+member+`}`)
+		if got := messages.New(split.Options{}).CanHideTools(r); got != want {
+			t.Errorf("%s: %t", member, got)
 		}
 	}
 }

@@ -22,6 +22,7 @@ func TestMark(t *testing.T) {
 		"as the next":           {`"system":[` + block(hour) + `]`, `[` + block(hour) + `]`, `[` + block(brief) + `]`, brief},
 		"as the next, an hour":  {`"system":[` + block(hour) + `]`, `"hi"`, `[` + block(hour) + `]`, hour},
 		"as the shortest":       {`"system":[` + block(brief) + `],"tools":[{"name":"t",` + hour + `}]`, `"hi"`, `"go"`, brief},
+		"as a later, shorter":   {`"tools":[{"name":"t",` + hour + `}],"system":[` + block(brief) + `]`, `"hi"`, `"go"`, brief},
 		"as the only one":       {`"system":[` + block(hour) + `]`, `"hi"`, `"go"`, hour},
 		"the request's own":     {`"system":"s",` + brief, `"hi"`, `"go"`, brief},
 		"four are enough":       {`"system":[` + block(brief) + `,` + block(brief) + `]`, `[` + block(brief) + `]`, `[` + block(brief) + `]`, ""},

@@ -54,6 +54,7 @@ func TestSplit(t *testing.T) {
 	f(`{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use","id":"A","name":"n","input":{}},
 		{"type":"tool_use","id":"B","name":"n","input":{}}]}]}`, "actionA+B!")
 	f(`{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":""},{"type":"text","text":"x"}]}]}`, "agent")
+	f(`{"messages":[{"role":"assistant","content":[{"type":"redacted_thinking","data":"d"},{"type":"text","text":"x"}]}]}`, "agent!")
 	f(`{"messages":[{"role":"assistant","content":[{"type":"compaction","content":"s"}]},{"role":"user","content":"a"}]}`, "system user")
 	f(`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"A","content":"x"},{"type":"tool_result","tool_use_id":"B"},
 		{"type":"text","text":"a"}, {"type":"text","text":"b"}]}]}`, "observationA observationB user")
@@ -212,6 +213,11 @@ func TestRewriteAndStrip(t *testing.T) {
 	f(d.StripReasoning, `{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"}]}`,
 		`{"role":"assistant","content":[{"type":"text","text":"(no text)"}]}`)
 	f(d.StripReasoning, `{"role":"assistant","content": "a" }`, `{"role":"assistant","content": "a" }`)
+	for _, same := range []string{ // in a result it is no model's
+		`{"type":"tool_result","tool_use_id":"A","content":[{"type":"thinking","thinking":"t"}]}`, `{"type":"thinking","thinking":"t"}`,
+	} {
+		f(d.StripReasoning, same, same)
+	}
 }
 
 // drawElements returns a random conversation as agents send it.
@@ -348,6 +354,27 @@ data: {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"outpu
 		want.Garbled = streamed
 		if got := tee.Answer(); !tee.Ended() || !reflect.DeepEqual(got, want) {
 			t.Errorf("streamed %t: got %+v, want %+v", streamed, got, want)
+		}
+	}
+}
+
+// TestTeeOfAStreamThatBroke: a stream reports few output tokens at its start, and is charged for what arrived of it.
+func TestTeeOfAStreamThatBroke(t *testing.T) {
+	tee := messages.New(split.Options{}).Tee(true)
+	tee.Write([]byte(`data: {"type":"message_start","message":{"id":"msg","usage":{"input_tokens":5,"output_tokens":1}}}` + "\n\n" +
+		`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"` + strings.Repeat("x", 400) + `"}}` + "\n\n"))
+	if got := tee.Answer().Usage; got == nil || *got != (session.Usage{Input: 5, Output: 100}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestTeeOfALongAnswer: an answer that is not read to its end is not logged in part.
+func TestTeeOfALongAnswer(t *testing.T) {
+	for more, whole := range map[string]bool{"": true, "x": false} {
+		tee := messages.New(split.Options{}).Tee(false)
+		tee.Write([]byte(`{"id":"msg","content":[{"type":"text","text":"` + strings.Repeat("x", split.MaxText) + more + `"}],"stop_reason":"end_turn"}`))
+		if said := tee.Answer().Said; (said != nil) != whole {
+			t.Errorf("%d bytes are kept", len(said))
 		}
 	}
 }

@@ -98,6 +98,7 @@ func TestReuse(t *testing.T) {
 		`{"input":[1],"tools":[1],"text":{"verbosity":"low"},"include":["a"],"tool_choice":"none","stream":true,"store":false}`)
 	f(r, `{"input":[1],"text":{"format":{"type":"text"}}}`, `{"input":[1],"text":{"format":{"type":"text"}},"stream":true,"store":false}`)
 	f(r, `{"input":[1],"max_output_tokens":9000}`, `{"input":[1],"max_output_tokens":4000,"stream":true,"store":false}`)
+	f(r, `{"input":[1],"max_output_tokens":4000}`, `{"input":[1],"max_output_tokens":4000,"stream":true,"store":false}`)
 	f(r, `{"input":[1],"prompt":{"id":"pmpt_1"}}`, "")
 	f(r, `{"input":[1],"context_management":[{"type":"compaction"}]}`, "")
 	f(r, `{"input":[1],"text":{"format":{"type":"json_schema"}}}`, "")

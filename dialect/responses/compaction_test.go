@@ -129,3 +129,15 @@ func TestTeeNamesCompactions(t *testing.T) {
 		t.Errorf("%d compactions of one answer were kept", n)
 	}
 }
+
+// TestManagement: of several thresholds the highest counts.
+func TestManagement(t *testing.T) {
+	for entries, want := range map[string]int{
+		``: 0, `{"type":"compaction","compact_threshold":1000}`: 1000, `{"compact_threshold":1000},{"compact_threshold":3000},{"compact_threshold":2000}`: 3000,
+	} {
+		m := responses.New(split.Options{}).StripManagement([]byte(`{"model":"m","context_management":[` + entries + `],"input":[]}`))
+		if m.Limit != want || string(m.Rest) != `{"model":"m","input":[]}` {
+			t.Errorf("%s: %d, rest %s", entries, m.Limit, m.Rest)
+		}
+	}
+}

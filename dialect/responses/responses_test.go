@@ -205,6 +205,8 @@ func TestRewriteAndStrip(t *testing.T) {
 	f(cut, `{"role":"user","content":"x"},{"role":"user","content":"y"}`, "")
 	f(d.StripReasoning, `{"type":"reasoning","id":"rs","format":"anthropic-claude-v1","signature":"s"},{"id":"m","role":"assistant","content":"a"}`,
 		`{"role":"assistant","content":"a"}`)
+	f(d.StripReasoning, `{"type":"reasoning","signature":"s"},{"type":"item_reference","id":"r"},{"type":"mcp_approval_request","id":"q"},{"type":"x_call","id":"x"}`,
+		`{"type":"item_reference","id":"r"},{"type":"mcp_approval_request","id":"q"},{"type":"x_call"}`) // two of these ids are content
 	f(d.StripReasoning, `{"type":"reasoning","format":"anthropic-claude-v1","signature":"s"}`, string(d.Reply("(no text)")))
 	f(d.StripReasoning, `{"type":"function_call","id":"fc","call_id":"A", "name":"n"}`, `{"type":"function_call","call_id":"A","name":"n"}`)
 	f(d.StripReasoning, `{"type":"reasoning","id":"rs","encrypted_content":"x"}, {"type":"function_call","id":"fc","call_id":"A"}`,
@@ -394,6 +396,36 @@ data: {"type":"response.output_item.done","item":{"type":"function_call","id":"f
 	}
 }
 
+// TestTeeOfPartsOfAnAnswer: what was sent of an item that did not end counts as written, and an answer that is too long to read is not logged.
+func TestTeeOfPartsOfAnAnswer(t *testing.T) {
+	d := responses.New(split.Options{})
+	tee := d.Tee(true)
+	tee.Write([]byte(`data: {"type":"response.reasoning_text.delta","delta":"` + strings.Repeat("x", 400) + `"}` + "\n\n"))
+	if got := tee.Answer().Wrote; got != 400 {
+		t.Errorf("%d bytes were written", got)
+	}
+	item := func(n int) string {
+		return `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"` + strings.Repeat("x", n) + `"}]}`
+	}
+	most := split.MaxText - len(item(0))
+	for n, whole := range map[int]bool{most: true, most + 1: false} {
+		tee := d.Tee(false)
+		tee.Write([]byte(`{"id":"r","status":"completed","output":[` + item(n) + `]}`))
+		if said := tee.Answer().Said; (said != nil) != whole {
+			t.Errorf("of %d bytes %d are kept", len(item(n)), len(said))
+		}
+	}
+	for response, failed := range map[string]bool{
+		`{"status":"failed","error":{"code":"server_error","message":"m"}}`: true, `{"status":"completed","error":null}`: false,
+	} {
+		tee := d.Tee(false)
+		tee.Write([]byte(response))
+		if got := tee.Answer(); got.Failed != failed {
+			t.Errorf("%s failed: %t", response, got.Failed)
+		}
+	}
+}
+
 func TestFailure(t *testing.T) {
 	d := responses.New(split.Options{})
 	failure := d.Failure(dialect.Failure{Status: 400, Type: "invalid_request_error", Code: "c", Message: "m"})
@@ -403,6 +435,14 @@ func TestFailure(t *testing.T) {
 	want := "event: error\ndata: {\"type\":\"error\",\"sequence_number\":0,\"message\":\"m\",\"param\":null,\"code\":\"c\"}\n\n"
 	if got := string(d.Event(failure)); got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestLongIDsAreCut: an id that a client makes up takes no more memory than a real one may.
+func TestLongIDsAreCut(t *testing.T) {
+	r, err := responses.New(split.Options{}).Split([]byte(`{"previous_response_id":"` + strings.Repeat("x", 2*split.MaxField) + `","input":"a"}`))
+	if err != nil || len(r.Kept.Answer) != split.MaxField {
+		t.Errorf("%d bytes, %v", len(r.Kept.Answer), err)
 	}
 }
 

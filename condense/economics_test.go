@@ -103,6 +103,16 @@ func TestEconomicsOfAView(t *testing.T) {
 	}
 }
 
+// TestTargetOfALargeHead checks that a condensation leaves room behind what stays at the beginning: at least half of the target.
+func TestTargetOfALargeHead(t *testing.T) {
+	for head, want := range map[int]int{0: 1000, 5: 1000, 6: 1100, 12: 1700} { // messages of 100 tokens
+		s := condense.Settings{Economics: &condense.Economics{Read: 0.1, Write: 1.25, Target: 1000, Life: time.Hour}, KeepFirst: head}
+		if due := s.Due(said(80, 2*time.Hour)); due.Need.Reason != session.ReasonEconomics || due.Target.Tokens != want {
+			t.Errorf("a head of %d: due by %q, target %d, want %d", head, due.Need.Reason, due.Target.Tokens, want)
+		}
+	}
+}
+
 // TestKeeps checks that a client that asks for an hour has a warm cache after ten minutes, if the provider supports it.
 func TestKeeps(t *testing.T) {
 	s := condense.Settings{Economics: &condense.Economics{Read: 0.1, Write: 1.25, Target: 1000, Life: 5 * time.Minute}, KeepFirst: 1}

@@ -68,8 +68,11 @@ func TestRides(t *testing.T) {
 		"idle for less than its life": {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.Thread.Idle = 4 * time.Minute }, []Reply{good}, true, session.AskedCached},
 		"idle for longer than that":   {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.Thread.Idle = 5 * time.Minute }, []Reply{paid}, false, session.AskedCold},
 		"no room for the answer":      {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.Window = in.Total + 1500 }, []Reply{paid}, false, session.AskedCold},
-		"prices are not known":        {func(_ *Input, s *LLMSettings, _ *sentRequest) { s.Rides = nil }, []Reply{paid}, false, session.AskedCold},
-		"its answer cannot be text":   {func(_ *Input, _ *LLMSettings, s *sentRequest) { s.refuses = true }, []Reply{paid}, false, session.AskedCold},
+		"the request does not fit": {func(in *Input, _ *LLMSettings, _ *sentRequest) {
+			in.Need = Need{Reason: session.ReasonOverflow, Hard: true}
+		}, []Reply{paid}, false, session.AskedCold},
+		"prices are not known":      {func(_ *Input, s *LLMSettings, _ *sentRequest) { s.Rides = nil }, []Reply{paid}, false, session.AskedCold},
+		"its answer cannot be text": {func(_ *Input, _ *LLMSettings, s *sentRequest) { s.refuses = true }, []Reply{paid}, false, session.AskedCold},
 		"a cheap model": {func(_ *Input, s *LLMSettings, _ *sentRequest) {
 			e := economics
 			e.In, e.Out = .1, .4

@@ -156,8 +156,9 @@ func TestNewestUserMessageIsNotHidden(t *testing.T) {
 	if got := shown(Project(long, []Condensation{c})); got != "u [sum] u" {
 		t.Errorf("got %s", got)
 	}
-	short := NewHistory(Hash{}, parseMessages("u aX oX u aY oY"))
-	if got := shown(Project(short, []Condensation{c})); got != "u aX oX u aY oY" {
-		t.Errorf("got %s", got)
+	for _, other := range []string{"u aX oX u aY oY", "u aX oX u aY oY aZ oZ"} {
+		if got := shown(Project(NewHistory(Hash{}, parseMessages(other)), []Condensation{c})); got != other {
+			t.Errorf("got %s, want %s", got, other)
+		}
 	}
 }

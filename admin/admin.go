@@ -66,9 +66,8 @@ type Tenant struct {
 	Condenses   bool         `json:"condenses"` // the condenser can forget; some only change views
 	Observe     bool         `json:"observe"`
 	Notify      bool         `json:"notify"`
-	LogContent  bool         `json:"log_content"`             // requests and answers are logged with their content
-	Holdout     float64      `json:"holdout"`                 // share of sessions that are not condensed; 0: none
-	KeepWarmUSD float64      `json:"keep_warm_usd,omitempty"` // daily budget for keeping prompts in providers' caches; 0: they are not kept warm
+	LogContent  bool         `json:"log_content"` // requests and answers are logged with their content
+	Holdout     float64      `json:"holdout"`     // share of sessions that are not condensed; 0: none
 	Limits      limit.Tenant `json:"limits"`
 	Condensing  Condensing   `json:"condensing"` // the mode in force, which a lever may have changed
 }

@@ -29,12 +29,10 @@ type Config struct {
 	Log        Log                   `yaml:"log"`
 
 	// More fields of the default tenant: see Tenant.
-	LogContent  bool      `yaml:"log_content"`
-	Holdout     float64   `yaml:"holdout"`
-	KeepWarm    bool      `yaml:"keep_warm"`
-	KeepWarmUSD float64   `yaml:"keep_warm_usd"`
-	Knowledge   Knowledge `yaml:"knowledge"`
-	Memory      Memory    `yaml:"memory"`
+	LogContent bool      `yaml:"log_content"`
+	Holdout    float64   `yaml:"holdout"`
+	Knowledge  Knowledge `yaml:"knowledge"`
+	Memory     Memory    `yaml:"memory"`
 
 	TenantsTrusted bool `yaml:"tenants_trusted"` // files of TenantsDir may name programs, other files and environment variables
 
@@ -129,13 +127,11 @@ type Tenant struct {
 	Observe   *bool      `yaml:"observe,omitempty"`   // decide and report, but forward requests unchanged; nil: Config.Observe
 	Notify    bool       `yaml:"notify"`              // send clients a sentence about what was condensed
 
-	Knowledge   Knowledge     `yaml:"knowledge"`
-	Memory      Memory        `yaml:"memory"`
-	LogContent  bool          `yaml:"log_content"`      // log requests and answers in full
-	KeepWarm    bool          `yaml:"keep_warm"`        // keep its prompts in providers' caches while its clients pause
-	KeepWarmUSD float64       `yaml:"keep_warm_usd"`    // what that may cost per UTC day; 0: DefaultKeepWarmUSD
-	Holdout     float64       `yaml:"holdout"`          // share of its sessions that are not condensed, for comparison; 0: none
-	Limits      *limit.Tenant `yaml:"limits,omitempty"` // nil: Limits.Tenant
+	Knowledge  Knowledge     `yaml:"knowledge"`
+	Memory     Memory        `yaml:"memory"`
+	LogContent bool          `yaml:"log_content"`      // log requests and answers in full
+	Holdout    float64       `yaml:"holdout"`          // share of its sessions that are not condensed, for comparison; 0: none
+	Limits     *limit.Tenant `yaml:"limits,omitempty"` // nil: Limits.Tenant
 }
 
 // Memory is where the findings of condensations are sent: to a file, a webhook or an MCP server, or if none is set, nowhere.
@@ -174,9 +170,6 @@ const (
 func (m *Memory) Set() bool {
 	return m.File != "" || m.Webhook.URL != "" || m.MCP.URL != "" || len(m.MCP.Command) > 0
 }
-
-// DefaultKeepWarmUSD is the default of Tenant.KeepWarmUSD.
-const DefaultKeepWarmUSD = 1
 
 // Knowledge is a folder of texts that are added to a conversation when the user's words match their triggers.
 type Knowledge struct {

@@ -56,8 +56,7 @@ func (c *Config) encode(w writer) any {
 	whole := *c
 	whole.TenantsDir = ""
 	w.zeros = map[string]any{"LLM.timeout": c.Limits.SummariserTimeout, "Memory.max_pending": DefaultPending,
-		"Memory.max_age": DefaultPendingAge, "Knowledge.max_tokens": DefaultKnowledge,
-		"Config.keep_warm_usd": float64(DefaultKeepWarmUSD), "Tenant.keep_warm_usd": float64(DefaultKeepWarmUSD)}
+		"Memory.max_age": DefaultPendingAge, "Knowledge.max_tokens": DefaultKnowledge}
 	return w.value(reflect.ValueOf(whole))
 }
 
@@ -106,7 +105,7 @@ func (w writer) fields(v reflect.Value) (section yaml.MapSlice) {
 	for f, value := range v.Fields() {
 		name, optional := syntax.KeyOf(f), strings.HasSuffix(f.Tag.Get("yaml"), ",omitempty")
 		meant, ok := w.zeros[v.Type().Name()+"."+name]
-		if ok && value.IsZero() && !v.IsZero() && (name != "keep_warm_usd" || v.FieldByName("KeepWarm").Bool()) {
+		if ok && value.IsZero() && !v.IsZero() {
 			value = reflect.ValueOf(meant)
 		}
 		if slices.Contains(keys, name) && !(optional && value.IsZero()) {

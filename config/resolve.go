@@ -25,7 +25,7 @@ func (c *Config) EveryTenant() []Tenant {
 func (c *Config) defaultTenant() Tenant {
 	return Tenant{
 		Name: DefaultTenant, Notify: c.Notify, LogContent: c.LogContent, Holdout: c.Holdout,
-		KeepWarm: c.KeepWarm, KeepWarmUSD: c.KeepWarmUSD, Knowledge: c.Knowledge, Memory: c.Memory,
+		Knowledge: c.Knowledge, Memory: c.Memory,
 	}
 }
 

@@ -21,7 +21,6 @@ func (v *validator) tenants() {
 	v.onlyWithoutTenants("notify", c.Notify)
 	v.onlyWithoutTenants("log_content", c.LogContent)
 	v.onlyWithoutTenants("holdout", c.Holdout != 0)
-	v.onlyWithoutTenants("keep_warm", c.KeepWarm || c.KeepWarmUSD != 0)
 	v.onlyWithoutTenants("knowledge", c.Knowledge != (Knowledge{}))
 	v.onlyWithoutTenants("memory", c.Memory.Set())
 	v.traits("", c.defaultTenant())
@@ -62,9 +61,6 @@ func (v *validator) traits(section string, t Tenant) {
 	v.when(!(t.Holdout >= 0 && t.Holdout <= maxHoldout), section+"holdout", "is not a share of sessions from 0 to %v: write 0.1 for a tenth, or 0 for none", maxHoldout)
 	v.when(t.Holdout > 0 && v.config.Observes(t),
 		section+"holdout", "does not work together with observe, under which no session is condensed: remove one of them")
-	v.when(t.KeepWarm && v.config.Observes(t), section+"keep_warm", "does not work together with observe: remove one of them")
-	v.when(t.KeepWarmUSD < 0, section+"keep_warm_usd", "is negative: write an amount in USD a day, or 0 for the default")
-	v.when(t.KeepWarmUSD != 0 && !t.KeepWarm, section+"keep_warm_usd", "does nothing without keep_warm: set keep_warm: true, or remove it")
 	v.when(section == "" && t.LogContent && (!v.config.Log.Requests || v.config.Log.Level == "warn" || v.config.Log.Level == "error"),
 		section+"log_content", "does nothing without log.requests at level info: set log.requests: true and log.level: info, or remove it")
 	k := t.Knowledge

@@ -53,8 +53,6 @@ type Dialect interface {
 	// output tokens. It returns nil if that is impossible. Where tool_choice is part of the cache key, the model may still
 	// call tools.
 	Reuse(body []byte, output int) []byte
-	// Touch is like Reuse, but asks for the shortest possible answer.
-	Touch(body []byte) []byte
 
 	Hider
 }

@@ -78,21 +78,6 @@ func TestReuse(t *testing.T) {
 	f(m, `{"max_tokens":4000,"tools":[{"name":"a"},{"type":"custom","name":"b"}],"messages":[1]}`,
 		`{"tools":[{"name":"a"},{"type":"custom","name":"b"}],"messages":[1],"max_tokens":4000,"stream":true}`)
 
-	touch := func(d dialect.Dialect, body, want string) {
-		t.Helper()
-		if got := string(d.Touch([]byte(body))); got != want {
-			t.Errorf("touch %s\ngot  %s\nwant %s", body, got, want)
-		}
-	}
-	touch(c, `{"messages":[1],"max_completion_tokens":9}`, `{"messages":[1],"max_completion_tokens":1,"stream":true,"stream_options":{"include_usage":true}}`)
-	touch(c, `{"messages":[1]}`, `{"messages":[1],"stream":true,"stream_options":{"include_usage":true},"max_tokens":1}`)
-	touch(c, `{"model":"openai/gpt-5","messages":[1]}`, `{"model":"openai/gpt-5","messages":[1],"stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":1}`)
-	touch(c, `{"model":"gpt-5","max_tokens":9,"messages":[1]}`, `{"model":"gpt-5","max_tokens":1,"messages":[1],"stream":true,"stream_options":{"include_usage":true}}`)
-	touch(c, `{"max_tokens":9000,"thinking":{"type":"enabled","budget_tokens":5000},"messages":[1]}`, "")
-	touch(m, `{"max_tokens":9,"thinking":{"type":"adaptive"},"messages":[1]}`, `{"thinking":{"type":"adaptive"},"messages":[1],"max_tokens":1,"stream":true}`)
-	touch(m, `{"max_tokens":9000,"thinking":{"type":"enabled","budget_tokens":5000},"messages":[1]}`, "")
-	touch(responses.New(split.Options{}), `{"input":[1]}`, `{"input":[1],"stream":true,"store":false,"max_output_tokens":16}`)
-
 	r := responses.New(split.Options{})
 	f(r, `{"input":[1],"store":true,"background":true,"stream":false,"tool_choice":{"type":"function","name":"x"},"tools":[1],"text":{"verbosity":"low"},"include":["a"]}`,
 		`{"input":[1],"tools":[1],"text":{"verbosity":"low"},"include":["a"],"tool_choice":"none","stream":true,"store":false}`)

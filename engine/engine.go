@@ -93,7 +93,6 @@ type Tenant struct {
 	Holdout   float64       // share of sessions that are not condensed, for comparison
 	Hidden    Hidden
 	Knowledge Knowledge
-	Warm      *Warm         // nil: prompts are not kept in upstream's cache
 	Repeats   limit.Repeats // After is set
 
 	CondenseTimeout time.Duration // for one condensation, summariser included; 0: DefaultCondenseTimeout
@@ -121,7 +120,6 @@ type Engine struct {
 	memory   *memory
 	counts   *countCache
 	flights  *flights
-	warm     *warmer
 
 	pausedUntil atomic.Int64 // in nanoseconds of Unix time; 0: models may be called
 }
@@ -137,13 +135,11 @@ func New(o Options) (*Engine, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	e := &Engine{o: o, memory: newMemory(), counts: newCountCache(), flights: newFlights()}
-	e.warm = newWarmer(e)
-	return e, nil
+	return &Engine{o: o, memory: newMemory(), counts: newCountCache(), flights: newFlights()}, nil
 }
 
 // Swap puts settings in force for turns that begin from now on, and returns them with their defaults filled in. It forgets what was
-// learnt about upstreams and stops keeping prompts warm.
+// learnt about upstreams.
 func (e *Engine) Swap(s Settings) *Settings {
 	if len(s.Headers) == 0 {
 		s.Headers = agents.SessionHeaders()
@@ -155,7 +151,6 @@ func (e *Engine) Swap(s Settings) *Settings {
 	e.memory.quirks.Purge()
 	e.memory.refused.Purge()
 	e.settings.Store(&s)
-	e.warm.clear()
 	return &s
 }
 

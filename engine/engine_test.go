@@ -37,7 +37,6 @@ type rig struct {
 	client   string // its credential
 	key      string // its session key
 	upstream string
-	budget   *session.Charge // of the tenant; nil: none
 
 	configured bool      // the window is configured
 	clock      time.Time // frozen at this time; zero: the real clock
@@ -91,12 +90,6 @@ func (r *rig) tryBegin(b *body, wish engine.Wish) (*engine.Turn, error) {
 	return r.engine.Begin(ctx, engine.Input{
 		Settings: r.settings, Tenant: &r.tenant, Wish: wish,
 		Dialect: r.settings.Dialects[0], Split: split, Model: r.settings.Models(split.Model), Body: b, Late: r.late,
-		Budgets: func(session.SessionID, string) (all []session.Charge) {
-			if r.budget != nil {
-				all = append(all, *r.budget)
-			}
-			return all
-		},
 		Client: engine.Client{Credential: r.client, Header: r.header}, Upstream: condense.Endpoint{BaseURL: r.upstream, APIKey: r.client},
 	})
 }

@@ -84,7 +84,6 @@ func newFlights() *flights {
 
 // Close waits for running condensations until ctx ends, and then cancels them.
 func (e *Engine) Close(ctx context.Context) error {
-	e.warm.close()
 	f := e.flights
 	f.mu.Lock()
 	f.closed = true

@@ -40,7 +40,6 @@ func (l *logWrite) finished() bool {
 // called exactly once, in any goroutine, and releases the body at its end; the turn goes on meanwhile. If it fails, the thread's next
 // request writes the messages.
 func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
-	t.notePrompt()
 	t.in.Body.Hold() // events alias it
 	l := &logWrite{done: make(chan struct{})}
 	t.logged = l

@@ -34,7 +34,7 @@ type Input struct {
 	Spent func(session.SessionID, limit.Call)
 
 	// Budgets returns a charge of nothing to each budget that a session's requests to a model spend. Once one is spent, no model is called to
-	// condense. It may be nil only for a tenant whose prompts are not kept warm.
+	// condense. It may be nil.
 	Budgets func(id session.SessionID, model string) []session.Charge
 
 	items map[string][]byte // that messages refer to, by id; the turn sets it
@@ -104,7 +104,6 @@ type sessionLog struct {
 // records are what a turn writes to the store.
 type records struct {
 	logged *logWrite
-	prompt *heldPrompt    // the prompt sent, if it may have to be kept in upstream's cache
 	entry  *session.Entry // the fields that all holdout entries of the turn share; nil: the tenant has no holdout
 
 	repeats func() repeatedCall // the most repeated of the new calls, read on the first call; nil: repeats are not counted
@@ -231,7 +230,7 @@ func (t *Turn) prepareCounting() {
 func (t *Turn) NeedsText() bool { return t.remote() }
 
 // WithoutText returns a copy of the turn for use once its answer has begun. It refers to none of the request's bytes, so that they can be
-// freed while a slow client reads. Answered, Used, KeepWarm, Save, Compare and the methods that report what was done work on the copy;
+// freed while a slow client reads. Answered, Used, Save, Compare and the methods that report what was done work on the copy;
 // it can no longer be forwarded, condensed or relieved.
 func (t *Turn) WithoutText() *Turn {
 	bare, counted := *t, *t.counted()

@@ -183,7 +183,7 @@ func TestPanicAtEachBoundary(t *testing.T) {
 		"Text", "Message", "Observe", "Adjust", "Condense", "Asks", "Run", "Summarise",
 	}
 	apart := []string{ // said elsewhere, or never called for a request to this upstream
-		"Name", "Reply", "Merge", "Compose", "Failure", "Event", "Key", "CanHideTools", "Offer", "Result", "FilterAnswers", "CacheTTL", "Reuse", "Touch",
+		"Name", "Reply", "Merge", "Compose", "Failure", "Event", "Key", "CanHideTools", "Offer", "Result", "FilterAnswers", "CacheTTL", "Reuse",
 	}
 	for method := range reflect.TypeFor[dialect.Dialect]().Methods() {
 		if !slices.Contains(boundaries, method.Name) && !slices.Contains(apart, method.Name) {

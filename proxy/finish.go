@@ -65,7 +65,6 @@ func (r *request) finish(l *relay, answer dialect.Answer) {
 			call.Doubted = true // the usage is the sum of several calls
 		} else if answer.Usage != nil {
 			r.noteReport(r.turn.Used(r.obs.record.Turn.After.Tokens, *answer.Usage))
-			r.turn.KeepWarm(*answer.Usage)
 		}
 		call.Usage = answer.Usage
 		r.addToHoldout(answer.Usage)

@@ -91,6 +91,10 @@ func fieldOf(v reflect.Value, key string) reflect.Value {
 // foreign reports whether a key does not belong to its section, and adds a problem if so.
 func (d decoder) foreign(section reflect.Type, f *node, key string) bool {
 	condenser, override := reflect.TypeFor[config.Condenser](), reflect.TypeFor[config.Override]()
+	if message := removed(section, f.name); message != "" {
+		d.problems.addAt(f.origin, syntax.Join(key, f.name), "%s", message)
+		return true
+	}
 	own, advice := syntax.KeysOf(section), "use one of "
 	known := own // to any type of condenser
 	switch {

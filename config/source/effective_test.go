@@ -60,11 +60,6 @@ func setZeros(cfg *config.Config) {
 			cfg.LLMs[name] = llm
 		}
 	}
-	warm := func(on bool, usd *float64) {
-		if on {
-			*usd = cmp.Or(*usd, config.DefaultKeepWarmUSD)
-		}
-	}
 	set := func(m *config.Memory, k *config.Knowledge) {
 		if m.Set() {
 			m.MaxPending, m.MaxAge = cmp.Or(m.MaxPending, config.DefaultPending), cmp.Or(m.MaxAge, config.DefaultPendingAge)
@@ -74,21 +69,19 @@ func setZeros(cfg *config.Config) {
 		}
 	}
 	set(&cfg.Memory, &cfg.Knowledge)
-	warm(cfg.KeepWarm, &cfg.KeepWarmUSD)
 	for i := range cfg.Tenants {
-		warm(cfg.Tenants[i].KeepWarm, &cfg.Tenants[i].KeepWarmUSD)
 		set(&cfg.Tenants[i].Memory, &cfg.Tenants[i].Knowledge)
 	}
 }
 
 // TestEffectiveZeros: where 0 stands for a default, the default is shown.
 func TestEffectiveZeros(t *testing.T) {
-	cfg, err := buildText(".yaml", "llms: {a: {model: m}}\nknowledge: {folder: topics}\nmemory: {file: notes}\nlimits: {summariser_timeout: 40s}\nkeep_warm: true\n")
+	cfg, err := buildText(".yaml", "llms: {a: {model: m}}\nknowledge: {folder: topics}\nmemory: {file: notes}\nlimits: {summariser_timeout: 40s}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := string(effective(t, cfg))
-	for _, line := range []string{"timeout: 40s\n", "keep_warm_usd: 1.0\n", "max_tokens: 4000\n", "max_pending: 10000\n", "max_age: 72h0m0s\n"} {
+	for _, line := range []string{"timeout: 40s\n", "max_tokens: 4000\n", "max_pending: 10000\n", "max_age: 72h0m0s\n"} {
 		if !strings.Contains(text, "\n"+line) && !strings.Contains(text, "    "+line) && !strings.Contains(text, "\n  "+line) {
 			t.Errorf("%s is missing in\n%s", line, text)
 		}

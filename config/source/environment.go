@@ -30,7 +30,7 @@ func environment(list []string) map[string]string {
 	return env
 }
 
-// overlayEnv sets every DEWPOINT_ variable in the tree, and reports those that name no key.
+// overlayEnv sets every DEWPOINT_ variable in the tree, and reports those that name no key or a removed one.
 func overlayEnv(root *node, env map[string]string, p *problems) {
 	for _, variable := range slices.Sorted(maps.Keys(env)) {
 		rest, ours := strings.CutPrefix(variable, envPrefix)
@@ -39,6 +39,8 @@ func overlayEnv(root *node, env map[string]string, p *problems) {
 		}
 		path := locate(reflect.TypeFor[config.Config](), rest, root)
 		switch {
+		case removedAt(path) != "":
+			p.add(variable, "%s", removedAt(path))
 		case path != nil:
 			if a, b := alike(root, path); a != "" {
 				p.add(variable, "matches both %s and %s: rename one of them, or set the key in the file", a, b)
@@ -69,8 +71,17 @@ func overlayFlags(root *node, flags map[string]string, p *problems) {
 
 // step is one part of a key's path: a name, or if that is empty, an index.
 type step struct {
-	name  string
-	index int
+	name    string
+	index   int
+	removed string // the message about a removed key, which ends its path; empty: the key exists
+}
+
+// removedAt returns the message about the removed key that a path ends at, or "" if the key exists or the path is empty.
+func removedAt(path []step) string {
+	if len(path) == 0 {
+		return ""
+	}
+	return path[len(path)-1].removed
 }
 
 // locate finds the key that the rest of a variable's name stands for, in a value of type t. Keys of maps, such as model names, are looked up in
@@ -113,6 +124,11 @@ func candidates(t reflect.Type, rest string, n *node) (all []candidate) {
 	if t.Kind() == reflect.Struct {
 		for f := range t.Fields() {
 			named(syntax.KeyOf(f), f.Type)
+		}
+		for _, key := range removedKeys() {
+			if _, ok := cutName(rest, key.name); ok && key.section == t {
+				all = append(all, candidate{step: step{name: key.name, removed: key.message}, t: reflect.TypeFor[string]()})
+			}
 		}
 		return all
 	}

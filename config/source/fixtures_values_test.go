@@ -302,12 +302,6 @@ func badValues() []badFixture {
 		{"bad.tenant-no-keys.yaml", []string{
 			`tenants[0].api_keys: is empty: give the tenant at least one key, or no client can use it (line 2)`,
 		}},
-		{"bad.keep_warm.yaml", []string{
-			`keep_warm: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
-			`tenants[0].keep_warm_usd: does nothing without keep_warm: set keep_warm: true, or remove it (line 5)`,
-			`tenants[1].keep_warm: does not work together with observe: remove one of them (line 8)`,
-			`tenants[1].keep_warm_usd: is negative: write an amount in USD a day, or 0 for the default (line 9)`,
-		}},
 		{"bad.holdout.yaml", []string{
 			`holdout: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
 			`holdout: is not a share of sessions from 0 to 0.5: write 0.1 for a tenth, or 0 for none (line 1)`,

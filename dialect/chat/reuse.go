@@ -39,7 +39,7 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 		case "max_tokens", "max_completion_tokens":
 			n := split.Integer(*v)
 			text = text && (n == 0 && string(v.Raw) != "0" || n-thought >= output) // a value that is not a count sets no limit
-			return output == 0 || n <= thought+split.ReasoningFactor*output
+			return n <= thought+split.ReasoningFactor*output
 		}
 		return !slices.Contains(notReused[:], name)
 	})
@@ -54,7 +54,7 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 	}
 	for _, name := range limits {
 		limit := thought + split.ReasoningFactor*output
-		if output > 0 && split.Integer(split.Member(all, name)) > limit {
+		if split.Integer(split.Member(all, name)) > limit {
 			out = fmt.Appendf(out, `,%q:%d`, name, limit)
 		}
 	}
@@ -68,19 +68,4 @@ var limits = [...]string{"max_completion_tokens", "max_tokens"}
 func budget(body rawjson.Value) int {
 	return max(split.Integer(split.Member(body, "thinking", "budget_tokens")),
 		split.Integer(split.Member(body, "reasoning", "max_tokens")))
-}
-
-// Touch implements dialect.Dialect. A body with a thinking budget cannot be touched: the budget needs more tokens, and
-// without it the prompt would differ.
-func (d *Dialect) Touch(body []byte) []byte {
-	all := rawjson.ValueOf(body)
-	if budget(all) > 0 {
-		return nil
-	}
-	key := "max_tokens"
-	if split.Member(all, limits[0]).Kind != 0 ||
-		split.Member(all, key).Kind == 0 && agents.RefusesMaxTokens(split.Member(all, "model").Text()) {
-		key = limits[0]
-	}
-	return split.Limited(d.Reuse(body, 0), key, "1")
 }

@@ -59,12 +59,3 @@ func editsHistory(management rawjson.Value) bool {
 		return !strings.HasPrefix(split.Member(edit, "type").Text(), "clear_thinking_")
 	})
 }
-
-// Touch implements dialect.Dialect. A body with a thinking budget cannot be touched: the budget needs more tokens, and
-// without it the prompt would differ.
-func (d *Dialect) Touch(body []byte) []byte {
-	if split.Member(rawjson.ValueOf(body), "thinking", "budget_tokens").Kind != 0 {
-		return nil
-	}
-	return split.Limited(d.Reuse(body, 0), "max_tokens", "1")
-}

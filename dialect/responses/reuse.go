@@ -19,7 +19,7 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 			text = text && v.Kind == rawjson.Null
 		case "max_output_tokens":
 			maxLimit := split.ReasoningFactor * output
-			if output > 0 && split.Integer(*v) > maxLimit {
+			if split.Integer(*v) > maxLimit {
 				limit = maxLimit
 			}
 			return limit == 0
@@ -41,9 +41,4 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 		out = append(out, `,"tool_choice":"none"`...)
 	}
 	return append(out, `,"stream":true,"store":false}`...)
-}
-
-// Touch implements dialect.Dialect. The API accepts a limit of at least 16 tokens.
-func (d *Dialect) Touch(body []byte) []byte {
-	return split.Limited(d.Reuse(body, 0), "max_output_tokens", "16")
 }

@@ -51,14 +51,6 @@ func WithMember(object []byte, name string, value []byte) []byte {
 	return append(out, '}')
 }
 
-// Limited sets the limit of the answer in a body that Reuse returned: nil stays nil.
-func Limited(reused []byte, name, tokens string) []byte {
-	if reused == nil {
-		return nil
-	}
-	return WithMember(reused, name, []byte(tokens))
-}
-
 // WithoutMember removes a member of an object. If there is none, the object is returned unchanged.
 func WithoutMember(object []byte, name string) []byte {
 	found := false

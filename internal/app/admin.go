@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -62,17 +61,13 @@ func (s inForce) Tenants() (out []admin.Tenant) {
 	cfg := s.app.tokens.config.Load()
 	for _, t := range cfg.EveryTenant() {
 		upstream, condenser, observes := cfg.UpstreamFor(t), cfg.CondenserFor(t), cfg.Observes(t)
-		described := admin.Tenant{
+		out = append(out, admin.Tenant{
 			Name: t.Name, Anonymous: len(cfg.Tenants) == 0, Keys: len(t.APIKeys),
 			Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "",
 			Condenser: condenser.Type, Condenses: forgets(condenser),
 			Observe: observes, Notify: t.Notify, LogContent: t.LogContent, Holdout: t.Holdout,
 			Limits: cfg.LimitsFor(t), Condensing: s.app.levers.condensing(t.Name, observes),
-		}
-		if t.KeepWarm {
-			described.KeepWarmUSD = cmp.Or(t.KeepWarmUSD, config.DefaultKeepWarmUSD)
-		}
-		out = append(out, described)
+		})
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/knowledge"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
@@ -61,27 +59,6 @@ func (c *calls) drawFor(l limit.Tenant) limit.Draw {
 		return nil
 	}
 	return c.draw
-}
-
-// warm returns how a tenant's prompts are kept in providers' caches.
-func (b builder) warm(c config.Tenant) *engine.Warm {
-	condensed := b.config.CondenserFor(c).Uses(byPrice)
-	w := &engine.Warm{
-		Model: b.out.caller(summariser.DefaultTimeout, nil),
-		Prices: func(model string) *condense.Economics {
-			e := b.prices(model, model)
-			if e != nil && !condensed {
-				e.Target = 0
-			}
-			return e
-		},
-		USD: cmp.Or(c.KeepWarmUSD, config.DefaultKeepWarmUSD),
-	}
-	if b.out.metrics != nil {
-		w.Model = b.metered(observe.Summariser{Summariser: w.Model, Warming: true})
-		w.Told = func(outcome engine.WarmOutcome) { b.out.metrics.Warmed(c.Name, outcome) }
-	}
-	return w
 }
 
 // limitedSummariser enforces a tenant's limits on summaries and its budgets. It uses the operator's keys only for trusted clients.

@@ -141,9 +141,6 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 			Compacts: compacts[upstream.Compaction],
 		},
 	}
-	if c.KeepWarm {
-		t.Warm = build.warm(c)
-	}
 	for _, k := range c.APIKeys {
 		sum, ok := k.Digest()
 		if !ok {

@@ -44,7 +44,7 @@ func newTraffic(f *families) traffic {
 type savings struct {
 	tokens, spentTokens, observedTokens     *prometheus.CounterVec
 	usd, spentUSD, observedUSD, upstreamUSD *prometheus.CounterVec
-	callFailures, callTokens, touches       *prometheus.CounterVec
+	callFailures, callTokens                *prometheus.CounterVec
 	callSeconds                             *prometheus.HistogramVec
 }
 
@@ -52,13 +52,13 @@ func newSavings(f *families) savings {
 	return savings{
 		tokens: f.counter("saved_tokens_total", "Prompt tokens that clients sent and that were not forwarded.", "tenant", "model"),
 		spentTokens: f.counter("spent_tokens_total",
-			"Tokens that condensing cost: tokens of the proxy's own calls (summariser, keep_warm), and tokens by which requests became longer (request).",
+			"Tokens that condensing cost: tokens of the proxy's own calls (summariser), and tokens by which requests became longer (request).",
 			"tenant", "model", "kind"),
 		usd: f.counter("saved_usd_total",
 			"By how much requests were cheaper than if they had been forwarded unchanged with an ideal prompt cache. Models with a known price.",
 			"tenant", "model"),
 		spentUSD: f.counter("spent_usd_total",
-			"What condensing cost: the proxy's own calls (summariser, keep_warm), and requests that cost more because the prompt cache had to be written again (cache).",
+			"What condensing cost: the proxy's own calls (summariser), and requests that cost more because the prompt cache had to be written again (cache).",
 			"tenant", "model", "kind"),
 		upstreamUSD: f.counter("upstream_usd_total",
 			"What upstream charges for answered requests, by the usage that it reports. Models with a known price.", "tenant", "model"),
@@ -67,9 +67,6 @@ func newSavings(f *families) savings {
 		observedUSD: f.counter("observed_saved_usd_total",
 			"Estimate for tenants that only observe: by how much requests would have been cheaper (saved), or more expensive because the prompt cache had to be written again (cache). Calls to a summariser are not included.",
 			"tenant", "model", "kind"),
-		touches: f.counter("keep_warm_touches_total",
-			"Calls that keep a prompt in its provider's cache while its client pauses: kept, cold (the cache had lost it), failed, spent (not made because the daily budget is spent).",
-			"tenant", "outcome"),
 		callSeconds: f.seconds("summariser_seconds", "Duration of calls to a summariser, by outcome: replied or failed.",
 			answerBuckets, "tenant", "outcome"),
 		callFailures: f.counter("summariser_failures_total",

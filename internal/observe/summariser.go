@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -22,7 +21,6 @@ import (
 type Summariser struct {
 	condense.Summariser
 	Tenant  string
-	Warming bool // its calls keep caches warm and write no summaries
 	NoModel bool // a program or service replies, which uses no tokens
 	Metrics *Metrics
 	Spans   *Spans // nil: calls are not traced
@@ -37,11 +35,7 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 	ctx, span := s.span(ctx, info.Name, r.Endpoint.BaseURL)
 	begun := time.Now()
 	reply, err := s.Summariser.Summarise(ctx, r)
-	kind := "keep_warm"
-	if !s.Warming {
-		kind = "summariser"
-		s.Metrics.countCall(s.Tenant, info, reply.Usage, err, time.Since(begun))
-	}
+	s.Metrics.countCall(s.Tenant, info, reply.Usage, err, time.Since(begun))
 	var u model.Usage
 	if !s.NoModel {
 		u = usageOf(r, reply, err)
@@ -51,8 +45,8 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 		USD: info.Price.Call(u), Known: s.NoModel || info.Price.Known(), Failed: err != nil,
 	}
 	if c.Charged() {
-		s.Metrics.savings.spentTokens.WithLabelValues(s.Tenant, info.Name, kind).Add(float64(c.Input + c.Output))
-		s.Metrics.savings.spentUSD.WithLabelValues(s.Tenant, info.Name, kind).Add(max(c.USD, 0))
+		s.Metrics.savings.spentTokens.WithLabelValues(s.Tenant, info.Name, "summariser").Add(float64(c.Input + c.Output))
+		s.Metrics.savings.spentUSD.WithLabelValues(s.Tenant, info.Name, "summariser").Add(max(c.USD, 0))
 	}
 	limit.Bill(ctx, c)
 	defer span.End()
@@ -121,9 +115,4 @@ func (m *Metrics) countCall(tenant string, info proxy.ModelInfo, u session.Usage
 	m.savings.callTokens.WithLabelValues(tenant, info.Name, "prompt").Add(float64(max(u.Input, 0)))
 	m.savings.callTokens.WithLabelValues(tenant, info.Name, "cached").Add(float64(max(u.Cached, 0)))
 	m.savings.callTokens.WithLabelValues(tenant, info.Name, "completion").Add(float64(max(u.Output, 0)))
-}
-
-// Warmed counts a call that keeps a prompt in its provider's cache.
-func (m *Metrics) Warmed(tenant string, outcome engine.WarmOutcome) {
-	m.savings.touches.WithLabelValues(tenant, string(outcome)).Inc()
 }

@@ -35,10 +35,8 @@ func measureEconomics(ctx context.Context, args []string, out io.Writer) error {
 		}
 		g := group{name: "recorded"}
 		random := rand.New(rand.NewPCG(*seed, 0))
-		pauses := rand.New(rand.NewPCG(*seed, 2))
 		for _, r := range recorded {
 			g.runs = append(g.runs, sized(r, count, random))
-			g.runs[len(g.runs)-1].pause(pauses)
 		}
 		groups = append(groups, g)
 	}
@@ -88,7 +86,6 @@ type sizes struct {
 	steps   []int
 	results []int // of a step, what tools returned
 	cold    []bool
-	idle    []float64 // before it, in lives of the cache: from 1 on it has gone cold
 }
 
 type group struct {
@@ -98,7 +95,7 @@ type group struct {
 
 // synthetic makes runs up, of four lengths.
 func synthetic(seed uint64, each int) (groups []group) {
-	random, pauses := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
+	random := rand.New(rand.NewPCG(seed, 1))
 	for _, length := range []int{20, 60, 150, 300} {
 		g := group{name: fmt.Sprintf("%d steps", length)}
 		for range each {
@@ -109,7 +106,6 @@ func synthetic(seed uint64, each int) (groups []group) {
 				r.results = append(r.results, int(resultShare*float64(step)))
 				r.cold = append(r.cold, i > 0 && random.Float64() < idleShare)
 			}
-			r.pause(pauses)
 			g.runs = append(g.runs, r)
 		}
 		groups = append(groups, g)
@@ -136,20 +132,6 @@ func sized(run replay.Run, count func([]byte) int, random *rand.Rand) sizes {
 	return r
 }
 
-// pauseLives is how long a pause goes on after the cache has gone cold, on average, in lives of it.
-const pauseLives = 4
-
-// pause makes up how long the pauses are.
-func (r *sizes) pause(random *rand.Rand) {
-	for _, cold := range r.cold {
-		idle := 0.0
-		if cold {
-			idle = 1 + pauseLives*random.ExpFloat64()
-		}
-		r.idle = append(r.idle, idle)
-	}
-}
-
 // moment is a request of a run, whose context was as large before.
 func (r *sizes) moment(i, before int) condense.Moment {
 	return condense.Moment{Head: r.fixed, Before: before, Total: before + r.steps[i], Cold: r.cold[i]}
@@ -171,7 +153,6 @@ func rules() []rule {
 		{"above 160,000", rolling(80_000, above(160_000))},
 		{masking, (*sizes).masked},
 		{economics, rolling(targetTokens, byPrice)},
-		{"kept warm", keptWarm(targetTokens, byPrice, new(condense.Pauses))},
 	}
 }
 
@@ -192,48 +173,20 @@ func above(limit int) due {
 func byPrice(e condense.Economics, rent float64, m condense.Moment) bool { return e.Due(rent, m, 1) }
 
 // rolling condenses down to a target whenever it is due.
-func rolling(target int, due due) costing { return keptWarm(target, due, nil) }
-
-// What keep_warm touches: prompts of so many tokens, at a share of the cache's life.
-const (
-	warmTokens = 16_000
-	touchShare = 0.9
-)
-
-// keptWarm is rolling that keeps prompts in the cache in pauses, and after the end of a run, as long as keep_warm would; nil: never.
-func keptWarm(target int, due due, known *condense.Pauses) costing {
+func rolling(target int, due due) costing {
 	return func(r *sizes, e condense.Economics) (total, dearest float64) {
 		e.Target = target
 		context, rent := r.fixed, 0.0
 		for i := range r.steps {
 			m := r.moment(i, context)
-			if known != nil {
-				touches, warm := touched(known, e, r.idle[i], context)
-				total, m.Cold = total+float64(touches)*e.Read*float64(context), m.Cold && !warm
-			}
 			if due(e, rent, m) {
 				total, dearest, context, rent = total+e.Condensed(m), max(dearest, e.Extra(m)), e.Target, 0
 				continue
 			}
 			total, context, rent = total+e.Plain(m), m.Total, rent+e.Rent(m.Total)
 		}
-		if known != nil {
-			touches, _ := touched(known, e, math.Inf(1), context)
-			total += float64(touches) * e.Read * float64(context)
-		}
 		return total, dearest
 	}
-}
-
-// touched is how often a prompt is touched in a pause of so many lives of the cache, and whether it is in the cache at its end.
-func touched(known *condense.Pauses, e condense.Economics, idle float64, tokens int) (touches int, warm bool) {
-	for ; tokens >= warmTokens && idle > touchShare*float64(touches+1) && known.Pays(touches, e.Worth(tokens)); touches++ {
-		known.Touched(touches)
-	}
-	if !math.IsInf(idle, 1) {
-		known.End(touches)
-	}
-	return touches, idle < touchShare*float64(touches)+1
 }
 
 // As observation_masking comes: it shows the newest results, and moves the boundary by several steps at once. A step is a call and its result.
@@ -318,7 +271,7 @@ func reckon(groups []group) (all []reckoned) {
 			e.Cached = math.MaxInt32 // all of each request
 		}
 		for _, g := range groups {
-			played := rules() // that learn from run to run
+			played := rules()
 			row := reckoned{p.name, g.name, map[string]ratio{}}
 			for i := range g.runs {
 				r := &g.runs[i]

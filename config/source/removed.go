@@ -1,0 +1,34 @@
+package source
+
+import (
+	"reflect"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+)
+
+// removedKey is a key that earlier builds had.
+type removedKey struct {
+	section reflect.Type
+	name    string
+	message string // that it was removed and why, a colon, and what to do
+}
+
+func removedKeys() []removedKey {
+	all, tenant := reflect.TypeFor[config.Config](), reflect.TypeFor[config.Tenant]()
+	const warm = "was removed, because it saved at most 1% and made short runs more expensive: " +
+		"remove it; with trigger: economics, a prompt that the provider's cache has lost is condensed"
+	return []removedKey{
+		{all, "keep_warm", warm}, {all, "keep_warm_usd", warm},
+		{tenant, "keep_warm", warm}, {tenant, "keep_warm_usd", warm},
+	}
+}
+
+// removed returns the message about a key that a section had in earlier builds, or "" if it had no such key.
+func removed(section reflect.Type, name string) string {
+	for _, key := range removedKeys() {
+		if key.section == section && key.name == name {
+			return key.message
+		}
+	}
+	return ""
+}

@@ -28,3 +28,17 @@ func TestWaits(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyTheWindowCutsALoop checks that a condensation waits for the end of an open tool loop unless the request would not fit.
+func TestOnlyTheWindowCutsALoop(t *testing.T) {
+	messages := []session.Message{{Kind: session.User}, {Kind: session.Action, Sealed: true}, {Kind: session.Observation}}
+	view := session.Project(session.NewHistory(session.Hash{}, messages), nil)
+	for window, want := range map[int]condense.Due{
+		1000: {Kept: condense.KeptLoop}, 150: {Need: condense.Need{Reason: session.ReasonWindow, Hard: true}},
+	} {
+		in := condense.Input{View: &view, Total: 200, Window: window, NeedsReasoning: true}
+		if due := (condense.Settings{MaxTokens: 100}).Due(in); due.Need != want.Need || due.Kept != want.Kept {
+			t.Errorf("a window of %d: due by %+v, kept %q", window, due.Need, due.Kept)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package condense
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,5 +37,35 @@ func TestAnEditedMessageDoesNotTakeTheRoom(t *testing.T) {
 	}
 	if c, _ := d.Job.Plan(); c.After.Tokens+in.Reserved > in.Window {
 		t.Errorf("%d tokens and %d reserved, of %d", c.After.Tokens, in.Reserved, in.Window)
+	}
+}
+
+// TestShareOfAnEditedMessage: what comes up to a message that the client edits stays if it takes at most a quarter of the target's tokens and
+// half of its events.
+func TestShareOfAnEditedMessage(t *testing.T) {
+	var messages []session.Message
+	for i := range 13 {
+		kind := []session.Kind{session.User, session.Agent}[i%2]
+		messages = append(messages, session.Message{Raw: []byte("x"), Kind: kind, Digest: session.Hash{byte(i)}})
+	}
+	v := session.Project(session.NewHistory(session.Hash{}, messages), nil)
+	in := Input{View: &v, Codec: plainCodec{}, Thread: Thread{Edited: 3}}
+	for _, test := range []struct {
+		edited int // tokens of the message, which is the third, after two of ten tokens each
+		target session.Size
+		stays  bool
+	}{
+		{80, session.Size{Events: 100, Tokens: 400}, true},
+		{81, session.Size{Events: 100, Tokens: 400}, false},
+		{10, session.Size{Events: 6, Tokens: 400}, true},
+		{10, session.Size{Events: 5, Tokens: 400}, false},
+	} {
+		tokens := slices.Repeat([]int{10}, len(messages))
+		tokens[2] = test.edited
+		p := newPicker(&in, tokens)
+		p.edited(test.target)
+		if want := slices.Repeat([]bool{test.stays}, 3); !slices.Equal(p.keep[:3], want) || slices.Contains(p.keep[3:], true) {
+			t.Errorf("%+v: keeps %v", test, p.keep)
+		}
 	}
 }

@@ -163,3 +163,24 @@ func TestAnAttemptIsReportedOnce(t *testing.T) {
 		t.Errorf("reported later: %+v", late)
 	}
 }
+
+// insatiable hides two events more, however short the view is.
+type insatiable struct{ calls int }
+
+func (*insatiable) Name() string { return "insatiable" }
+
+func (c *insatiable) Condense(in condense.Input) condense.Decision {
+	if c.calls++; c.calls > 5 {
+		return condense.Decision{}
+	}
+	return condense.AmortizedForgetting{Settings: condense.Settings{MaxSize: len(in.View.Items) - 1, KeepFirst: 1}}.Condense(in)
+}
+
+// TestTwoCondensationsOfARequest: one request causes two condensations at most, whatever the condenser still wants.
+func TestTwoCondensationsOfARequest(t *testing.T) {
+	r := newRig(t, &insatiable{})
+	report := r.begin(says(121), engine.WishNone).Condense(t.Context())
+	if n := len(report.Attempts); n != 2 {
+		t.Errorf("%d condensations", n)
+	}
+}

@@ -147,7 +147,7 @@ func (j *llmJob) question(ctx context.Context) (string, error) {
 func questionMessage(id int, c session.Content) QuestionMessage {
 	m := QuestionMessage{ID: id, Role: c.Role, Text: c.Text, ResultOf: c.Result}
 	for _, call := range c.Calls {
-		m.Calls = append(m.Calls, QuestionCall{call.ID, call.Name, call.Arguments})
+		m.Calls = append(m.Calls, QuestionCall(call))
 	}
 	return m
 }

@@ -127,22 +127,11 @@ func (v *validator) tenantLimits(key string, l limit.Tenant) {
 	bound("summary_tokens_per_minute", l.SummaryTokens)
 	v.budget(key+".budget", l.Budget)
 	v.budget(key+".session_budget", l.SessionBudget)
-	v.repeats(key+".repeated_calls", l.Repeats)
 	v.when(l.Shared && v.config.Store.Type != StoreRedis, key+".shared",
 		"needs a store that replicas share: set store.type to redis, or remove it")
 	v.when(l.Body < 0, key+".max_body", "is negative: write a size such as 4MiB, or 0 for limits.max_body")
 	v.when(v.config.Limits.MaxBody > 0 && l.Body > v.config.Limits.MaxBody,
 		key+".max_body", "is above limits.max_body, which applies to every request: lower it, or raise limits.max_body")
-}
-
-func (v *validator) repeats(key string, r limit.Repeats) {
-	if r.Then == "" {
-		v.when(r.After != 0, key+".then", "is missing while after is set: write report or tell, or remove after")
-		return
-	}
-	v.oneOf(key+".then", r.Then, limit.Report, limit.Tell)
-	v.when(r.After != 0 && (r.After < limit.MinRepeats || r.After > limit.MaxRepeats), key+".after",
-		"is not between %d and %d: write how many equal calls are too many, or remove it", limit.MinRepeats, limit.MaxRepeats)
 }
 
 // Bounds of budgets. maxUSD in millionths of a dollar is an exact number in Redis, too.

@@ -31,7 +31,6 @@ func (t *Turn) Condense(ctx context.Context) (report Report) {
 		return Report{Kept: Refused}
 	}
 	report.add(t.addKnowledge(ctx))
-	report.add(t.noteRepeats(ctx))
 	report.add(t.catchUp(ctx))
 	if t.belowAllThresholds() {
 		t.prepare(ctx)

@@ -15,7 +15,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
-	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -93,7 +92,6 @@ type Tenant struct {
 	Holdout   float64       // share of sessions that are not condensed, for comparison
 	Hidden    Hidden
 	Knowledge Knowledge
-	Repeats   limit.Repeats // After is set
 
 	CondenseTimeout time.Duration // for one condensation, summariser included; 0: DefaultCondenseTimeout
 

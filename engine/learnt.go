@@ -24,7 +24,6 @@ type memory struct {
 	ready   *lru.Cache[session.ThreadID, session.CondensationID] // the condensation on top of which the next one is prepared
 	answers *lru.Cache[session.Hash, []byte]                     // that upstream keeps and the log does not have
 	items   *lru.Cache[session.Hash, []byte]                     // of answers, which upstream keeps
-	calls   *lru.Cache[session.ThreadID, recentCalls]
 
 	logging  *lru.Cache[session.ThreadID, chanMutex] // held while a condensation of the thread is logged, so that none is logged twice
 	usages   *lru.Cache[session.ThreadID, usage]
@@ -50,7 +49,6 @@ func newMemory() *memory {
 		ready:    newCache[session.ThreadID, session.CondensationID](learntKept),
 		answers:  newCache[session.Hash, []byte](answersKept),
 		items:    newCache[session.Hash, []byte](itemsKept),
-		calls:    newCache[session.ThreadID, recentCalls](learntKept),
 		logging:  newCache[session.ThreadID, chanMutex](learntKept),
 		usages:   newCache[session.ThreadID, usage](usagesKept),
 		doubted:  newCache[source, struct{}](learntKept),

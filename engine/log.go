@@ -19,7 +19,6 @@ type logWrite struct {
 	done  chan struct{}
 	place session.Resolution // of the written messages; zero if writing failed
 	cause session.Cause      // why a thread began
-	times int                // how often one of the new calls was made with the same result; 0: not often enough to report
 	said  []session.Message  // if upstream keeps the history: the request's messages, after those that the log lacks
 }
 
@@ -45,7 +44,6 @@ func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
 	t.logged = l
 	place := clonePlace(t.place)
 	logged, asked := place.Logged, t.place
-	repeats, after := t.repeats, t.in.Tenant.Repeats.After
 	return func(ctx context.Context) (bool, error) {
 		defer t.in.Body.Release()
 		defer close(l.done)
@@ -54,11 +52,6 @@ func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
 			return false, nil
 		}
 		tally := t.counted().tally
-		if repeats != nil {
-			if r := repeats(); r.times >= after {
-				l.times = r.times
-			}
-		}
 		ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 		defer cancel()
 		if err := t.registry.Append(ctx, &place, &tally); err != nil {
@@ -84,15 +77,6 @@ func (t *Turn) Cause() session.Cause {
 		return t.logged.cause
 	}
 	return session.CauseUnread
-}
-
-// Repeated returns how often the model made one of its new calls with the same result; 0 if not often enough to report. It does not wait
-// for the log.
-func (t *Turn) Repeated() int {
-	if t.logged.finished() {
-		return t.logged.times
-	}
-	return 0
 }
 
 // awaitLog waits until the messages of this request are written, if they are to be.

@@ -105,8 +105,6 @@ type sessionLog struct {
 type records struct {
 	logged *logWrite
 	entry  *session.Entry // the fields that all holdout entries of the turn share; nil: the tenant has no holdout
-
-	repeats func() repeatedCall // the most repeated of the new calls, read on the first call; nil: repeats are not counted
 }
 
 // meter counts a request's tokens.
@@ -221,9 +219,6 @@ func (t *Turn) prepareCounting() {
 	t.model.Window = e.memory.window(t.counter.source, shared, t.model.Window, e.o.Now())
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })
-	if t.in.Tenant.Repeats.Then != "" && t.purpose == session.PurposeMain && !t.place.Again {
-		t.repeats = sync.OnceValue(func() repeatedCall { return t.readCalls(&place) })
-	}
 }
 
 // NeedsText reports whether Answered reads the request's text: if upstream keeps the history, the log is written only then.
@@ -236,7 +231,6 @@ func (t *Turn) WithoutText() *Turn {
 	bare, counted := *t, *t.counted()
 	counted.tally.Count = nil
 	bare.counted = func() *counts { return &counted }
-	bare.repeats = nil
 	bare.in.Body, bare.in.Header = nil, nil
 	split := t.in.Split
 	bare.in.Split = &dialect.Request{

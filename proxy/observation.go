@@ -122,7 +122,6 @@ func (o *observation) endTurn() {
 	t.Cause = o.turn.Cause()
 	t.Before = o.turn.Before()
 	t.Known = o.turn.Known()
-	o.record.Condensed.Repeated = o.turn.Repeated()
 	o.adjustSizes()
 	if t.After != (session.Size{}) && o.record.Call.Status == http.StatusOK {
 		t.Account = o.account()

@@ -80,8 +80,7 @@ type Condensed struct {
 	Did   string         // an engine.Outcome, "failed" with its cause, or "store_away"; empty: no condensing was involved
 	Whole engine.Outcome // why the history went whole although it exceeded a limit of the condenser; empty: it did not, or was condensed
 
-	Hidden   int // calls of the proxy's own tools that were answered
-	Repeated int // how often the model made a call with the same result, if that is too often
+	Hidden int // calls of the proxy's own tools that were answered
 }
 
 // Compaction is the result of a compaction that the proxy makes because upstream does not.

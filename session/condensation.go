@@ -26,7 +26,6 @@ const (
 	ReasonAside     Reason = "aside"   // marks an aside, see Aside
 
 	ReasonKnowledge Reason = "knowledge" // a user's message triggered an added text
-	ReasonRepeated  Reason = "repeated"  // an added text points out to the model that it repeats a call
 )
 
 // Size measures a view.

@@ -151,8 +151,6 @@ type Content struct {
 // Call is one tool call of an assistant message. Arguments is the raw JSON text that the model wrote.
 type Call struct {
 	ID, Name, Arguments string
-
-	ByCode bool // made by code that the model wrote, which reads the result as well
 }
 
 // File describes a part that is neither text nor an image: a document, audio, video, or a type unknown to the dialect.

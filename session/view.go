@@ -145,8 +145,7 @@ func Project(h *History, condensations []Condensation) View {
 }
 
 // add shows an added text with the message that it was added to. If that is hidden, the text goes to the summary, or
-// without one to a user message that is shown: the last before the hidden one, or else the first. A note about a repeated
-// call is hidden with its message.
+// without one to a user message that is shown: the last before the hidden one, or else the first.
 func (v *View) add(c *Condensation) {
 	index, fallback := v.History.At(c.Added), -1
 	for i := range v.Items {
@@ -161,7 +160,7 @@ func (v *View) add(c *Condensation) {
 			fallback = i
 		}
 	}
-	if fallback >= 0 && c.Reason != ReasonRepeated {
+	if fallback >= 0 {
 		v.Items[fallback].Added += c.Summary
 	}
 }

@@ -81,11 +81,6 @@ func badValues() []badFixture {
 			`limits.tenant.session_budget.then: is not one of refuse, condense: use one of them (line 5)`,
 			`limits.tenant.session_budget.period: is not between 1m and 8784h: write the length of the budget's period, such as 24h (line 5)`,
 		}},
-		{"bad.repeats.yaml", []string{
-			`tenants[0].limits.repeated_calls.then: is missing while after is set: write report or tell, or remove after (line 5)`,
-			`limits.tenant.repeated_calls.then: is not one of report, tell: use one of them (line 3)`,
-			`limits.tenant.repeated_calls.after: is not between 2 and 20: write how many equal calls are too many, or remove it (line 3)`,
-		}},
 		{"bad.knowledge.yaml", []string{
 			`knowledge: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
 			`knowledge.max_tokens: is negative: write a number of tokens, or leave it out (line 1)`,

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 // removedKey is a key that earlier builds had.
@@ -14,12 +15,13 @@ type removedKey struct {
 }
 
 func removedKeys() []removedKey {
-	all, tenant := reflect.TypeFor[config.Config](), reflect.TypeFor[config.Tenant]()
+	all, tenant, limits := reflect.TypeFor[config.Config](), reflect.TypeFor[config.Tenant](), reflect.TypeFor[limit.Tenant]()
 	const warm = "was removed, because it saved at most 1% and made short runs more expensive: " +
 		"remove it; with trigger: economics, a prompt that the provider's cache has lost is condensed"
 	return []removedKey{
 		{all, "keep_warm", warm}, {all, "keep_warm_usd", warm},
 		{tenant, "keep_warm", warm}, {tenant, "keep_warm_usd", warm},
+		{limits, "repeated_calls", "was removed, because agents detect their own loops: remove it; session_budget bounds what a session may spend"},
 	}
 }
 

@@ -106,6 +106,5 @@ func readContent(content rawjson.Value, c *session.Content) (string, []string) {
 func callOf(b *split.Object) session.Call {
 	return session.Call{
 		ID: b.Get("id").Text(), Name: b.Get("name").Text(), Arguments: cmp.Or(split.TextOrJSON(b.Get("input")), "{}"),
-		ByCode: split.Member(b.Get("caller"), "tool_id").Text() != "",
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/engine"
-	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/otlp"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
@@ -127,12 +126,10 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	}
 	deadline, never := chosen.Waits()
 	compacts := map[string]proxy.Compacts{config.CompactionPass: proxy.CompactsItself, config.CompactionAnswer: proxy.CompactsNot}
-	repeats := limits.Repeats
-	repeats.After = cmp.Or(repeats.After, limit.DefaultRepeats)
 	t := &proxy.Tenant{
 		Tenant: engine.Tenant{
 			Name: c.Name, Condenser: condenser, Observe: cfg.Observes(c), Deadline: deadline, Never: never, Ahead: never || chosen.Prepares(),
-			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: knowledge, Repeats: repeats, Promise: out.promise(c),
+			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: knowledge, Promise: out.promise(c),
 			CondenseTimeout: condenseTimeout(cfg, chosen),
 		},
 		Notify: c.Notify, LogContent: c.LogContent, Limits: limits, Draw: out.drawFor(limits), Cooling: build.health.Cooling,

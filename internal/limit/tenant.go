@@ -21,8 +21,6 @@ type Tenant struct {
 	Budget        Budget `yaml:"budget" json:"budget"`
 	SessionBudget Budget `yaml:"session_budget" json:"session_budget"` // of each session
 
-	Repeats Repeats `yaml:"repeated_calls" json:"repeated_calls"`
-
 	Shared bool `yaml:"shared" json:"shared"` // replicas share the limits per minute
 }
 
@@ -56,22 +54,3 @@ func (b Budget) Until(now time.Time) time.Time {
 	into := time.Duration(now.UnixNano() % int64(b.Period))
 	return now.Add(b.Period - into).UTC()
 }
-
-// Repeats configures what to do about a model that repeats a call with the same result. The zero value does nothing.
-type Repeats struct {
-	After int    `yaml:"after" json:"after"` // number of calls; 0: DefaultRepeats
-	Then  string `yaml:"then" json:"then"`   // Report or Tell; empty: nothing
-}
-
-// Values of Repeats.Then.
-const (
-	Report = "report" // in metrics and the log
-	Tell   = "tell"   // report, and add a note for the model
-)
-
-// Limits and default of Repeats.After.
-const (
-	MinRepeats     = 2
-	DefaultRepeats = 5
-	MaxRepeats     = 20 // also the number of calls that are compared
-)

@@ -80,7 +80,7 @@ func newSavings(f *families) savings {
 // history holds metrics of how requests were recognised and condensed.
 type history struct {
 	recognised, sessions, threads, condensed, redeemed, asked, whole *prometheus.CounterVec
-	relieved, compacted, hidden, repeated, findings                  *prometheus.CounterVec
+	relieved, compacted, hidden, findings                            *prometheus.CounterVec
 	seconds                                                          *prometheus.HistogramVec
 }
 
@@ -111,7 +111,5 @@ func newHistory(f *families) history {
 			"Condensations with findings for a tenant's memory: promised, delivered, failed (one attempt), and lost: full, store, expired, gone.",
 			"tenant", "outcome"),
 		hidden: f.counter("hidden_calls_total", "Calls to the proxy's own tools that were removed from answers and handled.", "tenant"),
-		repeated: f.counter("repeated_calls_total",
-			"Requests whose model made the same call with the same result at least limits.repeated_calls.after times.", "tenant"),
 	}
 }

@@ -49,7 +49,7 @@ func isPlain(r *proxy.Record) bool {
 		return true
 	}
 	condensed := r.Turn != nil && len(r.Turn.Condensed) > 0
-	return r.Code == "" && r.Condensed.Whole == "" && r.Condensed.Repeated == 0 && !condensed
+	return r.Code == "" && r.Condensed.Whole == "" && !condensed
 }
 
 // outcome summarises in a word how a request ended.
@@ -77,7 +77,6 @@ func requestFields(r *proxy.Record) []zap.Field {
 		nonEmpty("condense", r.Condensed.Did),
 		when(r.Turn != nil || r.Condensed.Did != "", zap.Float64("condense_ms", milliseconds(r.Turn.Waited()))),
 		nonEmpty("not_condensed", string(r.Condensed.Whole)),
-		when(r.Condensed.Repeated > 0, zap.Int("repeated_calls", r.Condensed.Repeated)),
 		when(!r.Call.Sent.IsZero(), zap.Float64("overhead_ms", milliseconds(r.Times.Overhead))),
 		when(!r.Call.First.IsZero(), zap.Float64("first_byte_ms", milliseconds(r.Call.First.Sub(r.Call.Sent)))),
 		nonEmpty("trace_id", r.Asked.Trace),

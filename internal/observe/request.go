@@ -77,9 +77,6 @@ func (m *Metrics) countRequest(r *proxy.Record) {
 	}
 	m.observeTimes(r)
 	m.history.hidden.WithLabelValues(r.Tenant).Add(float64(r.Condensed.Hidden))
-	if r.Condensed.Repeated > 0 {
-		m.history.repeated.WithLabelValues(r.Tenant).Inc()
-	}
 	if r.Turn != nil {
 		m.countTurn(r.Tenant, r.Turn)
 		m.active.Add(string(r.Turn.Session), r.Times.Ended)

@@ -69,10 +69,14 @@ func (k *Keys) Seal(b, plain, place []byte) []byte {
 
 // Open opens a record that Seal sealed for the place. It returns a *KeyError if the key is not configured, or ErrTampered.
 func (k *Keys) Open(sealed, place []byte) ([]byte, error) {
-	if len(sealed) == 0 || len(sealed) < 1+int(sealed[0])+nonceSize+tagSize {
+	if len(sealed) == 0 {
 		return nil, ErrTampered
 	}
-	id, rest := string(sealed[1:1+sealed[0]]), sealed[1+sealed[0]:]
+	head := 1 + int(sealed[0])
+	if len(sealed) < head+nonceSize+tagSize {
+		return nil, ErrTampered
+	}
+	id, rest := string(sealed[1:head]), sealed[head:]
 	if k == nil || k.keys[id] == nil {
 		return nil, &KeyError{ID: id}
 	}

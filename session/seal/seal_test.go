@@ -85,6 +85,7 @@ func TestTampering(t *testing.T) {
 	other := bytes.Clone(sealed)
 	other[1] = 'b'
 	refused("under another key", other, place)
+	refused("an id of 255 bytes", bytes.Repeat([]byte{255}, 400), place) // a byte plus 1 is 0
 }
 
 func TestRotation(t *testing.T) {

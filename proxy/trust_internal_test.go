@@ -1,0 +1,81 @@
+package proxy
+
+import (
+	"net/url"
+	"testing"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/engine"
+)
+
+// TestTrust: the operator's money may be spent on clients that are authenticated, and on those whose credential upstream has accepted for a
+// conversation. Other paths may be answered before upstream checks it.
+func TestTrust(t *testing.T) {
+	for name, c := range map[string]struct {
+		known        bool // an authenticated tenant
+		conversation bool
+		counts       bool
+		status       int
+		before, then bool // trusted before and after the answer
+	}{
+		"an authenticated client": {known: true, conversation: true, status: 401, before: true, then: true},
+		"an answer":               {conversation: true, status: 200, then: true},
+		"the last of its class":   {conversation: true, status: 299, then: true},
+		"a redirection":           {conversation: true, status: 300},
+		"another class":           {conversation: true, status: 199},
+		"a wrong key":             {conversation: true, status: 401},
+		"a body that is refused":  {conversation: true, status: 400},
+		"a count of tokens":       {conversation: true, counts: true, status: 200},
+		"another path":            {status: 200},
+	} {
+		accepted, _ := lru.New[credential, struct{}](2)
+		from := func(key byte) *request {
+			r := &request{server: &Server{accepted: accepted}, tenant: &Tenant{Tenant: engine.Tenant{Anonymous: !c.known}}}
+			r.params.credential, r.params.counts = credential{key}, c.counts
+			if c.conversation {
+				r.params.dialect = chat.New(chat.Options{})
+			}
+			return r
+		}
+		r := from(1)
+		trusted := r.trusted() // it is asked again later, when a condensation calls
+		if got := trusted(); got != c.before {
+			t.Errorf("%s: trusted before: %t", name, got)
+		}
+		r.noteAccepted(c.status)
+		if got := trusted(); got != c.then {
+			t.Errorf("%s: trusted afterwards: %t", name, got)
+		}
+		if got := from(2).trusted()(); got != c.known {
+			t.Errorf("%s: another credential is trusted: %t", name, got)
+		}
+	}
+}
+
+// TestCredentials: a client is the same only with the same keys, at the same tenant and upstream.
+func TestCredentials(t *testing.T) {
+	tenant := func(name, upstream string) *Tenant {
+		u, err := url.Parse(upstream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &Tenant{Tenant: engine.Tenant{Name: name}, Upstream: UpstreamConfig{BaseURL: u}}
+	}
+	seen := map[credential]string{credentialOf(tenant("a", "http://one/v1"), "key"): "the first"}
+	for name, c := range map[string]credential{
+		"another tenant":         credentialOf(tenant("b", "http://one/v1"), "key"),
+		"another upstream":       credentialOf(tenant("a", "http://two/v1"), "key"),
+		"another key":            credentialOf(tenant("a", "http://one/v1"), "keys"),
+		"the same, cut anywhere": credentialOf(tenant(`a" "http://one/v1`, "key"), ""),
+	} {
+		if same, ok := seen[c]; ok {
+			t.Errorf("%s is taken for %s", name, same)
+		}
+		seen[c] = name
+	}
+	if credentialOf(tenant("a", "http://one/v1"), "key") != credentialOf(tenant("a", "http://one/v1"), "key") {
+		t.Error("the same client is another")
+	}
+}

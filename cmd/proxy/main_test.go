@@ -60,8 +60,8 @@ func TestExitCodes(t *testing.T) {
 	f(exitUsage, "max_size: is", "replay", "--max-size", "-1", "/nope")
 	f(exitUsage, "max_tokens: is", "replay", "--max-tokens", "-1", "/nope")
 	f(exitFailure, "load run", "replay", write(t, "broken.json", "{"))
-	f(exitFailure, "docs/troubleshooting.md", "replay", write(t, "broken.json", "{"))
-	f(exitFailure, "docs/troubleshooting.md", "replay", write(t, "empty.json", "{}"))
+	f(exitFailure, "docs/replay.md", "replay", write(t, "broken.json", "{"))
+	f(exitFailure, "docs/replay.md", "replay", write(t, "empty.json", "{}"))
 	f(exitOK, "docs/troubleshooting.md", "help")
 }
 

@@ -65,7 +65,7 @@ var allowedImports = map[string][]string{
 	"internal/health":        {},
 	"internal/otlp":          {},
 	"internal/fakeupstream":  {},
-	"internal/replay":        {"config", "internal/app", "tokenize"},
+	"internal/replay":        {"condense/record", "config", "dialect", "dialect/assemble", "dialect/chat", "internal/app", "internal/model", "session", "tokenize"},
 	"internal/judge":         {"session", "condense", "condense/record", "condense/tidy", "config", "internal/fakeupstream", "internal/replay", "dialect", "dialect/assemble", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "session/boltstore", "tokenize"},
 	"internal/demo":          {"config", "internal/fakeupstream", "internal/judge", "internal/replay"},
 	"cmd/proxy":              {"config", "config/source", "internal/app", "internal/health", "internal/demo", "internal/fakeupstream", "internal/judge", "internal/replay"},
@@ -97,7 +97,7 @@ var dependencyRules = []struct {
 	{"go.opentelemetry.io", "one package records spans, and another exports them", []string{"internal/observe", "internal/otlp"}},
 	{"net/http", "the core is independent of HTTP", []string{
 		"proxy", "admin", "condense/summariser", "internal/app", "internal/health", "internal/observe", "internal/otlp", "internal/fakeupstream",
-		"internal/judge", "internal/served", "internal/findings", "cmd/proxy",
+		"internal/judge", "internal/replay", "internal/served", "internal/findings", "cmd/proxy",
 	}},
 	{"encoding/json", "a client's JSON is never decoded and re-encoded", []string{
 		"engine", "proxy", "admin", "config", "condense", "condense/summariser", "condense/condensetest", "condense/tidy", "internal/fakeupstream", "internal/judge", "internal/replay",

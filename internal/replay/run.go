@@ -1,4 +1,5 @@
-// Package replay reads recorded agent runs, and runs the proxy to replay them.
+// Package replay plays recorded agent runs through the real proxy, offline, and reports what they would have used and cost without and with
+// it.
 package replay
 
 import (
@@ -19,7 +20,7 @@ type Run struct {
 }
 
 // format says where the format of a run's file is described.
-const format = "docs/troubleshooting.md describes the format"
+const format = "docs/replay.md describes the format"
 
 // Load reads a run from a file. A run without a final response ends with its last assistant message.
 func Load(path string) (Run, error) {

@@ -1,0 +1,129 @@
+package replay
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
+)
+
+// Report is what a run used and cost, or several runs together.
+type Report struct {
+	Run      string `json:"run"`
+	Steps    int    `json:"steps"`    // model calls
+	Messages int    `json:"messages"` // in the longest history; of several runs, the sum
+
+	Without Bill `json:"without"` // the agent's requests as it sent them
+	With    Bill `json:"with"`    // the agent's requests as forwarded
+	Own     Bill `json:"own"`     // the proxy's own calls, such as those for summaries
+
+	Condensations int            `json:"condensations"`
+	Failed        map[string]int `json:"failed"`   // condensations that failed, by cause, as in X-Dewpoint-Condense-Failed
+	TooLong       int            `json:"too_long"` // requests that the agent sent above the model's context window
+
+	Records []Condensation `json:"records,omitempty"` // one for each condensation; of several runs, none
+}
+
+// Condensation is one condensation of a run. Counts of tokens are the proxy's, of the whole request.
+type Condensation struct {
+	Step         int    `json:"step"`
+	Reason       string `json:"reason"`
+	Events       int    `json:"events"` // messages hidden
+	TokensBefore int    `json:"tokens_before"`
+	TokensAfter  int    `json:"tokens_after"`
+	Replacement  string `json:"replacement"`
+
+	// Record is the text in place of the hidden messages, as forwarded after the step's last condensation, which has it. It is empty if
+	// there is none.
+	Record string `json:"record"`
+}
+
+// Bill sums up calls of models, in tokens and in money.
+type Bill struct {
+	Models []string `json:"models"` // that were called, sorted
+	Calls  int      `json:"calls"`
+	Input  int      `json:"input_tokens"`
+	Cached int      `json:"cached_tokens"` // part of Input
+	Output int      `json:"output_tokens"`
+	Cost   Money    `json:"usd"`
+}
+
+// add adds a call of a model.
+func (b *Bill) add(name string, u model.Usage, price model.Price) {
+	b.sum(Bill{
+		Models: []string{name}, Calls: 1, Input: u.Input, Cached: u.Cached, Output: u.Output,
+		Cost: Money{USD: price.Call(u), Unknown: !price.Known()},
+	})
+}
+
+func (b *Bill) sum(o Bill) {
+	b.Models = slices.Concat(b.Models, o.Models)
+	slices.Sort(b.Models)
+	b.Models = slices.Compact(b.Models)
+	b.Calls += o.Calls
+	b.Input += o.Input
+	b.Cached += o.Cached
+	b.Output += o.Output
+	b.Cost = b.Cost.plus(o.Cost)
+}
+
+// Money is an amount, which is unknown if the price of a model is.
+type Money struct {
+	USD     float64
+	Unknown bool
+}
+
+// MarshalJSON returns the amount in US dollars, or null if it is unknown.
+func (m Money) MarshalJSON() ([]byte, error) {
+	if m.Unknown {
+		return []byte("null"), nil
+	}
+	return json.Marshal(rounded(m.USD))
+}
+
+// rounded removes what adding amounts in different orders leaves behind the ninth decimal.
+func rounded(n float64) float64 { return math.Round(n*1e9) / 1e9 }
+
+func (m Money) plus(o Money) Money { return Money{m.USD + o.USD, m.Unknown || o.Unknown} }
+
+// costWith returns what the run costs with the proxy, its own calls included.
+func (r *Report) costWith() Money { return r.With.Cost.plus(r.Own.Cost) }
+
+// Saved returns what the proxy saved after paying for its own calls, which may be negative.
+func (r *Report) Saved() Money {
+	with := r.costWith()
+	with.USD = -with.USD
+	return r.Without.Cost.plus(with)
+}
+
+// SavedShare returns the share of the cost that was saved, 0 if it is not known.
+func (r *Report) SavedShare() float64 {
+	saved := r.Saved()
+	if saved.Unknown || r.Without.Cost.USD == 0 {
+		return 0
+	}
+	return saved.USD / r.Without.Cost.USD
+}
+
+// Total returns the sum of reports.
+func Total(reports []Report) Report {
+	total := newReport("total")
+	for _, r := range reports {
+		total.Steps += r.Steps
+		total.Messages += r.Messages
+		total.Without.sum(r.Without)
+		total.With.sum(r.With)
+		total.Own.sum(r.Own)
+		total.Condensations += r.Condensations
+		total.TooLong += r.TooLong
+		for cause, n := range r.Failed {
+			total.Failed[cause] += n
+		}
+	}
+	return total
+}
+
+func newReport(name string) Report {
+	return Report{Run: name, Failed: map[string]int{}, Without: Bill{Models: []string{}}, With: Bill{Models: []string{}}, Own: Bill{Models: []string{}}}
+}

@@ -1,0 +1,118 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
+	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/internal/model"
+)
+
+// agentHeader marks the requests of the agent. The proxy forwards it with them, and its own calls have none.
+const agentHeader = "X-Replay"
+
+// received is a request that reached upstream, and what it used.
+type received struct {
+	*dialect.Request
+	usage model.Usage
+}
+
+// upstream stands in for the provider in Chat Completions. It answers a request of the agent with the recorded answer and a call of the
+// proxy with the stand-in's, never as a stream, and measures both.
+type upstream struct {
+	meter *meter
+
+	mu        sync.Mutex
+	answer    json.RawMessage // to the agent's next request
+	forwarded []received      // since the last take
+	own       []received
+}
+
+// expect sets the answer to the agent's next request.
+func (u *upstream) expect(answer json.RawMessage) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.answer = answer
+}
+
+// take returns the requests since the last take: the agent's, as forwarded, and the proxy's own.
+func (u *upstream) take() (forwarded, own []received) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	forwarded, own = u.forwarded, u.own
+	u.forwarded, u.own = nil, nil
+	return forwarded, own
+}
+
+func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, chat.Path) {
+		refuse(w, http.StatusNotFound, "the replay's upstream has no "+r.URL.Path)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client left
+	}
+	completion, err := u.complete(body, r.Header.Get(agentHeader) != "")
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(completion)
+}
+
+func refuse(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(assemble.Encode(map[string]any{"error": map[string]string{"message": message, "type": "invalid_request_error"}}))
+}
+
+// complete answers a request, and records it.
+func (u *upstream) complete(body []byte, fromAgent bool) ([]byte, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	answer := u.answer
+	if !fromAgent {
+		var err error
+		if answer, err = standIn(body); err != nil {
+			return nil, fmt.Errorf("read a call of the proxy: %w", err)
+		}
+	}
+	got := received{}
+	var err error
+	if got.Request, got.usage, err = u.meter.exchange(body, answer); err != nil {
+		return nil, err
+	}
+	if fromAgent {
+		u.forwarded = append(u.forwarded, got)
+	} else {
+		u.own = append(u.own, got)
+	}
+	return assemble.Encode(completion(got, answer)), nil
+}
+
+// completion is the body of a response.
+func completion(r received, answer json.RawMessage) map[string]any {
+	finish := "stop"
+	var m struct {
+		ToolCalls []json.RawMessage `json:"tool_calls"`
+	}
+	if json.Unmarshal(answer, &m) == nil && len(m.ToolCalls) > 0 {
+		finish = "tool_calls"
+	}
+	return map[string]any{
+		"id": "chatcmpl-replay", "object": "chat.completion", "created": 0, "model": r.Model,
+		"choices": []any{map[string]any{"index": 0, "message": answer, "finish_reason": finish}},
+		"usage": map[string]any{
+			"prompt_tokens": r.usage.Input, "completion_tokens": r.usage.Output, "total_tokens": r.usage.Input + r.usage.Output,
+			"prompt_tokens_details": map[string]int{"cached_tokens": r.usage.Cached},
+		},
+	}
+}

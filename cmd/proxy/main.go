@@ -26,8 +26,9 @@ Usage:
   dewpoint [serve] [flags]                run the proxy
   dewpoint check-config [--probe] FILE    validate a configuration and, with --probe, call its models
   dewpoint check-store [--renew] FILE     check the file of an embedded store
-  dewpoint demo [--protocol NAME]         show how it works, without network or key
-  dewpoint replay [flags] FILE|FOLDER ... replay recorded runs offline; docs/troubleshooting.md describes their format
+  dewpoint demo                           show how it works, without network or key
+  dewpoint replay [flags] FILE|FOLDER ... replay recorded runs offline: what they would have cost without and with Dewpoint;
+                                          docs/replay.md describes their format
   dewpoint health [--live|--ready|--startup] [--admin ADDR] [--config FILE]
                                           check the proxy that runs on this machine
   dewpoint version                        print the version

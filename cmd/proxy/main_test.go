@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
-	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 )
 
 // command runs a command line and returns its exit code and output.
@@ -49,20 +48,18 @@ func TestExitCodes(t *testing.T) {
 	f(exitUsage, "recorded runs", "replay")
 	f(exitUsage, "\ndewpoint: find runs: stat /nope: no such file or directory\n", "replay", "/nope")
 	f(exitUsage, "\ndewpoint: check store: stat /nope: no such file or directory\n", "check-store", "/nope")
-	f(exitUsage, "\ninvalid value \"x\" for flag -protocol: want chat, messages or responses\n", "demo", "--protocol", "x")
-	f(exitUsage, "\ninvalid value \"x\" for flag -protocol: ", "replay", "--protocol", "x", "/nope")
+	f(exitUsage, "\nflag provided but not defined: -protocol\n", "demo", "--protocol", "chat")
+	f(exitUsage, "\nflag provided but not defined: -sealed\n", "replay", "--sealed", "thinking_blocks", "/nope")
 	f(exitOK, "# llms.", "check-config", write(t, "after.yaml", "llms: {a: {model: m}}"), "--probe")
 	f(exitUsage, "not defined", "check-config", "missing.yaml", "--prob")
 	f(exitOK, "\n  --probe\n", "check-config", "--help")
 	f(exitUsage, "configuration: 1 problem\n", "check-config", "missing.yaml")
-	f(exitUsage, "--window and --again take a number from 0 on", "replay", "--window", "-5", "/nope")
-	f(exitUsage, "--window and --again take a number from 0 on", "replay", "--again", "-1", "/nope")
 	f(exitUsage, "max_size: is", "replay", "--max-size", "-1", "/nope")
 	f(exitUsage, "max_tokens: is", "replay", "--max-tokens", "-1", "/nope")
 	f(exitFailure, "load run", "replay", write(t, "broken.json", "{"))
 	f(exitFailure, "docs/replay.md", "replay", write(t, "broken.json", "{"))
 	f(exitFailure, "docs/replay.md", "replay", write(t, "empty.json", "{}"))
-	f(exitOK, "docs/troubleshooting.md", "help")
+	f(exitOK, "docs/replay.md", "help")
 }
 
 func write(t *testing.T, name, text string) string {
@@ -159,64 +156,80 @@ func TestDocumentedConfigurationIsFine(t *testing.T) {
 	}
 }
 
-func TestReplayJudgesAndReports(t *testing.T) {
-	path := write(t, "run.json", `{"id": "small", "messages": [
-		{"role": "user", "content": "count"},
-		{"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "wc", "arguments": "{}"}}]},
-		{"role": "tool", "tool_call_id": "c1", "content": "3"}], "final_response": {"role": "assistant", "content": "Three."}}`)
-	for _, args := range [][]string{{path}, {"--stream", path}, {"--max-size", "10", filepath.Dir(path)}} {
-		code, out, errs := command(t, append([]string{"replay"}, args...)...)
-		if code != exitOK || !strings.Contains(out, "small") || !strings.Contains(out, "1 runs") {
-			t.Errorf("%v: exit code %d: %s%s", args, code, out, errs)
-		}
-	}
-}
+// small is a run of two steps.
+const small = `{"id": "small", "messages": [
+	{"role": "user", "content": "count"},
+	{"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "wc", "arguments": "{}"}}]},
+	{"role": "tool", "tool_call_id": "c1", "content": "3"}], "final_response": {"role": "assistant", "content": "Three."}}`
 
-// TestReplayOfAnyConfiguration replays a run under condensers of many types, tenants and examples. A valid configuration is no reason for a violation.
-func TestReplayOfAnyConfiguration(t *testing.T) {
-	text, err := json.Marshal(judge.Beginning(demo.Sample(), 50))
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := write(t, "sample.json", string(text))
-	f := func(want int, says, file string, args ...string) {
+func TestReplay(t *testing.T) {
+	path := write(t, "run.json", small)
+	f := func(want int, says string, args ...string) {
 		t.Helper()
-		code, out, errs := command(t, append([]string{"replay", "--config", file, run}, args...)...)
+		code, out, errs := command(t, append([]string{"replay"}, args...)...)
 		if code != want || !strings.Contains(out+errs, says) {
-			t.Errorf("%s %v: exit code %d: %.2000s", file, args, code, out+errs)
+			t.Errorf("%v: exit code %d: %.2000s, want %d and %q", args, code, out+errs, want, says)
 		}
 	}
-	const llms = `
-llms: {summ: {model: claude-sonnet-4-5, api: messages, base_url: "https://api.anthropic.com/v1", api_key: k}, own: {model: gpt-4o}}
-condenser: `
-	for _, condenser := range []string{
-		"{type: amortized, max_size: 20, min_tokens: 0}",
-		"{type: llm, max_size: 20, min_tokens: 0, llm_config: summ, deadline: 1ns}",
-		"{type: llm, max_size: 20, min_tokens: 0, llm_config: summ, recall: true, agent_request: true}",
-		"{type: llm, llm_config: own, per_model: {gpt-4o: {max_size: 20, min_tokens: 0, background_at: 0.5}}}",
-		"{type: structured, max_size: 20, min_tokens: 0, llm_config: summ}", "{type: structured, max_size: 20, min_tokens: 0}",
-		"{type: llm_attention, max_size: 20, min_tokens: 0, llm_config: own}",
-		"{type: recent, max_events: 20}", "{type: observation_masking, attention_window: 5}", "{type: pipeline, condensers: [{type: tool_output_trim, max_event_length: 4000}, {type: llm, max_size: 20, min_tokens: 0}]}",
-	} {
-		f(exitOK, "1 runs", write(t, "condenser.yaml", llms+condenser))
-	}
+	f(exitOK, "  0.0%  small\n", path)
+	f(exitOK, "  0.0%  1 run\n", "--max-size", "10", filepath.Dir(path))
+	f(exitOK, "  0.0%  2 runs\n", path, write(t, "other.json", small))
+	f(exitOK, "gpt-4o-mini costs $0.15 ", path, "--model", "gpt-4o-mini")
+	f(exitOK, "There is no price for a-model-of-ours", path, "--model", "a-model-of-ours")
+	f(exitFailure, `no answer in "messages"`, path, write(t, "user.json", `{"messages": [{"role": "user", "content": "x"}]}`))
 	tenants := write(t, "tenants.yaml", `
 store: {encryption: {active: a, keys: {a: MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=}}}
 limits: {tenant: {requests_per_minute: 1}}
 tenants:
   a: {api_keys: [{sha256: `+strings.Repeat("ab", 32)+`}], condenser: {type: amortized, max_size: 20, min_tokens: 0}, notify: true}
   b: {api_keys: [{sha256: `+strings.Repeat("cd", 32)+`}], condenser: {type: noop}, memory: {webhook: {url: "http://127.0.0.1:1"}}}`)
-	f(exitOK, "1 runs", tenants)
-	f(exitOK, "1 runs", tenants, "--tenant", "a")
-	f(exitOK, "0.0%", tenants, "--tenant", "b", "--model", "gpt-4o-mini")
-	f(exitUsage, "--tenant c: ", tenants, "--tenant", "c")
-	f(exitUsage, `condenser.max_size: does not belong to type "noop"`, tenants, "--tenant", "b", "--max-size", "20")
-	f(exitUsage, "condenser.max_tokens: is not positive", tenants, "--max-tokens", "-1")
+	f(exitOK, "With the condenser llm this would have cost the same.\n", path, "--config", tenants)
+	f(exitOK, "With the condenser amortized_forgetting ", path, "--config", tenants, "--tenant", "a")
+	f(exitUsage, `dewpoint: the configuration has no tenant "c"`, path, "--config", tenants, "--tenant", "c")
+	f(exitUsage, `condenser.max_size: does not belong to type "noop"`, path, "--config", tenants, "--tenant", "b", "--max-size", "20")
 	t.Setenv("LITELLM_TO_DEWPOINT_KEY", "a-key")
 	t.Setenv("OPENAI_API_KEY", "another-key")
-	f(exitOK, "1 runs", "../../examples/litellm/dewpoint.yaml")
-	f(exitOK, "1 runs", "../../examples/ollama/dewpoint.yaml", "--model", "qwen3-coder:30b")
-	f(exitFailure, `no answer in "messages"`, tenants, write(t, "user.json", `{"messages": [{"role": "user", "content": "x"}]}`))
+	f(exitOK, "1 run", path, "--config", "../../examples/litellm/dewpoint.yaml")
+	f(exitOK, "1 run", path, "--config", "../../examples/ollama/dewpoint.yaml", "--model", "qwen3-coder:30b")
+}
+
+// TestReplayPrintsRecords replays the sample: each condensation is printed with its record, as text and in the JSON.
+func TestReplayPrintsRecords(t *testing.T) {
+	text, err := json.Marshal(demo.Sample())
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"replay", "--config", write(t, "excerpts.yaml", "condenser: {type: excerpts, max_size: 40, min_tokens: 0}"), write(t, "sample.json", string(text))}
+	code, out, errs := command(t, append(args, "--json")...)
+	var results struct {
+		Model, Condenser string
+		Runs             []struct {
+			Steps, Condensations int
+			Saved                float64 `json:"saved_usd"`
+			Records              []struct {
+				Step, Events int
+				Record       string
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &results); err != nil || code != exitOK || errs != "" {
+		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
+	}
+	if results.Model != "gpt-4o" || results.Condenser != "excerpts" || len(results.Runs) != 1 || results.Runs[0].Condensations == 0 {
+		t.Fatalf("%+v", results)
+	}
+	code, out, errs = command(t, append(args, "--records")...)
+	for _, r := range results.Runs[0].Records {
+		if says := fmt.Sprintf("sample, step %d, condensed by events: %d events hidden, ", r.Step, r.Events); !strings.Contains(out, says) {
+			t.Errorf("%q is not in %.2000s", says, out)
+		}
+		if !strings.Contains(r.Record, "<dewpoint_excerpts>") {
+			t.Errorf("the record of step %d is %q", r.Step, r.Record)
+		}
+	}
+	if code != exitOK || errs != "" || strings.Count(out, "  | <dewpoint_excerpts>\n") != results.Runs[0].Condensations || !strings.HasSuffix(strings.Split(out, "1 run\n")[0], "%  ") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
 }
 
 func TestDemo(t *testing.T) {

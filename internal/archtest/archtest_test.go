@@ -67,8 +67,8 @@ var allowedImports = map[string][]string{
 	"internal/fakeupstream":  {},
 	"internal/replay":        {"condense/record", "config", "dialect", "dialect/assemble", "dialect/chat", "internal/app", "internal/model", "session", "tokenize"},
 	"internal/judge":         {"session", "condense", "condense/record", "condense/tidy", "config", "internal/fakeupstream", "internal/replay", "dialect", "dialect/assemble", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "session/boltstore", "tokenize"},
-	"internal/demo":          {"config", "internal/fakeupstream", "internal/judge", "internal/replay"},
-	"cmd/proxy":              {"config", "config/source", "internal/app", "internal/health", "internal/demo", "internal/fakeupstream", "internal/judge", "internal/replay"},
+	"internal/demo":          {"config", "internal/replay"},
+	"cmd/proxy":              {"config", "config/source", "internal/app", "internal/health", "internal/demo", "internal/replay", "tokenize"},
 	"deploy":                 {},
 	"internal/archtest":      {},
 	"internal/lineartest":    {},
@@ -149,14 +149,36 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 }
 
-// TestBinaryHasNoGRPC: gRPC would make the binary 50% larger, and nothing uses it.
-func TestBinaryHasNoGRPC(t *testing.T) {
+// binary returns the packages of which the program is built.
+func binary(t *testing.T) []string {
+	t.Helper()
 	out, err := exec.Command("go", "list", "-deps", "../../cmd/proxy").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(out), "google.golang.org/grpc") {
+	return strings.Fields(string(out))
+}
+
+// TestBinaryHasNoGRPC: gRPC would make the binary 50% larger, and nothing uses it.
+func TestBinaryHasNoGRPC(t *testing.T) {
+	if slices.ContainsFunc(binary(t), func(p string) bool { return strings.HasPrefix(p, "google.golang.org/grpc") }) {
 		t.Error("the binary includes gRPC: find out why with go mod why")
+	}
+}
+
+// TestBinaryHasNoTestSupport: what only tests and measurements use is not shipped.
+func TestBinaryHasNoTestSupport(t *testing.T) {
+	packages := binary(t)
+	if !slices.Contains(packages, module+"proxy") {
+		t.Fatalf("%d packages, and not the proxy's", len(packages))
+	}
+	for _, support := range []string{
+		module + "internal/fakeupstream", module + "internal/judge", module + "internal/process", module + "internal/e2e",
+		module + "session/sessiontest", module + "condense/condensetest", "testing", "net/http/httptest",
+	} {
+		if slices.Contains(packages, support) {
+			t.Errorf("the binary includes %s", support)
+		}
 	}
 }
 

@@ -3,32 +3,52 @@ package demo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/judge"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// TestPlay plays the whole sample in each protocol: some lines report a condensation, and the sum reports savings.
+// TestPlay plays the whole sample: some lines report a condensation, and the sum reports savings.
 func TestPlay(t *testing.T) {
 	condensed := regexp.MustCompile(`(?m)^ +\d+ +\d+ +\d+ +\d+ +\d+   limit on events: \d+ events and \d+ tokens removed$`)
-	for protocol, yours := range map[string]string{"chat": "OPENAI_BASE_URL=", "messages": "ANTHROPIC_BASE_URL=", "responses": "OPENAI_BASE_URL="} {
-		if testing.Short() && protocol != "chat" {
-			continue
+	var out strings.Builder
+	if err := Play(t.Context(), &out); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	text := out.String()
+	sum := regexp.MustCompile(`(\d+) steps, (\d+) condensations\. .* ([0-9.]+)% saved, net\.`).FindStringSubmatch(strings.ReplaceAll(text, "\n", " "))
+	if sum == nil || sum[2] == "0" || sum[3] == "0.0" || !strings.Contains(text, "OPENAI_BASE_URL=") {
+		t.Fatalf("the sum is %v in\n%s", sum, text)
+	}
+	if n := len(condensed.FindAllString(text, -1)); fmt.Sprint(n) != sum[2] {
+		t.Errorf("%d lines report a condensation:\n%s", n, text)
+	}
+}
+
+// TestRequestsAreValid has the judge check each request of the demo, against the strict upstream.
+func TestRequestsAreValid(t *testing.T) {
+	stage, err := judge.NewStage(*settings(), fakeupstream.Options{Keep: 16}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := judge.Play(t.Context(), Sample(), judge.Options{
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.DefaultModel,
+		Expect: judge.Expectations{MaxSize: maxSize, Summarisers: []string{judge.Summariser}},
+	})
+	for _, wrong := range append(report.Violations, err, stage.Close()) {
+		if wrong != nil {
+			t.Error(wrong)
 		}
-		var out strings.Builder
-		if err := Play(t.Context(), &out, protocol); err != nil {
-			t.Fatalf("%s: %v\n%s", protocol, err, &out)
-		}
-		text := out.String()
-		sum := regexp.MustCompile(`(\d+) steps, (\d+) condensations\. .* ([0-9.]+)% saved, net\.`).FindStringSubmatch(strings.ReplaceAll(text, "\n", " "))
-		if sum == nil || sum[2] == "0" || sum[3] == "0.0" || !strings.Contains(text, yours) {
-			t.Fatalf("%s: the sum is %v in\n%s", protocol, sum, text)
-		}
-		if n := len(condensed.FindAllString(text, -1)); n == 0 {
-			t.Errorf("%s: no line reports a condensation:\n%s", protocol, text)
-		}
+	}
+	if report.Condensations == 0 {
+		t.Error("nothing was condensed")
 	}
 }
 
@@ -36,7 +56,7 @@ func TestPlay(t *testing.T) {
 func TestFigures(t *testing.T) {
 	readme, headers := read(t, "../../README.md"), read(t, "../../docs/headers.md")
 	var out strings.Builder
-	if err := Play(t.Context(), &out, "chat"); err != nil {
+	if err := Play(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.FieldsFunc(out.String(), func(r rune) bool { return r == '\n' })
@@ -76,19 +96,7 @@ func read(t *testing.T, path string) string {
 func TestPlayEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Play(ctx, &strings.Builder{}, "chat"); !errors.Is(err, context.Canceled) {
+	if err := Play(ctx, &strings.Builder{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestWhy(t *testing.T) {
-	for condensed, want := range map[string]string{
-		"":                          "",
-		"events; 12; 3400; llm":     "limit on events: 12 events and 3400 tokens removed",
-		"something of another form": "",
-	} {
-		if got := describe(condensed); got != want {
-			t.Errorf("%q: got %q, want %q", condensed, got, want)
-		}
 	}
 }

@@ -126,14 +126,16 @@ func TestReplay(t *testing.T) {
 	for _, run := range []replay.Run{demo.Sample(), longRun()} {
 		writeFile(t, runs, run.Name+".json", string(encode(run)))
 	}
-	flags := []string{"replay", "--max-size", fmt.Sprint(maxSize), "--stream"}
-	f := command(t, append(flags, runs)...)
-	f.wants(t, 0, []string{"sample", "long", "2 runs", "saved"}, nil)
-	if strings.Contains(f.Out, "VIOLATION") {
-		t.Error(f.Out)
+	flags := []string{"replay", "--max-size", fmt.Sprint(maxSize)}
+	dir := t.TempDir()
+	commandIn(t, dir, append(flags, runs)...).wants(t, 0, []string{"sample", "long", "2 runs", "without", "saved", "instead of $"}, nil)
+	left, err := os.ReadDir(dir)
+	ok(t, err)
+	if len(left) > 0 {
+		t.Errorf("it left %v", left)
 	}
 	file := filepath.Join(runs, "long.json")
-	command(t, append(flags, file)...).wants(t, 0, []string{"long", "1 runs"}, nil)
+	command(t, append(flags, file, "--json")...).wants(t, 0, []string{`"run": "long"`, `"saved_usd": `}, nil)
 	broken := writeFile(t, runs, "broken.json", `{"messages": [`)
 	command(t, append(flags, runs)...).wants(t, 1, nil, []string{"dewpoint: ", filepath.Base(broken)})
 	empty := writeFile(t, t.TempDir(), "empty.json", `{}`)

@@ -95,6 +95,9 @@ type mcpConn struct {
 	end     context.CancelFunc
 }
 
+// codeRejected is the library's code for a call that did not reach the server, and for an answer that says that it is overloaded.
+const codeRejected = -32005
+
 // Send calls the tool. It returns only the code of a server's error, since the text may quote the message.
 func (c mcpConn) Send(ctx context.Context, m *Message) error {
 	var arguments map[string]any
@@ -110,7 +113,7 @@ func (c mcpConn) Send(ctx context.Context, m *Message) error {
 		return &RefusedError{"the tool " + c.Tool + " failed"}
 	case err == nil:
 		return nil
-	case refused:
+	case refused && wire.Code != codeRejected:
 		return &RefusedError{fmt.Sprintf("the tool %s failed with JSON-RPC error %d", c.Tool, wire.Code)}
 	case ctx.Err() != nil:
 		return fmt.Errorf("call memory.mcp: %w", ctx.Err())

@@ -319,8 +319,17 @@ func TestMCPOverHTTP(t *testing.T) {
 	keys := map[string]bool{}
 	server := remembering(func(arguments map[string]any) { got = arguments })
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	breaks := func(http.ResponseWriter) {}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		keys[r.Header.Get("Authorization")] = true
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		if bytes.Contains(body, []byte("tools/call")) {
+			breaks(w)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		handler.ServeHTTP(w, r)
 	}))
 	defer front.Close()
@@ -337,6 +346,15 @@ func TestMCPOverHTTP(t *testing.T) {
 	}
 	if want := map[string]bool{"Bearer key": true}; !maps.Equal(keys, want) {
 		t.Errorf("keys %v", keys)
+	}
+	for name, how := range map[string]func(http.ResponseWriter){
+		"a broken connection":  func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"an overloaded server": func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) },
+	} {
+		breaks = how
+		if got := verdict(t, send(t, sink)); got != "fails" {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 	front.Close()
 	if got := verdict(t, send(t, sink)); got != "fails" {

@@ -314,3 +314,62 @@ func wantSpent(t *testing.T, o *overheard, tokens int64) {
 		}
 	}
 }
+
+// balanced is a store in which a budget has a balance.
+type balanced struct {
+	session.Store
+	session.Balance
+}
+
+func (b balanced) Reserve(_ context.Context, _ string, charges []session.Charge) (got session.Reserved, err error) {
+	for range charges {
+		got.Balances = append(got.Balances, b.Balance)
+	}
+	return got, nil
+}
+
+// TestBudgetsThatSave: when at most a fifth of a budget is left, what requests under way may cost included, histories are condensed to a tenth of
+// what is left, but not below 8000 tokens.
+func TestBudgetsThatSave(t *testing.T) {
+	tokens, usd := limit.Budget{Tokens: 1_000_000, Period: time.Hour, Then: limit.Condense}, limit.Budget{USD: 3, Period: time.Hour, Then: limit.Condense}
+	refuses := tokens
+	refuses.Then = limit.Refuse
+	for name, c := range map[string]struct {
+		budget  limit.Budget
+		balance session.Balance
+		prompt  int // tokens
+		saves   bool
+	}{
+		"a fifth is left":                  {tokens, session.Balance{Spent: 800_000}, 20_100, true},
+		"more than a fifth":                {tokens, session.Balance{Spent: 799_999}, 20_100, false},
+		"a fifth and what is under way":    {tokens, session.Balance{Spent: 700_000, Held: 100_000}, 20_100, true},
+		"a tenth of the rest":              {tokens, session.Balance{Spent: 800_000}, 19_900, false},
+		"nothing is left":                  {tokens, session.Balance{Spent: 1_000_000}, 20_100, false},
+		"very little is left":              {tokens, session.Balance{Spent: 999_999}, 8_100, true},
+		"enough for a task":                {tokens, session.Balance{Spent: 999_999}, 7_900, false},
+		"the price of a tenth, in dollars": {usd, session.Balance{Spent: 2_400_000}, 20_100, true},
+		"no more than a tenth, in dollars": {usd, session.Balance{Spent: 2_400_000}, 19_900, false},
+		"a budget that only refuses":       {refuses, session.Balance{Spent: 800_000}, 20_100, false},
+	} {
+		r := newRig(t, setup{
+			store: func(s session.Store) session.Store { return balanced{s, c.balance} },
+			tenants: one(func(t *proxy.Tenant) {
+				t.Condenser, t.Limits.Budget = condense.AmortizedForgetting{Settings: condense.Settings{MaxSize: 1000, KeepFirst: 1}}, c.budget
+			}),
+			models: func(name string) proxy.ModelInfo {
+				return proxy.ModelInfo{Model: engine.Model{Name: name, MaxOutput: 1000}, Price: model.Price{Input: 3, Output: 15}}
+			},
+		})
+		var said []string
+		for i := range 101 { // of a hundredth of the prompt each, with 4 tokens for each message
+			said = append(said, say([]string{"user", "assistant"}[i%2], strings.Repeat("four", c.prompt/101-4)))
+		}
+		resp, text := r.ask(messages(said...))
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d %s", name, resp.StatusCode, text)
+		}
+		if saves := resp.Header.Get("X-Dewpoint-Condensed") != ""; saves != c.saves {
+			t.Errorf("%s: the history was condensed: %t", name, saves)
+		}
+	}
+}

@@ -463,3 +463,28 @@ func TestCloseOfAnIdleEngine(t *testing.T) {
 		must(t, r.engine.Close(over))
 	}
 }
+
+// TestWishOff: a client that opted out gets no condensation, and is told what was due.
+func TestWishOff(t *testing.T) {
+	r := newRig(t, rolling())
+	turn := r.begin(says(21), engine.WishOff)
+	if report := turn.Condense(t.Context()); report.Outcome() != engine.Off || report.Supposed.Due != session.ReasonEvents || len(report.Attempts) != 0 {
+		t.Errorf("%+v", report)
+	}
+	if !bytes.Equal(forwarded(turn), says(21).bytes) {
+		t.Error("the body is changed")
+	}
+}
+
+// TestLimitTo: a budget that saves asks for a condensation of what exceeds its limit, and only of that. The lowest limit counts.
+func TestLimitTo(t *testing.T) {
+	for above, condenses := range map[int]bool{-1: true, 0: false, 1: false} {
+		r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{MaxSize: 1000, KeepFirst: 1}})
+		turn := r.begin(says(21), engine.WishNone)
+		turn.LimitTo(turn.Sent().Tokens + above)
+		turn.LimitTo(turn.Sent().Tokens + 100)
+		if report := turn.Condense(t.Context()); (len(report.Attempts) == 1) != condenses {
+			t.Errorf("a limit %+d above the request: %+v", above, report)
+		}
+	}
+}

@@ -22,6 +22,7 @@ type Backend interface {
 type PanicError struct {
 	Value any
 	At    string // file and line
+	Func  string // the function that panicked, with the path of its package
 }
 
 func (e *PanicError) Error() string {
@@ -35,21 +36,22 @@ func (e *PanicError) Unwrap() error { return ErrUnavailable }
 func Recover(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &PanicError{Value: p, At: panicSite()}
+			site := panicSite()
+			err = &PanicError{Value: p, At: fmt.Sprintf("%s:%d", filepath.Base(site.File), site.Line), Func: site.Function}
 		}
 	}()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	return f()
 }
 
-// panicSite returns the file and line of the panic that is being recovered: the first frame outside the runtime.
-func panicSite() string {
+// panicSite returns where the panic that is being recovered began: the first frame outside the runtime.
+func panicSite() runtime.Frame {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)]) // skip Callers, panicSite and its caller
 	for {
 		frame, more := frames.Next()
 		if !strings.HasPrefix(frame.Function, "runtime.") || !more {
-			return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
+			return frame
 		}
 	}
 }

@@ -97,7 +97,7 @@ func TestRecoverGivesTheError(t *testing.T) {
 	var none []int
 	err := session.Recover(func() error { return fmt.Errorf("%d", none[3]) })
 	var panicked *session.PanicError
-	if !errors.As(err, &panicked) || !strings.HasPrefix(panicked.At, "guard_test.go:") {
+	if !errors.As(err, &panicked) || !strings.HasPrefix(panicked.At, "guard_test.go:") || !strings.Contains(panicked.Func, "/session_test.TestRecover") {
 		t.Errorf("got %v", err)
 	}
 }

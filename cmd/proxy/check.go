@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -51,29 +49,6 @@ func probeModels(cfg *config.Config, out io.Writer) error {
 		return usageError{fmt.Errorf("dewpoint: configured models that do not answer: %d", failed)}
 	}
 	return nil
-}
-
-// errDamaged is returned after the damages have been printed.
-var errDamaged = errors.New("the store is damaged: use --renew to rename the file, so that the next start creates a new one")
-
-// checkStore checks the file of an embedded store. With --renew it renames a damaged file.
-func checkStore(args []string, out, errs io.Writer) error {
-	fs := flags("check-store", errs)
-	renew := fs.Bool("renew", false, "rename a damaged file, so that the next start creates a new one")
-	if err := parse(fs, args); err != nil {
-		return err
-	}
-	if fs.NArg() != 1 {
-		return usageError{fmt.Errorf("dewpoint: check-store takes one file, the one named in store.path")}
-	}
-	whole, err := app.CheckStore(fs.Arg(0), *renew, out)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return usageError{fmt.Errorf("dewpoint: %w", err)}
-	case err != nil || whole || *renew:
-		return err
-	}
-	return errDamaged
 }
 
 // version and revision are set by the linker in releases and images. Other builds use the revision that Go recorded.

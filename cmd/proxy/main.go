@@ -25,7 +25,6 @@ const usage = `Dewpoint condenses long agent histories on their way to an OpenAI
 Usage:
   dewpoint [serve] [flags]                run the proxy
   dewpoint check-config [--probe] FILE    validate a configuration and, with --probe, call its models
-  dewpoint check-store [--renew] FILE     check the file of an embedded store
   dewpoint demo                           show how it works, without network or key
   dewpoint replay [flags] FILE|FOLDER ... replay recorded runs offline: what they would have cost without and with Dewpoint;
                                           docs/replay.md describes their format
@@ -80,7 +79,7 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 	case "check-config":
 		return checkConfig(rest, out, errs)
 	case "check-store":
-		return checkStore(rest, out, errs)
+		return usageError{errors.New("dewpoint: check-store was removed: a start renames a damaged store and begins a new one")}
 	case "demo":
 		return interruptible(ctx, func(ctx context.Context) error { return runDemo(ctx, rest, out, errs) })
 	case "replay":

@@ -80,7 +80,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
-	backend, err := openStore(cfg)
+	backend, err := openStore(cfg, log)
 	if err != nil {
 		return nil, err
 	}

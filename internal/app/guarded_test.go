@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -24,7 +26,7 @@ func TestEncryptionIsConfigured(t *testing.T) {
 		{"store: {encryption: {keys: {k: AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8}}}", true},
 	} {
 		cfg := load(t, ".yaml", tt.text)
-		store, err := openStore(cfg)
+		store, err := openStore(cfg, zap.NewNop())
 		if err != nil {
 			t.Fatal(err)
 		}

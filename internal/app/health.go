@@ -96,7 +96,7 @@ func (a *App) lookStore(ctx context.Context) (health.State, string) {
 	err := a.health.store.Ping(ctx)
 	switch {
 	case errors.Is(err, session.ErrDamaged):
-		return health.Degraded, "damaged: requests that need lost records are forwarded unchanged; run 'dewpoint check-store'"
+		return health.Degraded, "damaged: requests that need lost records are forwarded unchanged; the next start renames the file and begins a new one"
 	case err != nil:
 		if !a.server.Degraded() && !errors.Is(ctx.Err(), context.Canceled) { // a prober that left says nothing of the store
 			a.server.StoreAway(err)

@@ -5,11 +5,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
-	"slices"
-	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
@@ -21,7 +19,7 @@ import (
 
 // openStore opens the configured store. It does not fail if Redis is unavailable: requests are forwarded unchanged until
 // Redis can be reached.
-func openStore(cfg *config.Config) (session.Backend, error) {
+func openStore(cfg *config.Config, log *zap.Logger) (session.Backend, error) {
 	keys, err := seal.New(cfg.Store.Encryption.Active, cfg.Store.Encryption.Decoded())
 	if err != nil {
 		return nil, fmt.Errorf("open store.encryption: %w", err)
@@ -36,7 +34,7 @@ func openStore(cfg *config.Config) (session.Backend, error) {
 	}
 	store, err := boltstore.Open(boltstore.Options{
 		Path: cfg.Store.Path, TTL: cfg.Store.TTL, MaxSize: int64(cfg.Store.MaxSize), Content: cfg.Store.Content,
-		Keys: keys,
+		Keys: keys, Warn: func(message string, err error) { log.Error(message, zap.Error(err)) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open store.path: %w", err)
@@ -58,37 +56,6 @@ func sizeOf(backend session.Backend, limit int64) func() (observe.StoreSize, boo
 		})
 		return size, err == nil
 	}
-}
-
-// CheckStore reads the file of an embedded store and prints its records and what is damaged. It reports whether the file is
-// whole. If renew is set, it renames a damaged file.
-func CheckStore(path string, renew bool, out io.Writer) (whole bool, err error) {
-	c, err := boltstore.Check(path)
-	if err != nil {
-		return false, err
-	}
-	for _, kind := range slices.Sorted(maps.Keys(c.Records)) {
-		fmt.Fprintf(out, "%s: %d\n", kind, c.Records[kind])
-	}
-	if len(c.Damages) == 0 {
-		fmt.Fprintf(out, "%s is intact\n", path)
-		return true, nil
-	}
-	for _, damage := range c.Damages {
-		fmt.Fprintln(out, "damaged:", damage)
-	}
-	if c.More > 0 {
-		fmt.Fprintf(out, "and %d more\n", c.More)
-	}
-	if !renew {
-		return false, nil
-	}
-	aside, err := boltstore.SetAside(path, time.Now())
-	if err != nil {
-		return false, err
-	}
-	fmt.Fprintf(out, "the file is now %s; the next start creates a new one\n", aside)
-	return false, nil
 }
 
 func redisOptions(c config.Store) (redisstore.Options, error) {

@@ -101,7 +101,7 @@ var dependencyRules = []struct {
 	}},
 	{"encoding/json", "a client's JSON is never decoded and re-encoded", []string{
 		"engine", "proxy", "admin", "config", "condense", "condense/summariser", "condense/condensetest", "condense/tidy", "internal/fakeupstream", "internal/judge", "internal/replay",
-		"internal/demo", "internal/process", "session/sessiontest", "cmd/proxy",
+		"internal/demo", "internal/process", "session/sessiontest", "session/boltstore", "cmd/proxy",
 		"internal/health", "internal/served", "internal/findings", "dialect/assemble",
 	}},
 	{"testing", "tests stay out of the binary", []string{"session/sessiontest", "condense/condensetest", "internal/lineartest", "internal/property"}},

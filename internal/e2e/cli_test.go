@@ -98,10 +98,15 @@ func TestSecondProcessOnOneFile(t *testing.T) {
 	ok(t, send(t, first, body(demo.Sample().Messages[:2])).finish())
 }
 
-func TestDamagedStore(t *testing.T) {
+// TestFileIsNoStore: a file of another program is refused, and stays what and where it is.
+func TestFileIsNoStore(t *testing.T) {
 	t.Parallel()
-	store := writeFile(t, t.TempDir(), "dewpoint.db", strings.Repeat("not a store ", 4096))
-	command(t, "--store", store, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0").wants(t, 1, nil, []string{"store.path", store, "damaged"})
+	content := strings.Repeat("not a store ", 4096)
+	store := writeFile(t, t.TempDir(), "dewpoint.db", content)
+	command(t, "--store", store, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0").wants(t, 1, nil, []string{"store.path", store, "not a session store"})
+	if b, err := os.ReadFile(store); err != nil || string(b) != content {
+		t.Errorf("the file was changed (%v)", err)
+	}
 }
 
 func TestDemo(t *testing.T) {

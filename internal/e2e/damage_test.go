@@ -3,55 +3,84 @@ package e2e
 import (
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// TestStoreDamagedInUse destroys the pages of the file of a running proxy: each request is served, the proxy reports the damage,
-// and check-store describes it and moves the file aside.
-func TestStoreDamagedInUse(t *testing.T) {
+// TestDamagedStoreIsSetAside destroys the file of a running proxy, and later that of a stopped one. Each request is served. A start over a
+// damaged file renames it and says so; it opens compactions that were sealed before, and the override set before is in force. A start
+// over the file that a process uses is refused, and changes nothing.
+func TestDamagedStoreIsSetAside(t *testing.T) {
 	t.Parallel()
-	s, path := newSetting(t, fakeupstream.Options{}), newStore(t)
-	config := s.config(t, embedded(path))
-	p := serve(t, "--config", config)
-	all := demo.Sample().Messages
-	ok(t, send(t, p, body(all[:2])).finish())
-	losePages(t, path)
+	s, path := newNoCompactor(t, "CURRENT_STATE: the build of the parcel service fails in stage 7."), newStore(t)
+	config := s.configAt(t, embedded(path), 1000)
+	w := newWorker(t, serve(t, "--config", config))
+	for n := range 6 {
+		w.work(n, 20)
+	}
+	w.items = []string{w.items[0], w.compact(true), `{"type":"message","role":"user","content":"Go on with it."}`}
+	w.proxy.administerWith(encode(map[string]string{"mode": "observe", "for": "1h", "reason": "a test"}), http.MethodPut, "/condensing", http.StatusOK)
+	served := func() {
+		t.Helper()
+		ok(t, send(t, w.proxy, body(demo.Sample().Messages[:2])).finish())
+		w.ask()
+		last := string(lastBody(s.Upstream))
+		if !strings.Contains(last, "fails in stage 7") || !strings.Contains(last, "Repair the build") || strings.Contains(last, `"type":"compaction"`) {
+			t.Errorf("forwarded %s", last)
+		}
+		if modes := string(w.proxy.administer(http.MethodGet, "/condensing", http.StatusOK)); !strings.Contains(modes, `"observe"`) || !strings.Contains(modes, "a test") {
+			t.Errorf("the modes are %s", modes)
+		}
+	}
+	served()
+	renamed := func(want int) (names []string) {
+		t.Helper()
+		names, err := filepath.Glob(path + ".damaged-*")
+		ok(t, err)
+		if len(names) != want {
+			t.Fatalf("renamed %q, want %d", names, want)
+		}
+		return names
+	}
+
+	lose(t, path, 2)
 	for range 3 {
-		ok(t, send(t, p, body(all[:2])).finish())
+		served()
 	}
-	p.wantProbe("/readyz", http.StatusOK, `"store":{"status":"degraded","detail":"damaged`)
-	p.terminate()
-	wantExit(t, p, 1)  // the store could not be closed properly
-	losePages(t, path) // including those written since, possibly with the root
-	if got := command(t, "serve", "--config", config); got.Code != 1 || !strings.Contains(got.Err, "check-store") {
-		t.Errorf("serve over the damaged file: %+v", got)
+	w.proxy.wantProbe("/readyz", http.StatusOK, `"store":{"status":"degraded","detail":"damaged`)
+	command(t, "--config", config).wants(t, 1, nil, []string{"store.path", path, "another process uses the file"})
+	renamed(0)
+	w.proxy.terminate()
+	wantExit(t, w.proxy, 1) // the store could not be closed properly
+	restarted := func(renamedFiles int) {
+		t.Helper()
+		w.proxy = serve(t, "--config", config)
+		names, log := renamed(renamedFiles), w.proxy.log.String()
+		if newest := names[len(names)-1]; strings.Count(log, newest) != 1 || !strings.Contains(log, "the secret and the overrides are kept") {
+			t.Errorf("%s is not named once in %s", newest, log)
+		}
+		served()
+		w.proxy.wantProbe("/readyz", http.StatusOK, `"store":{"status":"ok"}`)
+		w.proxy.terminate()
+		wantExit(t, w.proxy, 0)
 	}
-	if got := command(t, "check-store", path); got.Code != 1 || !strings.Contains(got.Out, "damaged: ") {
-		t.Errorf("check-store: %+v", got)
-	}
-	if got := command(t, "check-store", "--renew", path); got.Code != 0 {
-		t.Errorf("check-store --renew: %+v", got)
-	}
-	again := serve(t, "--config", config)
-	again.wantProbe("/readyz", http.StatusOK, `"store":{"status":"ok"}`)
-	ok(t, send(t, again, body(all[:2])).finish())
-	again.terminate()
-	wantExit(t, again, 0)
+	restarted(1)
+	lose(t, path, 0)
+	restarted(2)
 }
 
-// losePages overwrites all pages of a store's file with zeros except the first two, which locate the root.
-func losePages(t *testing.T, path string) {
+// lose overwrites a file with zeros, except its first pages. Two of them locate the root.
+func lose(t *testing.T, path string, except int) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	ok(t, err)
 	info, err := f.Stat()
 	ok(t, err)
-	pages := int64(2 * os.Getpagesize())
-	_, err = f.WriteAt(make([]byte, info.Size()-pages), pages)
+	kept := int64(except * os.Getpagesize())
+	_, err = f.WriteAt(make([]byte, info.Size()-kept), kept)
 	ok(t, err)
 	ok(t, f.Close())
 }

@@ -55,7 +55,7 @@ const setting = "set:"
 
 // Set implements session.Archive. It returns after the fsync.
 func (s *Store) Set(ctx context.Context, name string, value []byte) error {
-	return s.change(ctx, true, func(c *change) error {
+	err := s.change(ctx, true, func(c *change) error {
 		if len(value) == 0 {
 			c.delete(meta.key(setting + name))
 			return nil
@@ -63,19 +63,27 @@ func (s *Store) Set(ctx context.Context, name string, value []byte) error {
 		c.put(meta.key(setting+name), bytes.Clone(value))
 		return nil
 	})
+	if err == nil {
+		s.updateRecovery()
+	}
+	return err
 }
 
-func (s *Store) Settings(ctx context.Context) (map[string][]byte, error) {
+func (s *Store) Settings(ctx context.Context) (all map[string][]byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	all := map[string][]byte{}
-	err := s.view(func(tx *bolt.Tx) error {
-		cursor := tx.Bucket(meta.name()).Cursor()
-		for key, value := cursor.Seek([]byte(setting)); bytes.HasPrefix(key, []byte(setting)); key, value = cursor.Next() {
-			all[string(key[len(setting):])] = bytes.Clone(value)
-		}
+	err = s.view(func(tx *bolt.Tx) error {
+		all = settings(tx)
 		return nil
 	})
 	return all, err
+}
+
+func settings(tx *bolt.Tx) map[string][]byte {
+	all, cursor := map[string][]byte{}, tx.Bucket(meta.name()).Cursor()
+	for key, value := cursor.Seek([]byte(setting)); bytes.HasPrefix(key, []byte(setting)); key, value = cursor.Next() {
+		all[string(key[len(setting):])] = bytes.Clone(value)
+	}
+	return all
 }

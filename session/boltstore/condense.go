@@ -74,6 +74,9 @@ func (s *Store) Prepared(ctx context.Context, id session.ThreadID) (session.Cond
 	})
 }
 
+// secretName is the key of the secret in meta.
+const secretName = "secret"
+
 // Secret implements session.Store. It returns after the fsync.
 func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Secret, error) {
 	if len(proposed) == 0 {
@@ -81,16 +84,17 @@ func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Se
 	}
 	secret := bytes.Clone(proposed)
 	err := s.change(ctx, true, func(c *change) error {
-		if stored := c.get(meta.key("secret")); stored != nil {
+		if stored := c.get(meta.key(secretName)); stored != nil {
 			secret = bytes.Clone(stored)
 		} else {
-			c.put(meta.key("secret"), secret)
+			c.put(meta.key(secretName), secret)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	s.updateRecovery()
 	return bytes.Clone(secret), nil
 }
 

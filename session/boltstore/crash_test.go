@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(evicting); path != "" {
 		evictUntilKilled(path)
 	}
+	if path := os.Getenv(starting); path != "" {
+		openAndExit(path)
+	}
 	os.Exit(m.Run())
 }
 

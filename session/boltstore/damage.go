@@ -3,6 +3,8 @@ package boltstore
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"sync/atomic"
 
 	bolt "go.etcd.io/bbolt"
@@ -11,12 +13,23 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// damage records the damage to the file that panics and faults in bbolt have revealed. An unreadable page fails the calls
-// that need it. After a commit has panicked there are no more commits, because the state of bbolt is unknown.
+// damage is what panics and faults in bbolt have revealed about the open file. An unreadable page fails the calls that need it. After a
+// commit has panicked there are no more commits, because the state of bbolt is unknown.
 type damage struct {
 	found     atomic.Pointer[error] // the first damage
-	committed atomic.Bool           // a commit panicked, so no other may begin
-	stuck     atomic.Bool           // bbolt will never release a lock, so no transaction may begin
+	noCommits atomic.Bool           // a commit panicked
+
+	mu    sync.Mutex    // held while bbolt uses its locks to begin or end a transaction that only reads
+	stuck chan struct{} // closed, under mu, when bbolt will never release a lock
+}
+
+func (d *damage) isStuck() bool {
+	select {
+	case <-d.stuck:
+		return true
+	default:
+		return false
+	}
 }
 
 // err returns the first damage that was found, nil if there is none.
@@ -27,59 +40,87 @@ func (d *damage) err() error {
 	return nil
 }
 
-// guard calls f, which uses the file. A panic or a corrupt record means that the file is damaged.
-func (s *Store) guard(f func() error) error {
+// recovered calls f, which uses the file. A panic in bbolt, or a fault on a page, is damage: the error wraps session.ErrDamaged. Any other
+// panic is a defect of the program, for which no file is to blame.
+func recovered(f func() error) error {
 	err := session.Recover(f)
-	_, panicked := errors.AsType[*session.PanicError](err)
-	switch {
-	case panicked:
-		err = fmt.Errorf("%w: %w: %s", session.ErrDamaged, err, s.advice())
-	case errors.Is(err, codec.ErrCorrupt):
-		err = fmt.Errorf("%w: %w: %w: %s", session.ErrUnavailable, session.ErrDamaged, err, s.advice())
-	default:
+	p, panicked := errors.AsType[*session.PanicError](err)
+	if !panicked {
 		return err
 	}
-	s.damage.found.CompareAndSwap(nil, &err)
+	_, fault := p.Value.(interface{ Addr() uintptr })
+	if fault || strings.HasPrefix(p.Func, "go.etcd.io/bbolt") {
+		return fmt.Errorf("%w: %w", session.ErrDamaged, err)
+	}
 	return err
 }
 
-func (s *Store) advice() string {
-	return fmt.Sprintf("stop the process and run 'dewpoint check-store %s'", s.options.Path)
+// guard calls f, which uses the file. Damage, or a corrupt record, is noted for Ping and for the next start.
+func (s *Store) guard(f func() error) error {
+	err := recovered(f)
+	if errors.Is(err, codec.ErrCorrupt) {
+		err = fmt.Errorf("%w: %w: %w", session.ErrUnavailable, session.ErrDamaged, err)
+	}
+	if !errors.Is(err, session.ErrDamaged) {
+		return err
+	}
+	cause := err.Error()
+	err = fmt.Errorf("%w: the next start renames %s and begins a new file", err, s.options.Path)
+	if s.damage.found.CompareAndSwap(nil, &err) {
+		_ = s.recovery.change(func(c *recoveryContent) { c.Damage = cause }) // without it, the next start may find the damage itself
+	}
+	return err
 }
 
 // begin begins a transaction.
 func (s *Store) begin(writable bool) (tx *bolt.Tx, err error) {
-	if s.damage.stuck.Load() || writable && s.damage.committed.Load() {
-		return nil, s.damage.err()
-	}
 	err = s.guard(func() (err error) {
 		tx, err = s.db.Begin(writable)
 		return err
 	})
-	switch {
-	case errors.Is(err, session.ErrDamaged):
-		s.damage.stuck.Store(true)
-	case err != nil:
+	if err != nil && !errors.Is(err, session.ErrDamaged) {
 		err = fmt.Errorf("%w: %w", session.ErrUnavailable, err)
 	}
 	return tx, err
 }
 
+// locked calls f, in which bbolt takes locks, and notes if it panics while it has them.
+func (s *Store) locked(f func() error) error {
+	d := &s.damage
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.isStuck() {
+		return d.err()
+	}
+	err := f()
+	if errors.Is(err, session.ErrDamaged) {
+		close(d.stuck)
+	}
+	return err
+}
+
 // view calls read in a read-only transaction.
 func (s *Store) view(read func(*bolt.Tx) error) error {
-	tx, err := s.begin(false)
+	var tx *bolt.Tx
+	err := s.locked(func() (err error) {
+		tx, err = s.begin(false)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // ends a read; cannot fail
+	defer func() { _ = s.locked(tx.Rollback) }() // ends a read; cannot fail
 	return s.guard(func() error { return read(tx) })
 }
 
-// update calls write in a transaction and commits it.
+// update calls write in a transaction and commits it. Only the writer calls it.
 func (s *Store) update(write func(*bolt.Tx) error) error {
+	if s.damage.noCommits.Load() || s.damage.isStuck() {
+		return s.damage.err()
+	}
 	tx, err := s.begin(true)
 	if err != nil {
-		return err
+		return s.locked(func() error { return err })
 	}
 	err = s.guard(func() error {
 		if err := write(tx); err != nil {
@@ -91,11 +132,9 @@ func (s *Store) update(write func(*bolt.Tx) error) error {
 		return nil
 	}
 	if errors.Is(err, session.ErrDamaged) {
-		s.damage.committed.Store(true)
+		s.damage.noCommits.Store(true)
 	}
-	// A failed commit has been rolled back already. The error of another rollback says nothing, but a panic does.
-	if _, panicked := errors.AsType[*session.PanicError](s.guard(tx.Rollback)); panicked {
-		s.damage.stuck.Store(true)
-	}
+	// A failed commit has been rolled back already. The error of another rollback says nothing, but damage does.
+	_ = s.locked(func() error { return s.guard(tx.Rollback) })
 	return err
 }

@@ -3,12 +3,16 @@ package boltstore
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,11 +21,13 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// filled returns the file of a store with some hundred records of each kind.
-func filled(t *testing.T) []byte {
+// filled returns the path of a closed store with hundreds of records, a secret and a setting.
+func filled(t *testing.T) (path string) {
 	t.Helper()
 	s := start(t, Options{Content: true})
-	for n := range 160 {
+	must(t, second(s.Secret(t.Context(), session.Secret(theSecret))))
+	must(t, s.Set(t.Context(), "override", []byte(theSetting)))
+	for n := range 80 {
 		id := session.ThreadID(fmt.Sprintf("thread-%d", n))
 		b := twoEvents(id, 0)
 		b.Thread.Session, b.Key = session.SessionID("session-"+id), "key"
@@ -32,17 +38,17 @@ func filled(t *testing.T) []byte {
 		}
 	}
 	must(t, s.Close())
-	b, err := os.ReadFile(s.options.Path)
-	must(t, err)
-	return b
+	return s.options.Path
 }
+
+const theSecret, theSetting = "a secret for sealing", "condensing is off"
 
 // use calls each method of a store. Damage must cause nothing worse than an error.
 func use(t *testing.T, s *Store) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, _ = s.Secret(ctx, session.Secret("secret"))
+	_, _ = s.Secret(ctx, session.Secret("another"))
 	for n := range 40 {
 		id := session.ThreadID(fmt.Sprintf("thread-%d", n))
 		_, _ = s.Find(ctx, []session.Hash{{1, 0, 0, 7}, {2, 0, 0, 7}}, id, session.Hash{byte(n), 1})
@@ -69,139 +75,227 @@ func use(t *testing.T, s *Store) {
 	}
 }
 
-// survives opens and uses a store over a damaged file, and then one whose file is damaged while it is open.
-func survives(t *testing.T, whole []byte, damage func([]byte)) (refused, noticed bool) {
+// works writes to a store and checks that it has the secret and the setting of the file before. It returns the first error.
+func works(t *testing.T, s *Store) error {
 	t.Helper()
-	damaged := bytes.Clone(whole)
-	damage(damaged)
-	path := filepath.Join(t.TempDir(), "store.db")
-	must(t, os.WriteFile(path, damaged, 0o600))
-	condition, err := Check(path)
+	secret, err := s.Secret(t.Context(), session.Secret("another"))
+	if err == nil && string(secret) != theSecret {
+		t.Errorf("the secret is %q", secret)
+	}
+	settings, more := s.Settings(t.Context())
+	if err == nil && more == nil && (len(settings) != 1 || string(settings["override"]) != theSetting) {
+		t.Errorf("the settings are %q", settings)
+	}
+	return errors.Join(err, more, s.Append(t.Context(), twoEvents(session.ThreadID(rand.Text()), 0)), s.flush(t.Context()), s.Ping(t.Context()))
+}
+
+// damagedFile is a store whose file is damaged.
+type damagedFile struct {
+	t     *testing.T
+	whole string   // path of the intact file
+	told  []string // what the starts told the operator
+}
+
+// copied copies the intact file and its recovery file, and returns the copy's path.
+func (d *damagedFile) copied() string {
+	d.t.Helper()
+	path := filepath.Join(d.t.TempDir(), "store.db")
+	for _, suffix := range []string{"", ".recovery"} {
+		b, err := os.ReadFile(d.whole + suffix)
+		must(d.t, err)
+		must(d.t, os.WriteFile(path+suffix, b, 0o600))
+	}
+	return path
+}
+
+func (d *damagedFile) open(path string) *Store {
+	d.t.Helper()
+	s, err := Open(Options{
+		Path: path, Content: true, TTL: time.Hour, MaxSize: 1 << 40,
+		Warn: func(message string, err error) { d.told = append(d.told, message+": "+err.Error()) },
+	})
+	must(d.t, err)
+	return s
+}
+
+// unlock replaces the file by a copy, as if its process had ended: bbolt may have it locked for ever in this one.
+func unlock(t *testing.T, path string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
 	must(t, err)
-	must(t, os.WriteFile(path, damaged, 0o600)) // another file, because the first may stay locked
-	o := Options{Path: path, Content: true, TTL: time.Hour, MaxSize: 1 << 40}
-	s, err := Open(o)
-	if err == nil {
-		use(t, s)
-		_ = s.Close()
-	}
-	o.Path = filepath.Join(t.TempDir(), "store.db")
-	must(t, os.WriteFile(o.Path, whole, 0o600))
-	under, openErr := Open(o)
-	must(t, openErr)
-	f, openErr := os.OpenFile(o.Path, os.O_WRONLY, 0)
-	must(t, openErr)
-	must(t, second(f.WriteAt(damaged, 0)))
-	must(t, f.Close())
-	use(t, under)
-	_ = under.Close()
-	return err != nil, len(condition.Damages) > 0
+	must(t, os.WriteFile(path+".copy", b, 0o600))
+	must(t, os.Rename(path+".copy", path))
 }
 
-// TestZeroedPages: losing any page neither ends the process nor panics out of the store, and Check reports it.
-func TestZeroedPages(t *testing.T) {
+// recovers starts a store over the file until one works to its end. It checks that each file that was replaced is left, and returns how many
+// were.
+func (d *damagedFile) recovers(path string) int {
+	d.t.Helper()
+	d.told = nil
+	var err error
+	for range 4 { // one start may find what the next one renames, and its damage may show late
+		unlock(d.t, path)
+		s := d.open(path)
+		use(d.t, s)
+		err = errors.Join(works(d.t, s), s.Close())
+		if err == nil {
+			break
+		}
+	}
+	must(d.t, err)
+	aside, err := filepath.Glob(path + ".damaged-*")
+	must(d.t, err)
+	if len(aside) != len(d.told) {
+		d.t.Errorf("%q were renamed, but the operator was told %q", aside, d.told)
+	}
+	for _, name := range aside {
+		if all := strings.Join(d.told, "\n"); !strings.Contains(all, name) {
+			d.t.Errorf("%s is not in %s", name, all)
+		}
+	}
+	return len(aside)
+}
+
+// survives damages the file before a start, and while it is open.
+func (d *damagedFile) survives(damage func(*os.File)) (renamed int) {
+	d.t.Helper()
+	change := func(path string) {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		must(d.t, err)
+		damage(f)
+		must(d.t, f.Close())
+	}
+	path := d.copied()
+	change(path)
+	renamed = d.recovers(path)
+	path = d.copied()
+	s := d.open(path)
+	change(path)
+	use(d.t, s)
+	_ = s.Close()
+	return renamed + d.recovers(path)
+}
+
+// TestDamagedFile: whatever happens to the file, no call panics, one of the next starts has a working store with the secret and the
+// settings, and no file is lost. The race detector's pointer checks end the process on a damaged page, so that a raced test runs itself
+// once more without it.
+func TestDamagedFile(t *testing.T) {
 	if raced {
-		t.Skip("runs without the race detector, whose pointer checks end the process on a damaged page: make check does that too")
-	}
-	whole, size := filled(t), os.Getpagesize()
-	used := usedPages(t, whole)
-	refusals := 0
-	for page := range len(whole) / size {
-		refused, noticed := survives(t, whole, func(b []byte) { clear(b[page*size : (page+1)*size]) })
-		if used[page] && !noticed {
-			t.Errorf("page %d of %d: Check sees nothing", page, len(whole)/size)
+		again := exec.Command("go", "test", "-race=false", "-count=1", "-run", "^"+t.Name()+"$", ".")
+		if out, err := again.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
 		}
-		if refused && !noticed {
-			t.Errorf("page %d: refused, and Check sees nothing", page)
-		}
-		if refused {
-			refusals++
-		}
+		return
 	}
-	if refusals == 0 || refusals == len(whole)/size {
-		t.Errorf("%d pages, %d without which no store opens", len(whole)/size, refusals)
+	path := filled(t)
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	size := os.Getpagesize()
+	zero := func(d *damagedFile, from, to int) int {
+		return d.survives(func(f *os.File) { must(t, second(f.WriteAt(make([]byte, to-from), int64(from)))) })
 	}
-	t.Logf("%d pages, %d in use, %d without which no store opens", len(whole)/size, len(used), refusals)
-}
-
-// usedPages returns the pages that an intact file needs. It leaves out free pages and the two meta pages, of which one is
-// enough.
-func usedPages(t *testing.T, whole []byte) map[int]bool {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "store.db")
-	must(t, os.WriteFile(path, whole, 0o600))
-	used := map[int]bool{}
-	must(t, readFile(path, func(tx *bolt.Tx, _ *os.File) error {
-		for id := 0; ; id++ {
-			switch info, err := tx.Page(id); {
-			case err != nil || info == nil:
-				return err
-			case info.Type == "leaf" || info.Type == "branch" || info.Type == "freelist":
-				for n := range info.OverflowCount + 1 {
-					used[id+n] = n == 0 || info.Type == "freelist" // a page of zeros may be a part of a value
-				}
+	t.Run("zeroed pages", func(t *testing.T) {
+		renamed := 0
+		for at := 0; at < len(whole); at += size {
+			renamed += zero(&damagedFile{t: t, whole: path}, at, at+size)
+			if t.Failed() {
+				t.Fatalf("page %d", at/size)
 			}
 		}
-	}))
-	return used
+		if pages := len(whole) / size; renamed < pages/4 || renamed > 2*pages {
+			t.Errorf("%d files were renamed, with each of %d pages lost", renamed, pages)
+		}
+		t.Logf("%d pages, %d renamed files", len(whole)/size, renamed)
+	})
+	t.Run("flipped bits", func(t *testing.T) { flipBits(t, path, whole) })
+	t.Run("zeros", func(t *testing.T) {
+		for _, pages := range [][2]int{{0, len(whole)}, {0, 2 * size}, {2 * size, len(whole)}} {
+			if zero(&damagedFile{t: t, whole: path}, pages[0], pages[1]) == 0 {
+				t.Errorf("without bytes %d to %d, the file was used", pages[0], pages[1])
+			}
+		}
+	})
+	t.Run("cut short", func(t *testing.T) {
+		for _, length := range []int{0, 1, 100, size, 2 * size, 3 * size, 4 * size, len(whole) / 2, len(whole) - size} {
+			d := &damagedFile{t: t, whole: path}
+			d.survives(func(f *os.File) { must(t, f.Truncate(int64(length))) })
+		}
+	})
+	t.Run("garbage at its beginning", func(t *testing.T) {
+		d := &damagedFile{t: t, whole: path}
+		if d.survives(func(f *os.File) { must(t, second(f.WriteAt(bytes.Repeat([]byte("garbage"), size), 0))) }) == 0 {
+			t.Error("the file was used")
+		}
+	})
 }
 
-// TestFlippedBytes flips single bits, most of them in the headers and elements of pages.
-func TestFlippedBytes(t *testing.T) {
-	if raced {
-		t.Skip("runs without the race detector, whose pointer checks end the process on a damaged page: make check does that too")
-	}
-	whole, size := filled(t), os.Getpagesize()
-	seed := rand.New(rand.NewPCG(20, 11))
-	for range 60 {
+// flipBits flips single bits, most of them in the headers and elements of pages.
+func flipBits(t *testing.T, path string, whole []byte) {
+	seed, size := mathrand.New(mathrand.NewPCG(20, 11)), os.Getpagesize()
+	for n := 0; n < 50; {
 		at := seed.IntN(len(whole))
 		if seed.IntN(4) > 0 {
 			at = at/size*size + seed.IntN(200)
 		}
-		bit := byte(1) << seed.IntN(8)
-		survives(t, whole, func(b []byte) { b[at] ^= bit })
-		if t.Failed() {
-			t.Fatalf("byte %d, bit %#x", at, bit)
+		damaged := bytes.Clone(whole)
+		damaged[at] ^= 1 << seed.IntN(8)
+		changesValue := false // into another valid one, which nothing can tell
+		for _, value := range []string{format, theSecret, theSetting} {
+			changesValue = changesValue || bytes.Count(damaged, []byte(value)) != bytes.Count(whole, []byte(value))
 		}
-	}
-}
-
-// TestPageThatLeadsBack: bbolt would follow a page that refers to itself until the stack overflows.
-func TestPageThatLeadsBack(t *testing.T) {
-	whole, size := wholeFile(t), os.Getpagesize()
-	for page := 2; page < len(whole)/size; page++ {
-		b := whole[page*size:]
-		if order := b[8]; order != branchPage || b[9] != 0 {
+		if changesValue {
 			continue
 		}
-		damaged := bytes.Clone(whole)
-		copy(damaged[page*size+headerSize+8:][:8], b[:8]) // its first child is itself
-		path := filepath.Join(t.TempDir(), "store.db")
-		must(t, os.WriteFile(path, damaged, 0o600))
-		if s, err := Open(Options{Path: path}); err == nil {
-			must(t, s.Close())
-			continue // an unused page
-		} else if !strings.Contains(err.Error(), "used twice") {
-			t.Errorf("page %d: %v", page, err)
+		n++
+		d := &damagedFile{t: t, whole: path}
+		d.survives(func(f *os.File) { must(t, second(f.WriteAt(damaged[at:at+1], int64(at)))) })
+		if t.Failed() {
+			t.Fatalf("byte %d: %#x instead of %#x", at, damaged[at], whole[at])
 		}
-		if c, err := Check(path); err != nil || len(c.Damages) == 0 {
-			t.Errorf("%+v, %v", c, err)
-		}
-		return
 	}
-	t.Error("no branch page to damage")
 }
 
-// TestPanicIsNoHalfStep: what a step wrote before it panicked is not queued, and the store reports damage.
+// panicInBbolt panics as bbolt does when it meets a damaged page.
+func panicInBbolt(tx *bolt.Tx) error { return tx.Bucket([]byte("no such bucket")).Put(nil, nil) }
+
+// wantSetAside checks that the store reports damage, and that the next start renames its file and begins a new one.
+func wantSetAside(t *testing.T, s *Store) {
+	t.Helper()
+	if err := s.Ping(t.Context()); !errors.Is(err, session.ErrDamaged) || !errors.Is(err, session.ErrUnavailable) || !strings.Contains(err.Error(), "the next start renames "+s.options.Path) {
+		t.Errorf("ping: %v", err)
+	}
+	if err := s.Close(); !errors.Is(err, session.ErrDamaged) {
+		t.Errorf("close: %v", err)
+	}
+	d := &damagedFile{t: t}
+	next := d.open(s.options.Path)
+	defer next.Close()
+	if len(d.told) != 1 || !strings.Contains(d.told[0], "found by the last process") {
+		t.Errorf("told %q", d.told)
+	}
+	if _, err := next.Thread(t.Context(), "t"); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("thread: %v", err)
+	}
+	must(t, next.Ping(t.Context()))
+}
+
+// TestPanicIsNoHalfStep: what a step wrote before it panicked is not queued. A defect of ours is no damage to the file.
 func TestPanicIsNoHalfStep(t *testing.T) {
 	s := start(t, Options{})
 	must(t, s.Append(t.Context(), twoEvents("t", 0)))
-	err := s.change(t.Context(), true, func(c *change) error {
-		c.put(places.key("half"), []byte{1})
-		panic("a damaged page")
-	})
-	if !errors.Is(err, session.ErrUnavailable) || !errors.Is(err, session.ErrDamaged) || !strings.Contains(err.Error(), "check-store") {
-		t.Errorf("got %v", err)
+	half := func(end func(*change)) error {
+		return s.change(t.Context(), true, func(c *change) error {
+			c.put(places.key("half"), []byte{1})
+			end(c)
+			return nil
+		})
+	}
+	if err := half(func(*change) { panic("a defect") }); !errors.Is(err, session.ErrUnavailable) || errors.Is(err, session.ErrDamaged) {
+		t.Errorf("a defect: %v", err)
+	}
+	must(t, s.Ping(t.Context()))
+	if err := half(func(c *change) { _ = panicInBbolt(c.tx) }); !errors.Is(err, session.ErrDamaged) {
+		t.Errorf("damage: %v", err)
 	}
 	must(t, s.flush(t.Context()))
 	must(t, s.view(func(tx *bolt.Tx) error {
@@ -210,10 +304,8 @@ func TestPanicIsNoHalfStep(t *testing.T) {
 		}
 		return nil
 	}))
-	if err := s.Ping(t.Context()); !errors.Is(err, session.ErrDamaged) {
-		t.Errorf("ping: %v", err)
-	}
 	must(t, second(s.Thread(t.Context(), "t")))
+	wantSetAside(t, s)
 }
 
 // TestPanicInACommit: after a commit has panicked nothing more is written, records can be read, and Close does not block.
@@ -221,7 +313,7 @@ func TestPanicInACommit(t *testing.T) {
 	s := start(t, Options{})
 	must(t, s.Append(t.Context(), twoEvents("t", 0)))
 	must(t, s.flush(t.Context()))
-	if err := s.update(func(*bolt.Tx) error { panic("a damaged page") }); !errors.Is(err, session.ErrDamaged) {
+	if err := s.update(panicInBbolt); !errors.Is(err, session.ErrDamaged) {
 		t.Errorf("got %v", err)
 	}
 	for range 3 {
@@ -230,91 +322,72 @@ func TestPanicInACommit(t *testing.T) {
 		}
 	}
 	must(t, second(s.Thread(t.Context(), "t")))
-	if err := s.Close(); !errors.Is(err, session.ErrDamaged) {
-		t.Errorf("close: %v", err)
-	}
+	wantSetAside(t, s)
 }
 
-func TestCheck(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "store.db")
-	if _, err := Check(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no file: %v", err)
+// TestDefectInACommit: a commit that fails by a defect of ours is rolled back, and the next one succeeds.
+func TestDefectInACommit(t *testing.T) {
+	s := start(t, Options{})
+	if err := s.update(func(*bolt.Tx) error { panic("a defect") }); !errors.Is(err, session.ErrUnavailable) || errors.Is(err, session.ErrDamaged) {
+		t.Errorf("got %v", err)
 	}
-	must(t, os.WriteFile(path, filled(t), 0o600))
-	c, err := Check(path)
-	if err != nil || len(c.Damages) > 0 || c.Records["threads"] != 160 || c.Records["summaries"] != 40 || c.Records["sessions"] != 160 {
-		t.Errorf("%+v, %v", c, err)
-	}
-	db, err := bolt.Open(path, 0o600, nil)
-	must(t, err)
-	if _, err := Check(path); !errors.Is(err, errInUse) {
-		t.Errorf("in use: %v", err)
-	}
-	must(t, db.Update(func(tx *bolt.Tx) error {
-		return errors.Join(
-			tx.Bucket(threads.name()).Put([]byte("thread-7"), []byte("garbage, and more of it")),
-			tx.Bucket(events.name()).Put([]byte(events.entry("thread-8", 2)[1:]), nil),
-		)
-	}))
-	must(t, db.Close())
-	c, err = Check(path)
-	if text := strings.Join(c.Damages, "\n"); err != nil || len(c.Damages) != 2 ||
-		!strings.Contains(text, `threads: record "thread-7"`) || !strings.Contains(text, `log entries: record 2 of thread "thread-8"`) {
-		t.Errorf("%+v, %v", c, err)
-	}
+	must(t, s.Append(t.Context(), twoEvents("t", 0)))
+	must(t, s.flush(t.Context()))
+	must(t, s.Close())
 }
 
-func TestSetAside(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "store.db")
-	damaged := filled(t)[:64<<10]
-	must(t, os.WriteFile(path, damaged, 0o600))
-	now := time.Date(2026, 11, 22, 19, 30, 0, 0, time.UTC)
-	aside, err := SetAside(path, now)
-	must(t, err)
-	if b, err := os.ReadFile(aside); err != nil || !bytes.Equal(b, damaged) {
-		t.Errorf("%d bytes of %d, %v", len(b), len(damaged), err)
+// TestCorruptRecordIsDamage: a record that cannot be decoded makes its calls fail, and the next start begins a new file. A damaged entry of
+// a log does neither: it hides nothing else.
+func TestCorruptRecordIsDamage(t *testing.T) {
+	s := start(t, Options{Content: true})
+	must(t, s.Append(t.Context(), twoEvents("t", 0)))
+	Damage(t, s, "t", 1, func([]byte) []byte { return []byte("garbage") })
+	all, err := s.Events(t.Context(), "t", 1, 10)
+	if err != nil || len(all) != 2 || all[0].Kind != session.Unreadable || all[1].Kind != session.User {
+		t.Errorf("%+v, %v", all, err)
 	}
-	must(t, start(t, Options{Path: path}).Append(t.Context(), twoEvents("t", 0)))
-	if _, err := SetAside(path, now); err == nil {
-		t.Error("the file that was set aside before was replaced")
+	must(t, s.Ping(t.Context()))
+	must(t, s.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(threads.name()).Put([]byte("t"), []byte("garbage")) }))
+	if _, err := s.Thread(t.Context(), "t"); !errors.Is(err, session.ErrDamaged) || !errors.Is(err, session.ErrUnavailable) {
+		t.Errorf("got %v", err)
 	}
+	wantSetAside(t, s)
 }
 
-// TestWasStore: a store is recognised without any of its pages, or without its first ones, and a file of another program never is.
-func TestWasStore(t *testing.T) {
-	f := func(want bool, what string, content []byte) {
-		t.Helper()
-		path := filepath.Join(t.TempDir(), "store.db")
-		must(t, os.WriteFile(path, content, 0o600))
-		if wasStore(path) != want {
-			t.Errorf("%s: want %t", what, want)
-		}
-	}
-	whole, size := filled(t), os.Getpagesize()
-	for page := range len(whole) / size {
-		b := bytes.Clone(whole)
-		clear(b[page*size : (page+1)*size])
-		f(true, fmt.Sprintf("without page %d", page), b)
-	}
-	b := bytes.Clone(whole)
-	clear(b[:4*size])
-	f(true, "without the first pages", b)
-	for n := 100; n < len(whole); n += 10_000 {
-		f(true, fmt.Sprintf("%d bytes", n), whole[:n])
-	}
-	f(true, "of an earlier version", bytes.ReplaceAll(whole, []byte(format), []byte("dewpoint session store 1")))
-	f(false, "zeros", make([]byte, 100<<10))
-	f(false, "archive of a store", append(make([]byte, 512), whole...))
-	f(false, "SQLite", append([]byte("SQLite format 3\x00\x10\x00\x01\x01"), make([]byte, 8<<10)...))
-
-	path := filepath.Join(t.TempDir(), "other.db")
-	db, err := bolt.Open(path, 0o600, nil)
+// TestLostRoot: bbolt keeps its locks for ever if the two pages that locate the root are lost while it is open. No call, and no end of a
+// call, waits for them.
+func TestLostRoot(t *testing.T) {
+	s := start(t, Options{})
+	must(t, s.Append(t.Context(), twoEvents("t", 0)))
+	must(t, s.flush(t.Context()))
+	reading, lost := make(chan struct{}), make(chan struct{})
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		_ = s.view(func(*bolt.Tx) error { // a read that ends afterwards
+			close(reading)
+			<-lost
+			return nil
+		})
+	})
+	<-reading
+	f, err := os.OpenFile(s.options.Path, os.O_WRONLY, 0)
 	must(t, err)
-	must(t, db.Update(func(tx *bolt.Tx) error { return second(tx.CreateBucket([]byte("key"))) }))
-	must(t, db.Close())
-	other, err := os.ReadFile(path)
-	must(t, err)
-	f(false, "bbolt file of another program", other)
-	clear(other[:2*size])
-	f(false, "the same, damaged", other)
+	must(t, second(f.WriteAt(make([]byte, 2*os.Getpagesize()), 0)))
+	must(t, f.Close())
+	for range 20 {
+		calls.Go(func() {
+			if err := second(s.Thread(t.Context(), "t")); !errors.Is(err, session.ErrDamaged) {
+				t.Errorf("thread: %v", err)
+			}
+			if err := second(s.Condense(t.Context(), "t", session.Condensation{})); !errors.Is(err, session.ErrUnavailable) {
+				t.Errorf("condense: %v", err)
+			}
+		})
+	}
+	for !s.damage.isStuck() {
+		runtime.Gosched()
+	}
+	close(lost)
+	calls.Wait()
+	wantSetAside(t, s)
 }

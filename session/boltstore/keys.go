@@ -26,15 +26,6 @@ const (
 
 var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sessions, marked, unlisted, accounts, savings, outbox}
 
-// String returns the bucket's name for operators.
-func (b bucket) String() string {
-	return map[bucket]string{
-		meta: "settings", threads: "threads", events: "log entries", summaries: "summaries", places: "index of histories", traces: "index of traces",
-		sessions: "sessions", marked: "traces by thread", unlisted: "threads by session", accounts: "budgets", savings: "savings",
-		outbox: "undelivered findings",
-	}[b]
-}
-
 func (b bucket) name() []byte { return []byte{byte(b)} }
 
 func (b bucket) key(name string) string { return string(byte(b)) + name }

@@ -1,10 +1,14 @@
 package boltstore
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -15,8 +19,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
-// format is the format as recorded in the file.
-const format = "dewpoint session store 2"
+// format is the format as recorded in the file, which begins with formatName in every version.
+const (
+	formatName = "dewpoint session store "
+	format     = formatName + "2"
+)
 
 // Options configure a store. Only Path is required. Package config validates them.
 //
@@ -30,6 +37,16 @@ type Options struct {
 	Content bool          // store payloads of events
 	Keys    *seal.Keys    // encrypt payloads and summaries; nil to store them in clear
 	MaxSize int64         // bytes; above it, the threads with the oldest last writes are deleted; 0 means no cap
+
+	// Warn is called during Open with what an operator should know about a store that opens nevertheless: its file was damaged and has been
+	// renamed, or the file beside it cannot be written. nil: nobody is told.
+	Warn func(message string, err error)
+}
+
+func (o *Options) warn(message string, err error) {
+	if o.Warn != nil {
+		o.Warn(message, err)
+	}
 }
 
 const (
@@ -37,60 +54,200 @@ const (
 	defaultMaxQueued = 64 << 20 // bytes in the write queue above which appends wait
 )
 
-// Open opens the store, or creates it. A file that is in use by another process, is damaged or is not a session store is an
-// error, and is not changed.
+// Open opens the store, or creates it. A damaged file is renamed to NAME.damaged-TIME, and a new one begun: so is one that the last process
+// found damaged, and one on which two starts in a row ended while they opened it. A new file gets the secret and the settings of the one
+// before from NAME.recovery.
+//
+// A file that is in use by another process, cannot be read, has another format or is not a session store is an error, and is not changed.
 func Open(o Options) (*Store, error) {
-	db, err := openFile(o.Path)
-	if errors.Is(err, errDamaged) || errors.Is(err, errNoStore) {
-		err = fmt.Errorf("%w; see 'dewpoint check-store %s'", err, o.Path)
-	}
-	if err != nil {
+	f := &opening{Options: o}
+	if err := f.openFile(); err != nil {
 		return nil, fmt.Errorf("open session store %s: %w", o.Path, err)
 	}
 	s := &Store{
-		db:          db,
+		lock:        f.lock,
+		db:          f.db,
+		recovery:    f.recovery,
 		options:     o,
 		maxQueued:   defaultMaxQueued,
 		content:     codec.Content{Keep: o.Content, Keys: o.Keys},
+		damage:      damage{stuck: make(chan struct{})},
 		pending:     pending{queued: map[string][]byte{}, room: make(chan struct{}), holds: map[string]holds{}},
 		timer:       time.NewTimer(linger),
 		full:        make(chan struct{}, 1),
 		quit:        make(chan struct{}),
+		written:     make(chan struct{}),
 		locks:       map[session.ThreadID]*time.Time{},
 		stopSweeper: func() {},
 	}
-	s.writer.Go(s.write)
+	go s.write()
 	s.startSweeper()
 	return s, nil
 }
 
-func openFile(path string) (db *bolt.DB, err error) {
-	if err := inspect(path); err != nil {
-		return nil, err
-	}
-	err = survive(func() error {
-		db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: lockWait, FreelistType: bolt.FreelistMapType})
-		if err != nil {
-			return explain(err)
-		}
-		return db.Update(initialise)
-	})
-	if err == nil || db == nil {
-		return db, err
-	}
-	if _, panicked := errors.AsType[*session.PanicError](err); panicked {
-		return nil, err // closing the file may wait for a lock that bbolt never releases
-	}
-	return nil, errors.Join(err, db.Close())
+var (
+	errInUse   = errors.New("another process uses the file")
+	errVersion = errors.New("the file is not a session store of this version")
+)
+
+// opening is a file that is being opened.
+type opening struct {
+	Options
+	lock     *bolt.DB // NAME.lock, which has no records
+	recovery *recovery
+	size     int64 // of the file, before it was opened
+	db       *bolt.DB
 }
 
-// survive calls f and turns a panic over a damaged file into an error.
-func survive(f func() error) error {
-	err := session.Recover(f)
-	if _, panicked := errors.AsType[*session.PanicError](err); panicked {
-		return fmt.Errorf("%w: %w", errDamaged, err)
+// openFile opens the file. It first takes a lock of its own, with the means of bbolt: before a damaged file could end the process, it must
+// be known that no other process uses it, since a start that is merely refused does not count as one that crashed.
+func (f *opening) openFile() error {
+	if err := checkPath(f.Path); err != nil {
+		return err
+	}
+	err := recovered(func() (err error) {
+		f.lock, err = bolt.Open(f.Path+".lock", 0o600, &bolt.Options{Timeout: lockWait})
+		return err
+	})
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return inUse()
+	}
+	if err != nil {
+		return fmt.Errorf("open %s.lock (a damaged one may be deleted): %w", f.Path, err)
+	}
+	if err = f.open(); errors.Is(err, session.ErrDamaged) {
+		if err = f.setAside(err); err == nil {
+			err = f.open()
+		}
+	}
+	if err != nil {
+		return errors.Join(err, f.lock.Close())
+	}
+	return nil
+}
+
+func inUse() error { return fmt.Errorf("%w (waited %v for its lock)", errInUse, lockWait) }
+
+// checkPath explains the usual mistakes.
+func checkPath(path string) error {
+	folder := filepath.Dir(path)
+	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("the folder %s does not exist: create it, or set store.path to a file in another", folder)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err == nil && !info.Mode().IsRegular():
+		return errors.New("the path is a directory or a device, not a file")
 	}
 	return err
+}
+
+// open opens the file once, and counts that until it is opened or refused. An error wraps session.ErrDamaged if the file is to be set aside.
+func (f *opening) open() (err error) {
+	f.size = 0
+	if info, err := os.Stat(f.Path); err == nil {
+		f.size = info.Size()
+	}
+	if f.recovery, err = readRecovery(&f.Options); err != nil {
+		return err
+	}
+	before, known := f.recovery.content, f.recovery.stored != nil
+	if cause := before.condemns(); cause != "" && f.size > 0 && f.wasStore(known) {
+		return fmt.Errorf("%w: %s", session.ErrDamaged, cause)
+	}
+	_ = f.recovery.change(func(c *recoveryContent) { c.Crashes++ })
+	now, err := f.load()
+	if err != nil {
+		_ = f.recovery.change(func(c *recoveryContent) { *c = before })
+		if errors.Is(err, session.ErrDamaged) && !f.wasStore(known) {
+			return fmt.Errorf("it is not a session store, or damaged beyond recognition (%v): choose another file, or rename it yourself", err) //nolint:errorlint // such a file is not set aside
+		}
+		return err
+	}
+	if err := f.recovery.change(func(c *recoveryContent) { *c = now }); err != nil {
+		f.warn("the recovery file of the store cannot be written: if the store's file is lost, so are the secret and the overrides", err)
+	}
+	return nil
+}
+
+// load opens the file with bbolt, checks and completes it, and returns what the recovery file is to have.
+func (f *opening) load() (now recoveryContent, err error) {
+	err = recovered(func() (err error) {
+		f.db, err = bolt.Open(f.Path, 0o600, &bolt.Options{
+			Timeout: lockWait, FreelistType: bolt.FreelistMapType,
+			NoFreelistSync: true, // bbolt would otherwise write to a file of another program before its format is known
+		})
+		if err != nil {
+			return f.explain(err)
+		}
+		err = f.db.Update(func(tx *bolt.Tx) error {
+			isNew, err := f.check(tx)
+			if err == nil {
+				f.db.NoFreelistSync = false
+				err = initialise(tx)
+			}
+			if err == nil {
+				err = f.recovery.content.restore(tx, isNew)
+				now.copyFrom(tx)
+			}
+			return err
+		})
+		if err != nil {
+			return errors.Join(err, f.db.Close())
+		}
+		return nil
+	})
+	return now, err
+}
+
+// explain returns the meaning of bbolt's error.
+func (f *opening) explain(err error) error {
+	_, system := errors.AsType[syscall.Errno](err)
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return inUse()
+	case errors.Is(err, bolterrors.ErrVersionMismatch):
+		return fmt.Errorf("%w: %w of bbolt", errVersion, err)
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), !system && 0 < f.size && f.size < 2*int64(os.Getpagesize()):
+		return fmt.Errorf("%w: %w", session.ErrDamaged, err)
+	}
+	return err
+}
+
+// check checks that the database is a complete store of this version, and reports whether it is new. It reads the first and the last page
+// of each bucket, so that a start, and not a request, meets a page at which bbolt would end the process.
+func (f *opening) check(tx *bolt.Tx) (isNew bool, err error) {
+	if missing := tx.Size() - f.size; missing > 0 && f.size > 0 {
+		return false, fmt.Errorf("%w: %d bytes are missing at its end", session.ErrDamaged, missing)
+	}
+	if first, _ := tx.Cursor().Seek(nil); first == nil {
+		if f.size > 0 && f.recovery.content.Format != "" {
+			return false, fmt.Errorf("%w: it has no records any more", session.ErrDamaged)
+		}
+		return true, nil // it may be left from a crash at its creation
+	}
+	found := 0
+	for _, b := range buckets {
+		if records := tx.Bucket(b.name()); records != nil {
+			found++
+			records.Cursor().Seek(nil)
+			records.Cursor().Seek([]byte{0xff})
+		}
+	}
+	var recorded []byte
+	if m := tx.Bucket(meta.name()); m != nil {
+		recorded = m.Get([]byte("format"))
+	}
+	known, valid := bytes.HasPrefix(recorded, []byte(formatName)), string(recorded) == format
+	switch {
+	case known && !valid, !known && found <= len(buckets)/2:
+		return false, errVersion
+	case !valid, found < len(buckets):
+		return false, fmt.Errorf("%w: it has %d of %d kinds of records, and the format %.50q", session.ErrDamaged, found, len(buckets), recorded)
+	}
+	return false, nil
 }
 
 // initialise creates the records that a new file lacks.
@@ -106,88 +263,64 @@ func initialise(tx *bolt.Tx) error {
 	return tx.Bucket(meta.name()).Put([]byte("format"), []byte(format))
 }
 
-// inspect checks an existing file, which it opens read-only. bbolt panics on some damaged pages. A page beyond the end of a
-// truncated file would be a bus error later, and a page that refers back to itself would end the process.
-func inspect(path string) error {
-	info, err := os.Stat(path)
-	folder := filepath.Dir(path)
-	if _, missing := os.Stat(folder); errors.Is(missing, os.ErrNotExist) {
-		return fmt.Errorf("the folder %s does not exist: create it, or set store.path to a file in another", folder)
-	}
-	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return errors.New("the path is a directory or a device, not a file")
-	}
-	return readFile(path, func(tx *bolt.Tx, file *os.File) error {
-		if err := checkFormat(tx, info.Size()); err != nil {
-			return err
-		}
-		var damages []error
-		checkTrees(tx, file, false, func(err error) { damages = append(damages, err) })
-		if len(damages) > 0 {
-			return fmt.Errorf("%w: %w", errDamaged, damages[0])
-		}
-		return nil
-	})
-}
-
-// readFile opens a file read-only and calls read. Meanwhile no process can open it for writing.
-func readFile(path string, read func(*bolt.Tx, *os.File) error) error {
-	file, err := os.Open(path) //nolint:gosec // the operator names it
-	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }()
-	return survive(func() (err error) {
-		db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: lockWait})
-		if err != nil {
-			return explain(err)
-		}
-		defer func() { err = errors.Join(err, db.Close()) }()
-		return db.View(func(tx *bolt.Tx) error { return read(tx, file) })
-	})
-}
-
-// checkFormat checks that a file of the given size is a complete session store of this version.
-func checkFormat(tx *bolt.Tx, size int64) error {
-	if tx.Size() > size {
-		return fmt.Errorf("%w: %d bytes are missing at its end", errDamaged, tx.Size()-size)
-	}
-	root := tx.Cursor()
-	if first, _ := root.First(); first == nil {
-		return nil // created, but not written to before a crash
-	}
-	m := tx.Bucket(meta.name())
-	if m == nil || string(m.Get([]byte("format"))) != format {
-		return errNoStore
-	}
-	for _, b := range buckets {
-		found := tx.Bucket(b.name())
-		if found == nil {
-			return fmt.Errorf("%w: bucket %q is missing", errDamaged, b.name())
-		}
-		found.Cursor().Last()
-	}
-	return nil
-}
-
-var (
-	errInUse   = errors.New("another process uses the file")
-	errDamaged = errors.New("the file is damaged")
-	errNoStore = errors.New("the file is not a session store of this version")
+// magic is the signature of bbolt, which follows the header of a file's first page.
+const (
+	magic   = 0xED0CDAED
+	magicAt = 16
 )
 
-func explain(err error) error {
-	if errors.Is(err, bolterrors.ErrTimeout) {
-		return fmt.Errorf("%w (waited %v for its lock)", errInUse, lockWait)
+// wasStore reports whether the file of which this is the damaged rest was a store. It needs two of three signs, so that no file of another
+// program is set aside: a recovery file beside it (known), bbolt's signature or zeros at its beginning, and a format record in it.
+func (f *opening) wasStore(known bool) bool {
+	file, err := os.Open(f.Path)
+	if err != nil {
+		return false
 	}
-	if _, system := errors.AsType[*os.PathError](err); system {
-		return err
+	defer func() { _ = file.Close() }()
+	head := make([]byte, magicAt+4)
+	_, err = io.ReadFull(file, head)
+	begins := err == nil && binary.NativeEndian.Uint32(head[magicAt:]) == magic || len(bytes.Trim(head, "\x00")) == 0
+	return known && begins || (known || begins) && contains(file, "format"+formatName) // in a page, the value follows its key
+}
+
+// contains reports whether the rest of a file contains a text.
+func contains(file io.Reader, text string) bool {
+	block, kept := make([]byte, 1<<20), 0
+	for {
+		n, err := io.ReadFull(file, block[kept:])
+		if bytes.Contains(block[:kept+n], []byte(text)) {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+		kept = copy(block, block[len(block)-len(text):])
 	}
-	return fmt.Errorf("%w or not a session store: %w", errDamaged, err)
+}
+
+// setAside renames the damaged file. If that fails, the next start tries again before it opens the file.
+func (f *opening) setAside(cause error) error {
+	_ = f.recovery.change(func(c *recoveryContent) { c.Damage = cause.Error() })
+	err := setAside(&f.Options, f.Path, "the file of the store was damaged: it was renamed, and a new one begins. Conversations, what was spent of budgets, "+
+		"experiments and findings not yet delivered start over; the secret and the overrides are kept", cause)
+	if err == nil {
+		_ = f.recovery.change(func(c *recoveryContent) { c.Crashes, c.Damage = 0, "" })
+	}
+	return err
+}
+
+// setAside renames a damaged file and tells the operator. It replaces no other file.
+func setAside(o *Options, path, message string, cause error) error {
+	aside := path + ".damaged-" + time.Now().UTC().Format("20060102T150405Z")
+	for n, base := 2, aside; ; n++ {
+		if _, err := os.Lstat(aside); err != nil {
+			break // it does not exist
+		}
+		aside = fmt.Sprintf("%s-%d", base, n)
+	}
+	if err := os.Rename(path, aside); err != nil {
+		return fmt.Errorf("rename the damaged file: %w (%v)", err, cause) //nolint:errorlint // it is not set aside
+	}
+	o.warn(message, fmt.Errorf("%s is now %s: %w", path, aside, cause))
+	return nil
 }

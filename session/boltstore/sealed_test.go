@@ -87,17 +87,19 @@ func exchange(t *testing.T, path, a, b string) {
 	}))
 }
 
-// TestFileIsTheOwners: other users of the machine cannot read the file.
+// TestFileIsTheOwners: other users of the machine cannot read the file, nor the recovery file.
 func TestFileIsTheOwners(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT TESTED: this system has no such permissions")
 	}
 	path := filepath.Join(t.TempDir(), "store.db")
 	must(t, open(t, boltstore.Options{Path: path}).Close())
-	info, err := os.Stat(path)
-	must(t, err)
-	if mode := info.Mode().Perm(); mode != 0o600 {
-		t.Errorf("mode %v", mode)
+	for _, name := range []string{path, path + ".recovery"} {
+		info, err := os.Stat(name)
+		must(t, err)
+		if mode := info.Mode().Perm(); mode != 0o600 {
+			t.Errorf("%s: mode %v", name, mode)
+		}
 	}
 }
 

@@ -22,7 +22,9 @@ import (
 
 // Store is a session.Store in one file. All methods may be called concurrently.
 type Store struct {
+	lock      *bolt.DB // held until Close
 	db        *bolt.DB
+	recovery  *recovery
 	options   Options
 	maxQueued int // bytes
 	content   codec.Content
@@ -33,7 +35,7 @@ type Store struct {
 	timer   *time.Timer   // wakes the writer when a commit is due; reset under mu
 	full    chan struct{} // wakes the sweeper when the cap is exceeded
 	quit    chan struct{} // closed by Close
-	writer  sync.WaitGroup
+	written chan struct{} // closed by the writer after the last commit
 
 	lockMu sync.Mutex                      // guards locks
 	locks  map[session.ThreadID]*time.Time // when each ends
@@ -72,11 +74,16 @@ func (s *Store) Close() (err error) {
 		close(s.quit)
 		close(s.pending.room)
 		s.mu.Unlock()
-		s.writer.Wait() // for the last commit
-		err = errors.Join(s.pending.failed, s.damage.err())
-		if !s.damage.stuck.Load() { // otherwise closing the file would wait for a lock that bbolt never releases
+		select {
+		case <-s.written:
+			err = errors.Join(s.pending.failed, s.damage.err())
+		case <-s.damage.stuck: // the last commit may wait for ever
+			err = s.damage.err()
+		}
+		if !s.damage.isStuck() {
 			err = errors.Join(err, session.Recover(s.db.Close))
 		}
+		err = errors.Join(err, s.lock.Close())
 	})
 	return err
 }

@@ -32,6 +32,7 @@ func (s *Store) commitIn(delay time.Duration) {
 
 // write commits whenever a commit is due, until the store is closed.
 func (s *Store) write() {
+	defer close(s.written)
 	for {
 		select {
 		case <-s.timer.C:

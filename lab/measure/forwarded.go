@@ -143,7 +143,7 @@ func (c *forwardedCell) play(ctx context.Context, url string, up *fakeupstream.S
 	if c.run.Messages == nil {
 		err = playCapture(ctx, c.run.Name, url, look)
 	} else {
-		_, err = judge.Play(ctx, c.run, judge.Options{ // its judgement is for 'dewpoint replay'
+		_, err = judge.Play(ctx, c.run, judge.Options{ // its judgement is for the judge command
 			URL: func(int) string { return url + "/v1" }, Upstream: up, Model: judge.Model, Each: func(judge.Step) { look() },
 		})
 	}

@@ -13,8 +13,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/observe"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -63,12 +66,14 @@ func summarised(ctx context.Context, t *testing.T, text string, sent condense.Pr
 func TestOperatorsKeysAreForTrustedClients(t *testing.T) {
 	for name, c := range payers {
 		for _, trusted := range []bool{false, true} {
-			ctx := limit.WithTrust(t.Context(), func() bool { return trusted })
-			server, err := summarised(ctx, t, c.text, nil)
-			call, _ := errors.AsType[*condense.CallError](err)
-			refused := call != nil && call.Kind == condense.FailureUntrusted
-			if want := c.operator && !trusted; refused != want || (server.url == "") != want {
-				t.Errorf("%s, trusted %t: called %q, %v", name, trusted, server.url, err)
+			for _, behind := range []condense.Prefix{nil, prompt{}} { // the client's own request
+				ctx := limit.WithTrust(t.Context(), func() bool { return trusted })
+				server, err := summarised(ctx, t, c.text, behind)
+				call, _ := errors.AsType[*condense.CallError](err)
+				refused := call != nil && call.Kind == condense.FailureUntrusted
+				if want := c.operator && !trusted; refused != want || (server.url == "") != want {
+					t.Errorf("%s, trusted %t, behind %v: called %q, %v", name, trusted, behind, server.url, err)
+				}
 			}
 		}
 	}
@@ -147,28 +152,33 @@ func TestSummariesAreLimited(t *testing.T) {
 // TestLeversInForce checks which lever counts: one for all tenants that says off, then the tenant's own, then another for all, and none that has
 // expired.
 func TestLeversInForce(t *testing.T) {
-	on, observe, off := admin.ModeOn, admin.ModeObserve, admin.ModeOff
+	on, seen, off := admin.ModeOn, admin.ModeObserve, admin.ModeOff
 	for _, c := range []struct {
 		all, own admin.Mode
 		observes bool
 		want     admin.Mode
 	}{
-		{"", "", false, on}, {"", "", true, observe}, {"", off, true, off}, {"", on, true, on}, {on, "", true, on}, {observe, "", false, observe},
-		{off, on, false, off}, {off, observe, true, off}, {observe, on, false, on}, {on, off, false, off}, {on, observe, false, observe},
+		{"", "", false, on}, {"", "", true, seen}, {"", off, true, off}, {"", on, true, on}, {on, "", true, on}, {seen, "", false, seen},
+		{off, on, false, off}, {off, seen, true, off}, {seen, on, false, on}, {on, off, false, off}, {on, seen, false, seen},
 	} {
 		for _, left := range []time.Duration{time.Hour, -time.Second} {
-			l := levers{byTenant: map[string]admin.Lever{}}
+			a := App{levers: levers{byTenant: map[string]admin.Lever{}}, metrics: observe.NewMetrics()}
 			for name, mode := range map[string]admin.Mode{"": c.all, "a": c.own, "b": off} {
 				if mode != "" {
-					l.byTenant[name] = admin.Lever{Tenant: name, Mode: mode, Until: time.Now().Add(left)}
+					a.levers.byTenant[name] = admin.Lever{Tenant: name, Mode: mode, Until: time.Now().Add(left)}
 				}
 			}
 			want := c.want
 			if left < 0 {
-				want = map[bool]admin.Mode{false: on, true: observe}[c.observes]
+				want = map[bool]admin.Mode{false: on, true: seen}[c.observes]
 			}
-			if got := l.condensing("a", c.observes); got.InForce != want {
+			if got := a.levers.condensing("a", c.observes); got.InForce != want {
 				t.Errorf("%+v, %v left: %s is in force", c, left, got.InForce)
+			}
+			tenant := &proxy.Tenant{Tenant: engine.Tenant{Name: "a", Observe: c.observes}}
+			a.applyLevers([]*proxy.Tenant{tenant})
+			if tenant.Observe != (want == seen) || tenant.Off != (want == off) {
+				t.Errorf("%+v, %v left: observes %t, off %t", c, left, tenant.Observe, tenant.Off)
 			}
 		}
 	}

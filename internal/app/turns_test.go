@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -73,6 +74,11 @@ func TestSecretIsKept(t *testing.T) {
 		t.Error("the secret in Redis was not adopted")
 	}
 	follow(first, false)
+	configured := replica()
+	configured.secret = session.Secret(strings.Repeat("s", 32))
+	if _, used := opened(configured); !bytes.Equal(used, configured.secret) {
+		t.Error("a configured secret is not used")
+	}
 	server.Close()
 	if adopted, err := first.follow(ctx, first.store); adopted || err == nil {
 		t.Errorf("without Redis: adopted %v, %v", adopted, err)

@@ -19,9 +19,12 @@ type damage struct {
 	found     atomic.Pointer[error] // the first damage
 	noCommits atomic.Bool           // a commit panicked
 
-	mu    sync.Mutex    // held while bbolt uses its locks to begin or end a transaction that only reads
-	stuck chan struct{} // closed, under mu, when bbolt will never release a lock
+	once  sync.Once
+	stuck chan struct{} // closed when bbolt panicked with its locks held: it will never release them
 }
+
+// stick notes that bbolt will never release its locks, so that no call waits for them.
+func (d *damage) stick() { d.once.Do(func() { close(d.stuck) }) }
 
 func (d *damage) isStuck() bool {
 	select {
@@ -72,55 +75,61 @@ func (s *Store) guard(f func() error) error {
 	return err
 }
 
-// begin begins a transaction.
-func (s *Store) begin(writable bool) (tx *bolt.Tx, err error) {
-	err = s.guard(func() (err error) {
-		tx, err = s.db.Begin(writable)
-		return err
-	})
-	if err != nil && !errors.Is(err, session.ErrDamaged) {
-		err = fmt.Errorf("%w: %w", session.ErrUnavailable, err)
+// unlessStuck calls f, which begins or ends a transaction. It returns when f does, or when bbolt will never release the locks that f waits
+// for: then f's goroutine is left behind. No mutex can take the place of the goroutine, because Begin may wait for a commit that enlarges
+// the file, and that commit waits for reads to end.
+func (s *Store) unlessStuck(f func() error) error {
+	if s.damage.isStuck() {
+		return s.damage.err()
 	}
-	return tx, err
+	done := make(chan error, 1)
+	go func() { done <- s.guard(f) }()
+	select {
+	case err := <-done:
+		if errors.Is(err, session.ErrDamaged) {
+			s.damage.stick()
+		}
+		return err
+	case <-s.damage.stuck:
+		return s.damage.err()
+	}
 }
 
-// locked calls f, in which bbolt takes locks, and notes if it panics while it has them.
-func (s *Store) locked(f func() error) error {
-	d := &s.damage
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.isStuck() {
-		return d.err()
+// begin begins a transaction.
+func (s *Store) begin(writable bool) (*bolt.Tx, error) {
+	begun := make(chan *bolt.Tx, 1)
+	err := s.unlessStuck(func() error {
+		tx, err := s.db.Begin(writable)
+		begun <- tx
+		return err
+	})
+	switch {
+	case err == nil:
+		return <-begun, nil
+	case errors.Is(err, session.ErrDamaged):
+		return nil, err
 	}
-	err := f()
-	if errors.Is(err, session.ErrDamaged) {
-		close(d.stuck)
-	}
-	return err
+	return nil, fmt.Errorf("%w: %w", session.ErrUnavailable, err)
 }
 
 // view calls read in a read-only transaction.
 func (s *Store) view(read func(*bolt.Tx) error) error {
-	var tx *bolt.Tx
-	err := s.locked(func() (err error) {
-		tx, err = s.begin(false)
-		return err
-	})
+	tx, err := s.begin(false)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = s.locked(tx.Rollback) }() // ends a read; cannot fail
+	defer func() { _ = s.unlessStuck(tx.Rollback) }() // ends a read; cannot fail
 	return s.guard(func() error { return read(tx) })
 }
 
 // update calls write in a transaction and commits it. Only the writer calls it.
 func (s *Store) update(write func(*bolt.Tx) error) error {
-	if s.damage.noCommits.Load() || s.damage.isStuck() {
+	if s.damage.noCommits.Load() {
 		return s.damage.err()
 	}
 	tx, err := s.begin(true)
 	if err != nil {
-		return s.locked(func() error { return err })
+		return err
 	}
 	err = s.guard(func() error {
 		if err := write(tx); err != nil {
@@ -134,7 +143,6 @@ func (s *Store) update(write func(*bolt.Tx) error) error {
 	if errors.Is(err, session.ErrDamaged) {
 		s.damage.noCommits.Store(true)
 	}
-	// A failed commit has been rolled back already. The error of another rollback says nothing, but damage does.
-	_ = s.locked(func() error { return s.guard(tx.Rollback) })
+	_ = s.unlessStuck(tx.Rollback) // a failed commit has been rolled back already, so an error says nothing, but damage does
 	return err
 }

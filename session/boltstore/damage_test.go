@@ -354,40 +354,68 @@ func TestCorruptRecordIsDamage(t *testing.T) {
 	wantSetAside(t, s)
 }
 
-// TestLostRoot: bbolt keeps its locks for ever if the two pages that locate the root are lost while it is open. No call, and no end of a
-// call, waits for them.
+// TestLostRoot: bbolt keeps its locks for ever if the two pages that locate the root are lost while it is open. Calls after the first, and
+// the end of a read that began before, do not wait for them.
 func TestLostRoot(t *testing.T) {
 	s := start(t, Options{})
 	must(t, s.Append(t.Context(), twoEvents("t", 0)))
 	must(t, s.flush(t.Context()))
-	reading, lost := make(chan struct{}), make(chan struct{})
-	var calls sync.WaitGroup
-	calls.Go(func() {
-		_ = s.view(func(*bolt.Tx) error { // a read that ends afterwards
-			close(reading)
-			<-lost
-			return nil
-		})
-	})
-	<-reading
-	f, err := os.OpenFile(s.options.Path, os.O_WRONLY, 0)
-	must(t, err)
-	must(t, second(f.WriteAt(make([]byte, 2*os.Getpagesize()), 0)))
-	must(t, f.Close())
-	for range 20 {
-		calls.Go(func() {
+	must(t, s.view(func(*bolt.Tx) error {
+		f, err := os.OpenFile(s.options.Path, os.O_WRONLY, 0)
+		must(t, err)
+		must(t, second(f.WriteAt(make([]byte, 2*os.Getpagesize()), 0)))
+		must(t, f.Close())
+		for range 20 {
 			if err := second(s.Thread(t.Context(), "t")); !errors.Is(err, session.ErrDamaged) {
 				t.Errorf("thread: %v", err)
 			}
-			if err := second(s.Condense(t.Context(), "t", session.Condensation{})); !errors.Is(err, session.ErrUnavailable) {
-				t.Errorf("condense: %v", err)
+		}
+		if err := second(s.Condense(t.Context(), "t", session.Condensation{})); !errors.Is(err, session.ErrUnavailable) {
+			t.Errorf("condense: %v", err)
+		}
+		return nil
+	}))
+	wantSetAside(t, s)
+}
+
+// TestReadsEndWhileTheFileGrows: a commit that maps a larger file waits for the reads under way, and other reads that begin meanwhile wait
+// for it. The reads under way can end nevertheless.
+func TestReadsEndWhileTheFileGrows(t *testing.T) {
+	s := start(t, Options{Content: true})
+	must(t, s.Append(t.Context(), twoEvents("t", 0)))
+	must(t, s.flush(t.Context()))
+	stop := make(chan struct{})
+	var reads sync.WaitGroup
+	for range 8 {
+		reads.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				err := s.view(func(tx *bolt.Tx) error { // long enough for others to begin and for a commit to wait
+					return tx.Bucket(events.name()).ForEach(func(_, v []byte) error {
+						_ = bytes.Count(v, []byte{1})
+						runtime.Gosched()
+						return nil
+					})
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
 			}
 		})
 	}
-	for !s.damage.isStuck() {
-		runtime.Gosched()
+	random := mathrand.NewChaCha8([32]byte{1})
+	for at := 2; at < 60; at += 2 { // each about 1 MB, which does not compress
+		b := twoEvents("t", at)
+		b.Events[0].Payload = make([]byte, 1<<20)
+		_, _ = random.Read(b.Events[0].Payload)
+		must(t, s.Append(t.Context(), b))
+		must(t, s.flush(t.Context()))
 	}
-	close(lost)
-	calls.Wait()
-	wantSetAside(t, s)
+	close(stop)
+	reads.Wait()
 }

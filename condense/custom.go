@@ -9,10 +9,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// CustomModel is the model name under which calls of a Custom condenser's program or service are made, logged and counted.
+// CustomModel is the model name under which calls of a Custom condenser's service are made, logged and counted.
 const CustomModel = "custom"
 
-// NewCustom returns a rolling condenser that leaves the choice to a program or a service, which reads a Question and writes
+// NewCustom returns a rolling condenser that leaves the choice to a service, which reads a Question and writes
 // an Answer, both JSON. What must stay (system messages, the head, the newest user message, the newest unit) stays whatever
 // the answer; an answer that breaks the rules is a bad summary, and nothing is hidden. The Summariser gets the question as
 // Request.User and returns the answer as Reply.Text. The settings for a model's window and output are ignored.

@@ -8,7 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestBlankRecord: a program that prints white space for a record writes none, so that the record before it stays.
+// TestBlankRecord: a service that answers white space for a record writes none, so that the record before it stays.
 func TestBlankRecord(t *testing.T) {
 	v := session.Project(chatter(12), nil)
 	for _, record := range []string{"", ` \n `} {

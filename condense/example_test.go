@@ -53,7 +53,7 @@ func ExampleSummariser() {
 	// Output: events 12 -> 5
 }
 
-// A custom condenser leaves the choice to somebody else. Here that is a function; a program or a service that the
+// A custom condenser leaves the choice to somebody else. Here that is a function; a service that the
 // configuration names gets the same question and gives the same answer.
 func ExampleCustom() {
 	v := session.Project(chatter(12), nil)

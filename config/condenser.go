@@ -48,7 +48,6 @@ type Condenser struct {
 	AttentionWindow int           `yaml:"attention_window"`  // newest events that are not masked
 	URL             string        `yaml:"url"`               // of a custom condenser
 	APIKey          *Secret       `yaml:"api_key,omitempty"` // sent to URL; nil: none. A pointer, because fmt prints the fields of a *Condenser unredacted after a wrong verb
-	Command         []string      `yaml:"command"`           // of a custom condenser that is a program: its path and arguments
 	Stride          int           `yaml:"stride"`            // events by which the masking boundary moves at a time
 	MaxEvents       int           `yaml:"max_events"`
 	Condensers      []Condenser   `yaml:"condensers"`       // of a pipeline, in order
@@ -81,7 +80,7 @@ func condenserTypes() []condenserType {
 		{TypeLLM, "llm_summarizing", model + "focus " + forgets},
 		{TypeStructuredSummary, "structured", model + "focus " + forgets},
 		{TypeLLMAttention, "", model + forgets},
-		{TypeCustom, "", rolling + "url api_key command " + asking + forgets},
+		{TypeCustom, "", rolling + "url api_key " + asking + forgets},
 		{TypePipeline, "", "condensers " + forgets},
 		{TypeToolOutputTrim, "", "max_event_length per_model recall"},
 		{TypeLosslessTrim, "", ""},
@@ -155,7 +154,7 @@ func NewCondenser(condenserType string) Condenser {
 	return c
 }
 
-// asks reports whether the type calls a model, a program or a service.
+// asks reports whether the type calls a model or a service.
 func (c Condenser) asks() bool { return slices.Contains(CondenserKeys(c.Type), "wait") }
 
 // The values of Condenser.Trigger.

@@ -34,7 +34,7 @@ type Config struct {
 	Knowledge  Knowledge `yaml:"knowledge"`
 	Memory     Memory    `yaml:"memory"`
 
-	TenantsTrusted bool `yaml:"tenants_trusted"` // files of TenantsDir may name programs, other files and environment variables
+	TenantsTrusted bool `yaml:"tenants_trusted"` // files of TenantsDir may name other files and environment variables
 
 	// Unused lists OpenHands' keys in the file that have no effect here, for a caller to report.
 	Unused []string `yaml:"-"`
@@ -150,14 +150,12 @@ type Webhook struct {
 	Secret Secret `yaml:"secret"` // signs the requests; empty: unsigned
 }
 
-// MCP is an MCP server that receives findings, run by a command or reached at a URL.
+// MCP is an MCP server that receives findings.
 type MCP struct {
-	Command   []string          `yaml:"command"`
-	Env       map[string]Secret `yaml:"env"` // of the command, in addition to what a program needs to run
-	URL       string            `yaml:"url"` // of a server with the streamable HTTP transport
-	APIKey    Secret            `yaml:"api_key"`
-	Tool      string            `yaml:"tool"`      // empty: findings.DefaultTool
-	Arguments string            `yaml:"arguments"` // of the tool: JSON with placeholders; empty: findings.DefaultArguments
+	URL       string `yaml:"url"` // of a server with the streamable HTTP transport
+	APIKey    Secret `yaml:"api_key"`
+	Tool      string `yaml:"tool"`      // empty: findings.DefaultTool
+	Arguments string `yaml:"arguments"` // of the tool: JSON with placeholders; empty: findings.DefaultArguments
 }
 
 // Defaults of Memory.MaxPending and Memory.MaxAge.
@@ -168,7 +166,7 @@ const (
 
 // Set reports whether findings are sent anywhere.
 func (m *Memory) Set() bool {
-	return m.File != "" || m.Webhook.URL != "" || m.MCP.URL != "" || len(m.MCP.Command) > 0
+	return m.File != "" || m.Webhook.URL != "" || m.MCP.URL != ""
 }
 
 // Knowledge is a folder of texts that are added to a conversation when the user's words match their triggers.

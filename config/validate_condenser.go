@@ -136,19 +136,11 @@ func (v *validator) model(key string, c Condenser) {
 		key+".llm_config", "is not an entry of llms: %s, or leave it empty for the request's own model", advice)
 }
 
-// custom checks the keys of a condenser that is a service or program of the operator's.
+// custom checks the keys of a condenser that is a service of the operator's.
 func (v *validator) custom(key string, c Condenser) {
 	v.headerValue(key+".api_key", Secret(c.Key()))
-	v.when(c.Key() != "" && c.URL == "", key+".api_key", "has no use without url: set url, or remove it")
-	v.when(slices.Contains(c.Command, ""), key+".command", "contains an empty string: write it as [/usr/local/bin/condenser, --fast]")
-	switch {
-	case c.URL == "" && len(c.Command) == 0:
-		v.add(key+".command", "is missing, and so is url: set command for a program, or url for a service")
-	case c.URL != "" && len(c.Command) > 0:
-		v.add(key+".command", "is set, and so is url: keep one of them")
-	default:
-		v.url(key+".url", c.URL, "http://127.0.0.1:9000/condense", "set api_key")
-	}
+	v.when(c.URL == "", key+".url", "is missing: write the address of the service, such as http://127.0.0.1:9000/condense")
+	v.url(key+".url", c.URL, "http://127.0.0.1:9000/condense", "set api_key")
 }
 
 func (v *validator) pipeline(key string, c Condenser, depth int) {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 
@@ -160,14 +159,14 @@ func (v *validator) memory(key string, m *Memory) {
 	if m.File != "" {
 		sinks = append(sinks, "file")
 	}
-	if m.MCP.URL != "" || len(m.MCP.Command) > 0 {
+	if m.MCP.URL != "" {
 		sinks = append(sinks, "mcp")
 	}
 	if m.Webhook.URL != "" {
 		sinks = append(sinks, "webhook")
 	}
 	v.when(len(sinks) > 1, key, "has %s: keep one of them", strings.Join(sinks, " and "))
-	v.when(len(sinks) == 0 && (m.MaxPending != 0 || m.MaxAge != 0), key, "has no destination: set file, webhook.url, mcp.url or mcp.command, or remove it")
+	v.when(len(sinks) == 0 && (m.MaxPending != 0 || m.MaxAge != 0), key, "has no destination: set file, webhook.url or mcp.url, or remove it")
 	v.when(m.MaxPending < 0, key+".max_pending", "is negative: write a number, or leave it out")
 	v.notNegative(key+".max_age", m.MaxAge)
 	v.webhook(key+".webhook", m.Webhook)
@@ -185,17 +184,9 @@ func (v *validator) webhook(key string, w Webhook) {
 
 func (v *validator) mcp(key string, m *MCP) {
 	v.headerValue(key+".api_key", m.APIKey)
-	v.when(slices.Contains(m.Command, ""), key+".command", "contains an empty string: write it as [npx, -y, \"@modelcontextprotocol/server-memory\"]")
 	v.when(m.APIKey != "" && m.URL == "", key+".api_key", "has no use without url: set url, or remove it")
-	v.when(len(m.Env) > 0 && len(m.Command) == 0, key+".env", "has no use without command: set command, or remove it")
-	switch {
-	case m.URL != "" && len(m.Command) > 0:
-		v.add(key+".command", "is set, and so is url: keep one of them")
-	case m.URL == "" && len(m.Command) == 0:
-		v.when(m.Tool != "" || m.Arguments != "", key+".command", "is missing, and so is url: set command for a program, or url for a server")
-	default:
-		v.url(key+".url", m.URL, "http://127.0.0.1:8000/mcp", "set api_key")
-	}
+	v.when(m.URL == "" && (m.Tool != "" || m.Arguments != ""), key+".url", "is missing while tool or arguments is set: set it, or remove them")
+	v.url(key+".url", m.URL, "http://127.0.0.1:8000/mcp", "set api_key")
 	if m.Arguments != "" {
 		var object map[string]any
 		v.when(json.Unmarshal([]byte(m.Arguments), &object) != nil, key+".arguments", "is not a JSON object: write it as '{\"text\": \"{findings}\"}'")

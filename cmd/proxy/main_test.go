@@ -82,7 +82,7 @@ func TestCheckConfigNamesEveryProblem(t *testing.T) {
 	}
 }
 
-// TestCheckConfigReadsWhatTheStartReads names every file, program and variable that a start would refuse, with other problems and each with its
+// TestCheckConfigReadsWhatTheStartReads names every file and variable that a start would refuse, with other problems and each with its
 // line. So does a start.
 func TestCheckConfigReadsWhatTheStartReads(t *testing.T) {
 	f := func(text string, want ...string) {
@@ -107,25 +107,25 @@ func TestCheckConfigReadsWhatTheStartReads(t *testing.T) {
 listen: 8080
 store: {type: redis, redis: {addrs: ["a:1"], tls: true, tls_ca: /nope.pem, tls_cert: /nope.crt, tls_key: /nope.key}}
 knowledge: {folder: /nope}
-memory: {mcp: {command: [/nope/three]}}
-condenser: {type: pipeline, condensers: [{type: custom, command: [/nope/one]}, {type: custom, command: [/nope/two]}]}
+memory: {file: /nope/findings.jsonl}
+condenser: {type: custom, command: [/nope]}
 log: {requests: false}
 log_content: true
 `, `listen: .* \(line 2\)`, `store\.redis\.tls_ca: .*: check .* \(line 3\)`, `store\.redis\.tls_cert: .*: check .* \(line 3\)`,
-		`knowledge\.folder: .*: correct .* \(line 4\)`, `memory\.mcp\.command: .*: install .* \(line 5\)`,
-		`condenser\.condensers\[0\]\.command: .*: install .* \(line 6\)`, `condenser\.condensers\[1\]\.command: .*: install .* \(line 6\)`,
+		`knowledge\.folder: .*: correct .* \(line 4\)`, `memory\.file: .*: create .* \(line 5\)`,
+		`condenser\.command: was removed, .*: run .* \(line 6\)`, `condenser\.url: is missing: .* \(line 6\)`,
 		`log_content: .* \(line 8\)`, `OTEL_EXPORTER_OTLP_PROTOCOL: is "grpc": write http/protobuf.*`)
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "")
 	key := strings.Repeat("ab", 31)
 	f(`
 store: {path: /nope/dewpoint.db}
-condenser: {type: custom, command: [/nope]}
+condenser: {type: llm, llm_config: nope}
 tenants:
   a: {api_keys: [{sha256: `+key+`00}], knowledge: {folder: /nope}}
-  b: {api_keys: [{sha256: `+key+`01}], memory: {file: /nope/findings.jsonl}, condenser: {type: custom, command: '/bin/cat --x'}}
+  b: {api_keys: [{sha256: `+key+`01}], memory: {file: /nope/findings.jsonl}, condenser: {type: custom, url: 'c'}}
   c: {api_keys: [{sha256: `+key+`02}]}
-`, `store\.path: .*: create .* \(line 2\)`, `condenser\.command: .*: install .* \(line 3\)`, `tenants\.a\.knowledge\.folder: .* \(line 5\)`,
-		`tenants\.b\.memory\.file: .*: create .* \(line 6\)`, `tenants\.b\.condenser\.command: must be a list, .* \(line 6\)`)
+`, `store\.path: .*: create .* \(line 2\)`, `condenser\.llm_config: .* \(line 3\)`, `tenants\.a\.knowledge\.folder: .* \(line 5\)`,
+		`tenants\.b\.memory\.file: .*: create .* \(line 6\)`, `tenants\.b\.condenser\.url: .* \(line 6\)`)
 	f(`
 upstream: {base_url: "https://me:s3cret@host:80a/v1"}
 tenants: {a: {api_keys: [{env: UNSET_KEY}]}, b: {api_keys: [{sha256: `+key+`01}]}}

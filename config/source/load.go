@@ -43,7 +43,7 @@ type Input struct {
 	// "upstream" is short for "upstream.base_url".
 	Flags map[string]string
 
-	// Check finds further problems, of the files and programs that a configuration names. It returns them as config.Problems. nil: it finds none.
+	// Check finds further problems, of the files that a configuration names. It returns them as config.Problems. nil: it finds none.
 	Check func(*config.Config) error
 }
 

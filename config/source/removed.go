@@ -16,12 +16,16 @@ type removedKey struct {
 
 func removedKeys() []removedKey {
 	all, tenant, limits := reflect.TypeFor[config.Config](), reflect.TypeFor[config.Tenant](), reflect.TypeFor[limit.Tenant]()
+	condenser, mcp := reflect.TypeFor[config.Condenser](), reflect.TypeFor[config.MCP]()
 	const warm = "was removed, because it saved at most 1% and made short runs more expensive: " +
 		"remove it; with trigger: economics, a prompt that the provider's cache has lost is condensed"
 	return []removedKey{
 		{all, "keep_warm", warm}, {all, "keep_warm_usd", warm},
 		{tenant, "keep_warm", warm}, {tenant, "keep_warm_usd", warm},
 		{limits, "repeated_calls", "was removed, because agents detect their own loops: remove it; session_budget bounds what a session may spend"},
+		{condenser, "command", "was removed, because Dewpoint no longer starts programs: run it as an HTTP service, and set url"},
+		{mcp, "command", "was removed, because Dewpoint no longer starts programs: run the server with streamable HTTP, and set url"},
+		{mcp, "env", "was removed, because Dewpoint no longer starts programs: set these variables where the server runs, and set url"},
 	}
 }
 

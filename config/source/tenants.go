@@ -90,7 +90,7 @@ func tenantFiles(dir, within, key string, p *problems) (files []string) {
 	return files
 }
 
-// confine refuses settings in a tenant's file that would give its author the rights of the process: programs, other files, and environment
+// confine refuses settings in a tenant's file that would give its author the rights of the process: other files, and environment
 // variables, which hold the operator's keys.
 func confine(tenant *node, p *problems) {
 	tenant.each(tenant.key, func(path string, n *node) {
@@ -98,16 +98,12 @@ func confine(tenant *node, p *problems) {
 		switch {
 		case n.kind == kindString && strings.Contains(strings.ReplaceAll(n.text, "$${", ""), "${"):
 			what = "an environment variable"
-		case n.kind == kindList && strings.HasSuffix(path, ".command"):
-			what = "a program"
 		case n.text != "" && (strings.HasSuffix(path, ".memory.file") || strings.HasSuffix(path, ".knowledge.folder")):
 			what = "a file or folder of this machine"
 		default:
 			return
 		}
-		if n.kind != kindList {
-			n.kind = kindBroken // the file or folder is not looked at
-		}
+		n.kind = kindBroken // the file or folder is not looked at
 		p.addAt(n.origin, path, "names %s: remove it, or set tenants_trusted to true in the configuration if you trust every file in tenants_dir", what)
 	})
 }

@@ -84,7 +84,7 @@ func (b builder) withoutOverrides(key string, c config.Condenser) (condense.Cond
 	case config.TypeLLM, config.TypeStructuredSummary, config.TypeLLMAttention:
 		return b.llm(key, c)
 	case config.TypeCustom:
-		return b.custom(key, c)
+		return b.custom(c), nil
 	case config.TypePipeline:
 		return b.pipeline(key, c)
 	}
@@ -142,26 +142,18 @@ func (b builder) llm(key string, c config.Condenser) (condense.Condenser, error)
 	}}, nil
 }
 
-// custom builds a condenser that calls a program or a service.
-func (b builder) custom(key string, c config.Condenser) (condense.Condenser, error) {
-	var called condense.Summariser = summariser.Service{Client: b.out.client(), URL: c.URL, Key: c.Key(), Timeout: c.Timeout}
-	to := condense.Endpoint{BaseURL: c.URL, APIKey: c.Key()}
-	if len(c.Command) > 0 {
-		if err := program(key+".command", c.Command); err != nil {
-			return nil, err
-		}
-		called = summariser.Program{Command: c.Command, Timeout: c.Timeout}
-		to.BaseURL = "file:" + strings.Join(c.Command, " ")
-	}
+// custom builds a condenser that calls a service.
+func (b builder) custom(c config.Condenser) condense.Condenser {
+	called := summariser.Service{Client: b.out.client(), URL: c.URL, Key: c.Key(), Timeout: c.Timeout}
 	common := condense.LLMSettings{
-		Summariser: b.metered(observe.Summariser{Summariser: b.limited(called, config.Secret(to.APIKey)), NoModel: true}),
-		Endpoint:   to, Health: b.health,
+		Summariser: b.metered(observe.Summariser{Summariser: b.limited(called, config.Secret(c.Key())), NoModel: true}),
+		Endpoint:   condense.Endpoint{BaseURL: c.URL, APIKey: c.Key()}, Health: b.health,
 	}
 	return perRequest{c.Type, func(in condense.Input) condense.Condenser {
 		s := common
 		s.Settings = b.settings(c, in, nil)
 		return condense.NewCustom(s)
-	}}, nil
+	}}
 }
 
 func endpoint(llm config.LLM) condense.Endpoint {

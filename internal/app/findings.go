@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
@@ -64,12 +63,8 @@ func sink(m *config.Memory, transport http.RoundTripper) findings.Sink {
 	case m.Webhook.URL != "":
 		return findings.Webhook{Transport: transport, URL: m.Webhook.URL.Reveal(), Secret: m.Webhook.Secret.Reveal()}
 	}
-	env := summariser.Environment()
-	for name, value := range m.MCP.Env {
-		env = append(env, name+"="+value.Reveal())
-	}
 	return findings.MCP{
-		Command: m.MCP.Command, Env: env, URL: m.MCP.URL, Transport: transport, Key: m.MCP.APIKey.Reveal(),
+		URL: m.MCP.URL, Transport: transport, Key: m.MCP.APIKey.Reveal(),
 		Tool: cmp.Or(m.MCP.Tool, findings.DefaultTool), Arguments: cmp.Or(m.MCP.Arguments, findings.DefaultArguments),
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,8 +43,7 @@ func checkTenants(cfg *config.Config, errs ...error) error {
 	_, err := buildTenants(cfg, out)
 	errs = append(errs, err, out.knowledge.closeUnused(nil))
 	for _, t := range cfg.EveryTenant() {
-		key := keyOf(cfg, t) + "memory."
-		errs = append(errs, folderOf(key+"file", t.Memory.File), program(key+"mcp.command", t.Memory.MCP.Command))
+		errs = append(errs, folderOf(keyOf(cfg, t)+"memory.file", t.Memory.File))
 	}
 	var found config.Problems
 	if err = errors.Join(errs...); err != nil {
@@ -66,17 +64,6 @@ func keyOf(cfg *config.Config, t config.Tenant) string {
 		return ""
 	}
 	return cmp.Or(t.Key, fmt.Sprintf("tenants[%d]", i)) + "."
-}
-
-// program checks that a command's program, if any, can be run.
-func program(key string, command []string) error {
-	if len(command) == 0 {
-		return nil
-	}
-	if _, err := exec.LookPath(command[0]); err != nil {
-		return fmt.Errorf("%s: %w: install the program, or correct its path", key, err)
-	}
-	return nil
 }
 
 // folderOf checks that the folder of a file, if any, exists.

@@ -34,7 +34,7 @@ var allowedImports = map[string][]string{
 	"condense/excerpt":       {"session", "internal/rawjson"},
 	"condense/record":        {"internal/agents", "session"},
 	"condense/tidy":          {"internal/rawjson"},
-	"condense/summariser":    {"internal/platform", "internal/agents", "internal/overflow", "session", "condense", "dialect", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split"},
+	"condense/summariser":    {"internal/agents", "internal/overflow", "session", "condense", "dialect", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split"},
 	"condense/condensetest":  {"session", "condense", "condense/tidy"},
 	"config/internal/syntax": {},
 	"internal/limit":         {},
@@ -53,7 +53,7 @@ var allowedImports = map[string][]string{
 	"internal/knowledge":     {"internal/watch"},
 	"internal/watch":         {},
 	"internal/platform":      {},
-	"internal/findings":      {"internal/platform", "session", "condense/record"},
+	"internal/findings":      {"session", "condense/record"},
 	"proxy/listen":           {"internal/platform"},
 	"proxy":                  {"internal/agents", "proxy/listen", "session", "condense", "dialect", "engine", "internal/limit", "internal/model", "internal/overflow", "internal/platform"},
 	"internal/observe":       {"internal/holdout", "internal/findings", "internal/limit", "session", "condense", "dialect", "engine", "proxy", "internal/model", "internal/otlp"},
@@ -104,6 +104,7 @@ var dependencyRules = []struct {
 		"internal/demo", "internal/process", "session/sessiontest", "session/boltstore", "cmd/proxy",
 		"internal/health", "internal/served", "internal/findings", "dialect/assemble",
 	}},
+	{"os/exec", "the proxy starts no programs; only tests do", []string{"session/sessiontest", "internal/process"}},
 	{"testing", "tests stay out of the binary", []string{"session/sessiontest", "condense/condensetest", "internal/lineartest", "internal/property"}},
 }
 

@@ -1,13 +1,12 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,16 +15,14 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 )
 
-// program is a custom condenser: it hides the oldest messages until the target is met.
-const program = `package main
+// condenser is a custom condenser: it hides the oldest messages until the target is met.
+type condenser struct{ *testing.T }
 
-import (
-	"encoding/json"
-	"fmt"
-	"os"
-)
-
-func main() {
+func (c condenser) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "Bearer a-key" || r.Method != http.MethodPost || r.URL.Path != "/condense" {
+		http.Error(w, "no", http.StatusForbidden)
+		return
+	}
 	var q struct {
 		Version, Count int
 		Target         struct{ Count int }
@@ -34,8 +31,8 @@ func main() {
 			Messages []struct{ ID int }
 		}
 	}
-	if err := json.NewDecoder(os.Stdin).Decode(&q); err != nil || q.Version != 1 || os.Getenv("DEWPOINT_STORE_SECRET") != "" {
-		os.Exit(1)
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil || q.Version != 1 {
+		c.Errorf("asked %+v (%v)", q, err)
 	}
 	var hide []int
 	for _, u := range q.Units {
@@ -46,18 +43,9 @@ func main() {
 			hide = append(hide, m.ID)
 		}
 	}
-	json.NewEncoder(os.Stdout).Encode(map[string]any{"hide": hide, "record": fmt.Sprint("A record of one's own: ", len(hide), " messages.")})
-}
-`
-
-// buildProgram builds the program and returns its path.
-func buildProgram(t *testing.T) string {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "condenser")
-	if said, err := exec.Command("go", "build", "-o", path, writeFile(t, dir, "main.go", program)).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, said)
+	if err := json.NewEncoder(w).Encode(map[string]any{"hide": hide, "record": fmt.Sprint("A record of one's own: ", len(hide), " messages.")}); err != nil {
+		c.Error(err)
 	}
-	return path
 }
 
 // customised is an agent behind a custom condenser.
@@ -73,56 +61,38 @@ shutdown: {delay: 0s, timeout: 1m}
 `, s.url, embedded(newStore(t)), condenser)))), s
 }
 
-// TestCustomCondenser: a custom program or service condenses.
+// TestCustomCondenser: a custom service condenses.
 func TestCustomCondenser(t *testing.T) {
 	t.Parallel()
-	path := buildProgram(t)
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer a-key" || r.Method != http.MethodPost || r.URL.Path != "/condense" {
-			http.Error(w, "no", http.StatusForbidden)
-			return
-		}
-		cmd := exec.CommandContext(r.Context(), path)
-		cmd.Stdin, cmd.Stdout = r.Body, w
-		if err := cmd.Run(); err != nil {
-			t.Error(err)
-		}
-	}))
+	service := httptest.NewServer(condenser{t})
 	t.Cleanup(service.Close)
-	for name, condenser := range map[string]string{
-		"program": fmt.Sprintf("command: [%q]", path),
-		"service": fmt.Sprintf("url: %q, api_key: a-key", service.URL+"/condense"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, s := customised(t, condenser)
-			condensed := 0
-			for n := range 20 {
-				w.work(n, 20)
-				header, _ := w.ask()
-				if failed := header.Get("X-Dewpoint-Condense-Failed"); failed != "" {
-					t.Fatalf("step %d: %s", n, failed)
-				}
-				if header.Get("X-Dewpoint-Condensed") != "" {
-					condensed++
-				}
-			}
-			if spent := slices.ContainsFunc(w.proxy.metrics(), func(line string) bool {
-				return strings.HasPrefix(line, `dewpoint_spent_tokens_total{`) && strings.Contains(line, `kind="summariser"`) && !strings.HasSuffix(line, " 0")
-			}); spent {
-				t.Error("tokens of a condenser without a model are counted")
-			}
-			all := s.Upstream.Requests()
-			last := string(all[len(all)-1].Body)
-			if condensed < 2 || strings.Count(last, "A record of one's own: ") != 1 || strings.Contains(last, "line 1 of a log") ||
-				!strings.Contains(last, "line 19 of a log") || !strings.Contains(last, "Repair the build") {
-				t.Errorf("%d condensations; upstream got %.2000s", condensed, last)
-			}
-			for _, r := range all {
-				if r.Refused != nil {
-					t.Errorf("a request was refused: %v", r.Refused)
-				}
-			}
-		})
+	w, s := customised(t, fmt.Sprintf("url: %q, api_key: a-key", service.URL+"/condense"))
+	condensed := 0
+	for n := range 20 {
+		w.work(n, 20)
+		header, _ := w.ask()
+		if failed := header.Get("X-Dewpoint-Condense-Failed"); failed != "" {
+			t.Fatalf("step %d: %s", n, failed)
+		}
+		if header.Get("X-Dewpoint-Condensed") != "" {
+			condensed++
+		}
+	}
+	if spent := slices.ContainsFunc(w.proxy.metrics(), func(line string) bool {
+		return strings.HasPrefix(line, `dewpoint_spent_tokens_total{`) && strings.Contains(line, `kind="summariser"`) && !strings.HasSuffix(line, " 0")
+	}); spent {
+		t.Error("tokens of a condenser without a model are counted")
+	}
+	all := s.Upstream.Requests()
+	last := string(all[len(all)-1].Body)
+	if condensed < 2 || strings.Count(last, "A record of one's own: ") != 1 || strings.Contains(last, "line 1 of a log") ||
+		!strings.Contains(last, "line 19 of a log") || !strings.Contains(last, "Repair the build") {
+		t.Errorf("%d condensations; upstream got %.2000s", condensed, last)
+	}
+	for _, r := range all {
+		if r.Refused != nil {
+			t.Errorf("a request was refused: %v", r.Refused)
+		}
 	}
 }
 
@@ -162,6 +132,16 @@ func TestCustomCondenserFails(t *testing.T) {
 			fmt.Fprint(w, `{"hide":[],"record":"none"}`)
 		case "/garbage":
 			fmt.Fprint(w, `<html>`)
+		case "/endless":
+			for err == nil {
+				_, err = w.Write(bytes.Repeat([]byte(" "), 1<<20))
+			}
+		case "/hangs":
+			<-r.Context().Done()
+		case "/stalls":
+			fmt.Fprint(w, `{"hide":`)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
 		case "/moved":
 			http.Redirect(w, r, "/nothing", http.StatusTemporaryRedirect)
 		default:
@@ -170,16 +150,16 @@ func TestCustomCondenserFails(t *testing.T) {
 	}))
 	t.Cleanup(service.Close)
 	for condenser, cause := range map[string]string{
-		fmt.Sprintf("url: %q", service.URL+"/stays"):   "malformed",
-		fmt.Sprintf("url: %q", service.URL+"/torn"):    "malformed",
-		fmt.Sprintf("url: %q", service.URL+"/unknown"): "malformed",
-		fmt.Sprintf("url: %q", service.URL+"/garbage"): "malformed",
-		fmt.Sprintf("url: %q", service.URL+"/moved"):   "malformed",
-		fmt.Sprintf("url: %q", service.URL+"/nothing"): "inflated",
-		fmt.Sprintf("url: %q", service.URL+"/down"):    "server",
-		`command: [sh, -c, "exit 3"]`:                  "server",
-		`command: [sh, -c, "sleep 600"], timeout: 1s`:  "timeout",
-		`command: [sh, -c, "yes"]`:                     "malformed",
+		fmt.Sprintf("url: %q", service.URL+"/stays"):               "malformed",
+		fmt.Sprintf("url: %q", service.URL+"/torn"):                "malformed",
+		fmt.Sprintf("url: %q", service.URL+"/unknown"):             "malformed",
+		fmt.Sprintf("url: %q", service.URL+"/garbage"):             "malformed",
+		fmt.Sprintf("url: %q", service.URL+"/moved"):               "malformed",
+		fmt.Sprintf("url: %q", service.URL+"/nothing"):             "inflated",
+		fmt.Sprintf("url: %q", service.URL+"/endless"):             "malformed",
+		fmt.Sprintf("url: %q", service.URL+"/down"):                "server",
+		fmt.Sprintf("url: %q, timeout: 1s", service.URL+"/hangs"):  "timeout",
+		fmt.Sprintf("url: %q, timeout: 1s", service.URL+"/stalls"): "timeout",
 	} {
 		t.Run(condenser, func(t *testing.T) {
 			t.Parallel()

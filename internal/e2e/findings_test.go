@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -233,6 +234,56 @@ func TestFindingsOutliveReloads(t *testing.T) {
 	discreet(t, p)
 }
 
+// bridge serves an MCP server that speaks over standard input and output to clients of streamable HTTP, one message at a time.
+func bridge(t *testing.T, server *exec.Cmd, env string) (url string) {
+	t.Helper()
+	server.Env = append(os.Environ(), env)
+	in, err := server.StdinPipe()
+	ok(t, err)
+	out, err := server.StdoutPipe()
+	ok(t, err)
+	ok(t, server.Start())
+	var mu sync.Mutex
+	lines := json.NewDecoder(out)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		type message struct {
+			ID json.RawMessage `json:"id"`
+		}
+		var asked, answered message
+		body, err := io.ReadAll(r.Body)
+		if err != nil || json.Unmarshal(body, &asked) != nil {
+			t.Errorf("sent %s (%v)", body, err)
+		}
+		if _, err := fmt.Fprintf(in, "%s\n", body); err != nil {
+			t.Error(err)
+		}
+		if asked.ID == nil { // a notification
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		var line json.RawMessage
+		for string(answered.ID) != string(asked.ID) {
+			if lines.Decode(&line) != nil || json.Unmarshal(line, &answered) != nil {
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(line) // a client that has left needs no answer
+	}))
+	t.Cleanup(func() {
+		front.Close()
+		_ = server.Wait() // it was killed, since the test's context has ended
+	})
+	return front.URL
+}
+
 // TestReferenceMemory: the protocol's reference server, from npm, stores findings in its graph, each once.
 func TestReferenceMemory(t *testing.T) {
 	if testing.Short() {
@@ -246,8 +297,8 @@ func TestReferenceMemory(t *testing.T) {
 	graph := filepath.Join(t.TempDir(), "graph.jsonl")
 	program := filepath.Join(dir, "memory", "node_modules", "@modelcontextprotocol", "server-memory", "dist", "index.js")
 	s := deciding(t)
-	p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", s.remembering(embedded(newStore(t)),
-		fmt.Sprintf("{mcp: {command: [%q, %q], env: {MEMORY_FILE_PATH: %q}}}", node, program, graph))))
+	url := bridge(t, exec.CommandContext(t.Context(), node, program), "MEMORY_FILE_PATH="+graph)
+	p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", s.remembering(embedded(newStore(t)), fmt.Sprintf("{mcp: {url: %q}}", url))))
 	condenseOnce(t, p, "one")
 	condenseOnce(t, p, "two")
 	wantMetric(t, p, `dewpoint_findings_total{outcome="delivered",tenant="default"} 2`)

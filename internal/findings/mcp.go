@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,17 +15,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/platform"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// MCP is a Sink that calls a tool of an MCP server once for each message. The server is either a program, which is started for each round,
-// or reached over streamable HTTP.
+// MCP is a Sink that calls a tool of an MCP server, over streamable HTTP, once for each message.
 type MCP struct {
-	Command []string // program and arguments; empty: use URL
-	Env     []string // of the program, as NAME=value
-	URL     string
-
+	URL       string
 	Transport http.RoundTripper
 	Key       string // sent to URL as a bearer token; may be empty
 	Tool      string
@@ -42,26 +36,14 @@ const (
 	DefaultArguments = `{"entities": [{"name": "{id}", "entityType": "findings", "observations": ["{findings}"]}]}`
 )
 
-// exitTime is how long a program may take to exit once its input is closed.
-const exitTime = 2 * time.Second
-
 // Open implements Sink.
 func (m MCP) Open(ctx context.Context) (Conn, error) {
-	own, end := context.WithCancel(context.WithoutCancel(ctx)) // the program outlives the call that starts it
-	var through mcp.Transport
-	if len(m.Command) > 0 {
-		cmd := exec.CommandContext(own, m.Command[0], m.Command[1:]...) //nolint:gosec // the command is configured
-		cmd.Env = m.Env
-		platform.KillWithChildren(cmd)
-		through = &mcp.CommandTransport{Command: cmd, TerminateDuration: exitTime}
-	} else {
-		through = &mcp.StreamableClientTransport{
-			Endpoint: m.URL,
-			HTTPClient: &http.Client{
-				Transport: &bearer{RoundTripper: m.Transport, key: m.Key}, CheckRedirect: noRedirect, Timeout: openTimeout,
-			},
-			DisableStandaloneSSE: true, MaxRetries: -1,
-		}
+	through := &mcp.StreamableClientTransport{
+		Endpoint: m.URL,
+		HTTPClient: &http.Client{
+			Transport: &bearer{RoundTripper: m.Transport, key: m.Key}, CheckRedirect: noRedirect, Timeout: openTimeout,
+		},
+		DisableStandaloneSSE: true, MaxRetries: -1,
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "dewpoint", Version: "1"}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{}, MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
@@ -73,10 +55,9 @@ func (m MCP) Open(ctx context.Context) (Conn, error) {
 		return err
 	})
 	if err != nil {
-		end()
 		return nil, fmt.Errorf("connect to memory.mcp: %w", withoutURL(err))
 	}
-	return mcpConn{m, to, end}, nil
+	return mcpConn{m, to}, nil
 }
 
 // onlyPings refuses everything else that a server asks for or tells. The library panics on some of it.
@@ -92,7 +73,6 @@ func onlyPings(next mcp.MethodHandler) mcp.MethodHandler {
 type mcpConn struct {
 	MCP
 	session *mcp.ClientSession
-	end     context.CancelFunc
 }
 
 // codeRejected is the library's code for a call that did not reach the server, and for an answer that says that it is overloaded.
@@ -121,10 +101,7 @@ func (c mcpConn) Send(ctx context.Context, m *Message) error {
 	return errors.New("call memory.mcp: the connection failed")
 }
 
-func (c mcpConn) Close() {
-	_ = session.Recover(c.session.Close)
-	c.end()
-}
+func (c mcpConn) Close() { _ = session.Recover(c.session.Close) }
 
 // Bounds of a connection over HTTP. The library reads an answer as a whole, and answers all requests in it at once.
 const (

@@ -142,7 +142,7 @@ func verdict(t *testing.T, err error) string {
 	return "fails"
 }
 
-// remembering is an MCP server like the reference server. It exits if an argument asks for it.
+// remembering is an MCP server like the reference server. It fails if an argument asks for it.
 func remembering(took func(arguments map[string]any)) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "memory", Version: "1"}, nil)
 	type input struct {
@@ -150,11 +150,8 @@ func remembering(took func(arguments map[string]any)) *mcp.Server {
 		How      string           `json:"how,omitempty"`
 	}
 	mcp.AddTool(s, &mcp.Tool{Name: "create_entities"}, func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
-		switch in.How {
-		case "fail":
+		if in.How == "fail" {
 			return nil, nil, errors.New("no room for CONTENT")
-		case "die":
-			os.Exit(1)
 		}
 		took(map[string]any{"entities": in.Entities})
 		return &mcp.CallToolResult{}, nil, nil
@@ -162,58 +159,43 @@ func remembering(took func(arguments map[string]any)) *mcp.Server {
 	return s
 }
 
-// TestMain runs as an MCP server over standard input and output if the environment asks for it.
-func TestMain(m *testing.M) {
-	path, serves := os.LookupEnv("MCP_SERVER_FILE")
-	if !serves {
-		os.Exit(m.Run())
-	}
-	s := remembering(func(arguments map[string]any) {
-		text, _ := json.Marshal(arguments)
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			panic(err)
-		}
-	})
-	_ = s.Run(context.Background(), &mcp.StdioTransport{})
-}
-
 // entities are the default arguments for the reference server.
 var entities = map[string]any{"entities": []any{map[string]any{
 	"name": "t-9-1", "entityType": "findings", "observations": []any{"decision (DECISIONS): CONTENT {id}\nof two lines", "task (NEXT_STEP): go on"},
 }}}
 
-func TestMCPProgram(t *testing.T) {
-	self, err := os.Executable()
-	must(t, err)
-	path := filepath.Join(t.TempDir(), "told.json")
-	server := findings.MCP{
-		Command: []string{self}, Env: []string{"MCP_SERVER_FILE=" + path}, Tool: findings.DefaultTool, Arguments: findings.DefaultArguments,
-	}
-	must(t, send(t, server))
-	text, err := os.ReadFile(path)
-	must(t, err)
+// TestMCP: the defaults suit the reference server, and a message that the tool refuses is told apart from a server that fails.
+func TestMCP(t *testing.T) {
 	var got map[string]any
-	must(t, json.Unmarshal(text, &got))
+	server := remembering(func(arguments map[string]any) {
+		text, err := json.Marshal(arguments)
+		if err != nil {
+			t.Error(err)
+		}
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Error(err)
+		}
+	})
+	front := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	defer front.Close()
+	sink := findings.MCP{URL: front.URL, Transport: http.DefaultTransport, Tool: findings.DefaultTool, Arguments: findings.DefaultArguments}
+	must(t, send(t, sink))
 	if !reflect.DeepEqual(got, entities) {
 		t.Errorf("got %v", got)
 	}
-	for how, want := range map[string]string{"fail": "refused", "die": "fails"} {
-		server.Arguments = `{"entities": [], "how": "` + how + `"}`
-		if got := verdict(t, send(t, server)); got != want {
-			t.Errorf("%s: %s", how, got)
-		}
+	sink.Arguments = `{"entities": [], "how": "fail"}`
+	if got := verdict(t, send(t, sink)); got != "refused" {
+		t.Errorf("a tool that fails: %s", got)
 	}
-	server.Tool = "forget"
-	if got := verdict(t, send(t, server)); got != "refused" {
+	sink.Tool = "forget"
+	if got := verdict(t, send(t, sink)); got != "refused" {
 		t.Errorf("a tool that is not there: %s", got)
 	}
-	server.Command = []string{filepath.Join(t.TempDir(), "missing")}
-	if got := verdict(t, send(t, server)); got != "fails" {
-		t.Errorf("a program that is not there: %s", got)
-	}
-	server.Command = []string{"cat", "/dev/null"}
-	if got := verdict(t, send(t, server)); got != "fails" {
-		t.Errorf("a program that is no server: %s", got)
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	sink.URL = other.URL
+	if got := verdict(t, send(t, sink)); got != "fails" {
+		t.Errorf("a server that does not speak MCP: %s", got)
 	}
 }
 

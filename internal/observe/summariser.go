@@ -21,7 +21,7 @@ import (
 type Summariser struct {
 	condense.Summariser
 	Tenant  string
-	NoModel bool // a program or service replies, which uses no tokens
+	NoModel bool // a service replies that uses no tokens
 	Metrics *Metrics
 	Spans   *Spans // nil: calls are not traced
 	Models  func(name string) proxy.ModelInfo

@@ -74,7 +74,7 @@ func TestBills(t *testing.T) {
 			s.NoModel, got = true, nil
 			if _, err := s.Summarise(ctx, condense.Request{Model: "cheap", System: "Condense this."}); len(got) != 1 ||
 				got[0] != (limit.Call{Model: "cheap", Known: true, Failed: err != nil}) {
-				t.Errorf("a program took %+v", got)
+				t.Errorf("without a model it took %+v", got)
 			}
 			if c.want[0].USD > 0 {
 				wantValues(t, metrics, map[string]float64{`dewpoint_spent_usd_total{kind="summariser",model="cheap",tenant="a"}`: c.want[0].USD})

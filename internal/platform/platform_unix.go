@@ -2,10 +2,7 @@
 
 package platform
 
-import (
-	"os/exec"
-	"syscall"
-)
+import "syscall"
 
 // Peek returns the state of a socket without waiting and without consuming bytes.
 func Peek(socket uintptr) State {
@@ -18,10 +15,4 @@ func Peek(socket uintptr) State {
 		return Closed
 	}
 	return Readable
-}
-
-// KillWithChildren makes the end of cmd's context kill its children, too. It must be called before cmd starts.
-func KillWithChildren(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }

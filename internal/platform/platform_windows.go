@@ -1,7 +1,6 @@
 package platform
 
 import (
-	"os/exec"
 	"syscall"
 	"unsafe"
 )
@@ -34,6 +33,3 @@ func Peek(socket uintptr) State {
 	}
 	return Readable
 }
-
-// KillWithChildren does nothing on Windows: the end of cmd's context kills cmd alone.
-func KillWithChildren(*exec.Cmd) {}

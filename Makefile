@@ -7,22 +7,21 @@ AUDIT := $(GO) tool -modfile=tools/audit/go.mod
 QUICK := format vet test
 CHECK := format lint test race schema
 SAMPLED := e2e slow-tests chart rehearsal soak-short vuln-if-reachable
-FULL := $(CHECK) e2e slow-tests chart rehearsal soak-short vuln-if-reachable windows fuzz mutants
+FULL := $(CHECK) e2e slow-tests chart rehearsal soak-race vuln-if-reachable windows fuzz mutants
 
 export GO
 # scripts/prometheus.sh installs its programs here.
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
 .PHONY: help build install run demo quick check ci full needs needs-check format vet windows lint test race e2e slow-tests mutants schema chart chart-docs chart-package \
-	chart-schema rehearsal cluster vuln vuln-if-reachable dist sbom replay captures recorded matrix forwarded retention cost economics soak soak-short fuzz bench microbench \
+	chart-schema rehearsal cluster vuln vuln-if-reachable dist sbom replay captures recorded matrix forwarded retention cost economics soak soak-short soak-race fuzz bench microbench \
 	image clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
-# RACE=1 builds with the race detector: 'make soak-short RACE=1' finds races under kills and faults.
 build: ## bin/dewpoint
-	$(GO) build $(if $(RACE),-race) -trimpath -o bin/dewpoint ./cmd/proxy
+	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
 
 install: build ## dewpoint in the bin folder of GOPATH
 	@mkdir -p "$$($(GO) env GOPATH)/bin" && cp bin/dewpoint "$$($(GO) env GOPATH)/bin/"
@@ -155,6 +154,10 @@ economics: ## regenerate lab/economics.md
 
 soak-short: build ## a minute of the soak over each store
 	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -duration 40s -sessions 60 -steps 14
+
+soak-race: ## the same with the race detector in the program: it finds races under kills and faults
+	$(GO) build -race -trimpath -o bin/dewpoint-race ./cmd/proxy
+	$(GO) run ./lab/measure soak -dewpoint bin/dewpoint-race -store redis,embedded -seed $(SEED) -duration 40s -sessions 60 -steps 14
 
 soak: build ## regenerate lab/reliability.md; takes a quarter of an hour
 	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -doc lab/reliability.md

@@ -74,9 +74,9 @@ func TestSecretIsKept(t *testing.T) {
 		t.Error("the secret in Redis was not adopted")
 	}
 	follow(first, false)
-	configured := replica()
-	configured.secret = session.Secret(strings.Repeat("s", 32))
-	if _, used := opened(configured); !bytes.Equal(used, configured.secret) {
+	configured, own := replica(), session.Secret(strings.Repeat("s", 32))
+	configured.secret = own
+	if _, used := opened(configured); !bytes.Equal(used, own) {
 		t.Error("a configured secret is not used")
 	}
 	server.Close()

@@ -40,7 +40,7 @@ check: bin/tools/gotestsum bin/tools/golangci-lint ## the gate for every change:
 
 # The fixed strides of 'make ci': through recorded runs, combinations of settings, and slow tests.
 ci: needs ## check, and a fixed sample of what full does; RUNS and CAPTURES are recorded material, if there is any
-	@GATE_LIMIT=5100 STRIDE=4 DEWPOINT_STRIDE=7 sh scripts/gate.sh $(CHECK) $(SAMPLED) $(if $(RUNS),replay recorded) $(if $(CAPTURES),captures)
+	@GATE_LIMIT=5100 STRIDE=4 RUNS_STRIDE=7 sh scripts/gate.sh $(CHECK) $(SAMPLED) $(if $(RUNS),replay recorded) $(if $(CAPTURES),captures)
 
 full: needs ## everything, before an issue is closed: slow tests, real clients, every recorded run, fuzzing. Interrupted or failed, it resumes with the first stage that has not passed
 	@RESUME=1 sh scripts/gate.sh $(FULL) $(if $(RUNS),replay recorded matrix) $(if $(CAPTURES),captures)
@@ -122,7 +122,7 @@ chart-docs: ## regenerate the table of values in deploy/helm/README.md
 chart-package: ## bin/chart: the chart as an archive and as an OCI layout
 	@mkdir -p bin/chart && cd deploy/charttest && $(GO) run ./package ../helm ../../bin/chart
 
-# RUNS is a folder of recorded runs; docs/replay.md describes their format. DEWPOINT_STRIDE samples them: 7 plays every seventh.
+# RUNS is a folder of recorded runs; docs/replay.md describes their format. RUNS_STRIDE samples them: 7 plays every seventh.
 replay: ## play RUNS through the proxy, against a strict upstream, and judge every request
 	$(GO) build -o bin/measure ./lab/measure
 	sh scripts/replay.sh "$(RUNS)"

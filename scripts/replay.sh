@@ -1,9 +1,9 @@
 #!/bin/sh
-# Plays recorded runs through the proxy, in several ways at a time, and judges every request. Any violation fails. DEWPOINT_STRIDE samples
+# Plays recorded runs through the proxy, in several ways at a time, and judges every request. Any violation fails. RUNS_STRIDE samples
 # the runs: 7 plays every seventh.
 set -eu
 folder=${1:?usage: scripts/replay.sh FOLDER}
-runs=$(sh scripts/sample.sh "${DEWPOINT_STRIDE:-1}" "$folder" | tr '\n' ' ')
+runs=$(sh scripts/sample.sh "${RUNS_STRIDE:-1}" "$folder" | tr '\n' ' ')
 export runs
 
 # The longest come first, so that no processor waits for one at the end.

@@ -40,7 +40,7 @@ func Sample() replay.Run {
 }
 
 func (a act) messages(i int) []json.RawMessage {
-	id := fmt.Sprintf("call_%04d%08x", i, uint32(i)*2654435761)
+	id := fmt.Sprintf("call_%04d%08x", i, uint32(i)*2654435761) //nolint:gosec // small, and only an id
 	arguments := string(encode(a.arguments))
 	return []json.RawMessage{
 		encode(map[string]any{"role": "assistant", "content": a.thought, "tool_calls": []any{map[string]any{

@@ -14,7 +14,7 @@ const RunsVariable = "DEWPOINT_RUNS"
 
 // strideVariable is the environment variable that samples recorded runs, and combinations of settings in which tests play them: 9 selects
 // every ninth.
-const strideVariable = "DEWPOINT_STRIDE"
+const strideVariable = "RUNS_STRIDE"
 
 // Recorded loads the selected runs of RunsVariable. It returns none if the variable is not set.
 func Recorded() (runs []replay.Run, err error) {

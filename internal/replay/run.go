@@ -25,7 +25,7 @@ const format = "docs/replay.md describes the format"
 // Load reads a run from a file. A run without a final response ends with its last assistant message.
 func Load(path string) (Run, error) {
 	var run Run
-	data, err := os.ReadFile(path)
+	data, err := os.ReadFile(path) //nolint:gosec // the user names the file
 	if err != nil {
 		return run, fmt.Errorf("load run: %w", err)
 	}

@@ -73,7 +73,7 @@ func standIn(body []byte) (json.RawMessage, error) {
 		calls := []any{map[string]any{"id": "call_record", "type": "function", "function": function}}
 		return assemble.Encode(map[string]any{"role": "assistant", "content": nil, "tool_calls": calls}), nil
 	}
-	text := ""
+	var text string
 	if s := c.ResponseFormat.JSONSchema.Schema; s.Type != "" {
 		text = string(c.fill(s, prompt))
 	} else {

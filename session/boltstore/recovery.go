@@ -72,7 +72,7 @@ func (r *recovery) change(change func(*recoveryContent)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.content)
-	b, err := json.MarshalIndent(r.content, "", "  ")
+	b, err := json.MarshalIndent(r.content, "", "  ") //nolint:gosec // the file keeps the secret, as the database does: it is its owner's alone
 	if err != nil || bytes.Equal(b, r.stored) {
 		return err
 	}

@@ -46,11 +46,10 @@ run() { # run FLAG...
 	return $code
 }
 
-# slow runs the long tests of the packages whose name matches a pattern: slow PATTERN FLAG...
+# slow runs the long tests of the files whose path grep selects: slow OPTION PATTERN FLAG...
 slow() {
-	pattern=$1
-	shift
-	files=$(git grep -l 'testing\.Short()' -- '*_test.go' ':!deploy' ':!lab/rehearsal' | grep -E "$pattern")
+	files=$(git grep -l 'testing\.Short()' -- '*_test.go' ':!deploy' ':!lab/rehearsal' | grep "$1" "$2")
+	shift 2
 	# shellcheck disable=SC2086 # names of files are words
 	tests=$(awk '/^func Test/ { name = $2; sub(/\(.*/, "", name) } /testing\.Short\(\)/ { print name }' $files | sort -u | sampled | paste -sd'|' -)
 	# shellcheck disable=SC2046,SC2086
@@ -64,8 +63,9 @@ race) run -short -race "$@" $(concurrent) ;;
 e2e) run -short "$@" ./internal/e2e ;;
 slow) # replays and measurements have their concurrency in the program, which other tests watch; e2e runs a program built without the detector
 	failed=0
-	slow '^(internal/(e2e|judge|holdout)|lab)/' "$@" || failed=1
-	slow '^(admin|condense|engine|proxy|session)' -race "$@" || failed=1
+	plain='^\(internal/\(e2e\|judge\|holdout\)\|lab\)/'
+	slow -e "$plain" "$@" || failed=1
+	slow -ve "$plain" -race "$@" || failed=1
 	exit $failed
 	;;
 *)

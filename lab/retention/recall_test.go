@@ -164,7 +164,11 @@ func TestRecordedRecall(t *testing.T) {
 	}
 	t.Logf("%d runs, %d terms lost and found; %d actions use %d lost references: a line of theirs comes first for %.1f%%, among five for %.1f%%, the newest for %.1f%%",
 		runs, asked, actions, f.lost, 100*float64(f.first)/float64(f.lost), 100*float64(f.five)/float64(f.lost), 100*float64(f.newest)/float64(f.lost))
-	if f.lost == 0 || asked == 0 || 100*f.first < 95*f.lost || 100*f.newest < 88*f.lost {
+	first, newest := 95, 88 // percent
+	if judge.Sampled() {
+		first, newest = 90, 80 // a few runs differ from all of them
+	}
+	if f.lost == 0 || asked == 0 || 100*f.first < first*f.lost || 100*f.newest < newest*f.lost {
 		t.Errorf("of %d, %d lines come first, and %d of the newest among five", f.lost, f.first, f.newest)
 	}
 }

@@ -27,10 +27,11 @@ packages() {
 	printf '%s\n' "$all" | grep -v "$long"
 }
 
-# concurrent lists the packages of the program that start goroutines or share memory between them.
+# concurrent lists the packages of the program that start goroutines or share memory between them, but for internal/replay, which plays whole
+# runs through the others.
 concurrent() {
 	git grep -lE '^\s*go [a-zA-Z(]|^\s*"sync(/atomic)?"$' -- '*.go' ':!*_test.go' ':!lab' ':!deploy' ':!session/sessiontest' ':!internal/fakeupstream' \
-		':!internal/judge' ':!internal/process' ':!internal/property' | xargs -n 1 dirname | sort -u | sed 's,^,./,'
+		':!internal/judge' ':!internal/replay' ':!internal/process' ':!internal/property' | xargs -n 1 dirname | sort -u | sed 's,^,./,'
 }
 
 # sampled prints every STRIDE-th line.

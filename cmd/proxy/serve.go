@@ -97,7 +97,6 @@ func serveConfig(ctx context.Context, cfg *config.Config, from configSource) err
 	}
 	stdlog.SetOutput(io.Discard) // net/http logs unsolicited responses of an upstream, which may contain content
 	app.LimitMemory(cfg, log.Logger)
-	app.PaceGC()
 	a, err := app.New(cfg, log.Logger, app.Options{Traced: true, Version: version, Revision: commit()})
 	if err != nil {
 		return err

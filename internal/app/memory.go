@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -46,51 +45,6 @@ func memoryLimit() int64 {
 		return limit
 	}
 	return 0
-}
-
-const (
-	minGarbage     = 64 << 20 // bytes
-	maxPercent     = 1000
-	defaultPercent = 100 // Go's default for GOGC
-)
-
-// PaceGC makes the collector wait until there are 64 MiB of garbage, or a quarter of the memory limit if that is less. By
-// default it starts when there is as much garbage as live data, many times a second if the live heap is only 10 MB. With a
-// large live heap the default stays in effect. PaceGC does nothing if GOGC is set.
-func PaceGC() {
-	if os.Getenv("GOGC") != "" {
-		return
-	}
-	p := &pacer{garbage: minGarbage, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
-	if limit := memoryLimit(); limit > 0 {
-		p.garbage = min(p.garbage, uint64(limit)/4) // a limit is positive
-	}
-	p.adjust()
-}
-
-// pacer adjusts the GC percentage after each collection.
-type pacer struct {
-	garbage uint64 // bytes of garbage at which to collect
-	live    []metrics.Sample
-	percent int
-}
-
-func (p *pacer) adjust() {
-	metrics.Read(p.live)
-	if percent := pace(p.garbage, p.live[0].Value.Uint64()); percent != p.percent {
-		p.percent = percent
-		debug.SetGCPercent(percent) // stops the world
-	}
-	runtime.SetFinalizer(&cycle{p}, func(c *cycle) { c.pacer.adjust() })
-}
-
-// cycle is unreachable as soon as it is created, so its finalizer runs in the next GC cycle.
-type cycle struct{ pacer *pacer }
-
-// pace returns a GC percentage that collects at the given amount of garbage. It is rounded so that it changes rarely.
-func pace(garbage, live uint64) int {
-	percent := garbage * 100 / max(live, 1)
-	return int(min(max(percent/50*50, defaultPercent), maxPercent)) // bounded
 }
 
 const (

@@ -4,7 +4,7 @@ GO ?= go
 AUDIT := $(GO) tool -modfile=tools/audit/go.mod
 
 # The stages of the gate; see scripts/gate.sh.
-QUICK := format vet test
+QUICK := format vet quick-tests
 CHECK := format lint test race schema
 SAMPLED := e2e slow-tests chart rehearsal soak-short vuln-if-reachable
 FULL := $(CHECK) e2e slow-tests chart rehearsal soak-race vuln-if-reachable windows fuzz mutants
@@ -13,7 +13,7 @@ export GO
 # scripts/prometheus.sh installs its programs here.
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
-.PHONY: help build install run demo quick check ci full needs needs-check format vet windows lint test race e2e slow-tests mutants schema chart chart-docs chart-package \
+.PHONY: help build install run demo quick check ci full needs needs-check format vet windows lint quick-tests test race e2e slow-tests mutants schema chart chart-docs chart-package \
 	chart-schema rehearsal cluster vuln vuln-if-reachable dist sbom replay captures recorded matrix forwarded retention cost economics soak soak-short soak-race fuzz bench microbench \
 	image clean
 
@@ -32,7 +32,7 @@ run: build ## serve on 127.0.0.1:8080, state in dewpoint.db
 demo: build ## a sample run, condensed, without a network
 	./bin/dewpoint demo
 
-quick: bin/tools/gotestsum ## the loop while you work: format, vet, and the short tests of all packages but internal/e2e, cached
+quick: bin/tools/gotestsum ## the loop while you work: format, vet, and the short tests of all packages but internal/e2e that take no seconds of processor time, cached
 	@sh scripts/needs.sh check && sh scripts/gate.sh $(QUICK)
 
 check: bin/tools/gotestsum bin/tools/golangci-lint ## the gate for every change: quick, linters, tests with the race detector, the schema of the chart's values
@@ -61,8 +61,8 @@ format: ## fail if a file is not gofmt-ed
 windows: ## whether the program builds for Windows
 	GOOS=windows $(GO) build -o /dev/null ./cmd/proxy
 
-vet: ## go vet
-	$(GO) vet ./...
+vet: ## go vet of the packages that differ from the last commit, of all if none does; lint vets all
+	@sh scripts/vet.sh
 
 lint: bin/tools/golangci-lint ## golangci-lint, pinned in tools/go.mod, with all that go vet checks; and go vet of what is written for Windows
 	bin/tools/golangci-lint run ./...
@@ -71,6 +71,9 @@ lint: bin/tools/golangci-lint ## golangci-lint, pinned in tools/go.mod, with all
 # SEED seeds the property tests and the soak; 0 draws new property cases each time. STRIDE samples slow tests: 4 runs every fourth.
 SEED ?= 20
 export SEED
+
+quick-tests: bin/tools/gotestsum
+	@sh scripts/test.sh quick
 
 test: bin/tools/gotestsum ## the short tests of all packages but internal/e2e, with fuzz seeds and import rules
 	@sh scripts/test.sh short

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
+	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -37,7 +36,7 @@ that it replaced go. What the user ruled stays until the user lifts it, whatever
 // useless. It is safe for concurrent use.
 type Rides struct {
 	prices  Prices
-	useless *lru.Cache[[sha256.Size]byte, uselessCall] // by upstream, model, key and thread; the entry without a thread is for all threads
+	useless lru.Cache[[sha256.Size]byte, uselessCall] // by upstream, model, key and thread; the entry without a thread is for all threads
 }
 
 // uselessCall remembers a useless call. It applies to its thread. The entry for all threads applies once a second thread had
@@ -57,7 +56,7 @@ const (
 
 // NewRides returns a Rides with the given prices.
 func NewRides(prices Prices) *Rides {
-	useless, _ := lru.New[[sha256.Size]byte, uselessCall](maxUseless) // fails only for a size of 0
+	useless := lru.New[[sha256.Size]byte, uselessCall](maxUseless)
 	return &Rides{prices, useless}
 }
 

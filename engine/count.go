@@ -9,8 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
+	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -167,7 +166,7 @@ func (t *Turn) read(m *session.Message) int {
 // countCache remembers token counts by content, so that a message that is sent again need not be counted again.
 type countCache struct {
 	seed  maphash.Seed // differs between processes, so a client cannot prepare colliding contents
-	byKey *lru.Cache[countKey, int]
+	byKey lru.Cache[countKey, int]
 }
 
 type countKey struct {
@@ -179,7 +178,7 @@ type countKey struct {
 const countsKept = 1 << 15 // about 5 MB
 
 func newCountCache() *countCache {
-	return &countCache{maphash.MakeSeed(), newCache[countKey, int](countsKept)}
+	return &countCache{maphash.MakeSeed(), lru.New[countKey, int](countsKept)}
 }
 
 func (c *countCache) key(encoding string, content []byte) countKey {

@@ -12,6 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -107,6 +108,7 @@ func (s slow) Summarise(ctx context.Context, _ condense.Request) (condense.Reply
 // holds the thread's lock. None waits longer than the deadline plus the time limit of the store for a read, and none longer than the deadline
 // while the store answers, even if upstream then refuses the request for its length.
 func TestNoRequestWaitsLonger(t *testing.T) {
+	quick.Skip(t)
 	methods := []string{"", "*", "Find", "Thread", "Append", "Condense", "Prepare", "Prepared", "Summary", "Lock", "locked"}
 	for _, need := range []string{"soft", "hard", "now", "overflow", "soft, overflow", "now, overflow"} {
 		for _, takes := range []time.Duration{0, 3 * time.Second, time.Minute} {

@@ -6,31 +6,30 @@ import (
 	"sync/atomic"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
+	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // memory is what an engine remembers about upstreams and threads. It is bounded, since clients choose model names and begin threads.
 // Anything forgotten is learnt again.
 type memory struct {
-	windows *lru.Cache[source, learntWindow] // shown by upstream's errors, or by cut prompts
-	quirks  *lru.Cache[quirk, time.Time]     // when upstream last showed them
-	refused *lru.Cache[source, refusal]      // of changed requests, by thread and model
+	windows lru.Cache[source, learntWindow] // shown by upstream's errors, or by cut prompts
+	quirks  lru.Cache[quirk, time.Time]     // when upstream last showed them
+	refused lru.Cache[source, refusal]      // of changed requests, by thread and model
 
-	verbatim *lru.Cache[session.ThreadID, int] // position of the last answer to a request forwarded unchanged
-	stripTo  *lru.Cache[session.ThreadID, int] // last position whose sealed reasoning is bound to a history no longer shown
+	verbatim lru.Cache[session.ThreadID, int] // position of the last answer to a request forwarded unchanged
+	stripTo  lru.Cache[session.ThreadID, int] // last position whose sealed reasoning is bound to a history no longer shown
 
-	ready   *lru.Cache[session.ThreadID, session.CondensationID] // the condensation on top of which the next one is prepared
-	answers *lru.Cache[session.Hash, []byte]                     // that upstream keeps and the log does not have
-	items   *lru.Cache[session.Hash, []byte]                     // of answers, which upstream keeps
+	ready   lru.Cache[session.ThreadID, session.CondensationID] // the condensation on top of which the next one is prepared
+	answers lru.Cache[session.Hash, []byte]                     // that upstream keeps and the log does not have
+	items   lru.Cache[session.Hash, []byte]                     // of answers, which upstream keeps
 
-	logging  *lru.Cache[session.ThreadID, chanMutex] // held while a condensation of the thread is logged, so that none is logged twice
-	usages   *lru.Cache[session.ThreadID, usage]
-	doubted  *lru.Cache[source, struct{}]                         // sources for which a Misreport was returned
-	begun    *lru.Cache[session.SessionID, *atomic.Bool]          // sessions that began here, and whether a holdout has counted them
-	created  *lru.Cache[session.SessionID, time.Time]             // when the sessions of holdouts began
-	supposed *lru.Cache[session.ThreadID, []session.Condensation] // that threads of observing tenants would have
+	logging  lru.Atomic[session.ThreadID, chanMutex] // held while a condensation of the thread is logged, so that none is logged twice
+	usages   lru.Cache[session.ThreadID, usage]
+	doubted  lru.Atomic[source, struct{}]                        // sources for which a Misreport was returned
+	begun    lru.Atomic[session.SessionID, *atomic.Bool]         // sessions that began here, and whether a holdout has counted them
+	created  lru.Cache[session.SessionID, time.Time]             // when the sessions of holdouts began
+	supposed lru.Cache[session.ThreadID, []session.Condensation] // that threads of observing tenants would have
 }
 
 // Sizes of caches, in entries.
@@ -41,27 +40,21 @@ const (
 
 func newMemory() *memory {
 	return &memory{
-		windows:  newCache[source, learntWindow](learntKept),
-		quirks:   newCache[quirk, time.Time](2 * learntKept),
-		refused:  newCache[source, refusal](learntKept),
-		verbatim: newCache[session.ThreadID, int](learntKept),
-		stripTo:  newCache[session.ThreadID, int](learntKept),
-		ready:    newCache[session.ThreadID, session.CondensationID](learntKept),
-		answers:  newCache[session.Hash, []byte](answersKept),
-		items:    newCache[session.Hash, []byte](itemsKept),
-		logging:  newCache[session.ThreadID, chanMutex](learntKept),
-		usages:   newCache[session.ThreadID, usage](usagesKept),
-		doubted:  newCache[source, struct{}](learntKept),
-		begun:    newCache[session.SessionID, *atomic.Bool](usagesKept),
-		created:  newCache[session.SessionID, time.Time](usagesKept),
-		supposed: newCache[session.ThreadID, []session.Condensation](learntKept),
+		windows:  lru.New[source, learntWindow](learntKept),
+		quirks:   lru.New[quirk, time.Time](2 * learntKept),
+		refused:  lru.New[source, refusal](learntKept),
+		verbatim: lru.New[session.ThreadID, int](learntKept),
+		stripTo:  lru.New[session.ThreadID, int](learntKept),
+		ready:    lru.New[session.ThreadID, session.CondensationID](learntKept),
+		answers:  lru.New[session.Hash, []byte](answersKept),
+		items:    lru.New[session.Hash, []byte](itemsKept),
+		logging:  lru.New[session.ThreadID, chanMutex](learntKept),
+		usages:   lru.New[session.ThreadID, usage](usagesKept),
+		doubted:  lru.New[source, struct{}](learntKept),
+		begun:    lru.New[session.SessionID, *atomic.Bool](usagesKept),
+		created:  lru.New[session.SessionID, time.Time](usagesKept),
+		supposed: lru.New[session.ThreadID, []session.Condensation](learntKept),
 	}
-}
-
-// newCache returns an LRU cache. The size must be positive.
-func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
-	c, _ := lru.New[K, V](size) // fails for no other size
-	return c
 }
 
 // source identifies requests with comparable counts and windows: those of one tenant, or of one of its clients, to one model of one

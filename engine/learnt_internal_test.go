@@ -7,6 +7,7 @@ import (
 
 // TestLearntWindows: a window applies to the client that met it, for minutes, until another client confirms it.
 func TestLearntWindows(t *testing.T) {
+	t.Parallel()
 	const known = 128_000
 	now := time.Unix(1_700_000_000, 0)
 	m := newMemory()
@@ -54,6 +55,7 @@ func TestLearntWindows(t *testing.T) {
 
 // TestPlateau: which series of counts shows that upstream cuts prompts.
 func TestPlateau(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		series []countPair
 		cut    bool
@@ -82,6 +84,7 @@ func TestPlateau(t *testing.T) {
 
 // TestBelievedCounts: upstream's count must be at least half of ours, and grow at least half as fast.
 func TestBelievedCounts(t *testing.T) {
+	t.Parallel()
 	before := usage{counted: 2000, actual: 2000, last: 2000}
 	for name, c := range map[string]struct {
 		last            usage

@@ -40,6 +40,7 @@ func newBodyReader(limit int64) *bodyReader {
 // TestBodyIsChargedForWhatItHolds reads bodies of many sizes. Each is complete and charged for its buffer, which is little larger than the
 // body.
 func TestBodyIsChargedForWhatItHolds(t *testing.T) {
+	t.Parallel()
 	const limit = 64 << 20
 	for _, size := range []int{
 		1, minBuffer - 1, minBuffer, minBuffer + 1, 100_000, 1 << 20, 1<<20 + 1, 4_000_000, 4 << 20, 4<<20 + 1,
@@ -75,6 +76,7 @@ func TestBodyIsChargedForWhatItHolds(t *testing.T) {
 
 // TestBodyGrowsWithWhatComes declares a large body: only a few times the bytes received are held.
 func TestBodyGrowsWithWhatComes(t *testing.T) {
+	t.Parallel()
 	const size = 60 << 20
 	br := newBodyReader(size)
 	p := &pieces{of: bytes.NewReader(make([]byte, size)), size: 64 << 10}
@@ -92,6 +94,7 @@ func TestBodyGrowsWithWhatComes(t *testing.T) {
 
 // TestBodyEndings fails to read bodies in every way. Nothing is held afterwards.
 func TestBodyEndings(t *testing.T) {
+	t.Parallel()
 	const limit = 100_000
 	for name, c := range map[string]struct {
 		come, declared int
@@ -139,6 +142,7 @@ func TestBodyEndings(t *testing.T) {
 
 // TestBuffersHaveRoom checks that buffers up to maxBuffer are pooled by size, and others are allocated to measure.
 func TestBuffersHaveRoom(t *testing.T) {
+	t.Parallel()
 	for n, want := range map[int]int{
 		1: minBuffer, minBuffer: minBuffer, minBuffer + 1: 2 * minBuffer, 100_000: 128 << 10,
 		maxBuffer - 1: maxBuffer, maxBuffer: maxBuffer, maxBuffer + 1: maxBuffer + 1,

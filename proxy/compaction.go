@@ -11,12 +11,12 @@ import (
 	"strings"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2/expirable"
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -49,12 +49,12 @@ const (
 )
 
 // ability remembers what upstreams turned out to do, by base URL and model.
-type ability = lru.LRU[string, Compacts]
+type ability lru.Cache[string, Compacts]
 
-func newAbility() *ability { return lru.NewLRU[string, Compacts](maxAbilities, nil, abilityTTL) }
+func newAbility() ability { return lru.Expiring[string, Compacts](maxAbilities, abilityTTL) }
 
 // abilities are to compact histories into items, and to manage them.
-type abilities struct{ compact, manage *ability }
+type abilities struct{ compact, manage ability }
 
 // compactor returns the request's dialect if clients can ask for compactions in it, otherwise nil.
 func (r *request) compactor() dialect.Compactor {
@@ -143,7 +143,7 @@ func (r *request) askForRecord(d dialect.Compactor) {
 }
 
 // ability returns what is configured for upstream, or else remembered of it. Requests of a tenant that only observes are not rewritten.
-func (r *request) ability(known *ability, model string) Compacts {
+func (r *request) ability(known ability, model string) Compacts {
 	if r.tenant.Observe {
 		return CompactsItself
 	}

@@ -151,6 +151,7 @@ func (r *rig) wantLogged(thread string, want []string) {
 }
 
 func TestStoreAway(t *testing.T) {
+	t.Parallel()
 	for name, hang := range map[string]bool{"fails": false, "hangs": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -246,6 +247,7 @@ func TestStoreBackWithoutRequests(t *testing.T) {
 
 // TestStoreAwayFromTheStart serves before the store was ever reached, and so before there is a secret.
 func TestStoreAwayFromTheStart(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{sessions: noSessions{}})
 	for range 3 {
 		r.wantUnchanged(hello)
@@ -289,6 +291,7 @@ func TestStoreAwayForTheSecondTry(t *testing.T) {
 
 // TestBrokenStreamWhileStoreIsAway: a broken stream is detected without the store.
 func TestBrokenStreamWhileStoreIsAway(t *testing.T) {
+	t.Parallel()
 	stream := "data: " + chunkOne + "\n\n"
 	r := newRig(t, setup{sessions: noSessions{}, base: cannedUpstream(t,
 		"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"+chunked(stream, 50))})
@@ -306,6 +309,7 @@ func (noSessions) Registry(context.Context) (*session.Registry, session.Store, s
 // TestStoreFailsInPart has one operation fail while a condensation is due. No request may fail or wait for long: the summariser's time is
 // not the store's.
 func TestStoreFailsInPart(t *testing.T) {
+	t.Parallel()
 	for _, op := range all() {
 		for name, hang := range map[string]bool{"fails": false, "hangs": true} {
 			t.Run(op+" "+name, func(t *testing.T) {
@@ -349,6 +353,7 @@ func (r *rig) wantLoggedAll(thread string, want []string) {
 
 // TestStreamEndsWhileStoreHangs: the client gets its whole answer although nothing can be logged.
 func TestStreamEndsWhileStoreHangs(t *testing.T) {
+	t.Parallel()
 	r, store := unreliable(t, true)
 	store.fail(true, "append", "mark")
 	r.up.Script(fakeupstream.Answer{Content: "one two three"})

@@ -30,6 +30,7 @@ func (r *rig) shutdown(ctx context.Context) <-chan error {
 
 // TestDrainTells: once the server drains, answers tell clients to close the connection.
 func TestDrainTells(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{})
 	kept := r.dial()
 	kept.post(hello)
@@ -55,6 +56,7 @@ func TestDrainTells(t *testing.T) {
 // TestShutdownServesKeptConnections sends requests during a shutdown: on a connection whose client could not be told to close it, since its
 // answer had begun before, and in two parts on a new connection. Both are served.
 func TestShutdownServesKeptConnections(t *testing.T) {
+	t.Parallel()
 	hold := make(chan struct{})
 	r := newRig(t, setup{})
 	r.up.Script(fakeupstream.Answer{Content: "in two parts", Fault: fakeupstream.Fault{Hold: hold, HoldAfter: 2}})
@@ -80,6 +82,7 @@ func TestShutdownServesKeptConnections(t *testing.T) {
 
 // TestShutdownCutsOffNothing: a server without requests has nothing to cut off, however little time it has.
 func TestShutdownCutsOffNothing(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	must(t, newRig(t, setup{}).server.Shutdown(ctx))
@@ -87,6 +90,7 @@ func TestShutdownCutsOffNothing(t *testing.T) {
 
 // TestShutdownCutsOff: an answer that does not end is cut off, and Shutdown returns ErrCut.
 func TestShutdownCutsOff(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{})
 	never := make(chan struct{})
 	r.up.Script(fakeupstream.Answer{Content: "never whole", Fault: fakeupstream.Fault{Hold: never, HoldAfter: 2}})

@@ -12,6 +12,7 @@ import (
 )
 
 func TestAmbiguousRequests(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{})
 	const smuggled = "0\r\n\r\nGET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n"
 	head := "POST " + chatPath + " HTTP/1.1\r\nHost: x\r\n"
@@ -64,6 +65,7 @@ func TestAmbiguousRequests(t *testing.T) {
 }
 
 func TestWebSocket(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{})
 	for _, name := range []string{"websocket", "WebSocket"} {
 		w := r.dial()
@@ -79,6 +81,7 @@ func TestWebSocket(t *testing.T) {
 }
 
 func TestChunkedRequest(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{})
 	w := r.dial()
 	long := messages(say("user", strings.Repeat("long ", 50_000)))
@@ -96,6 +99,7 @@ func TestChunkedRequest(t *testing.T) {
 }
 
 func TestExpectContinue(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{})
 	w := r.dial()
 	for range 2 {
@@ -114,6 +118,7 @@ func TestExpectContinue(t *testing.T) {
 }
 
 func TestHeaderTooLarge(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.Header = 4 << 10 }})
 	w := r.dial()
 	w.send("GET /v1/models HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("x", 5<<10) + "\r\n\r\n")
@@ -127,6 +132,7 @@ func TestHeaderTooLarge(t *testing.T) {
 }
 
 func TestBodyTooLarge(t *testing.T) {
+	t.Parallel()
 	const limit = 200 << 10
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.Body = limit }})
 	fits := messages(say("user", strings.Repeat("x", limit-len(messages(say("user", ""))))))
@@ -152,6 +158,7 @@ func TestBodyTooLarge(t *testing.T) {
 }
 
 func TestBytesInFlight(t *testing.T) {
+	t.Parallel()
 	hold := make(chan struct{})
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.InFlight = 160 << 10 }})
 	r.up.Script(fakeupstream.Answer{Fault: fakeupstream.Fault{HoldHeaders: hold}})
@@ -179,6 +186,7 @@ func TestBytesInFlight(t *testing.T) {
 
 // TestDeclaredLengthAllocatesNothing has many clients that declare large bodies and send little.
 func TestDeclaredLengthAllocatesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{})
 	const clients = 50
 	var all []*wire
@@ -203,6 +211,7 @@ func TestDeclaredLengthAllocatesNothing(t *testing.T) {
 
 // TestSlowClients has clients that pause for too long at every point of a request.
 func TestSlowClients(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.HeaderWait, l.BodyIdle = 100*time.Millisecond, 100*time.Millisecond }})
 	head := "POST " + chatPath + " HTTP/1.1\r\nHost: x\r\n"
 	for _, part := range []string{

@@ -132,6 +132,7 @@ func TestClientLeavesAtTheEnd(t *testing.T) {
 
 // TestClientTakesNothing has a client that stays but does not read. It is cut off in the end; otherwise it would hold its request for ever.
 func TestClientTakesNothing(t *testing.T) {
+	t.Parallel()
 	ended := make(chan struct{}, 1)
 	r := newRig(t, setup{
 		base:   rawUpstream(t, flood(ended)),
@@ -150,6 +151,7 @@ func TestClientTakesNothing(t *testing.T) {
 }
 
 func TestKeptConnectionAfterOthersLeft(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{})
 	kept := r.dial()
 	kept.post(hello)
@@ -176,6 +178,7 @@ func TestKeptConnectionAfterOthersLeft(t *testing.T) {
 
 // TestManyRequestsOnOneConnection alternates between answers with and without a length, and paths that are refused.
 func TestManyRequestsOnOneConnection(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{})
 	w := r.dial()
 	for range 5 {
@@ -198,6 +201,7 @@ func TestManyRequestsOnOneConnection(t *testing.T) {
 }
 
 func TestPipelining(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{})
 	w := r.dial()
 	const requests = 4
@@ -217,6 +221,7 @@ func TestPipelining(t *testing.T) {
 
 // TestHalfARequest leaves connections at every point of a request.
 func TestHalfARequest(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{})
 	const head = "POST " + chatPath + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 	long := strings.Repeat(" ", 100<<10)

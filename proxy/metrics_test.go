@@ -39,6 +39,7 @@ func requests(dialect, model, status, code string) string {
 
 // TestRequestsAreCounted ends requests in every way and checks where each is counted.
 func TestRequestsAreCounted(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{models: priced, limits: func(l *proxy.Limits) { l.Body = 1 << 20 }})
 	r.atEnd(requests("chat", "gpt-4o", "2xx", ""), 2)
 	r.ask(hello)
@@ -72,6 +73,7 @@ func TestRequestsAreCounted(t *testing.T) {
 
 // TestStrangersAreNoTenant: a request with an unknown key is counted without a tenant.
 func TestStrangersAreNoTenant(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
 		return []*proxy.Tenant{{Tenant: engine.Tenant{Name: "a", Condenser: condense.Noop{}}, Upstream: proxy.UpstreamConfig{BaseURL: base}}}
 	}})
@@ -81,6 +83,7 @@ func TestStrangersAreNoTenant(t *testing.T) {
 
 // TestRequestsInFlight holds an answer back and checks the gauges meanwhile.
 func TestRequestsInFlight(t *testing.T) {
+	t.Parallel()
 	hold := make(chan struct{})
 	r := newRig(t, setup{})
 	r.up.Script(fakeupstream.Answer{Content: "x", Fault: fakeupstream.Fault{HoldHeaders: hold}})
@@ -97,6 +100,7 @@ func TestRequestsInFlight(t *testing.T) {
 
 // TestModelNamesAreBounded sends a thousand model names, which must not become a series each.
 func TestModelNamesAreBounded(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{models: priced})
 	r.ask(strings.Replace(hello, "gpt-4o", "model", 1))
 	before := strings.Count(r.scrape(), "\n")
@@ -110,6 +114,7 @@ func TestModelNamesAreBounded(t *testing.T) {
 
 // TestSavings runs a conversation that is condensed once, and compares the savings with what upstream received.
 func TestSavings(t *testing.T) {
+	t.Parallel()
 	counted := &noting{}
 	r := condensing(t, setup{models: priced, tenants: one(func(tenant *proxy.Tenant) {
 		tenant.Condenser = counted.llm(tenant.Name)
@@ -210,6 +215,7 @@ func TestSummariserFailures(t *testing.T) {
 
 // TestSummariserCooling reports a tenant whose summariser is cooling down.
 func TestSummariserCooling(t *testing.T) {
+	t.Parallel()
 	var cooling atomic.Bool
 	r := newRig(t, setup{tenants: one(func(tenant *proxy.Tenant) { tenant.Cooling = cooling.Load })})
 	for want, is := range []bool{false, true} {
@@ -222,6 +228,7 @@ func TestSummariserCooling(t *testing.T) {
 
 // TestSessionsAreCounted starts sessions and threads in every way.
 func TestSessionsAreCounted(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{lines: true})
 	talk := turns("ships", 5)
 	var first any // thread

@@ -13,11 +13,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/valyala/fasthttp"
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
@@ -77,7 +77,7 @@ type Server struct {
 		sync.Mutex
 		names map[string][]string
 	}
-	accepted  *lru.Cache[credential, struct{}] // credentials that upstream accepted, of anonymous tenants
+	accepted  lru.Cache[credential, struct{}] // credentials that upstream accepted, of anonymous tenants
 	abilities abilities
 	after     background
 	ports     *listen.Ports
@@ -93,7 +93,7 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	accepted, _ := lru.New[credential, struct{}](maxAccepted) // it fails only for a size that is not positive
+	accepted := lru.New[credential, struct{}](maxAccepted)
 	s := &Server{
 		o:         o,
 		accepted:  accepted,

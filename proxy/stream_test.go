@@ -38,6 +38,7 @@ func readEvent(t *testing.T, r *bufio.Reader) string {
 
 // TestEachChunkAtOnce sends the next event only when the client has the one before.
 func TestEachChunkAtOnce(t *testing.T) {
+	t.Parallel()
 	drip := make(chan struct{})
 	r := newRig(t, setup{})
 	r.up.Script(fakeupstream.Answer{Content: "one two three", ChunkRunes: 4, Fault: fakeupstream.Fault{Drip: drip}})
@@ -152,6 +153,7 @@ func TestStreamsThatEndWithAnError(t *testing.T) {
 
 // TestStreamOfASize: events are passed on at once, also if upstream has said how many bytes there will be.
 func TestStreamOfASize(t *testing.T) {
+	t.Parallel()
 	const first, rest = "data: " + chunkOne + "\n\n", "data: [DONE]\n\n"
 	got := make(chan struct{})
 	r := newRig(t, setup{base: rawUpstream(t, func(conn *net.TCPConn, r *http.Request) {
@@ -177,6 +179,7 @@ func TestStreamOfASize(t *testing.T) {
 
 // TestHeadersNeedNotBeUTF8: other bytes in upstream's header and reason phrase are passed on as they are.
 func TestHeadersNeedNotBeUTF8(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{base: cannedUpstream(t, "HTTP/1.1 200 Sch\xf6n\r\nX-Latin: caf\xe9\r\nContent-Length: 2\r\n\r\n{}")})
 	resp, _ := r.ask(hello)
 	if got := resp.Header.Get("X-Latin"); got != "caf\xe9" || resp.Status != "200 Sch\xf6n" {
@@ -199,6 +202,7 @@ func TestFaultsMidStream(t *testing.T) {
 
 // TestBrokenPassThrough: an answer on a path that is passed through breaks off.
 func TestBrokenPassThrough(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{base: cannedUpstream(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")})
 	resp, err := r.client.Do(r.request(guard(t), http.MethodGet, "/v1/files/1/content", ""))
 	must(t, err)
@@ -250,6 +254,7 @@ func TestUpstreamErrors(t *testing.T) {
 }
 
 func TestResetBeforeHeader(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{})
 	r.up.Script(fakeupstream.Answer{Fault: fakeupstream.Fault{Break: fakeupstream.BreakReset, BreakAfter: -1}})
 	resp, body := r.ask(hello)
@@ -257,6 +262,7 @@ func TestResetBeforeHeader(t *testing.T) {
 }
 
 func TestSilentStreamEnds(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.StreamIdle = time.Second }})
 	r.up.Script(fakeupstream.Answer{Content: "one two", Fault: fakeupstream.Fault{Hold: make(chan struct{}), HoldAfter: 2}})
 	wantBroken(t, r.post(helloing))
@@ -351,6 +357,7 @@ func streaming(t *testing.T, scheme string, play func(net.Conn, *http.Request)) 
 // TestOldClients: an HTTP/1.0 client, which cannot read chunks, gets an answer that ends with its connection, whether or not it waits for a
 // summary. If upstream breaks off, the connection is reset.
 func TestOldClients(t *testing.T) {
+	t.Parallel()
 	hold := make(chan struct{})
 	for name, c := range map[string]struct {
 		rig       *rig

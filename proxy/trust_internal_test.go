@@ -4,15 +4,15 @@ import (
 	"net/url"
 	"testing"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 )
 
 // TestTrust: the operator's money may be spent on clients that are authenticated, and on those whose credential upstream has accepted for a
 // conversation. Other paths may be answered before upstream checks it.
 func TestTrust(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		known        bool // an authenticated tenant
 		conversation bool
@@ -30,7 +30,7 @@ func TestTrust(t *testing.T) {
 		"a count of tokens":       {conversation: true, counts: true, status: 200},
 		"another path":            {status: 200},
 	} {
-		accepted, _ := lru.New[credential, struct{}](2)
+		accepted := lru.New[credential, struct{}](2)
 		from := func(key byte) *request {
 			r := &request{server: &Server{accepted: accepted}, tenant: &Tenant{Tenant: engine.Tenant{Anonymous: !c.known}}}
 			r.params.credential, r.params.counts = credential{key}, c.counts
@@ -56,6 +56,7 @@ func TestTrust(t *testing.T) {
 
 // TestCredentials: a client is the same only with the same keys, at the same tenant and upstream.
 func TestCredentials(t *testing.T) {
+	t.Parallel()
 	tenant := func(name, upstream string) *Tenant {
 		u, err := url.Parse(upstream)
 		if err != nil {

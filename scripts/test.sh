@@ -1,7 +1,9 @@
 #!/bin/sh
 # Runs tests: scripts/test.sh SET [FLAG...], where SET is one of
 #
-#   short  the short tests of all packages but internal/e2e. Results come from Go's cache where nothing has changed.
+#   quick  the short tests of all packages but internal/e2e, without those that call quick.Skip. Results come from Go's cache where nothing
+#          has changed.
+#   short  the short tests of all packages but internal/e2e, cached too
 #   race   the same tests of the packages with goroutines, with the race detector
 #   e2e    the short tests of internal/e2e, which start the built program
 #   slow   the tests that -short skips, those whose function calls testing.Short. STRIDE=4 runs every fourth of them.
@@ -14,8 +16,8 @@ go=${GO:-go}
 set=$1
 shift
 
-# Tests wait for timers and for other processes a fifth of their time, so that one package more than there are processors fits. A
-# container may use fewer than it sees.
+# Tests wait for timers and for other processes, so that one package more than there are processors fits, and many tests of a package. A
+# container may use fewer processors than it sees.
 processors=$(getconf _NPROCESSORS_ONLN)
 [ "$processors" -lt 8 ] || processors=7
 
@@ -40,7 +42,7 @@ sampled() { awk -v stride="${STRIDE:-1}" '(NR - 1) % stride == 0'; }
 run() { # run FLAG...
 	mkdir -p bin
 	gotestsum=bin/tools/gotestsum
-	$gotestsum --format pkgname --jsonfile "bin/test-$set.json" -- -vet=off -p $((processors + 1)) "$@"
+	$gotestsum --format pkgname --jsonfile "bin/test-$set.json" -- -vet=off -p $((processors + 1)) -parallel $((16 * processors)) "$@"
 	code=$?
 	# In bin, since the gate shows the end of the output.
 	$gotestsum tool slowest --jsonfile "bin/test-$set.json" --threshold 3s >"bin/slowest-$set.txt"
@@ -59,6 +61,7 @@ slow() {
 
 # shellcheck disable=SC2046 # lists of packages
 case $set in
+quick) QUICK=1 run -short "$@" $(packages) ;;
 short) run -short "$@" $(packages) ;;
 race) run -short -race "$@" $(concurrent) ;;
 e2e) run -short "$@" ./internal/e2e ;;
@@ -70,7 +73,7 @@ slow) # replays and measurements have their concurrency in the program, which ot
 	exit $failed
 	;;
 *)
-	echo "usage: scripts/test.sh short|race|e2e|slow [FLAG...]" >&2
+	echo "usage: scripts/test.sh quick|short|race|e2e|slow [FLAG...]" >&2
 	exit 2
 	;;
 esac

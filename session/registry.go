@@ -9,15 +9,15 @@ import (
 	"slices"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 )
 
 // Registry recognises histories and writes them to the log. It is safe for concurrent use.
 type Registry struct {
 	store     Store
 	secret    Secret
-	hints     *lru.Cache[Hash, ThreadID] // the thread that a chain hash was last seen in; saves a round trip
-	summaries *lru.Cache[summaryKey, string]
+	hints     lru.Cache[Hash, ThreadID] // the thread that a chain hash was last seen in; saves a round trip
+	summaries lru.Cache[summaryKey, string]
 }
 
 const (
@@ -28,8 +28,8 @@ const (
 
 // NewRegistry returns a registry over a store.
 func NewRegistry(store Store, secret Secret) *Registry {
-	hints, _ := lru.New[Hash, ThreadID](hintCacheSize) // fails only for a size of 0
-	summaries, _ := lru.New[summaryKey, string](summaryCacheSize)
+	hints := lru.New[Hash, ThreadID](hintCacheSize)
+	summaries := lru.New[summaryKey, string](summaryCacheSize)
 	return &Registry{store: store, secret: secret, hints: hints, summaries: summaries}
 }
 

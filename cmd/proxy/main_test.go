@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 )
 
 // command runs a command line and returns its exit code and output.
@@ -161,6 +162,7 @@ const small = `{"id": "small", "messages": [
 	{"role": "tool", "tool_call_id": "c1", "content": "3"}], "final_response": {"role": "assistant", "content": "Three."}}`
 
 func TestReplay(t *testing.T) {
+	quick.Skip(t)
 	path := write(t, "run.json", small)
 	f := func(want int, says string, args ...string) {
 		t.Helper()

@@ -12,9 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 )
 
 // The duration of a cooldown after a failure. It doubles with each further failure, up to the longest.
@@ -33,8 +32,8 @@ type Health struct {
 	now func() time.Time
 
 	mu        sync.Mutex
-	cooldowns *simplelru.LRU[subject, *cooldown]
-	windows   *simplelru.LRU[subject, window]
+	cooldowns lru.Cache[subject, *cooldown]
+	windows   lru.Cache[subject, window]
 }
 
 var _ condense.Health = (*Health)(nil)
@@ -66,8 +65,8 @@ type cooldown struct {
 
 // NewHealth returns a Health without any cooldowns. now is the clock.
 func NewHealth(now func() time.Time) *Health {
-	cooldowns, _ := simplelru.NewLRU[subject, *cooldown](maxRemembered, nil) // fails only for a size of 0
-	windows, _ := simplelru.NewLRU[subject, window](maxRemembered, nil)
+	cooldowns := lru.New[subject, *cooldown](maxRemembered)
+	windows := lru.New[subject, window](maxRemembered)
 	return &Health{now: now, cooldowns: cooldowns, windows: windows}
 }
 

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 )
 
 // lacksTTL is how long Lacks remembers a server's missing features, since servers change.
@@ -19,7 +18,7 @@ const lacksTTL = time.Hour
 // Lacks remembers which optional features servers were found to lack, by URL and model. Safe for concurrent use. A nil *Lacks
 // remembers nothing.
 type Lacks struct {
-	known *lru.Cache[subject, lacksEntry]
+	known lru.Cache[subject, lacksEntry]
 }
 
 type lacksEntry struct {
@@ -29,7 +28,7 @@ type lacksEntry struct {
 
 // NewLacks returns an empty Lacks.
 func NewLacks() *Lacks {
-	known, _ := lru.New[subject, lacksEntry](maxRemembered) // fails only for a size of 0
+	known := lru.New[subject, lacksEntry](maxRemembered)
 	return &Lacks{known}
 }
 

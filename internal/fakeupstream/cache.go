@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 )
 
 const (
@@ -19,11 +19,11 @@ const (
 // prefixCache simulates the prompt cache with the newest prefixes. It is safe for concurrent use.
 type prefixCache struct {
 	mu    sync.Mutex
-	known *simplelru.LRU[[sha256.Size]byte, struct{}] // hashes of the owner, the model, the tools and the first messages, byte for byte
+	known lru.Cache[[sha256.Size]byte, struct{}] // hashes of the owner, the model, the tools and the first messages, byte for byte
 }
 
 func newCache(capacity int) *prefixCache {
-	known, _ := simplelru.NewLRU[[sha256.Size]byte, struct{}](capacity, nil) // it fails only if capacity is not positive
+	known := lru.New[[sha256.Size]byte, struct{}](capacity)
 	return &prefixCache{known: known}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
@@ -41,6 +42,7 @@ func browsing(steps int) replay.Run {
 // TestTrimsGoWithCondensations: if condensing depends on prices, no forwarded message changes between two condensations, whatever the
 // pipeline trims. New messages are trimmed before they are forwarded.
 func TestTrimsGoWithCondensations(t *testing.T) {
+	quick.Skip(t)
 	t.Parallel()
 	rolling, masking := config.NewCondenser(config.TypeExcerpts), config.NewCondenser(config.TypeObservationMasking)
 	rolling.Trigger, masking.AttentionWindow, masking.Stride = config.TriggerEconomics, 8, 1

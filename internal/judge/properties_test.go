@@ -15,6 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
@@ -206,6 +207,7 @@ func (w *crew) condensations(t *testing.T, threads []string) [][]session.Condens
 // TestSealedRunsCondenseLikePlainOnes tests invariants 35 and 36: upstream accepts every forwarded request, whatever its reasoning is
 // bound to, and sealed runs are condensed as often as plain ones.
 func TestSealedRunsCondenseLikePlainOnes(t *testing.T) {
+	quick.Skip(t)
 	var plain []int
 	unsealed, total := newCrew(t, fakeupstream.Options{}, 0), 0
 	for n, c := range everyCondenser(testing.Short()) {
@@ -235,6 +237,7 @@ func TestSealedRunsCondenseLikePlainOnes(t *testing.T) {
 
 // TestManualThinking tests invariant 35 with thinking enabled in the request: nothing is refused, under any condenser.
 func TestManualThinking(t *testing.T) {
+	quick.Skip(t)
 	for _, protocol := range []string{"chat", "messages"} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
@@ -259,6 +262,7 @@ func rolesOf(t *testing.T, run func(t *testing.T, up fakeupstream.Options)) {
 
 // TestAClockCostsNothing tests invariant 42: a first message that changes at each step costs no further calls of the summariser.
 func TestAClockCostsNothing(t *testing.T) {
+	quick.Skip(t)
 	rolesOf(t, func(t *testing.T, up fakeupstream.Options) {
 		w, asked := newCrew(t, up, 0), 0
 		for n, c := range everyCondenser(testing.Short()) {
@@ -284,6 +288,7 @@ func TestAClockCostsNothing(t *testing.T) {
 
 // TestTokensAreThoseOfUpstream: under any condenser, X-Dewpoint-Tokens is upstream's count of the forwarded request.
 func TestTokensAreThoseOfUpstream(t *testing.T) {
+	quick.Skip(t)
 	count := cookbook(t)
 	rolesOf(t, func(t *testing.T, up fakeupstream.Options) {
 		up.CountTokens = count

@@ -8,6 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/judge"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 )
 
 // sealedSteps selects the answers of a run that have sealed reasoning.
@@ -38,6 +39,7 @@ func condensers() map[string]config.Condenser {
 // TestSealedReasoning plays the sample under every kind of condenser with sealed reasoning of every binding. The upstream refuses
 // reasoning without the messages that it is bound to, and the run condenses like a plain one.
 func TestSealedReasoning(t *testing.T) {
+	quick.Skip(t)
 	few := testing.Short()
 	for name, condenser := range condensers() {
 		if few && !slices.Contains([]string{"llm", "excerpts", "pipeline"}, name) {

@@ -10,13 +10,13 @@ import (
 	"slices"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/holdout"
+	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -29,7 +29,7 @@ type Metrics struct {
 	savings  savings
 	history  history
 	process  process
-	active   *lru.Cache[string, time.Time] // the time of each session's latest request
+	active   lru.Cache[string, time.Time] // the time of each session's latest request
 }
 
 const (
@@ -42,7 +42,7 @@ func NewMetrics() *Metrics {
 	m := &Metrics{families: families{registry: prometheus.NewRegistry(), labels: map[string][]string{}}}
 	f := &m.families
 	m.traffic, m.savings, m.history, m.process = newTraffic(f), newSavings(f), newHistory(f), newProcess(f)
-	m.active, _ = lru.New[string, time.Time](maxActive) // fails only for a size of 0
+	m.active = lru.New[string, time.Time](maxActive)
 	f.gaugeFunc("sessions_active", "Sessions with a request to this replica within the last 15 minutes, at most 100,000.",
 		func() float64 { return float64(m.activeSessions(time.Now())) })
 	f.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

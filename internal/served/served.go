@@ -10,8 +10,9 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // Windows holds the windows that servers have reported. It asks in the background and is safe for concurrent use.
 type Windows struct {
 	transport http.RoundTripper
-	known     *lru.Cache[server, answer]
+	known     lru.Cache[server, answer]
 	ctx       context.Context
 	cancel    context.CancelFunc
 
@@ -44,7 +45,7 @@ type server struct{ base, model string }
 
 // New returns a Windows that sends its requests by transport. Call Close when done.
 func New(transport http.RoundTripper) *Windows {
-	known, _ := lru.New[server, answer](maxKept) // fails only for a size of 0
+	known := lru.New[server, answer](maxKept)
 	w := &Windows{transport: transport, known: known}
 	w.work.SetLimit(maxInquiries)
 	w.ctx, w.cancel = context.WithCancel(context.Background())

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
@@ -46,6 +47,7 @@ func TestMeasure(t *testing.T) {
 }
 
 func TestCondensersMeetTheBudget(t *testing.T) {
+	quick.Skip(t)
 	r := measured(t)
 	for _, name := range []string{"recent_events", "conversation_window", "amortized_forgetting", "llm_attention"} {
 		if c := r.total(r.index(name), 1, r.all()); r.Strategies[r.index(name)].Name != name || c.Over > 0 {
@@ -55,6 +57,7 @@ func TestCondensersMeetTheBudget(t *testing.T) {
 }
 
 func TestMeasureIsDeterministic(t *testing.T) {
+	quick.Skip(t)
 	var first, second bytes.Buffer
 	measured(t).Markdown(&first)
 	measured(t).Markdown(&second)

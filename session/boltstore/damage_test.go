@@ -18,6 +18,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -180,6 +181,7 @@ func (d *damagedFile) survives(damage func(*os.File)) (renamed int) {
 // settings, and no file is lost. The race detector's pointer checks end the process on a damaged page, so that a raced test runs itself
 // once more without it.
 func TestDamagedFile(t *testing.T) {
+	quick.Skip(t)
 	if raced {
 		again := exec.Command("go", "test", "-race=false", "-count=1", "-run", "^"+t.Name()+"$", ".")
 		if out, err := again.CombinedOutput(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
@@ -158,6 +159,7 @@ func TestCommandsAreKnown(t *testing.T) {
 
 // TestLeastPermissionsInACluster tests the user for a Cluster.
 func TestLeastPermissionsInACluster(t *testing.T) {
+	quick.Skip(t)
 	t.Parallel()
 	line := aclLines(t)["cluster"]
 	cluster := sessiontest.StartCluster(t, WithACL(t, "cluster")...)
@@ -189,6 +191,7 @@ func TestLeastPermissionsInACluster(t *testing.T) {
 
 // TestLeastPermissionsOfSentinels tests the user of the Sentinels, who is not the user of the master.
 func TestLeastPermissionsOfSentinels(t *testing.T) {
+	quick.Skip(t)
 	t.Parallel()
 	lines := aclLines(t)
 	master := sessiontest.StartRedis(t, WithACL(t, "standalone")...)

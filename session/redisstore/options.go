@@ -61,7 +61,7 @@ const (
 
 // client returns a client that does not retry: a call has one deadline, a request that cannot be served goes on without the
 // store, and the store itself decides which commands to repeat (see attempt). Pipelines share the connections of other calls.
-func (o Options) client() redis.UniversalClient {
+func (o Options) client() client {
 	return redis.NewUniversalClient(&redis.UniversalOptions{
 		Addrs: o.Addrs, Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLS,
 		MasterName: o.MasterName, IsClusterMode: o.Cluster, Dialer: o.dial,

@@ -34,9 +34,17 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
+// client is a redis.UniversalClient without the methods that mention *redis.Client: each package that sees this field would compile the 743
+// methods of that type again.
+type client interface {
+	redis.Cmdable
+	AddHook(hook redis.Hook)
+	Close() error
+}
+
 // Store is a session.Store in Redis. All methods may be called concurrently.
 type Store struct {
-	client     redis.UniversalClient
+	client     client
 	options    Options
 	content    codec.Content
 	keys       keys

@@ -1,0 +1,49 @@
+// Package lru has caches that keep what was used most recently.
+package lru
+
+import (
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/hashicorp/golang-lru/v2/expirable"
+)
+
+// Cache keeps a bounded number of entries, those that were used most recently. It may be used concurrently.
+//
+// It is an interface since every package that sees a field of the library's generic type compiles all of its methods again.
+type Cache[K comparable, V any] interface {
+	// Get returns the value of a key, which counts as a use.
+	Get(key K) (value V, ok bool)
+	// Peek is Get without counting as a use.
+	Peek(key K) (value V, ok bool)
+	Contains(key K) bool
+	// Add sets the value of a key, and reports whether another entry was dropped for it.
+	Add(key K, value V) (dropped bool)
+	// Remove reports whether the key had a value.
+	Remove(key K) (present bool)
+	Purge()
+	Len() int
+	// Values returns the values from the least to the most recently used.
+	Values() []V
+}
+
+// Atomic is a Cache that can add an entry only if the key has none.
+type Atomic[K comparable, V any] interface {
+	Cache[K, V]
+	ContainsOrAdd(key K, value V) (present, dropped bool)
+	PeekOrAdd(key K, value V) (previous V, present, dropped bool)
+}
+
+// New returns an empty cache of size entries, which must be positive.
+func New[K comparable, V any](size int) Atomic[K, V] {
+	c, err := lru.New[K, V](size)
+	if err != nil {
+		panic(err) // the size is a constant of the caller
+	}
+	return c
+}
+
+// Expiring returns an empty cache of size entries, each of which is dropped lasts after it was set.
+func Expiring[K comparable, V any](size int, lasts time.Duration) Cache[K, V] {
+	return expirable.NewLRU[K, V](size, nil, lasts)
+}

@@ -80,7 +80,7 @@ func TestSilent(t *testing.T) {
 			t.Parallel()
 			addr, way := make(t)
 			s, count := start(t, Options{Addrs: []string{addr}, Timeout: 200 * time.Millisecond, Rest: 3 * time.Second}), &trips{}
-			s.starved = func() bool { return false } // tests that run beside this one keep the process busy
+			s.starved = func() bool { return false }                     // tests that run beside this one keep the process busy
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // ends the test if the store has no deadline
 			defer cancel()
 			sessiontest.Eventually(t, "the server answers", func() error { return s.Append(ctx, twoEvents("t", 0)) })

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
@@ -97,6 +98,7 @@ func TestContentIsLoggedAFewTimes(t *testing.T) {
 // TestContentOfALongThread: a client that edits its first message only after thousands of messages does not have them logged each time
 // because no single read covers them, even if some are short or alike.
 func TestContentOfALongThread(t *testing.T) {
+	quick.Skip(t)
 	d, logged, words := newDesk(t), 0, []string{"u"}
 	for i := range 1000 {
 		for _, kind := range []string{"a", "o"} {
@@ -151,6 +153,7 @@ func TestContentOfLargeMessages(t *testing.T) {
 
 // TestLoggedKeepsTheNewest: a large message does not cost the newer ones, and all that is read has a bound.
 func TestLoggedKeepsTheNewest(t *testing.T) {
+	quick.Skip(t)
 	for name, c := range map[string]struct {
 		sizes []int
 		want  int // messages, with the one that exceeds the bound

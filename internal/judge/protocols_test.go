@@ -20,6 +20,7 @@ import (
 // without. It condenses as in Chat Completions, the strict upstream accepts every request, no answer is altered, and the log is
 // complete.
 func TestProtocols(t *testing.T) {
+	quick.Skip(t)
 	for name, condenser := range condensers() {
 		if testing.Short() && name != "llm" {
 			continue // make full plays them all

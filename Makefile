@@ -32,7 +32,7 @@ run: build ## serve on 127.0.0.1:8080, state in dewpoint.db
 demo: build ## a sample run, condensed, without a network
 	./bin/dewpoint demo
 
-quick: bin/tools/gotestsum ## the loop while you work: format, vet, and the short tests of all packages but internal/e2e that take no seconds of processor time, cached
+quick: bin/tools/gotestsum ## the loop while you work: format, vet, and the short tests that take no seconds, but internal/e2e and lab, cached
 	@sh scripts/needs.sh check && sh scripts/gate.sh $(QUICK)
 
 check: bin/tools/gotestsum bin/tools/golangci-lint ## the gate for every change: quick, linters, tests with the race detector, the schema of the chart's values

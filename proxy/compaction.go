@@ -18,6 +18,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -70,7 +71,7 @@ func (r *request) prepareCompaction() error {
 		return nil
 	}
 	r.takeOverManaging(d)
-	if !r.params.compact && !bytes.Contains(r.body.bytes, []byte("compaction")) {
+	if !r.params.compact && !rawjson.MayHold(r.body.bytes, "compaction") {
 		return nil // like most bodies, it neither asks for a compaction nor holds one
 	}
 	if err := r.unseal(d); err != nil {
@@ -103,7 +104,7 @@ func (r *request) takeOverManaging(d dialect.Compactor) {
 // unseal replaces the compaction items in the body by the text that the proxy sealed in them. Upstream does not know these items, so one
 // that cannot be opened is an error. If all are upstream's, the body as it came is still what is sent, unless it is condensed.
 func (r *request) unseal(d dialect.Compactor) error {
-	ours := bytes.Contains(r.body.bytes, []byte(engine.SealedMark))
+	ours := rawjson.MayHold(r.body.bytes, engine.SealedMark)
 	text, err := d.Unseal(r.body.bytes, engine.SealedMark, func(sealed string) (string, error) {
 		ours = true
 		return r.server.o.Engine.Unseal(r.ctx, r.tenant.Name, sealed)

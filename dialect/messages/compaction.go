@@ -71,7 +71,7 @@ func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool
 // Unseal implements dialect.Compactor. The history then starts with its newest compaction, since that replaces everything
 // before it. If its content starts with mark, it becomes a user message, otherwise it stays a block in a message of its own.
 func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (text string, err error)) ([]byte, error) {
-	if !compactionBlock.Match(body) || !split.IsObject(body) { // Split reports an invalid body
+	if !rawjson.MayHold(body, compaction) || !split.IsObject(body) { // Split reports an invalid body
 		return body, nil
 	}
 	var kept [][]byte // the history from its newest compaction on, or nil if it has none
@@ -105,7 +105,7 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 // compactionIn returns the newest compaction in a message, and the blocks after it. A compaction that failed has no content
 // and replaces nothing, so it does not count.
 func compactionIn(message rawjson.Value) (block rawjson.Value, rest [][]byte) {
-	if !compactionBlock.Match(message.Raw) || !split.Member(message, "role").Is("assistant") {
+	if !rawjson.MayHold(message.Raw, compaction) || !split.Member(message, "role").Is("assistant") {
 		return block, nil
 	}
 	for element := range rawjson.Elements(split.Member(message, "content").Raw) {

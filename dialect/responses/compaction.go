@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"bytes"
 	"fmt"
 	"regexp"
 	"strings"
@@ -17,7 +16,7 @@ var _ dialect.Compactor = (*Dialect)(nil)
 // RequestsCompaction reports whether the last item of a body is a compaction_trigger, or the path requests a compaction, and
 // returns the model.
 func (d *Dialect) RequestsCompaction(body []byte, byPath bool) (model string, asks bool) {
-	if !byPath && !bytes.Contains(body, []byte("compaction_trigger")) || rawjson.Valid(body, 0) != nil {
+	if !byPath && !rawjson.MayHold(body, "compaction_trigger") || rawjson.Valid(body, 0) != nil {
 		return "", byPath
 	}
 	all := rawjson.ValueOf(body)
@@ -74,7 +73,7 @@ func (d *Dialect) withQuestion(history rawjson.Value, question string) []byte {
 
 // Unseal implements dialect.Compactor.
 func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (text string, err error)) ([]byte, error) {
-	if !bytes.Contains(body, []byte(mark)) || !split.IsObject(body) {
+	if !rawjson.MayHold(body, mark) || !split.IsObject(body) {
 		return body, nil
 	}
 	items, opened := split.Elements(split.Member(rawjson.ValueOf(body), list)), false

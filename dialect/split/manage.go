@@ -17,7 +17,7 @@ const management = "context_management"
 // StripManagement removes the context_management member of a body and passes it to read. If there is no such member, it
 // returns the zero value.
 func StripManagement(body []byte, read func(rawjson.Value, *dialect.ContextManagement)) (m dialect.ContextManagement) {
-	if !bytes.Contains(body, []byte(management)) || rawjson.Valid(body, 0) != nil {
+	if !rawjson.MayHold(body, management) || rawjson.Valid(body, 0) != nil {
 		return m
 	}
 	found := false

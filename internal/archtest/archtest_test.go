@@ -55,7 +55,7 @@ var allowedImports = map[string][]string{
 	"internal/platform":      {},
 	"internal/findings":      {"session", "condense/record"},
 	"proxy/listen":           {"internal/platform"},
-	"proxy":                  {"internal/lru", "internal/agents", "proxy/listen", "session", "condense", "dialect", "engine", "internal/limit", "internal/model", "internal/overflow", "internal/platform"},
+	"proxy":                  {"internal/lru", "internal/agents", "proxy/listen", "session", "condense", "dialect", "engine", "internal/limit", "internal/model", "internal/overflow", "internal/platform", "internal/rawjson"},
 	"internal/observe":       {"internal/lru", "internal/holdout", "internal/findings", "internal/limit", "session", "condense", "dialect", "engine", "proxy", "internal/model", "internal/otlp"},
 	"internal/model":         {},
 	"internal/agents":        {},

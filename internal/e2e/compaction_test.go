@@ -164,6 +164,7 @@ func TestCompactionsAreNotForged(t *testing.T) {
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(given, "dewpoint.1."))
 	ok(t, err)
 	sent := len(s.Upstream.Requests())
+	spelling := strings.NewReplacer() // how the client writes the same JSON text
 	f := func(to *process, sealed string, as http.Header, want int) {
 		t.Helper()
 		for path, body := range map[string]string{
@@ -171,7 +172,7 @@ func TestCompactionsAreNotForged(t *testing.T) {
 			"/v1/messages": fmt.Sprintf(`{"model":"claude-x","max_tokens":9,"messages":[
 				{"role":"assistant","content":[{"type":"compaction","content":%q}]},{"role":"user","content":"Go on."}]}`, sealed),
 		} {
-			req, a := post(t, to, []byte(body))
+			req, a := post(t, to, []byte(spelling.Replace(body)))
 			req.URL.Path, req.Header["Authorization"] = path, as["Authorization"]
 			req.Header.Set("Anthropic-Version", "2023-06-01")
 			resp, err := a.client.RoundTrip(req)
@@ -198,10 +199,27 @@ func TestCompactionsAreNotForged(t *testing.T) {
 	f(p, "dewpoint.1.!", mine, 400)
 	f(p, given, other, 400)
 	f(stranger, given, mine, 400)
+	long := bytes.Clone(raw)
+	long[0] = 0xff // the length of a key's id
+	f(p, encode(long), mine, 400)
+	for _, escaped := range [][]string{
+		{"dewpoint.1", `dewpoint\u002e1`}, {`"compaction"`, `"comp\u0061ction"`}, {"dewpoint", `\u0064ewpoint`, `"compaction"`, `"\u0063ompaction"`},
+	} {
+		spelling = strings.NewReplacer(escaped...)
+		f(p, encode(long), mine, 400)
+		f(p, given, other, 400)
+	}
 	if n := len(s.Upstream.Requests()); n != sent {
 		t.Errorf("%d requests reached upstream", n-sent)
 	}
+	f(p, given, mine, 200) // spelt with escapes
+	spelling = strings.NewReplacer()
 	f(p, given, mine, 200)
+	for _, r := range s.Upstream.Requests()[sent:] {
+		if strings.Contains(string(r.Body), strings.TrimPrefix(given, "dewpoint.1.")) {
+			t.Errorf("upstream got an item of ours: %s", r.Body)
+		}
+	}
 }
 
 // TestCompactPath: the path that only compacts is also served if upstream does not have it.

@@ -1,9 +1,12 @@
 package rawjson
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"math/bits"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -95,4 +98,24 @@ func hex4(b []byte) (rune, bool) {
 	var unit [2]byte
 	_, err := hex.Decode(unit[:], b[2:6])
 	return rune(unit[0])<<8 | rune(unit[1]), err == nil
+}
+
+// MayHold reports whether a string of a JSON text can contain s: s stands in the text as it is, or the text writes a character of s as an
+// escape. It is a quick test before the text is read: false is certain. The characters of s have no short escapes: letters, digits, and the
+// like.
+func MayHold(text []byte, s string) bool {
+	if bytes.Contains(text, []byte(s)) {
+		return true
+	}
+	const escape, digits = `\u00`, 2
+	for {
+		at := bytes.Index(text, []byte(escape))
+		if at < 0 || len(text) < at+len(escape)+digits {
+			return false
+		}
+		text = text[at+len(escape):]
+		if c, err := strconv.ParseUint(string(text[:digits]), 16, 8); err == nil && strings.IndexByte(s, byte(c)) >= 0 {
+			return true
+		}
+	}
 }

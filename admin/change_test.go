@@ -7,7 +7,6 @@ import (
 
 // TestChangesAreLogged checks that deletions and condensation requests are logged, and that reads and refused requests are not.
 func TestChangesAreLogged(t *testing.T) {
-	t.Parallel()
 	r := start(t, nil)
 	p := r.ask(turns("ships", 3))
 	r.call(http.MethodGet, "/api/v1/sessions/"+p.session)

@@ -26,7 +26,6 @@ func (r *rig) condense(p place) {
 
 // TestCondenseNow checks that a requested condensation is made once, by the thread's next request, with each store and even after a restart.
 func TestCondenseNow(t *testing.T) {
-	t.Parallel()
 	for name, change := range stores() {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, change(t))
@@ -77,7 +76,6 @@ func stores() map[string]func(*testing.T) func(*config.Config) {
 
 // TestCondenseWhenThereIsSomething checks that a request stays pending while nothing may be forgotten.
 func TestCondenseWhenThereIsSomething(t *testing.T) {
-	t.Parallel()
 	r := start(t, nil)
 	conversation := turns("ships", 9)
 	p := r.ask(conversation[:2])
@@ -100,7 +98,6 @@ func TestCondenseWhenThereIsSomething(t *testing.T) {
 }
 
 func TestCondenseRefused(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*config.Config)
 		code   string
@@ -123,7 +120,6 @@ func TestCondenseRefused(t *testing.T) {
 }
 
 func TestCondenseOfATenantThatIsGone(t *testing.T) {
-	t.Parallel()
 	r := start(t, func(c *config.Config) {
 		c.Tenants = []config.Tenant{{Name: "old", APIKeys: []config.APIKey{{Env: "KEY", Value: "client-key"}}}}
 	})

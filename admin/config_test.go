@@ -16,7 +16,6 @@ import (
 
 // TestConfigShowsNoSecret fills every field of a configuration and checks that no secret among them is shown.
 func TestConfigShowsNoSecret(t *testing.T) {
-	t.Parallel()
 	cfg := config.Default()
 	var planted []string
 	fill(reflect.ValueOf(cfg).Elem(), &planted)
@@ -74,7 +73,6 @@ func fill(v reflect.Value, planted *[]string) {
 
 // TestConfigInForce checks that a reload is visible, and that secrets are shown as redacted.
 func TestConfigInForce(t *testing.T) {
-	t.Parallel()
 	r := start(t, func(c *config.Config) {
 		c.Admin.Token, c.Upstream.APIKey, c.Store.Secret = token, "sk-upstream-key", "a-secret-of-the-store"
 	})
@@ -107,7 +105,6 @@ func TestConfigInForce(t *testing.T) {
 
 // TestTenantsAreTold checks that tenants are listed with their own limits or the common ones.
 func TestTenantsAreTold(t *testing.T) {
-	t.Parallel()
 	r := start(t, func(c *config.Config) {
 		sum := strings.Repeat("ab", 32)
 		c.Limits.Tenant = limit.Tenant{Concurrent: 20, Budget: limit.Budget{Tokens: 9, Period: 720 * time.Hour}}

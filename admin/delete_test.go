@@ -71,7 +71,6 @@ func (r *rig) same(before map[string]string) {
 // TestDeleteLeavesNothing deletes a whole agent run with forks, side requests, tool calls, answers, sub-agents' keys and
 // condensations. It checks that the store is then as it was before, and that the next request starts a new session.
 func TestDeleteLeavesNothing(t *testing.T) {
-	t.Parallel()
 	for name, change := range stores() {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, change(t))
@@ -180,7 +179,6 @@ func (r *rig) deleteKey(key string) {
 // TestDeletedSummaryIsNotShownAgain checks that a replica that has a deleted session's summary in memory does not use it for
 // a new session with the same IDs.
 func TestDeletedSummaryIsNotShownAgain(t *testing.T) {
-	t.Parallel()
 	change := stores()["redis"](t)
 	one := start(t, change)
 	two := start(t, change)

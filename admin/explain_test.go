@@ -7,7 +7,6 @@ import (
 )
 
 func TestExplainRefuses(t *testing.T) {
-	t.Parallel()
 	r := start(t, nil)
 	for body, param := range map[string]string{
 		``:                              "body",

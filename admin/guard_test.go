@@ -12,7 +12,6 @@ const token = "a-long-admin-token"
 
 // TestAttacks sends requests as a browser would send them for a hostile page, or as a stranger on the network would.
 func TestAttacks(t *testing.T) {
-	t.Parallel()
 	open := start(t, func(c *config.Config) { c.Admin.Hosts = []string{"dewpoint.internal"} })
 	locked := start(t, func(c *config.Config) { c.Admin.Token = token })
 	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
@@ -103,7 +102,6 @@ func sealed(t *testing.T, name string, a answer) {
 }
 
 func TestBodiesAreRefused(t *testing.T) {
-	t.Parallel()
 	r := start(t, nil)
 	for body, status := range map[string]int{"": 404, " {} ": 404, `{"a":1}`: 400, strings.Repeat(" ", 1<<20): 404} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "http://"+r.app.AdminAddr()+"/api/v1/sessions/nobody", strings.NewReader(body))

@@ -38,7 +38,6 @@ func (f slowForwarder) Unseal(context.Context, string, string) (string, error) {
 
 // TestOneReadsMessagesAtATime checks that concurrent requests do not read messages at the same time, which bounds memory.
 func TestOneReadsMessagesAtATime(t *testing.T) {
-	t.Parallel()
 	store, err := boltstore.Open(boltstore.Options{Path: t.TempDir() + "/store.db", Content: true})
 	must(t, err)
 	defer store.Close()
@@ -76,7 +75,6 @@ func TestOneReadsMessagesAtATime(t *testing.T) {
 // TestLargeThread checks that the bytes read for a response are bounded by limits.bytes_in_flight, and that a larger thread
 // can be read in pages.
 func TestLargeThread(t *testing.T) {
-	t.Parallel()
 	r := start(t, func(c *config.Config) { c.Limits.MaxBody, c.Limits.BytesInFlight = 8<<10, 16<<10 })
 	conversation := turns("ships", 12)
 	p := r.ask(conversation[:6])
@@ -102,7 +100,6 @@ func (s *countingStore) Events(ctx context.Context, id session.ThreadID, from ui
 
 // TestLargeThreadOfSharedContent checks the same of a thread whose few entries name the content of another one.
 func TestLargeThreadOfSharedContent(t *testing.T) {
-	t.Parallel()
 	inner, err := boltstore.Open(boltstore.Options{Path: t.TempDir() + "/store.db", Content: true})
 	must(t, err)
 	defer inner.Close()

@@ -113,7 +113,6 @@ func TestKillSwitch(t *testing.T) {
 
 // TestLevers checks the precedence of levers, their validation, and that expired and invalid ones are ignored.
 func TestLevers(t *testing.T) {
-	t.Parallel()
 	clock := time.Now()
 	r := start(t, func(c *config.Config) { c.Observe = true })
 	const all, own = "/api/v1/condensing", "/api/v1/tenants/default/condensing"
@@ -161,7 +160,6 @@ func TestLevers(t *testing.T) {
 // TestLeverEnds checks that a lever expires while the service runs.
 func TestLeverEnds(t *testing.T) {
 	quick.Skip(t)
-	t.Parallel()
 	r := start(t, nil)
 	r.stop()
 	r.app = nil
@@ -228,7 +226,6 @@ func TestSessionsAreDeletedTogether(t *testing.T) {
 
 // TestViewOfThen checks the view and the diff at each earlier request, by the number of messages and by request ID.
 func TestViewOfThen(t *testing.T) {
-	t.Parallel()
 	r := start(t, nil)
 	conversation := turns("ships", 25)
 	forwarded := map[int][]string{}

@@ -12,7 +12,6 @@ import (
 
 // TestLostSummary checks that a condensation whose summary was evicted applies neither to views nor to requests.
 func TestLostSummary(t *testing.T) {
-	t.Parallel()
 	r := start(t, stores()["redis"](t))
 	conversation := turns("ships", 15)
 	p := r.grow(conversation[:14], 2)
@@ -50,7 +49,6 @@ func TestLostSummary(t *testing.T) {
 
 // TestDamagedEntry checks that a damaged entry of a log is marked, and that all others are shown.
 func TestDamagedEntry(t *testing.T) {
-	t.Parallel()
 	r := start(t, stores()["redis"](t))
 	p := r.ask(turns("ships", 5))
 	client := redis.NewClient(&redis.Options{Addr: r.cfg.Store.Redis.Addrs[0]})
@@ -77,7 +75,6 @@ func TestDamagedEntry(t *testing.T) {
 
 // TestWithoutTheKey checks that everything but content can be read if the encryption key is no longer configured.
 func TestWithoutTheKey(t *testing.T) {
-	t.Parallel()
 	key := func(c string) config.Secret { return config.Secret(strings.Repeat(c, 64)) }
 	r := start(t, func(c *config.Config) {
 		c.Store.Encryption = config.Encryption{Active: "old", Keys: map[string]config.Secret{"old": key("1")}}

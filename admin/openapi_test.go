@@ -76,7 +76,6 @@ func (s *spec) judge(ctx context.Context, req *http.Request, resp *http.Response
 }
 
 func TestDocumentListsTheRoutes(t *testing.T) {
-	t.Parallel()
 	s := newSpec(t)
 	var documented []string
 	for path, item := range s.doc.Paths.Map() {
@@ -97,7 +96,6 @@ func TestDocumentListsTheRoutes(t *testing.T) {
 
 // TestErrorCodesAreDocumented checks that the document lists exactly the codes that the package's source uses.
 func TestErrorCodesAreDocumented(t *testing.T) {
-	t.Parallel()
 	files, err := filepath.Glob("*.go")
 	must(t, err)
 	used := map[string]bool{}
@@ -119,7 +117,6 @@ func TestErrorCodesAreDocumented(t *testing.T) {
 
 // TestDocumentIsStrict checks that judge rejects undocumented responses.
 func TestDocumentIsStrict(t *testing.T) {
-	t.Parallel()
 	s := newSpec(t)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/tenants", nil)
 	must(t, err)

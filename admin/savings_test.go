@@ -55,7 +55,6 @@ func readSavings(t *testing.T, store *boltstore.Store) (out savingsShown) {
 
 // TestSavingsAreSums checks that a thread's savings are the sums stored for it, and that USD is null if a price is not known.
 func TestSavingsAreSums(t *testing.T) {
-	t.Parallel()
 	store, err := boltstore.Open(boltstore.Options{Path: t.TempDir() + "/store.db"})
 	must(t, err)
 	defer store.Close()
@@ -83,7 +82,6 @@ func TestSavingsAreSums(t *testing.T) {
 
 // TestSavingsOfASession checks that a session's savings are the sum of its threads', and that inherited condensations cost a fork nothing.
 func TestSavingsOfASession(t *testing.T) {
-	t.Parallel()
 	r := start(t, nil)
 	conversation := turns("ships", 21)
 	p := r.grow(conversation, 2)

@@ -84,7 +84,6 @@ func differs(a, b []string) int {
 // TestViewIsWhatUpstreamGot compares the view with upstream's request after each request, for each kind of condenser.
 func TestViewIsWhatUpstreamGot(t *testing.T) {
 	quick.Skip(t)
-	t.Parallel()
 	with := func(condenser config.Condenser) func(*config.Config) {
 		return func(c *config.Config) {
 			c.Condenser = condenser
@@ -149,7 +148,6 @@ func observing() config.Tenant {
 
 // TestViewOfForks checks views of forks, with changed system prompts and system messages in the middle.
 func TestViewOfForks(t *testing.T) {
-	t.Parallel()
 	r := start(t, nil)
 	conversation := turns("ships", 15)
 	main := r.grow(conversation, 2)
@@ -178,7 +176,6 @@ func TestViewOfForks(t *testing.T) {
 }
 
 func TestCondensationsTellWhatTheyHid(t *testing.T) {
-	t.Parallel()
 	r := start(t, func(c *config.Config) { // so cheap that summaries do not come from the request's own model
 		cheap := c.Models[summariser]
 		cheap.Price = model.Price{Input: 0.02, CachedInput: 0.02, Output: 0.08}
@@ -232,7 +229,6 @@ func TestCondensationsTellWhatTheyHid(t *testing.T) {
 }
 
 func TestWithoutContent(t *testing.T) {
-	t.Parallel()
 	r := start(t, func(c *config.Config) { c.Store.Content = false })
 	p := r.grow(turns("ships", 15), 2)
 	for _, path := range []string{"/view", "/diff"} {

@@ -30,7 +30,6 @@ type threadInfo struct {
 
 // TestEveryRoute calls each route for a condensed session and validates the responses.
 func TestEveryRoute(t *testing.T) {
-	t.Parallel()
 	r := start(t, func(cfg *config.Config) {
 		cfg.Upstream.Compaction, cfg.Holdout = config.CompactionAnswer, 1e-9
 	})
@@ -105,7 +104,6 @@ func TestEveryRoute(t *testing.T) {
 }
 
 func TestSessionsByPage(t *testing.T) {
-	t.Parallel()
 	r := start(t, nil)
 	for i := range 7 {
 		r.ask(turns("ships", 1), "X-Dewpoint-Session", "job-"+string(rune('a'+i)))
@@ -139,7 +137,6 @@ func TestSessionsByPage(t *testing.T) {
 }
 
 func TestEventsByPage(t *testing.T) {
-	t.Parallel()
 	r := start(t, nil)
 	conversation := turns("ships", 13)
 	p := r.grow(conversation, 2)
@@ -176,7 +173,6 @@ func TestEventsByPage(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	t.Parallel()
 	r := start(t, nil)
 	p := r.ask(turns("ships", 1))
 	other := r.ask(turns("planes", 1), "X-Dewpoint-Session", "another")

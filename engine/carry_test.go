@@ -26,7 +26,6 @@ func calls(task string, n, cut int) *body {
 
 // TestWhatIsCarriedOverIsCounted: counts stay right if a client cuts hidden messages, or changes its first message.
 func TestWhatIsCarriedOverIsCounted(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, rolling())
 	first := r.begin(calls("now 1", 8, 0), engine.WishNone)
 	if report := first.Condense(t.Context()); len(report.Attempts) != 1 {

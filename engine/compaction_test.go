@@ -16,7 +16,6 @@ func summarised(b *body) *body {
 
 // TestACompactionSeesItsWholeHistory: an agent that summarises its history sees all of it, unless it does not fit.
 func TestACompactionSeesItsWholeHistory(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, rolling())
 	main := r.begin(calls("build it", 8, 0), engine.WishNone)
 	main.Condense(t.Context())
@@ -64,7 +63,6 @@ func sealed(b *body) *body {
 // TestACompactionSeesNoSealedReasoning: answers after a condensation are bound to the condensed history, so upstream would refuse them in the
 // whole one.
 func TestACompactionSeesNoSealedReasoning(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, rolling())
 	before := r.begin(summarised(sealed(calls("plan it", 3, 0))), engine.WishNone)
 	if !bytes.Equal(forwarded(before), summarised(sealed(calls("plan it", 3, 0))).bytes) {
@@ -88,7 +86,6 @@ func TestACompactionSeesNoSealedReasoning(t *testing.T) {
 
 // TestAReliefOfACompactionHoldsForTheNext: its condensation builds on all earlier ones of its thread.
 func TestAReliefOfACompactionHoldsForTheNext(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, rolling())
 	main := r.begin(calls("build it", 8, 0), engine.WishNone)
 	condensed := main.Condense(t.Context()).Attempts
@@ -113,7 +110,6 @@ func TestAReliefOfACompactionHoldsForTheNext(t *testing.T) {
 
 // TestALostRaceIsNoFailure: a request whose thread another one is condensing goes on without, and reports no failure.
 func TestALostRaceIsNoFailure(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, rolling())
 	first := r.begin(calls("build it", 3, 0), engine.WishNone)
 	r.logged(first)

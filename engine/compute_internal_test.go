@@ -10,7 +10,6 @@ import (
 
 // TestComputeIsBounded: condensations use at most half of the processors at a time, and one that waits gives up with its context.
 func TestComputeIsBounded(t *testing.T) {
-	t.Parallel()
 	f := newFlights()
 	places := max(runtime.GOMAXPROCS(0)/2, 1)
 	begun, end := make(chan struct{}), make(chan struct{})

@@ -150,7 +150,6 @@ func TestCountsOfWhatWasSent(t *testing.T) {
 // TestCountOfWhatIsStrippedLater: an answer that arrived while its history was being condensed is shown, and counted, without its sealed
 // reasoning.
 func TestCountOfWhatIsStrippedLater(t *testing.T) {
-	t.Parallel()
 	asked, answer, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	r := newRig(t, condense.NewLLM(condense.LLMSettings{
 		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}, Summariser: waiting{asked, answer}, Model: "small",

@@ -9,7 +9,6 @@ import (
 
 // TestOverWindow: a request fits if its tokens and those reserved for the answer together do.
 func TestOverWindow(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		window, total, reserved int
 		over                    bool
@@ -22,7 +21,6 @@ func TestOverWindow(t *testing.T) {
 
 // TestLostSummaries: no model writes a summary once two threads in a row have lost theirs, unless the client asks for one.
 func TestLostSummaries(t *testing.T) {
-	t.Parallel()
 	for lost, never := range map[int]bool{0: false, 1: false, 2: true, 3: true} {
 		turn := Turn{}
 		turn.in.Tenant, turn.place.Thread.Lost = &Tenant{}, lost
@@ -37,7 +35,6 @@ func TestLostSummaries(t *testing.T) {
 
 // TestReserved: the client's limit is reserved for the answer, or else the model's, but not more than an eighth of its window.
 func TestReserved(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct{ asked, most, window, want int }{{700, 500, 1000, 700}, {0, 125, 1000, 125}, {0, 126, 1000, 125}, {0, 124, 1000, 124}} {
 		turn := Turn{}
 		turn.in.Split = &dialect.Request{MaxOutput: c.asked}

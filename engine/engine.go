@@ -145,8 +145,10 @@ func (e *Engine) Swap(s Settings) *Settings {
 	if len(s.Fields) == 0 {
 		s.Fields = agents.SessionFields()
 	}
-	e.memory.windows.Purge() // the upstreams may have been reconfigured
-	e.memory.quirks.Purge()
+	e.memory.windows.Clear() // the upstreams may have been reconfigured
+	for _, book := range e.memory.quirks {
+		book.Clear()
+	}
 	e.memory.refused.Purge()
 	e.settings.Store(&s)
 	return &s

@@ -170,7 +170,6 @@ func rolling() condense.Condenser {
 
 // TestTurn runs turns without a client or a connection: a condensation is made when it is due, and applies to the requests that follow.
 func TestTurn(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, rolling())
 	first := r.begin(says(9), engine.WishNone)
 	if report := first.Condense(t.Context()); len(report.Attempts) != 0 || !first.Place().New {
@@ -206,7 +205,6 @@ func TestTurn(t *testing.T) {
 
 // TestReportOfAFailure: the failure of a summariser is reported with its cost, and the request goes on unchanged.
 func TestReportOfAFailure(t *testing.T) {
-	t.Parallel()
 	away := errors.New("summariser away")
 	r := newRig(t, nil)
 	r.tenant.Condenser = condense.NewLLM(condense.LLMSettings{
@@ -232,7 +230,6 @@ func TestReportOfAFailure(t *testing.T) {
 
 // TestCostOfAFailure: a call that the server may charge although it gave no reply counts in the savings and in the holdout.
 func TestCostOfAFailure(t *testing.T) {
-	t.Parallel()
 	const share = 1e-9 // of sessions held out: practically none
 	r := newRig(t, condense.NewLLM(condense.LLMSettings{
 		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}, Model: "cheap", Summariser: failing(func(ctx context.Context) error {
@@ -270,7 +267,6 @@ func (f failing) Summarise(ctx context.Context, _ condense.Request) (condense.Re
 
 // TestReportOfAnObservingTenant: the report says what would have been condensed, and nothing is.
 func TestReportOfAnObservingTenant(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, rolling())
 	r.tenant.Observe = true
 	turn := r.begin(says(21), engine.WishNone)
@@ -284,7 +280,6 @@ func TestReportOfAnObservingTenant(t *testing.T) {
 
 // TestMayRetry: a request that is never changed is sent once.
 func TestMayRetry(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		condenser condense.Condenser
 		wish      engine.Wish
@@ -302,7 +297,6 @@ func TestMayRetry(t *testing.T) {
 
 // TestRelieve: an overflow makes the request smaller, and the window is learnt once it is certain that the request was too long.
 func TestRelieve(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
 	r.window = 100_000
 	turn := r.begin(says(21), engine.WishNone)
@@ -337,7 +331,6 @@ func TestRelieve(t *testing.T) {
 // TestWhatUpstreamTookIsKept: an accepted condensation is logged even if its client has left and another request holds the thread's lock. If
 // upstream did not answer, only condensations made by a model are.
 func TestWhatUpstreamTookIsKept(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
 	for _, answered := range []bool{false, true} {
 		turn := r.begin(says(41), engine.WishNone)
@@ -367,7 +360,6 @@ func TestWhatUpstreamTookIsKept(t *testing.T) {
 
 // TestAlternatesIsForgotten: roles alternate for hours after upstream last refused others, not after it last accepted alternating ones.
 func TestAlternatesIsForgotten(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, rolling())
 	asked := func() bool { // reports whether upstream's refusal changes anything
 		turn := r.begin(says(21), engine.WishNone)
@@ -394,7 +386,6 @@ func TestAlternatesIsForgotten(t *testing.T) {
 
 // TestBodyIsHeldForTheLog: a turn holds its body until its messages are logged, even if its request ends earlier.
 func TestBodyIsHeldForTheLog(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, condense.Noop{})
 	b := says(3)
 	b.Hold() // by the request
@@ -412,7 +403,6 @@ func TestBodyIsHeldForTheLog(t *testing.T) {
 // TestBodyIsHeldForTheAnswer: if upstream keeps the history, the log is written after the answer, and may still need the request's body
 // when the request has ended.
 func TestBodyIsHeldForTheAnswer(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, condense.Noop{})
 	r.settings = r.engine.Swap(engine.Settings{
 		Tenants: []*engine.Tenant{&r.tenant}, Dialects: []dialect.Dialect{responses.New(split.Options{})}, Models: r.settings.Models,
@@ -443,7 +433,6 @@ func TestBodyIsHeldForTheAnswer(t *testing.T) {
 
 // TestShow: a logged history is shown as it would be forwarded, without a request.
 func TestShow(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, rolling())
 	turn := r.begin(says(21), engine.WishNone)
 	report := turn.Condense(t.Context())
@@ -467,7 +456,6 @@ func TestShow(t *testing.T) {
 
 // TestCloseOfAnIdleEngine: closing succeeds even if no time is left, since no condensation is cancelled.
 func TestCloseOfAnIdleEngine(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, condense.Noop{})
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -478,7 +466,6 @@ func TestCloseOfAnIdleEngine(t *testing.T) {
 
 // TestWishOff: a client that opted out gets no condensation, and is told what was due.
 func TestWishOff(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, rolling())
 	turn := r.begin(says(21), engine.WishOff)
 	if report := turn.Condense(t.Context()); report.Outcome() != engine.Off || report.Supposed.Due != session.ReasonEvents || len(report.Attempts) != 0 {
@@ -491,7 +478,6 @@ func TestWishOff(t *testing.T) {
 
 // TestLimitTo: a budget that saves asks for a condensation of what exceeds its limit, and only of that. The lowest limit counts.
 func TestLimitTo(t *testing.T) {
-	t.Parallel()
 	for above, condenses := range map[int]bool{-1: true, 0: false, 1: false} {
 		r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{MaxSize: 1000, KeepFirst: 1}})
 		turn := r.begin(says(21), engine.WishNone)

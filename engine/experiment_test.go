@@ -39,7 +39,6 @@ func (r *rig) wantSums(want session.Sums) {
 
 // TestHoldoutCountsRetriedSessions: a session whose first request fails counts once it has an answer.
 func TestHoldoutCountsRetriedSessions(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, condense.Noop{})
 	r.tenant.Holdout = .5
 	r.logged(r.begin(says(1), engine.WishNone)) // upstream fails
@@ -71,7 +70,6 @@ func TestHoldoutLeavesOutOldSessions(t *testing.T) {
 
 // TestBudgetsLeaveHeldOutSessionsAlone: held-out sessions are not condensed when little of a budget is left.
 func TestBudgetsLeaveHeldOutSessionsAlone(t *testing.T) {
-	t.Parallel()
 	for share, want := range map[float64]bool{0: true, 1: false} {
 		r := newRig(t, rolling())
 		r.tenant.Holdout = share

@@ -28,7 +28,6 @@ func withFile(n int) *body {
 // TestOverflowOnAFile: upstream's excess over our count is attributed to the file. Text costs the same as before: the summary is no longer
 // than the messages it replaces, and the newest messages stay as far as they fit.
 func TestOverflowOnAFile(t *testing.T) {
-	t.Parallel()
 	const fileTokens, window = 30_000, 16_000
 	r := newRig(t, condense.NewLLM(condense.LLMSettings{Settings: condense.Settings{KeepFirst: 1}, Summariser: writing{}, Model: "small"}))
 	r.window = 128_000
@@ -55,7 +54,6 @@ func TestOverflowOnAFile(t *testing.T) {
 // TestUsageOfFiles: calibration by requests with files applies only to requests with files. Our counts for them are estimates, which may be
 // far too high, so upstream's is believed at once.
 func TestUsageOfFiles(t *testing.T) {
-	t.Parallel()
 	for theirs, want := range map[int]int{200: 2000, 50: 500, 10: 100} { // for each hundred tokens of ours
 		r := newRig(t, condense.Noop{})
 		for _, n := range []int{5, 7, 9} {
@@ -75,7 +73,6 @@ func TestUsageOfFiles(t *testing.T) {
 
 // TestOverflowAfterSmallFiles: after files that cost almost nothing, an overflow does not make the window too small.
 func TestOverflowAfterSmallFiles(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
 	turn := r.begin(withFile(5), engine.WishNone)
 	r.logged(turn)

@@ -51,7 +51,6 @@ func (s stalling) Condense(ctx context.Context, _ session.ThreadID, c session.Co
 
 // TestAWriteDoesNotOutlastTheDeadline: a request waits for the write of its condensation at most one read beyond its deadline.
 func TestAWriteDoesNotOutlastTheDeadline(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, rolling())
 	store := stalling{r.store, make(chan time.Duration, 1)}
 	var err error
@@ -73,7 +72,6 @@ func TestAWriteDoesNotOutlastTheDeadline(t *testing.T) {
 
 // TestIdenticalFirstRequests: of two requests that begin the same new thread at once, one condenses, and both show the result.
 func TestIdenticalFirstRequests(t *testing.T) {
-	t.Parallel()
 	summariser := held{asked: make(chan struct{}), free: make(chan struct{})}
 	r := newRig(t, condense.NewLLM(condense.LLMSettings{
 		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}, Summariser: summariser, Model: "cheap",
@@ -132,7 +130,6 @@ func (j lateJob) Run(ctx context.Context) (condense.Result, error) {
 
 // TestABillAfterTheDeadline: a call is billed without a race while the request goes on with the earlier condensation.
 func TestABillAfterTheDeadline(t *testing.T) {
-	t.Parallel()
 	over := make(chan struct{})
 	r := newRig(t, &thenLate{Condenser: rolling(), over: over})
 	r.clock, r.tenant.Deadline, r.tenant.Holdout = time.Time{}, time.Second, 1e-12 // no session is held out
@@ -150,7 +147,6 @@ func TestABillAfterTheDeadline(t *testing.T) {
 
 // TestAnAttemptIsReportedOnce: what is reported after a request went on leaves out what the request reported itself.
 func TestAnAttemptIsReportedOnce(t *testing.T) {
-	t.Parallel()
 	over := make(chan struct{})
 	r := newRig(t, &thenLate{Condenser: rolling(), over: over})
 	r.clock, r.tenant.Deadline = time.Time{}, time.Second
@@ -182,7 +178,6 @@ func (c *insatiable) Condense(in condense.Input) condense.Decision {
 
 // TestTwoCondensationsOfARequest: one request causes two condensations at most, whatever the condenser still wants.
 func TestTwoCondensationsOfARequest(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, &insatiable{})
 	report := r.begin(says(121), engine.WishNone).Condense(t.Context())
 	if n := len(report.Attempts); n != 2 {

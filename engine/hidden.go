@@ -83,7 +83,7 @@ func (t *Turn) prepareHidden(ctx context.Context) error {
 	t.hidden.asides = asides
 	all := toolsOf(t.in.Tenant.Hidden)
 	if len(all) == 0 || t.purpose != session.PurposeMain || !t.in.Dialect.CanHideTools(t.in.Split) ||
-		t.hasQuirk(refusesTools, t.counter.source, learntShared) {
+		t.hasQuirk(refusesTools, t.lessons()) {
 		return nil
 	}
 	t.hidden.tools = slices.DeleteFunc(all, func(tool dialect.Tool) bool {

@@ -9,7 +9,6 @@ import (
 // TestStandFor: what replaces an answer of two messages is shown in the place of the second, and the first is hidden. If only the first
 // is in view, it is shown unchanged.
 func TestStandFor(t *testing.T) {
-	t.Parallel()
 	var messages []session.Message
 	for _, kind := range []session.Kind{session.System, session.User, session.Agent, session.Agent, session.User} {
 		messages = append(messages, session.Message{Raw: []byte("{}"), Kind: kind})

@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"sync/atomic"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/lesson"
 	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -13,9 +13,9 @@ import (
 // memory is what an engine remembers about upstreams and threads. It is bounded, since clients choose model names and begin threads.
 // Anything forgotten is learnt again.
 type memory struct {
-	windows lru.Cache[source, learntWindow] // shown by upstream's errors, or by cut prompts
-	quirks  lru.Cache[quirk, time.Time]     // when upstream last showed them
-	refused lru.Cache[source, refusal]      // of changed requests, by thread and model
+	windows *lesson.Book[int] // in tokens, shown by upstream's errors, or by cut prompts
+	quirks  quirks
+	refused lru.Cache[source, refusal] // of changed requests, by thread and model
 
 	verbatim lru.Cache[session.ThreadID, int] // position of the last answer to a request forwarded unchanged
 	stripTo  lru.Cache[session.ThreadID, int] // last position whose sealed reasoning is bound to a history no longer shown
@@ -24,10 +24,10 @@ type memory struct {
 	answers lru.Cache[session.Hash, []byte]                     // that upstream keeps and the log does not have
 	items   lru.Cache[session.Hash, []byte]                     // of answers, which upstream keeps
 
-	logging  lru.Atomic[session.ThreadID, chanMutex] // held while a condensation of the thread is logged, so that none is logged twice
+	logging  lru.Cache[session.ThreadID, chanMutex] // held while a condensation of the thread is logged, so that none is logged twice
 	usages   lru.Cache[session.ThreadID, usage]
-	doubted  lru.Atomic[source, struct{}]                        // sources for which a Misreport was returned
-	begun    lru.Atomic[session.SessionID, *atomic.Bool]         // sessions that began here, and whether a holdout has counted them
+	doubted  lru.Cache[source, struct{}]                         // sources for which a Misreport was returned
+	begun    lru.Cache[session.SessionID, *atomic.Bool]          // sessions that began here, and whether a holdout has counted them
 	created  lru.Cache[session.SessionID, time.Time]             // when the sessions of holdouts began
 	supposed lru.Cache[session.ThreadID, []session.Condensation] // that threads of observing tenants would have
 }
@@ -40,8 +40,8 @@ const (
 
 func newMemory() *memory {
 	return &memory{
-		windows:  lru.New[source, learntWindow](learntKept),
-		quirks:   lru.New[quirk, time.Time](2 * learntKept),
+		windows:  lesson.New(learntKept, lesson.Terms[int]{Own: learntOwn, Shared: learntShared, Same: sameWindow}),
+		quirks:   newQuirks(),
 		refused:  lru.New[source, refusal](learntKept),
 		verbatim: lru.New[session.ThreadID, int](learntKept),
 		stripTo:  lru.New[session.ThreadID, int](learntKept),
@@ -59,59 +59,32 @@ func newMemory() *memory {
 
 // source identifies requests with comparable counts and windows: those of one tenant, or of one of its clients, to one model of one
 // upstream.
-type source [sha256.Size]byte
+type source = lesson.Source
 
-type learntWindow struct {
-	tokens int
-	at     time.Time
-	by     source // the client that met it last
-	shared bool   // a second client has confirmed it
-}
-
+// How long lessons hold, unless a constant beside their use says so.
 const (
 	learntMin    = 512              // tokens; no model has a smaller window
-	learntOwn    = 10 * time.Minute // how long a window applies to the client that met it
-	learntShared = 6 * time.Hour    // how long a confirmed window applies to all clients of a tenant
+	learntOwn    = 10 * time.Minute // a window, for the client that met it
+	learntShared = 6 * time.Hour    // a confirmed lesson, for all clients of a tenant
 	learntSame   = 10               // windows that differ by less than one tenth are the same
 )
 
-// set records a window that a client has met. It applies to the tenant's other clients once one of them has confirmed it.
-func (m *memory) set(own, all source, w learntWindow) {
-	w.by = own
-	m.windows.Add(own, w)
-	last, known := m.windows.Get(all)
-	if known && w.at.Sub(last.at) < learntShared {
-		more, less := max(last.tokens, w.tokens), min(last.tokens, w.tokens)
-		switch {
-		case last.by != own && more-less <= more/learntSame:
-			w.shared, w.tokens = true, less
-		case last.shared:
-			return
-		}
-	}
-	m.windows.Add(all, w)
-}
+// sameWindow is lesson.Terms.Same for windows: the smaller of two that are about the same.
+func sameWindow(a, b int) (int, bool) { return min(a, b), max(a, b)-min(a, b) <= max(a, b)/learntSame }
 
 // window returns the smallest of a model's known window and those learnt. 0: none is known.
-func (m *memory) window(own, all source, known int, now time.Time) int {
-	smallest := func(w learntWindow, valid bool, lasts time.Duration) {
-		if valid && now.Sub(w.at) < lasts && (known == 0 || w.tokens < known) {
-			known = w.tokens
+func (m *memory) window(place lesson.Place, known int, now time.Time) int {
+	smallest := func(window int, valid bool) {
+		if valid && (known == 0 || window < known) {
+			known = window
 		}
 	}
-	w, ok := m.windows.Get(own)
-	smallest(w, ok, learntOwn)
-	w, ok = m.windows.Get(all)
-	smallest(w, ok && w.shared, learntShared)
+	smallest(m.windows.Own(place, now))
+	smallest(m.windows.Shared(place, now))
 	return known
 }
 
-// quirk is something that upstream refuses, or fails on, in requests of a source.
-type quirk struct {
-	kind quirkKind
-	of   source
-}
-
+// quirkKind is something that upstream refuses, or fails on.
 type quirkKind int
 
 const (
@@ -119,17 +92,30 @@ const (
 	refusesTools                      // hidden tools are refused
 	failsUnchanged                    // an unchanged request failed after a changed one
 	refusesSummaries                  // a thread's request was too long in spite of summaries that were paid for
+	quirkKinds
 )
 
-// noteQuirk remembers that upstream has just shown a quirk.
-func (t *Turn) noteQuirk(kind quirkKind, of source) {
-	t.engine.memory.quirks.Add(quirk{kind, of}, t.engine.o.Now())
+// quirks are the lessons of each kind.
+type quirks [quirkKinds]*lesson.Book[struct{}]
+
+func newQuirks() (q quirks) {
+	for kind, holds := range [quirkKinds]time.Duration{
+		alternatesOnly: learntShared, refusesTools: learntShared, failsUnchanged: FailureKept, refusesSummaries: RefusalKept,
+	} {
+		q[kind] = lesson.New(learntKept, lesson.Terms[struct{}]{Own: holds, Shared: learntShared, Same: lesson.Equal[struct{}]})
+	}
+	return q
 }
 
-// hasQuirk reports whether upstream has shown a quirk within a time.
-func (t *Turn) hasQuirk(kind quirkKind, of source, within time.Duration) bool {
-	at, ok := t.engine.memory.quirks.Get(quirk{kind, of})
-	return ok && t.engine.o.Now().Sub(at) < within
+// noteQuirk remembers that upstream has just shown a quirk.
+func (t *Turn) noteQuirk(kind quirkKind, place lesson.Place) {
+	t.engine.memory.quirks[kind].Learn(place, struct{}{}, t.engine.o.Now())
+}
+
+// hasQuirk reports whether upstream has shown a quirk.
+func (t *Turn) hasQuirk(kind quirkKind, place lesson.Place) bool {
+	_, has := t.engine.memory.quirks[kind].Known(place, t.engine.o.Now())
+	return has
 }
 
 // rememberWindow remembers a window for later turns, unless the model's window is configured.
@@ -137,15 +123,17 @@ func (t *Turn) rememberWindow(window int, report *Report) {
 	if t.model.Configured || window < learntMin {
 		return
 	}
-	t.engine.memory.set(t.counter.source, t.shared(), learntWindow{tokens: window, at: t.engine.o.Now()})
+	t.engine.memory.windows.Learn(t.lessons(), window, t.engine.o.Now())
 	report.Window = window
 }
 
-// shared identifies the requests of all the tenant's clients to this model.
-func (t *Turn) shared() source { return t.sourceOf("all") }
+// lessons is the place for what the client is shown of this model, and then all of the tenant's clients.
+func (t *Turn) lessons() lesson.Place {
+	return lesson.Place{Own: t.counter.source, All: t.sourceOf("all")}
+}
 
 func (t *Turn) sourceOf(client string) source {
-	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", t.in.Tenant.Name, client, t.in.Upstream.BaseURL, clip(t.in.Split.Model)))
+	return lesson.SourceOf(t.in.Tenant.Name, client, t.in.Upstream.BaseURL, clip(t.in.Split.Model))
 }
 
 // usage is what upstream has counted for a thread's requests. It is used to judge later counts.

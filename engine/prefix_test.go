@@ -22,7 +22,6 @@ func (l *looking) Condense(in condense.Input) condense.Decision {
 // TestCachedIsOfTheSamePrefix: cached tokens that upstream reported apply only to requests with the same tools, system prompt, model, upstream
 // and key.
 func TestCachedIsOfTheSamePrefix(t *testing.T) {
-	t.Parallel()
 	asks := func(head string, n int) *body {
 		b := says(n)
 		b.bytes = append([]byte(head), b.bytes[len(`{"model":"m","messages":[`):]...)

@@ -55,7 +55,6 @@ func (r *rig) overtakes(meanwhile func()) *int {
 // TestTheLoserShowsTheWinnersView: of two requests that condense a thread at once and do not wait, one logs its condensation, and both forward
 // it. A request that loses may make another condensation if it needs one, but does not try forever.
 func TestTheLoserShowsTheWinnersView(t *testing.T) {
-	t.Parallel()
 	r, summariser := hurrying(t)
 	close(summariser.free)
 	r.window = 1500
@@ -75,7 +74,6 @@ func TestTheLoserShowsTheWinnersView(t *testing.T) {
 
 // TestALoserTriesOnceMore: if the winner's view is still too long, the loser makes another condensation, but it does not try forever.
 func TestALoserTriesOnceMore(t *testing.T) {
-	t.Parallel()
 	for _, losses := range []int{1, 5} {
 		r, _ := hurrying(t)
 		r.tenant.Ahead = false
@@ -163,7 +161,6 @@ func TestRepeatedAtOnce(t *testing.T) {
 
 // TestARepeatThatDoesNotFitIsCondensed: a history that the log already has is condensed if it exceeds the window and need not wait.
 func TestARepeatThatDoesNotFitIsCondensed(t *testing.T) {
-	t.Parallel()
 	r, _ := hurrying(t)
 	r.tenant.Ahead, r.window = false, 1500
 	r.logged(r.begin(says(25), engine.WishNone))

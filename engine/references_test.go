@@ -85,7 +85,6 @@ func (r *referrer) payloads(t *engine.Turn) (all [][]byte) {
 // TestReferences: a message of the model that the client refers to by its id is counted and logged as it is. A reference that is given twice
 // is not resolved, so that a small request cannot become a large one; nor is one to an answer for another client.
 func TestReferences(t *testing.T) {
-	t.Parallel()
 	const question = `{"role":"user","content":"And?"}`
 	one, said := referring(1), saying(1, 300)
 	for name, c := range map[string]struct {
@@ -119,7 +118,6 @@ func TestReferences(t *testing.T) {
 // TestReferencesAreCounted: requests are counted and condensed as if the client sent the messages themselves, also by a process that has not
 // seen them.
 func TestReferencesAreCounted(t *testing.T) {
-	t.Parallel()
 	sizes := func(inline bool) (sent []int) {
 		r := newReferrer(t, condense.AmortizedForgetting{Settings: condense.Settings{MaxSize: 30, KeepFirst: 1}})
 		for n := range 25 {
@@ -139,7 +137,6 @@ func TestReferencesAreCounted(t *testing.T) {
 
 // TestReferencesAreShown: several messages to which a turn refers are shown as one.
 func TestReferencesAreShown(t *testing.T) {
-	t.Parallel()
 	r := newReferrer(t, condense.Noop{})
 	const system, question = `{"role":"system","content":"Be brief."}`, `{"role":"user","content":"And?"}`
 	must(t, r.send(system, question).Answered(dialect.Answer{ID: "resp_1", Said: []byte(saying(1, 1) + "," + saying(2, 1))}, nil)(t.Context()))
@@ -159,7 +156,6 @@ func TestReferencesAreShown(t *testing.T) {
 
 // TestOtherProcessesReadReferences: what another process logs has what the first one relayed, also for threads that share it.
 func TestOtherProcessesReadReferences(t *testing.T) {
-	t.Parallel()
 	r := newReferrer(t, condense.Noop{})
 	const messages = 10
 	first := r.engine

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/internal/lesson"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -47,7 +48,7 @@ func (t *Turn) Relieve(ctx context.Context, over overflow.Overflow) (report Repo
 	defer func() {
 		isSummary := func(a Attempt) bool { return a.Made.Made() == session.MadeSummary }
 		if !smaller && slices.ContainsFunc(t.relief.trial, isSummary) {
-			t.noteQuirk(refusesSummaries, t.conversation())
+			t.noteQuirk(refusesSummaries, t.alone())
 		}
 	}()
 	if !t.mayShrink() {
@@ -155,7 +156,7 @@ func (t *Turn) fits() bool {
 
 // condenseHard condenses a request that upstream refused for its length, and reports whether it should fit now.
 func (t *Turn) condenseHard(ctx context.Context, c condense.Condenser, locked bool, report *Report) bool {
-	inVain := t.hasQuirk(refusesSummaries, t.conversation(), RefusalKept) // no further summary is paid for
+	inVain := t.hasQuirk(refusesSummaries, t.alone()) // no further summary is paid for
 	d := c.Condense(t.input(condense.Need{Reason: session.ReasonOverflow, Hard: true, AtOnce: inVain}))
 	if d.Job != nil && t.applyJob(ctx, d.Job, locked, report) {
 		if shape := t.in.Tenant.Condenser.Condense(t.input(t.requested())); shape.View != nil {
@@ -201,7 +202,7 @@ const FailureKept = time.Minute
 // once, if it should fit, and not while upstream fails on unchanged requests as well. A 5xx, which may have passed, is not remembered.
 func (t *Turn) DoubtChange(status int) (report Report, again bool) {
 	whole := t.inputFor(condense.Need{}, t.counted().fixed, t.Before().Tokens)
-	if t.relief.doubted || t.hasQuirk(failsUnchanged, t.counter.source, FailureKept) || overWindow(whole) {
+	if t.relief.doubted || t.hasQuirk(failsUnchanged, lesson.Place{Own: t.counter.source}) || overWindow(whole) {
 		return report, false
 	}
 	if report, again = t.ForwardVerbatim(); again {
@@ -214,7 +215,7 @@ func (t *Turn) DoubtChange(status int) (report Report, again bool) {
 // NoteFailure is called before Settle with the status of upstream's failure. If it failed by itself, unchanged bodies are not tried for a while.
 func (t *Turn) NoteFailure(status int) {
 	if t.relief.doubted && status/100 == 5 {
-		t.noteQuirk(failsUnchanged, t.counter.source)
+		t.noteQuirk(failsUnchanged, lesson.Place{Own: t.counter.source})
 	}
 }
 
@@ -235,10 +236,10 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 		t.logTrial(ctx, trial, &report)
 	}
 	if t.hidden.withdrawn {
-		t.noteQuirk(refusesTools, t.counter.source)
+		t.noteQuirk(refusesTools, t.lessons())
 	}
 	if r.alternates {
-		t.noteQuirk(alternatesOnly, t.shared())
+		t.noteQuirk(alternatesOnly, t.lessons())
 	}
 	if r.tries > 0 && r.window > 0 {
 		t.rememberWindow(r.window, &report)
@@ -250,7 +251,7 @@ func (t *Turn) Settle(ctx context.Context, taken bool) (report Report) {
 // rememberAccepted remembers in which form upstream accepted the request, for the next one of the thread.
 func (t *Turn) rememberAccepted() {
 	r, m, id := &t.relief, t.engine.memory, t.place.Thread.ID
-	m.quirks.Remove(quirk{refusesSummaries, t.conversation()})
+	m.quirks[refusesSummaries].Forget(t.alone())
 	switch {
 	case r.refused:
 		m.refused.Add(t.conversation(), refusal{t.engine.o.Now(), t.openLoop()})
@@ -318,6 +319,9 @@ type refusal struct {
 
 // conversation names the thread's requests to this model.
 func (t *Turn) conversation() source { return t.sourceOf("thread " + string(t.place.Thread.ID)) }
+
+// alone is the place for what holds for the conversation and no other.
+func (t *Turn) alone() lesson.Place { return lesson.Place{Own: t.conversation()} }
 
 // refusedRecently reports whether upstream refused the thread's condensed history recently, and the history fits unchanged.
 func (t *Turn) refusedRecently() bool {

@@ -8,7 +8,6 @@ import (
 
 // TestMayShrink: a request that overflowed is made smaller three times at most, and only if its history may be changed.
 func TestMayShrink(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*Turn)
 		may    bool

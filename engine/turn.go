@@ -209,14 +209,13 @@ func (t *Turn) resolve(ctx context.Context) error {
 func (t *Turn) prepareCounting() {
 	e := t.engine
 	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.sourceOf("client " + t.in.Credential), t.cacheKey()}
-	shared := t.shared()
 	if e.o.Windows != nil && !t.model.Configured {
 		if served := e.o.Windows.Window(t.in.Upstream.BaseURL, t.in.Split.Model); served > 0 {
 			t.model.Window = served
 		}
 	}
-	t.model.Alternates = t.model.Alternates || t.hasQuirk(alternatesOnly, shared, learntShared)
-	t.model.Window = e.memory.window(t.counter.source, shared, t.model.Window, e.o.Now())
+	t.model.Alternates = t.model.Alternates || t.hasQuirk(alternatesOnly, t.lessons())
+	t.model.Window = e.memory.window(t.lessons(), t.model.Window, e.o.Now())
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })
 }

@@ -42,7 +42,6 @@ func (p paid) Summarise(context.Context, condense.Request) (condense.Reply, erro
 // TestNothingIsPaidThatIsNotKept: while the store does not keep summaries, few are paid for, whether requests wait for them or they are
 // prepared. Excerpts tell when the store keeps condensations again.
 func TestNothingIsPaidThatIsNotKept(t *testing.T) {
-	t.Parallel()
 	for name, ahead := range map[string]bool{"waited for": false, "prepared": true} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0

@@ -33,7 +33,6 @@ func upTo(window int) func(int) session.Usage {
 
 // TestUsageWithoutTheCachedPart: a count that leaves out tokens from upstream's cache does not change later counts, and is reported once.
 func TestUsageWithoutTheCachedPart(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, condense.Noop{})
 	r.step(21, exactly)
 	said := 0
@@ -56,7 +55,6 @@ func TestUsageWithoutTheCachedPart(t *testing.T) {
 
 // TestFirstUsageIsLow: the first count for a model may be the wrong one.
 func TestFirstUsageIsLow(t *testing.T) {
-	t.Parallel()
 	for _, share := range []int{2, 3, 4, 6} { // eighths
 		r := newRig(t, condense.Noop{})
 		r.step(41, func(ours int) session.Usage { return session.Usage{Input: ours * share / 8} })
@@ -68,7 +66,6 @@ func TestFirstUsageIsLow(t *testing.T) {
 
 // TestSilentTruncation: if a server silently cuts prompts, the length it cuts to is learnt as its window.
 func TestSilentTruncation(t *testing.T) {
-	t.Parallel()
 	const window = 2048
 	for _, first := range []int{5, 61} { // the history fits at first, or never does
 		r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
@@ -99,7 +96,6 @@ func TestSilentTruncation(t *testing.T) {
 
 // TestUsageIsOfOneSource: usage reported to one client calibrates no other client's counts, nor those for another upstream.
 func TestUsageIsOfOneSource(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, condense.Noop{})
 	r.client, r.upstream = "alice", "http://one"
 	r.step(21, func(ours int) session.Usage { return session.Usage{Input: 2 * ours} })
@@ -116,7 +112,6 @@ func TestUsageIsOfOneSource(t *testing.T) {
 
 // TestWindowIsJudgedByTheLargerCount: a low ratio does not admit a history that is too long by our own count.
 func TestWindowIsJudgedByTheLargerCount(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
 	r.window = 3000
 	for range 40 { // separate requests, each of which upstream counts too low
@@ -130,7 +125,6 @@ func TestWindowIsJudgedByTheLargerCount(t *testing.T) {
 
 // TestWindowOfAnError: the window in an error is learnt if acting on it helped, and if nothing contradicts it.
 func TestWindowOfAnError(t *testing.T) {
-	t.Parallel()
 	f := func(what string, n, configured int, taken bool, over overflow.Overflow, want int) {
 		t.Helper()
 		r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
@@ -151,7 +145,6 @@ func TestWindowOfAnError(t *testing.T) {
 
 // TestWhatIsTakenForAWindow: only a count that has stopped growing is taken for a window. Tokens that upstream never counts are not cut off.
 func TestWhatIsTakenForAWindow(t *testing.T) {
-	t.Parallel()
 	reasoning := func(percent int) func(i, ours int) int {
 		return func(i, ours int) int { return 3000 + (ours-3000)*(100-percent)/100 }
 	}

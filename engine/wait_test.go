@@ -26,7 +26,6 @@ func hurrying(t *testing.T) (*rig, held) {
 
 // TestSummariesArePrepared: a summary is written once, before it is due, and any replica shows it once it is due.
 func TestSummariesArePrepared(t *testing.T) {
-	t.Parallel()
 	r, summariser := hurrying(t)
 	var told []engine.Attempt
 	r.late = func(report engine.Report) { told = append(told, report.Attempts...) }
@@ -73,7 +72,6 @@ func TestSummariesArePrepared(t *testing.T) {
 // TestWhatIsNotReadyIsNotWaitedFor: if no summary is ready, excerpts stand in at once, even while one is being written. The next summary covers
 // the same messages.
 func TestWhatIsNotReadyIsNotWaitedFor(t *testing.T) {
-	t.Parallel()
 	r, summariser := hurrying(t)
 	r.late = func(report engine.Report) { r.failed(report) }
 	early := says(17)
@@ -107,7 +105,6 @@ func TestWhatIsNotReadyIsNotWaitedFor(t *testing.T) {
 // TestAMissingSummaryIsWrittenNext: if excerpts stand in while a summary is being written, which then fits them no longer, theirs is written
 // next. So it is there at the next condensation, however soon that is due.
 func TestAMissingSummaryIsWrittenNext(t *testing.T) {
-	t.Parallel()
 	r, summariser := hurrying(t)
 	r.late = func(report engine.Report) { r.failed(report) }
 	var bodies []*body
@@ -140,7 +137,6 @@ func TestAMissingSummaryIsWrittenNext(t *testing.T) {
 
 // TestALateSummaryIsShownWhenTheCacheIsCold: a missing summary is written at once, and shown after a pause.
 func TestALateSummaryIsShownWhenTheCacheIsCold(t *testing.T) {
-	t.Parallel()
 	r, summariser := hurrying(t)
 	r.late = func(report engine.Report) { r.failed(report) }
 	close(summariser.free)
@@ -169,7 +165,6 @@ func TestALateSummaryIsShownWhenTheCacheIsCold(t *testing.T) {
 // TestALateSummaryDoesNotDelayTheNextCondensation: by price, a late summary is shown with the next condensation, not in its place. Results that
 // are trimmed meanwhile change nothing.
 func TestALateSummaryDoesNotDelayTheNextCondensation(t *testing.T) {
-	t.Parallel()
 	for name, history := range map[string]func(n int) *body{
 		"words": func(n int) *body { return says(2*n + 1) }, "trimmed results": func(n int) *body { return calls("now", n, 0) },
 	} {
@@ -231,7 +226,6 @@ func (r *rig) replica() *rig {
 
 // TestAWishIsWaitedFor: a client that asks for a condensation waits for it.
 func TestAWishIsWaitedFor(t *testing.T) {
-	t.Parallel()
 	r, summariser := hurrying(t)
 	close(summariser.free)
 	asked := r.begin(says(23), engine.WishNow)
@@ -243,7 +237,6 @@ func TestAWishIsWaitedFor(t *testing.T) {
 // TestSummariesArePreparedForOurOwnCount: where upstream counts fewer tokens, a history reaches the window by our own count. Its summary is
 // prepared before that, too.
 func TestSummariesArePreparedForOurOwnCount(t *testing.T) {
-	t.Parallel()
 	summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
 	close(summariser.free)
 	r := newRig(t, condense.NewLLM(condense.LLMSettings{
@@ -271,7 +264,6 @@ func TestSummariesArePreparedForOurOwnCount(t *testing.T) {
 
 // TestAPreparedSummaryOutlivesTrims: results that are trimmed on arrival do not waste the summary that was prepared before.
 func TestAPreparedSummaryOutlivesTrims(t *testing.T) {
-	t.Parallel()
 	r, summariser := hurrying(t)
 	close(summariser.free)
 	r.tenant.Condenser = condense.Pipeline{Stages: []condense.Condenser{condense.ToolOutputTrim{MaxEventLength: 200}, r.tenant.Condenser}}
@@ -280,7 +272,6 @@ func TestAPreparedSummaryOutlivesTrims(t *testing.T) {
 
 // TestAPreparedSummaryIsCarriedOver: a client that changes its first message at each step pays for a summary once, and gets it.
 func TestAPreparedSummaryIsCarriedOver(t *testing.T) {
-	t.Parallel()
 	r, summariser := hurrying(t)
 	close(summariser.free)
 	r.isShownWhenDue(summariser, func(n int) *body { return calls(fmt.Sprint("It is ", n), n, 0) })
@@ -288,7 +279,6 @@ func TestAPreparedSummaryIsCarriedOver(t *testing.T) {
 
 // TestAPostponedSummaryMayBeSwitchedOff: a summary that waits for another one is not begun once condensing is switched off.
 func TestAPostponedSummaryMayBeSwitchedOff(t *testing.T) {
-	t.Parallel()
 	r, summariser := hurrying(t)
 	r.late = func(engine.Report) {}
 	early, next := says(17), says(23)
@@ -312,7 +302,6 @@ func TestAPostponedSummaryMayBeSwitchedOff(t *testing.T) {
 
 // TestAnEditedMessageIsNotSummarised: so that a client that edits it at each step, and calls no tools, gets the one summary paid for too.
 func TestAnEditedMessageIsNotSummarised(t *testing.T) {
-	t.Parallel()
 	for name, head := range map[string]string{
 		"third": `{"role":"user","content":"Sail."},{"role":"assistant","content":"Aye."}`,
 		"fifth": `{"role":"user","content":"Sail."},{"role":"assistant","content":"Aye."},{"role":"user","content":"West."},{"role":"assistant","content":"Aye."}`,
@@ -358,7 +347,6 @@ func slides(n int) *body {
 
 // TestASummaryIsPreparedOnceForASlidingWindow: a client that stays just below its limit has a summary prepared, but not one for each request.
 func TestASummaryIsPreparedOnceForASlidingWindow(t *testing.T) {
-	t.Parallel()
 	summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
 	close(summariser.free)
 	r := newRig(t, condense.NewLLM(condense.LLMSettings{
@@ -380,7 +368,6 @@ func TestASummaryIsPreparedOnceForASlidingWindow(t *testing.T) {
 // TestASummaryOutlivesASlidingWindow: a client that sends the first message and the newest ones gets the summaries that are paid for,
 // whether it waits for them or not, in front of what they do not stand for.
 func TestASummaryOutlivesASlidingWindow(t *testing.T) {
-	t.Parallel()
 	for name, waits := range map[string]bool{"waits": true, "does not wait": false} {
 		t.Run(name, func(t *testing.T) {
 			summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
@@ -411,7 +398,6 @@ func TestASummaryOutlivesASlidingWindow(t *testing.T) {
 // TestSummariesThatAreLostAreNotPaidForAtEachStep: a client may change what a summary hides before each request. Once it goes on with what
 // it sent before, a summary is written.
 func TestSummariesThatAreLostAreNotPaidForAtEachStep(t *testing.T) {
-	t.Parallel()
 	for name, waits := range map[string]bool{"waits": true, "does not wait": false} {
 		t.Run(name, func(t *testing.T) {
 			summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}

@@ -13,7 +13,6 @@ import (
 // TestSmuggledRequests frames a body in ways that two servers could read differently, and hides a second request where one of them would
 // find it. Each is refused and its connection closed, or it is read as one request.
 func TestSmuggledRequests(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{})
 	const hidden = "GET /v1/smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
 	head := "POST /v1/plain HTTP/1.1\r\nHost: x\r\n"
@@ -72,7 +71,6 @@ func TestSmuggledRequests(t *testing.T) {
 
 // TestChunkExtensionsAreBounded sends a chunk extension that does not end.
 func TestChunkExtensionsAreBounded(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{})
 	w := r.dial()
 	w.send("POST " + chatPath + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;")
@@ -92,7 +90,6 @@ func TestChunkExtensionsAreBounded(t *testing.T) {
 
 // TestFramingIsBounded sends more framing than body in several ways: each is refused.
 func TestFramingIsBounded(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{})
 	head := "POST " + chatPath + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 	long := strings.Repeat("x", 1<<20)
@@ -117,7 +114,6 @@ func TestFramingIsBounded(t *testing.T) {
 
 // TestAnswersAreCleaned has upstream send control characters in its header, on which a client or a terminal might act.
 func TestAnswersAreCleaned(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct{ status, header, wantStatus, wantHeader string }{
 		"controls":      {"200 O\x1b[31mK", "X-A: a\x1b[2Jb\x07\x7f\tc", "200 OK", "a [2Jb  \tc"},
 		"a long reason": {"200 " + strings.Repeat("x", 100<<10), "X-A: b", "200 OK", "b"},
@@ -137,7 +133,6 @@ func TestAnswersAreCleaned(t *testing.T) {
 // TestHeaderSmuggling sends header values that a careless server would read as another header. They are refused, or arrive unchanged as one
 // header.
 func TestHeaderSmuggling(t *testing.T) {
-	t.Parallel()
 	r, got := mirrored(t, setup{})
 	for name, c := range map[string]struct {
 		header string
@@ -187,7 +182,6 @@ func TestHeaderSmuggling(t *testing.T) {
 
 // TestAnswerSmuggling has upstream send more than one answer, or more than one header, which the client could take for the proxy's.
 func TestAnswerSmuggling(t *testing.T) {
-	t.Parallel()
 	const evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 	for name, answer := range map[string]string{
 		"two answers":          "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" + evil,
@@ -214,7 +208,6 @@ func TestAnswerSmuggling(t *testing.T) {
 
 // TestLateAnswer has upstream send another answer after an answer, before any request: the next client must not get it.
 func TestLateAnswer(t *testing.T) {
-	t.Parallel()
 	now, done := make(chan struct{}), make(chan struct{})
 	r := newRig(t, setup{base: rawUpstream(t, func(conn *net.TCPConn, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -241,7 +234,6 @@ func TestLateAnswer(t *testing.T) {
 
 // TestSmuggledToNobody pipelines: bytes after a body are the next request, never a part of the first.
 func TestSmuggledToNobody(t *testing.T) {
-	t.Parallel()
 	r, got := mirrored(t, setup{})
 	w := r.dial()
 	w.send(fmt.Sprintf("POST /v1/a HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(hello), hello) +

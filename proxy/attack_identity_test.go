@@ -14,7 +14,6 @@ import (
 // TestForgedIdentity has one tenant send the other's session, thread and answer ids wherever a client can send one. It never reaches the
 // other's conversation, which goes on as before.
 func TestForgedIdentity(t *testing.T) {
-	t.Parallel()
 	const answer = "The treasure of the old captain lies buried at 1234 Elm Street."
 	r := condensing(t, setup{tenants: two})
 	a := []string{"Authorization", "Bearer " + keyA}
@@ -63,7 +62,6 @@ func TestForgedIdentity(t *testing.T) {
 
 // TestUpstreamIsFixed asks for other hosts in the request line, headers and body.
 func TestUpstreamIsFixed(t *testing.T) {
-	t.Parallel()
 	var elsewhere atomic.Int64
 	evil := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 	defer evil.Close()
@@ -101,7 +99,6 @@ func TestUpstreamIsFixed(t *testing.T) {
 
 // TestRedirectsAreRelayed: the client gets an upstream's redirect. The proxy does not follow it with its credential.
 func TestRedirectsAreRelayed(t *testing.T) {
-	t.Parallel()
 	var elsewhere atomic.Int64
 	evil := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 	defer evil.Close()

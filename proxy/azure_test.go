@@ -58,7 +58,6 @@ func newAzure(t *testing.T, key string) *azure {
 // TestAzure: calls of a deployment are condensed. Our own calls go to a deployment with the same version, the headers of the organisation
 // and of gateways, and the client's key or the configured one. With a key of the summariser's own they have none of the client's headers.
 func TestAzure(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct {
 		configured, query, summariser, key, want string
 	}{

@@ -10,7 +10,6 @@ import (
 )
 
 func TestBill(t *testing.T) {
-	t.Parallel()
 	price := model.Price{Input: 10, CachedInput: 1, CacheWrite: 10, Output: 40}
 	surcharge := model.Price{Input: 10, CachedInput: 1, CacheWrite: 12.5, Output: 40}
 	usage := func(input, cached int) *session.Usage { return &session.Usage{Input: input, Cached: cached} }
@@ -46,7 +45,6 @@ func TestBill(t *testing.T) {
 
 // TestBillOfARun: the requests after a condensation pay back the cost of writing the cache again, and the sum shows that.
 func TestBillOfARun(t *testing.T) {
-	t.Parallel()
 	price := model.Price{Input: 2, CachedInput: 0.5, CacheWrite: 2, Output: 8}
 	sum, crossed := 0.0, 0
 	for step := range 60 {
@@ -71,7 +69,6 @@ func TestBillOfARun(t *testing.T) {
 // TestAccountOfADoubtedCount uses our own count but charges what upstream reports. A request that is not condensed because its tenant
 // observes has an estimate.
 func TestAccountOfADoubtedCount(t *testing.T) {
-	t.Parallel()
 	o := observation{price: model.Price{Input: 10, CachedInput: 1, CacheWrite: 10, Output: 40}}
 	o.record.Call = Call{Usage: &session.Usage{Input: 40, Cached: 40}, Doubted: true}
 	o.record.Turn = &TurnRecord{Before: session.Size{Tokens: 1000}, Known: 900, After: session.Size{Tokens: 400}}
@@ -88,7 +85,6 @@ func TestAccountOfADoubtedCount(t *testing.T) {
 // TestEstimateGoesByWhatTheCacheHad: a request that is not condensed shows what its provider's cache held, even if that is nothing, and
 // whenever the thread was last seen.
 func TestEstimateGoesByWhatTheCacheHad(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct {
 		cached int
 		made   bool

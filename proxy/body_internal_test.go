@@ -43,7 +43,6 @@ func newBodyReader(limit int64) *bodyReader {
 // body.
 func TestBodyIsChargedForWhatItHolds(t *testing.T) {
 	quick.Skip(t)
-	t.Parallel()
 	const limit = 64 << 20
 	for _, size := range []int{
 		1, minBuffer - 1, minBuffer, minBuffer + 1, 100_000, 1 << 20, 1<<20 + 1, 4_000_000, 4 << 20, 4<<20 + 1,
@@ -79,7 +78,6 @@ func TestBodyIsChargedForWhatItHolds(t *testing.T) {
 
 // TestBodyGrowsWithWhatComes declares a large body: only a few times the bytes received are held.
 func TestBodyGrowsWithWhatComes(t *testing.T) {
-	t.Parallel()
 	const size = 60 << 20
 	br := newBodyReader(size)
 	p := &pieces{of: bytes.NewReader(make([]byte, size)), size: 64 << 10}
@@ -97,7 +95,6 @@ func TestBodyGrowsWithWhatComes(t *testing.T) {
 
 // TestBodyEndings fails to read bodies in every way. Nothing is held afterwards.
 func TestBodyEndings(t *testing.T) {
-	t.Parallel()
 	const limit = 100_000
 	for name, c := range map[string]struct {
 		come, declared int
@@ -145,7 +142,6 @@ func TestBodyEndings(t *testing.T) {
 
 // TestBuffersHaveRoom checks that buffers up to maxBuffer are pooled by size, and others are allocated to measure.
 func TestBuffersHaveRoom(t *testing.T) {
-	t.Parallel()
 	for n, want := range map[int]int{
 		1: minBuffer, minBuffer: minBuffer, minBuffer + 1: 2 * minBuffer, 100_000: 128 << 10,
 		maxBuffer - 1: maxBuffer, maxBuffer: maxBuffer, maxBuffer + 1: maxBuffer + 1,

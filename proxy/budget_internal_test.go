@@ -9,7 +9,6 @@ import (
 // TestBudget: one client alone has the whole budget for one body and four fifths for several, a stranger has half, and many strangers
 // together have four fifths.
 func TestBudget(t *testing.T) {
-	t.Parallel()
 	b := newBudget(1000)
 	known, other := client{tenant: "a"}, client{tenant: "b"}
 	stranger, another := client{"c", credential{1}, true}, client{"c", credential{2}, true}

@@ -16,7 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
-	"github.com/dewpoint-proxy/dewpoint/internal/lru"
+	"github.com/dewpoint-proxy/dewpoint/internal/lesson"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -44,18 +44,20 @@ type compaction struct {
 }
 
 const (
-	maxAbilities  = 1024      // upstreams whose abilities are remembered
-	abilityTTL    = time.Hour // for so long
+	maxAbilities  = 4096      // clients and upstreams whose abilities are remembered
+	abilityKept   = time.Hour // for so long
 	maxReadAnswer = 8 << 20   // bytes of an answer that is read as a whole
 )
 
-// ability remembers what upstreams turned out to do, by base URL and model.
-type ability lru.Cache[string, Compacts]
+// ability remembers what upstreams turned out to do.
+type ability = lesson.Book[Compacts]
 
-func newAbility() ability { return lru.Expiring[string, Compacts](maxAbilities, abilityTTL) }
+func newAbility() *ability {
+	return lesson.New(maxAbilities, lesson.Terms[Compacts]{Own: abilityKept, Shared: abilityKept, Same: lesson.Equal[Compacts]})
+}
 
 // abilities are to compact histories into items, and to manage them.
-type abilities struct{ compact, manage ability }
+type abilities struct{ compact, manage *ability }
 
 // compactor returns the request's dialect if clients can ask for compactions in it, otherwise nil.
 func (r *request) compactor() dialect.Compactor {
@@ -91,7 +93,7 @@ func (r *request) prepareCompaction() error {
 // takeOverManaging removes the request to manage the history from the body if upstream is known not to do it. A limit that came with it
 // becomes a limit for condensing.
 func (r *request) takeOverManaging(d dialect.Compactor) {
-	if r.tenant.Upstream.Compacts != CompactsNot && r.server.abilities.manage.Len() == 0 {
+	if r.tenant.Upstream.Compacts != CompactsNot && r.server.abilities.manage.Empty() {
 		return
 	}
 	m := d.StripManagement(r.body.bytes)
@@ -144,20 +146,29 @@ func (r *request) askForRecord(d dialect.Compactor) {
 }
 
 // ability returns what is configured for upstream, or else remembered of it. Requests of a tenant that only observes are not rewritten.
-func (r *request) ability(known ability, model string) Compacts {
+func (r *request) ability(known *ability, model string) Compacts {
 	if r.tenant.Observe {
 		return CompactsItself
 	}
 	if set := r.tenant.Upstream.Compacts; set != CompactsPerhaps {
 		return set
 	}
-	found, _ := known.Get(r.abilityKey(model))
+	found, _ := known.Known(r.lessons(model), r.server.o.Now())
 	return found
 }
 
-// abilityKey includes the model, since a gateway has several upstreams behind one address.
-func (r *request) abilityKey(model string) string {
-	return r.tenant.Upstream.BaseURL.String() + " " + model
+// lessons is the place for what the client is shown of upstream, and then all of the tenant's clients. It depends on the model, since a
+// gateway has several upstreams behind one address.
+func (r *request) lessons(model string) lesson.Place {
+	of := func(client string) lesson.Source {
+		return lesson.SourceOf(r.tenant.Name, client, r.tenant.Upstream.BaseURL.String(), model)
+	}
+	return lesson.Place{Own: of("client " + r.params.keys), All: of("all")}
+}
+
+// learn remembers what upstream has just shown of an ability.
+func (r *request) learn(ability *ability, model string, shown Compacts) {
+	ability.Learn(r.lessons(model), shown, r.server.o.Now())
 }
 
 // refusesToManage reports whether upstream refused the request because it does not manage histories, and remembers that. It does so once a
@@ -171,7 +182,7 @@ func (r *request) refusesToManage(why refusal) bool {
 	if m.Rest == nil || r.ability(r.server.abilities.manage, m.Model) == CompactsItself {
 		return false
 	}
-	r.server.abilities.manage.Add(r.abilityKey(m.Model), CompactsNot)
+	r.learn(r.server.abilities.manage, m.Model, CompactsNot)
 	r.parsed.compaction.managed = true
 	return true
 }
@@ -248,10 +259,10 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 	if !ok && !refuses(resp.StatusCode) && resp.StatusCode != http.StatusNotFound || len(codings(resp.Header)) > 0 {
 		return false
 	}
-	key := r.abilityKey(r.parsed.compaction.Model)
+	compact, model := r.server.abilities.compact, r.parsed.compaction.Model
 	head, whole := readWhole(resp)
 	if ok && d.HasCompaction(head) {
-		r.server.abilities.compact.Add(key, CompactsItself)
+		r.learn(compact, model, CompactsItself)
 		return false
 	}
 	_, tooLong := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head)
@@ -261,7 +272,7 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 	}
 	r.settle(resp.StatusCode, answer)((*Server).atOnce)
 	if ok || bytes.Contains(head, []byte("compact")) {
-		r.server.abilities.compact.Add(key, CompactsNot)
+		r.learn(compact, model, CompactsNot)
 	}
 	return true
 }

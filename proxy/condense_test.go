@@ -102,7 +102,6 @@ func (r *rig) wantCondensed(body string, header ...string) *http.Response {
 }
 
 func TestCondensation(t *testing.T) {
-	t.Parallel()
 	r := condensing(t, setup{})
 	below := r.wantUnchanged(messages(turns("ships", 9)...)) // ten events: at the limit, not above
 	first := r.wantCondensed(messages(turns("ships", 11)...))
@@ -135,7 +134,6 @@ func TestCondensation(t *testing.T) {
 }
 
 func TestCondenseOff(t *testing.T) {
-	t.Parallel()
 	observed := &calibration{}
 	r := condensing(t, setup{tokens: observed})
 	r.wantUnchanged(messages(turns("ships", 11)...), "X-Dewpoint-Condense", "off")
@@ -154,7 +152,6 @@ func TestCondenseOff(t *testing.T) {
 
 // TestIgnoredHeaders: an answer names the headers of the request whose values have no meaning.
 func TestIgnoredHeaders(t *testing.T) {
-	t.Parallel()
 	r := condensing(t, setup{})
 	f := func(want string, header ...string) {
 		t.Helper()
@@ -169,7 +166,6 @@ func TestIgnoredHeaders(t *testing.T) {
 }
 
 func TestCondenseNow(t *testing.T) {
-	t.Parallel()
 	r := condensing(t, setup{})
 	resp := r.wantCondensed(messages(turns("ships", 9)...), "X-Dewpoint-Condense", "now")
 	if got := resp.Header.Get("X-Dewpoint-Condensed"); !strings.HasPrefix(got, "request; ") {
@@ -183,7 +179,6 @@ func TestCondenseNow(t *testing.T) {
 }
 
 func TestObserve(t *testing.T) {
-	t.Parallel()
 	r := condensing(t, setup{tenants: one(func(tenant *proxy.Tenant) {
 		tenant.Observe, tenant.Condenser = true, llm(0, "", patience)
 	})})
@@ -239,6 +234,7 @@ func bad() map[string]fakeupstream.Answer {
 const summariserTimeout = 2 * time.Second
 
 func TestSummariserFailsSoft(t *testing.T) {
+	quick.Skip(t)
 	t.Parallel()
 	for name, answer := range bad() {
 		t.Run(name, func(t *testing.T) {
@@ -298,7 +294,6 @@ func TestSummariserFailsHard(t *testing.T) {
 // TestFarBelowTheWindowNothingIsForgotten: a token limit or a client's request for condensing is no emergency. If there is no summary, the
 // request is forwarded unchanged.
 func TestFarBelowTheWindowNothingIsForgotten(t *testing.T) {
-	t.Parallel()
 	failing := fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return fakeupstream.ServerError() }}
 	r := condensing(t, setup{condenser: llm(800, "", patience), upstream: failing, models: windowOf(128000)})
 	r.wantUnchanged(messages(turns("ships", 9)...))
@@ -313,7 +308,6 @@ func TestFarBelowTheWindowNothingIsForgotten(t *testing.T) {
 }
 
 func TestSummariserDown(t *testing.T) {
-	t.Parallel()
 	r := condensing(t, setup{condenser: llm(0, "http://127.0.0.1:1/v1", patience)})
 	r.wantUnchanged(messages(turns("ships", 11)...))
 	hard := condensing(t, setup{condenser: llm(0, "http://127.0.0.1:1/v1", patience), models: windowOf(800)})
@@ -322,7 +316,6 @@ func TestSummariserDown(t *testing.T) {
 
 // TestOneClientsTroubleIsItsOwn: failures of the summariser for one client's key or history do not keep other clients from their summaries.
 func TestOneClientsTroubleIsItsOwn(t *testing.T) {
-	t.Parallel()
 	denied := fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusUnauthorized, Message: "bad key"}}
 	for name, answer := range map[string]fakeupstream.Answer{"its key": denied, "its content": {Refusal: "no"}} {
 		t.Run(name, func(t *testing.T) {
@@ -347,7 +340,6 @@ func TestOneClientsTroubleIsItsOwn(t *testing.T) {
 }
 
 func TestSummariserRecovers(t *testing.T) {
-	t.Parallel()
 	answers := make(chan fakeupstream.Answer, 2)
 	clock := &clock{now: time.Now()}
 	r := condensing(t, setup{now: clock.Now, condenser: llmWith(healthAt(clock.Now), 0, "", patience), upstream: fakeupstream.Options{
@@ -383,7 +375,6 @@ func (c *clock) pass(d time.Duration) {
 // TestSummaryOutlivesItsClient: a client that gives up before the summariser has answered finds the summary when it tries again, and the
 // summariser was called once.
 func TestSummaryOutlivesItsClient(t *testing.T) {
-	t.Parallel()
 	hold := make(chan struct{})
 	r := condensing(t, setup{upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
 		return fakeupstream.Answer{Content: "DISCUSSED: they spoke of ships.", Fault: fakeupstream.Fault{HoldHeaders: hold}}
@@ -416,7 +407,6 @@ func TestSummaryOutlivesItsClient(t *testing.T) {
 
 // TestNoRequestWaitsLongerThanItsDeadline: a soft condensation that takes longer goes on for the next request.
 func TestNoRequestWaitsLongerThanItsDeadline(t *testing.T) {
-	t.Parallel()
 	hold, unlocked := make(chan struct{}), make(chan struct{}, 1)
 	r := condensing(t, setup{
 		upstream: summarisesLate(hold),
@@ -438,7 +428,6 @@ func TestNoRequestWaitsLongerThanItsDeadline(t *testing.T) {
 // TestNoRequestWaits: a condensation that is due is done at once with excerpts, which does not count as a failure. The summary is written
 // later.
 func TestNoRequestWaits(t *testing.T) {
-	t.Parallel()
 	hold, unlocked := make(chan struct{}), make(chan struct{}, 2)
 	r := condensing(t, setup{
 		upstream: summarisesLate(hold),
@@ -474,7 +463,6 @@ func (r *rig) ended(outcome string) float64 {
 
 // TestASummaryIsNotPrepared: a summary that cannot be prepared is not a failed condensation.
 func TestASummaryIsNotPrepared(t *testing.T) {
-	t.Parallel()
 	answer := bad()["error 500"]
 	r := condensing(t, setup{
 		upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return answer }},
@@ -500,7 +488,6 @@ func summarisesLate(hold chan struct{}) fakeupstream.Options {
 // TestAnswersDuringALateCondensation: an answer that the model gives during a condensation is bound to the earlier history. Upstream refuses
 // a seal whose prefix has changed.
 func TestAnswersDuringALateCondensation(t *testing.T) {
-	t.Parallel()
 	hold := make(chan struct{})
 	unlocked := make(chan struct{}, 1)
 	r := condensing(t, setup{
@@ -558,7 +545,6 @@ func (u unlocking) Lock(ctx context.Context, id session.ThreadID, ttl time.Durat
 
 // TestOthersGoOnWhileSummarising has two requests of one thread: one condenses, the other does not wait for it.
 func TestOthersGoOnWhileSummarising(t *testing.T) {
-	t.Parallel()
 	hold := make(chan struct{})
 	r := condensing(t, setup{upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
 		return fakeupstream.Answer{Content: "DISCUSSED: they spoke of ships.", Fault: fakeupstream.Fault{HoldHeaders: hold}}

@@ -27,7 +27,6 @@ func (c *tallying) Message(m session.Content) int {
 
 // TestCountsWhatIsNew: each step of a session counts its new messages, once, and no earlier ones.
 func TestCountsWhatIsNew(t *testing.T) {
-	t.Parallel()
 	for _, before := range []int{5, 1001} {
 		t.Run(fmt.Sprint(before), func(t *testing.T) {
 			tokens := &tallying{}
@@ -62,7 +61,6 @@ func (pondering) Message(m session.Content) int {
 
 // TestCountsReasoning: a message with reasoning is the same message as without, but costs more.
 func TestCountsReasoning(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{tokens: pondering{}})
 	const thought = 400
 	for i, n := range []int{0, thought, 0} {

@@ -13,7 +13,6 @@ import (
 // TestCrowd has many concurrent clients, each with its own conversation, which grows and is condensed. Some leave early now and then. None
 // may get, or be summarised with, another's messages.
 func TestCrowd(t *testing.T) {
-	t.Parallel()
 	const clients, steps = 8, 6
 	r := condensing(t, setup{upstream: fakeupstream.Options{Reply: func(req *fakeupstream.Request) fakeupstream.Answer {
 		return fakeupstream.Answer{Content: "DISCUSSED: " + topicOf(req.Text()), ChunkRunes: 40}

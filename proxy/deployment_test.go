@@ -13,7 +13,6 @@ import (
 // TestDeploymentsKeepTheirNames: the name of a deployment goes upstream verbatim. If servers could read it differently, the request passes
 // unread, and is counted.
 func TestDeploymentsKeepTheirNames(t *testing.T) {
-	t.Parallel()
 	var model atomic.Value
 	r, got := mirrored(t, setup{models: func(name string) proxy.ModelInfo { model.Store(name); return proxy.ModelInfo{} }})
 	body := strings.Replace(hello, `"model":"gpt-4o",`, "", 1)

@@ -3,7 +3,6 @@ package proxy
 import "testing"
 
 func TestThousands(t *testing.T) {
-	t.Parallel()
 	for n, want := range map[int]string{
 		0: "0", 999: "999", 1000: "1.0k", 1049: "1.0k", 1471: "1.5k", 9949: "9.9k", 9950: "10k", 10499: "10k", 10500: "11k", 30547: "31k",
 	} {

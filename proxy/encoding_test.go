@@ -43,7 +43,6 @@ func packs() map[string]func(testing.TB, string) string {
 
 // TestEncodedBodyIsRead: an encoded body goes upstream verbatim if it is unchanged, otherwise decoded.
 func TestEncodedBodyIsRead(t *testing.T) {
-	t.Parallel()
 	for coding, pack := range packs() {
 		t.Run(coding, func(t *testing.T) {
 			r, got := mirrored(t, setup{condenser: condense.AmortizedForgetting{Settings: condense.Settings{MaxSize: 8, KeepFirst: 1}}})
@@ -66,7 +65,6 @@ func TestEncodedBodyIsRead(t *testing.T) {
 
 // TestRelievedBodyIsSentDecoded: an encoded body that upstream finds too long goes again condensed and decoded.
 func TestRelievedBodyIsSentDecoded(t *testing.T) {
-	t.Parallel()
 	for coding, pack := range packs() {
 		codings := make(chan string, 9)
 		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +88,6 @@ func TestRelievedBodyIsSentDecoded(t *testing.T) {
 // TestCompactionsOfUpstreamPassUnchanged: a client of the Messages API also sends what upstream's compaction replaces. The body goes upstream
 // verbatim, encoded or not, unless the history behind the compaction is condensed.
 func TestCompactionsOfUpstreamPassUnchanged(t *testing.T) {
-	t.Parallel()
 	const block = `{"type":"compaction","content":"upstream's record"}`
 	turns := []string{`{"role":"user","content":"replaced"}`, `{"role":"assistant","content":[` + block + `,{"type":"text","text":"So far."}]}`}
 	for n := range 8 {
@@ -132,7 +129,6 @@ func TestCompactionsOfUpstreamPassUnchanged(t *testing.T) {
 // TestWhatUpstreamIgnoresIsLeftOut: what upstream's compaction replaces is not sent if there is no room for it in memory, or if it holds a
 // compaction in the form of Dewpoint's.
 func TestWhatUpstreamIgnoresIsLeftOut(t *testing.T) {
-	t.Parallel()
 	const limit, block = 1 << 20, `{"type":"compaction","content":"upstream's record"}`
 	r, got := mirrored(t, setup{dialect: messagesapi.New(split.Options{}), limits: func(l *proxy.Limits) { l.Body, l.InFlight = limit, limit }})
 	for name, blocks := range map[string]string{
@@ -152,7 +148,6 @@ func TestWhatUpstreamIgnoresIsLeftOut(t *testing.T) {
 
 // TestEncodedAttacks hides bodies in an encoding that would be refused without it.
 func TestEncodedAttacks(t *testing.T) {
-	t.Parallel()
 	const limit = 1 << 20
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.Body = limit }})
 	large := messages(say("user", strings.Repeat("a", limit)))
@@ -184,7 +179,6 @@ func TestEncodedAttacks(t *testing.T) {
 // TestUnreadBody: a body that cannot be decoded passes unchanged. It is counted and reported in the answer's header; its tokens are
 // estimated.
 func TestUnreadBody(t *testing.T) {
-	t.Parallel()
 	var deflated bytes.Buffer
 	w := zlib.NewWriter(&deflated)
 	_, err := io.WriteString(w, hello)

@@ -12,7 +12,6 @@ import (
 )
 
 func TestAmbiguousRequests(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{})
 	const smuggled = "0\r\n\r\nGET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n"
 	head := "POST " + chatPath + " HTTP/1.1\r\nHost: x\r\n"
@@ -65,7 +64,6 @@ func TestAmbiguousRequests(t *testing.T) {
 }
 
 func TestWebSocket(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{})
 	for _, name := range []string{"websocket", "WebSocket"} {
 		w := r.dial()
@@ -81,7 +79,6 @@ func TestWebSocket(t *testing.T) {
 }
 
 func TestChunkedRequest(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{})
 	w := r.dial()
 	long := messages(say("user", strings.Repeat("long ", 50_000)))
@@ -99,7 +96,6 @@ func TestChunkedRequest(t *testing.T) {
 }
 
 func TestExpectContinue(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{})
 	w := r.dial()
 	for range 2 {
@@ -118,7 +114,6 @@ func TestExpectContinue(t *testing.T) {
 }
 
 func TestHeaderTooLarge(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.Header = 4 << 10 }})
 	w := r.dial()
 	w.send("GET /v1/models HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("x", 5<<10) + "\r\n\r\n")
@@ -132,7 +127,6 @@ func TestHeaderTooLarge(t *testing.T) {
 }
 
 func TestBodyTooLarge(t *testing.T) {
-	t.Parallel()
 	const limit = 200 << 10
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.Body = limit }})
 	fits := messages(say("user", strings.Repeat("x", limit-len(messages(say("user", ""))))))
@@ -158,7 +152,6 @@ func TestBodyTooLarge(t *testing.T) {
 }
 
 func TestBytesInFlight(t *testing.T) {
-	t.Parallel()
 	hold := make(chan struct{})
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.InFlight = 160 << 10 }})
 	r.up.Script(fakeupstream.Answer{Fault: fakeupstream.Fault{HoldHeaders: hold}})
@@ -186,7 +179,6 @@ func TestBytesInFlight(t *testing.T) {
 
 // TestDeclaredLengthAllocatesNothing has many clients that declare large bodies and send little.
 func TestDeclaredLengthAllocatesNothing(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{})
 	const clients = 50
 	var all []*wire
@@ -211,7 +203,6 @@ func TestDeclaredLengthAllocatesNothing(t *testing.T) {
 
 // TestSlowClients has clients that pause for too long at every point of a request.
 func TestSlowClients(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.HeaderWait, l.BodyIdle = 100*time.Millisecond, 100*time.Millisecond }})
 	head := "POST " + chatPath + " HTTP/1.1\r\nHost: x\r\n"
 	for _, part := range []string{

@@ -14,6 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
@@ -25,6 +26,7 @@ var endings = map[string]func(*wire){
 }
 
 func TestClientLeaves(t *testing.T) {
+	quick.Skip(t)
 	for name, leave := range endings {
 		for _, phase := range []struct {
 			name   string
@@ -132,7 +134,7 @@ func TestClientLeavesAtTheEnd(t *testing.T) {
 
 // TestClientTakesNothing has a client that stays but does not read. It is cut off in the end; otherwise it would hold its request for ever.
 func TestClientTakesNothing(t *testing.T) {
-	t.Parallel()
+	quick.Skip(t)
 	ended := make(chan struct{}, 1)
 	r := newRig(t, setup{
 		base:   rawUpstream(t, flood(ended)),
@@ -151,7 +153,6 @@ func TestClientTakesNothing(t *testing.T) {
 }
 
 func TestKeptConnectionAfterOthersLeft(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{})
 	kept := r.dial()
 	kept.post(hello)
@@ -178,7 +179,6 @@ func TestKeptConnectionAfterOthersLeft(t *testing.T) {
 
 // TestManyRequestsOnOneConnection alternates between answers with and without a length, and paths that are refused.
 func TestManyRequestsOnOneConnection(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{})
 	w := r.dial()
 	for range 5 {
@@ -201,7 +201,6 @@ func TestManyRequestsOnOneConnection(t *testing.T) {
 }
 
 func TestPipelining(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{})
 	w := r.dial()
 	const requests = 4
@@ -221,7 +220,6 @@ func TestPipelining(t *testing.T) {
 
 // TestHalfARequest leaves connections at every point of a request.
 func TestHalfARequest(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{})
 	const head = "POST " + chatPath + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 	long := strings.Repeat(" ", 100<<10)

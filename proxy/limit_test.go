@@ -69,7 +69,6 @@ func (r *rig) wantServed(body string) {
 }
 
 func TestRequestsPerMinute(t *testing.T) {
-	t.Parallel()
 	var clock stopped
 	r := newRig(t, setup{tenants: bounded(limit.Tenant{Requests: 6}), now: clock.now})
 	for range 6 {
@@ -102,7 +101,6 @@ func using(input, output int) func(*fakeupstream.Request) fakeupstream.Answer {
 }
 
 func TestTokensPerMinute(t *testing.T) {
-	t.Parallel()
 	var clock stopped
 	r := newRig(t, setup{
 		tenants: bounded(limit.Tenant{Tokens: 6000}), now: clock.now,
@@ -124,7 +122,6 @@ func TestTokensPerMinute(t *testing.T) {
 
 // TestTokensOfNobody: requests that fail because upstream is down do not use up a tenant's minute.
 func TestTokensOfNobody(t *testing.T) {
-	t.Parallel()
 	var clock stopped
 	r := newRig(t, setup{
 		base: "http://127.0.0.1:1/v1", tenants: bounded(limit.Tenant{Tokens: 6000}), now: clock.now,
@@ -138,7 +135,6 @@ func TestTokensOfNobody(t *testing.T) {
 
 // TestTokensUpstreamTold: the usage of an answer counts, even if it is more than a minute's worth. A refused request uses nothing.
 func TestTokensUpstreamTold(t *testing.T) {
-	t.Parallel()
 	var clock stopped
 	reply := using(9000, 3000)
 	r := newRig(t, setup{
@@ -167,7 +163,6 @@ func TestTokensUpstreamTold(t *testing.T) {
 
 // TestTokensOfAStreamAndWithoutAStore counts the usage at the end of a stream, and estimates if nothing can be counted.
 func TestTokensOfAStreamAndWithoutAStore(t *testing.T) {
-	t.Parallel()
 	var clock stopped
 	r := newRig(t, setup{tenants: bounded(limit.Tenant{Tokens: 1000}), now: clock.now, sessions: noSessions{}})
 	large := messages(say("user", strings.Repeat("x", 3600)))
@@ -182,7 +177,6 @@ func TestTokensOfAStreamAndWithoutAStore(t *testing.T) {
 }
 
 func TestBodyOfATenant(t *testing.T) {
-	t.Parallel()
 	const most = 20 << 10
 	r := newRig(t, setup{tenants: bounded(limit.Tenant{Body: most})})
 	fits := messages(say("user", strings.Repeat("x", most-len(messages(say("user", ""))))))
@@ -207,7 +201,6 @@ func TestBodyOfATenant(t *testing.T) {
 
 // TestLimitsSayWhose: the answer to a refused request names whose limit it is, and the setting that would raise it.
 func TestLimitsSayWhose(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		tenants func(limit.Tenant) func(*url.URL) []*proxy.Tenant
 		limits  limit.Tenant
@@ -237,7 +230,6 @@ func ofAll(limits limit.Tenant) func(*url.URL) []*proxy.Tenant {
 // TestConcurrentRequests fills a tenant's places. However a request ends, it gives its place back once.
 func TestConcurrentRequests(t *testing.T) {
 	quick.Skip(t)
-	t.Parallel()
 	hold := make(chan struct{})
 	r := newRig(t, setup{tenants: bounded(limit.Tenant{Concurrent: 2}), limits: func(l *proxy.Limits) { l.Body = 64 << 10 }})
 	idle := func(why string) {
@@ -281,7 +273,6 @@ func TestConcurrentRequests(t *testing.T) {
 
 // TestPlacesAfterPanics has everything panic that can: no place is lost.
 func TestPlacesAfterPanics(t *testing.T) {
-	t.Parallel()
 	for name, s := range map[string]setup{
 		"sessions": {sessions: panicking{}}, "tokens": {tokens: panicking{}}, "transport": {transport: panicking{}},
 		"no upstream": {base: "http://127.0.0.1:1/v1"},
@@ -306,7 +297,6 @@ func TestPlacesAfterPanics(t *testing.T) {
 
 // TestManyAtOnce: there are never more than the limit of requests under way.
 func TestManyAtOnce(t *testing.T) {
-	t.Parallel()
 	const bound = 3
 	var under, most atomic.Int64
 	r := newRig(t, setup{tenants: bounded(limit.Tenant{Concurrent: bound}), upstream: fakeupstream.Options{
@@ -345,7 +335,6 @@ func TestManyAtOnce(t *testing.T) {
 
 // TestSharedLimitHoldsUpNoAnswer has a store that hangs while an answer's usage is recorded: the client gets its whole answer meanwhile.
 func TestSharedLimitHoldsUpNoAnswer(t *testing.T) {
-	t.Parallel()
 	hold := make(chan struct{})
 	r := newRig(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
 		tenants := bounded(limit.Tenant{Tokens: 1000})(base)
@@ -363,7 +352,6 @@ func TestSharedLimitHoldsUpNoAnswer(t *testing.T) {
 
 // TestLimitsOutliveAReload swaps the configuration. What a tenant has taken is kept, and the new limits apply to it.
 func TestLimitsOutliveAReload(t *testing.T) {
-	t.Parallel()
 	var clock stopped
 	r := newRig(t, setup{tenants: bounded(limit.Tenant{Requests: 2}), now: clock.now})
 	swap := func(limits limit.Tenant) {

@@ -31,7 +31,6 @@ func (r *rig) line(message string, n int) map[string]any {
 
 // TestRequestLines ends requests in several ways and reads their log lines.
 func TestRequestLines(t *testing.T) {
-	t.Parallel()
 	_, spans := tracing(t)
 	r := condensing(t, setup{lines: true, models: priced, spans: spans})
 	resp := r.wantCondensed(messages(turns("ships", 11)...), "Authorization", "Bearer "+keyMark+"client")
@@ -75,7 +74,6 @@ func TestRequestLines(t *testing.T) {
 
 // TestLinesSayNothing: no log line contains text of a client or a model.
 func TestLinesSayNothing(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{lines: true, models: priced})
 	const secret = "nobody-must-see-this"
 	r.up.Script(fakeupstream.Answer{Content: secret})
@@ -97,7 +95,6 @@ func TestLinesSayNothing(t *testing.T) {
 
 // TestNoLines: requests are logged only if that is configured.
 func TestNoLines(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{tenants: one(func(t *proxy.Tenant) { t.LogContent = true })})
 	r.ask(hello)
 	resp, _ := r.ask(hello)
@@ -108,7 +105,6 @@ func TestNoLines(t *testing.T) {
 
 // TestContentLines: the content of requests is logged for one tenant that is so configured, whole and shortened.
 func TestContentLines(t *testing.T) {
-	t.Parallel()
 	r := condensing(t, setup{lines: true, models: priced, tenants: one(func(tenant *proxy.Tenant) {
 		tenant.LogContent, tenant.Condenser = true, llm(0, "", patience)
 	})})
@@ -160,7 +156,6 @@ func (h *holding) Message(c session.Content) int {
 // TestLinesCountWhatIsHeld: the body of a failed request that is counted only for its log line is held until then, so that no other request
 // is read into its buffer.
 func TestLinesCountWhatIsHeld(t *testing.T) {
-	t.Parallel()
 	for name, s := range map[string]setup{
 		"refused":  {base: "http://127.0.0.1:1/v1"},
 		"panicked": {transport: broken{}},

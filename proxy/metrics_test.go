@@ -39,7 +39,6 @@ func requests(dialect, model, status, code string) string {
 
 // TestRequestsAreCounted ends requests in every way and checks where each is counted.
 func TestRequestsAreCounted(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{models: priced, limits: func(l *proxy.Limits) { l.Body = 1 << 20 }})
 	r.atEnd(requests("chat", "gpt-4o", "2xx", ""), 2)
 	r.ask(hello)
@@ -73,7 +72,6 @@ func TestRequestsAreCounted(t *testing.T) {
 
 // TestStrangersAreNoTenant: a request with an unknown key is counted without a tenant.
 func TestStrangersAreNoTenant(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
 		return []*proxy.Tenant{{Tenant: engine.Tenant{Name: "a", Condenser: condense.Noop{}}, Upstream: proxy.UpstreamConfig{BaseURL: base}}}
 	}})
@@ -83,7 +81,6 @@ func TestStrangersAreNoTenant(t *testing.T) {
 
 // TestRequestsInFlight holds an answer back and checks the gauges meanwhile.
 func TestRequestsInFlight(t *testing.T) {
-	t.Parallel()
 	hold := make(chan struct{})
 	r := newRig(t, setup{})
 	r.up.Script(fakeupstream.Answer{Content: "x", Fault: fakeupstream.Fault{HoldHeaders: hold}})
@@ -100,7 +97,6 @@ func TestRequestsInFlight(t *testing.T) {
 
 // TestModelNamesAreBounded sends a thousand model names, which must not become a series each.
 func TestModelNamesAreBounded(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{models: priced})
 	r.ask(strings.Replace(hello, "gpt-4o", "model", 1))
 	before := strings.Count(r.scrape(), "\n")
@@ -114,7 +110,6 @@ func TestModelNamesAreBounded(t *testing.T) {
 
 // TestSavings runs a conversation that is condensed once, and compares the savings with what upstream received.
 func TestSavings(t *testing.T) {
-	t.Parallel()
 	counted := &noting{}
 	r := condensing(t, setup{models: priced, tenants: one(func(tenant *proxy.Tenant) {
 		tenant.Condenser = counted.llm(tenant.Name)
@@ -215,7 +210,6 @@ func TestSummariserFailures(t *testing.T) {
 
 // TestSummariserCooling reports a tenant whose summariser is cooling down.
 func TestSummariserCooling(t *testing.T) {
-	t.Parallel()
 	var cooling atomic.Bool
 	r := newRig(t, setup{tenants: one(func(tenant *proxy.Tenant) { tenant.Cooling = cooling.Load })})
 	for want, is := range []bool{false, true} {
@@ -228,7 +222,6 @@ func TestSummariserCooling(t *testing.T) {
 
 // TestSessionsAreCounted starts sessions and threads in every way.
 func TestSessionsAreCounted(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{lines: true})
 	talk := turns("ships", 5)
 	var first any // thread

@@ -11,7 +11,6 @@ import (
 // TestEstimateWhileObserving plays one conversation twice, condensed and only observed. The estimated saving is the actual one, exactly so
 // if nothing depends on the length of a summary.
 func TestEstimateWhileObserving(t *testing.T) {
-	t.Parallel()
 	const saved, estimated = `dewpoint_saved_tokens_total{model="gpt-4o",tenant="default"}`, `dewpoint_observed_saved_tokens_total{model="gpt-4o",tenant="default"}`
 	const made = `dewpoint_condensations_total{condenser="amortized_forgetting",outcome="condensed",reason="events",tenant="default"}`
 	const supposed = `dewpoint_condensations_total{condenser="amortized_forgetting",outcome="observed",reason="events",tenant="default"}`
@@ -51,7 +50,6 @@ func TestEstimateWhileObserving(t *testing.T) {
 
 // TestSwitchedOff: everything is forwarded whole, whatever the client asks for, even if it was condensed before.
 func TestSwitchedOff(t *testing.T) {
-	t.Parallel()
 	r := condensing(t, setup{})
 	r.wantCondensed(messages(turns("ships", 11)...))
 	live := r.live

@@ -108,7 +108,6 @@ func (r refusing) Find(ctx context.Context, hashes []session.Hash, hint session.
 
 // TestRequestIDs: a plain id of the client is used in the answer, the log line and warnings.
 func TestRequestIDs(t *testing.T) {
-	t.Parallel()
 	r := condensing(t, setup{lines: true, upstream: fakeupstream.Options{
 		Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return fakeupstream.ServerError() },
 	}})

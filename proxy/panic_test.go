@@ -55,7 +55,6 @@ func TestPanics(t *testing.T) {
 }
 
 func TestPanicOnTheWayUpstream(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{transport: panicking{}})
 	r.atEnd("dewpoint_panics_total", 2)
 	for range 2 {
@@ -79,7 +78,6 @@ func (p panicsInNeed) Condense(in condense.Input) condense.Decision {
 
 // TestPanicInRelief: the client gets upstream's own error if making the request smaller panics.
 func TestPanicInRelief(t *testing.T) {
-	t.Parallel()
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 2000}}, condenser: panicsInNeed{onRequest()}})
 	r.atEnd("dewpoint_panics_total", 1)
 	resp, body := r.ask(messages(turns("tea", 31)...))
@@ -128,7 +126,6 @@ func TestStoreThatPanics(t *testing.T) {
 
 // TestPanicMeanwhile: a panic in background work during a request does not end the process.
 func TestPanicMeanwhile(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{store: func(s session.Store) session.Store { return panickingStore{s} }})
 	r.atEnd("dewpoint_panics_total", 2)
 	for range 2 {
@@ -167,7 +164,6 @@ func (t panickingTee) Answer() dialect.Answer {
 
 // TestPanicInRelay: a panic of the tee is counted, and the client gets its whole answer.
 func TestPanicInRelay(t *testing.T) {
-	t.Parallel()
 	for _, at := range []string{"write", "answer"} {
 		for _, body := range []string{hello, helloing} {
 			t.Run(at, func(t *testing.T) {
@@ -189,7 +185,6 @@ func TestPanicInRelay(t *testing.T) {
 
 // TestShutdown shuts down while requests are under way: it waits for them, and they are cut off when that takes too long.
 func TestShutdown(t *testing.T) {
-	t.Parallel()
 	hold := make(chan struct{})
 	r := newRig(t, setup{upstream: fakeupstream.Options{Reply: func(req *fakeupstream.Request) fakeupstream.Answer {
 		if req.Text() == "hi" {

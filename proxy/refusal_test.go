@@ -11,6 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
@@ -75,7 +76,6 @@ func (c *choosy) used(step func()) (requests, summaries int) {
 
 // TestARefusalIsRemembered: if upstream refuses a condensed history, the next requests do not try it again for a while.
 func TestARefusalIsRemembered(t *testing.T) {
-	t.Parallel()
 	clock := &clock{now: time.Now()}
 	c := newChoosy(t, setup{now: clock.Now})
 	step := func(n, wantRequests, wantSummaries int, header ...string) *http.Response {
@@ -110,7 +110,6 @@ func TestARefusalIsRemembered(t *testing.T) {
 
 // TestARefusalIsTriedAgain if the client asks for it, or the history does not fit otherwise.
 func TestARefusalIsTriedAgain(t *testing.T) {
-	t.Parallel()
 	for name, s := range map[string]setup{
 		"asked for":      {},
 		"window known":   {models: windowOf(4000)},
@@ -138,7 +137,6 @@ func TestARefusalIsTriedAgain(t *testing.T) {
 
 // TestWhatIsShapedAndRefused: refusals of a shaped history are remembered, too.
 func TestWhatIsShapedAndRefused(t *testing.T) {
-	t.Parallel()
 	r := condensing(t, setup{condenser: condense.RecentEvents{KeepFirst: 1, MaxEvents: 5}, upstream: fakeupstream.Options{
 		Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
 			if len(r.Messages) < 10 {
@@ -157,7 +155,7 @@ func TestWhatIsShapedAndRefused(t *testing.T) {
 
 // TestAnErrorInPlaceOfAnAnswer counts as a refusal, unless it is about the rate, the load or the key, or the status it states says so.
 func TestAnErrorInPlaceOfAnAnswer(t *testing.T) {
-	t.Parallel()
+	quick.Skip(t)
 	transport := proxy.NewTransport(0)
 	t.Cleanup(transport.CloseIdleConnections)
 	f := func(body string, again bool) {
@@ -194,7 +192,6 @@ func TestAnErrorInPlaceOfAnAnswer(t *testing.T) {
 
 // TestAnAnswerWithAnEmptyError is an answer.
 func TestAnAnswerWithAnEmptyError(t *testing.T) {
-	t.Parallel()
 	c := newChoosy(t, setup{})
 	c.refusal = stated("application/json", `{"choices":[{"message":{"role":"assistant","content":"Fine."}}],"error":"","errors":[]}`)
 	c.wantCondensed(messages(turns("ships", 11)...))
@@ -203,7 +200,6 @@ func TestAnAnswerWithAnEmptyError(t *testing.T) {
 // TestAnOutageIsNotDoubled: an upstream that fails whatever it is sent gets an unchanged body a minute, and is not remembered to refuse
 // condensed histories.
 func TestAnOutageIsNotDoubled(t *testing.T) {
-	t.Parallel()
 	for name, answer := range map[string]fakeupstream.Answer{
 		"500": failed(http.StatusInternalServerError, "It broke."), "200": stated("application/json", `{"error":{"message":"It broke."}}`),
 	} {
@@ -234,7 +230,6 @@ func TestAnOutageIsNotDoubled(t *testing.T) {
 
 // TestAPassingFailure: a request that failed once in its condensed form is served unchanged, and the next one condensed. A refusal lasts.
 func TestAPassingFailure(t *testing.T) {
-	t.Parallel()
 	for status, lasts := range map[int]bool{http.StatusInternalServerError: false, http.StatusForbidden: true} {
 		c := newChoosy(t, setup{})
 		c.strict.Store(false)
@@ -253,7 +248,6 @@ func TestAPassingFailure(t *testing.T) {
 // TestAFailureOfALongHistory: if upstream fails once, and the unchanged body would be too long for it, the condensed one is sent again, and
 // not remembered as refused.
 func TestAFailureOfALongHistory(t *testing.T) {
-	t.Parallel()
 	c := newChoosy(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 4000}}})
 	c.strict.Store(false)
 	c.wantCondensed(messages(turns("ships", 31)...))

@@ -141,7 +141,6 @@ func TestAnswersWithoutLength(t *testing.T) {
 }
 
 func TestUpstreamCanNotSpeakForTheProxy(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{base: cannedUpstream(t, "HTTP/1.1 200 OK\r\nX-Dewpoint-Session: forged\r\nContent-Length: 2\r\n\r\n{}")})
 	resp, _ := r.ask(hello)
 	if got := resp.Header.Values("X-Dewpoint-Session"); len(got) != 1 || got[0] == "forged" {

@@ -9,7 +9,6 @@ import (
 // TestSpellings spells the path of chat completions in every way that some server accepts: each is read, and goes upstream in its plain
 // spelling.
 func TestSpellings(t *testing.T) {
-	t.Parallel()
 	r, got := mirrored(t, setup{})
 	for _, path := range []string{
 		"/v1/chat/completions", "/chat/completions", "/v1/v1/chat/completions", "/v1//v1/chat/completions", "/v1/chat/completions/",
@@ -36,7 +35,6 @@ func TestSpellings(t *testing.T) {
 
 // TestIdentityIsNoEncoding sends bodies whose Content-Encoding names no encoding.
 func TestIdentityIsNoEncoding(t *testing.T) {
-	t.Parallel()
 	r, got := mirrored(t, setup{})
 	for _, value := range []string{"identity", " Identity ", "identity, identity", ","} {
 		resp, _ := r.ask(hello, "Content-Encoding", value)

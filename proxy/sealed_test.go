@@ -75,7 +75,6 @@ func (s *sealedTalk) wantCondensedAgain() {
 // TestUnchangedAfterSealedAnswers: reasoning that was made under a condensed history is bound to it. A history that is forwarded unchanged
 // goes without that reasoning, but with the reasoning made for it since, which in turn is not shown under the condensed history.
 func TestUnchangedAfterSealedAnswers(t *testing.T) {
-	t.Parallel()
 	s := talkSealed(t)
 	s.next()
 	for n := range 2 {
@@ -89,7 +88,6 @@ func TestUnchangedAfterSealedAnswers(t *testing.T) {
 
 // TestRefusedAfterSealedAnswers: the same if upstream refuses the condensed history for another reason.
 func TestRefusedAfterSealedAnswers(t *testing.T) {
-	t.Parallel()
 	s := talkSealed(t)
 	s.next()
 	s.up.Script(fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusBadRequest, Message: "not like this"}})
@@ -107,7 +105,6 @@ func TestRefusedAfterSealedAnswers(t *testing.T) {
 // TestALoopThatBeganUnchanged: a tool loop that began with an unchanged history goes on so, with its own reasoning, which upstream requires,
 // and without reasoning from before it.
 func TestALoopThatBeganUnchanged(t *testing.T) {
-	t.Parallel()
 	s := talkSealed(t)
 	s.next()
 	call := func(n int) fakeupstream.Answer {
@@ -140,7 +137,6 @@ func (e *elsewhere) Find(ctx context.Context, hashes []session.Hash, hint sessio
 // TestSealedAnswersWhileTheStoreIsAway: without the store it is not known that answers are bound to a condensed history. Upstream refuses
 // the unchanged history, and accepts it without their reasoning.
 func TestSealedAnswersWhileTheStoreIsAway(t *testing.T) {
-	t.Parallel()
 	var store elsewhere
 	s := talkSealedOver(t, func(of session.Store) session.Store { store.Store = of; return &store })
 	s.next()
@@ -163,7 +159,6 @@ func TestSealedAnswersWhileTheStoreIsAway(t *testing.T) {
 // TestSealedAnswersThatAreNotKnown: the same if the store does not have the conversation, or no longer has it, or has it in another
 // session's scope.
 func TestSealedAnswersThatAreNotKnown(t *testing.T) {
-	t.Parallel()
 	s := talkSealed(t)
 	s.next()
 	before := s.refusals()
@@ -184,7 +179,6 @@ func TestSealedAnswersThatAreNotKnown(t *testing.T) {
 // TestUnchangedIsRefusedOnce: a condensed conversation that is now forwarded unchanged is refused once for the reasoning made under the
 // condensed history, not with every request.
 func TestUnchangedIsRefusedOnce(t *testing.T) {
-	t.Parallel()
 	s := talkSealed(t)
 	s.next()
 	before := s.refusals()
@@ -203,7 +197,6 @@ func TestUnchangedIsRefusedOnce(t *testing.T) {
 // TestARefusedLoopIsRefusedOnce: if the condensed history is refused for another reason, the next requests go at once as upstream accepted
 // this one: whole, without the reasoning that is bound to the condensed history.
 func TestARefusedLoopIsRefusedOnce(t *testing.T) {
-	t.Parallel()
 	s := talkSealed(t)
 	s.next()
 	s.up.Script(fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusBadRequest, Message: "not like this"}})

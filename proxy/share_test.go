@@ -19,7 +19,6 @@ import (
 
 // TestNoClientHoldsAll has one client, and then twenty that make up credentials, send as much as they can without end. Others are served.
 func TestNoClientHoldsAll(t *testing.T) {
-	t.Parallel()
 	const budget, largest = 16 << 20, 4 << 20
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.InFlight, l.Body = budget, largest }})
 	known := []string{"Authorization", "Bearer " + keyMark + "known"}
@@ -62,7 +61,6 @@ func TestNoClientHoldsAll(t *testing.T) {
 
 // TestSlowReaders: a client that reads its answer slowly, or not at all, holds no bytes of its request.
 func TestSlowReaders(t *testing.T) {
-	t.Parallel()
 	hold := make(chan struct{})
 	r := newRig(t, setup{})
 	defer close(hold)

@@ -75,7 +75,6 @@ func wantAttributes(t *testing.T, s tracetest.SpanStub, want map[string]string) 
 
 // TestSpans follows one request from its client's span to upstream.
 func TestSpans(t *testing.T) {
-	t.Parallel()
 	all, spans := tracing(t)
 	r := newRig(t, setup{spans: spans, models: priced})
 	resp, _ := r.ask(strings.Replace(helloing, `"stream"`, `"stream_options":{"include_usage":true},"stream"`, 1),
@@ -129,7 +128,6 @@ func exampled(page, metric, id string) bool {
 
 // TestContextPassesUntraced: without a tracer, trace headers pass unchanged.
 func TestContextPassesUntraced(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{})
 	r.ask(hello, "Traceparent", traceparent, "Tracestate", "vendor=1", "Baggage", "a=b")
 	r.ask(hello, "Traceparent", "garbage")
@@ -141,7 +139,6 @@ func TestContextPassesUntraced(t *testing.T) {
 
 // TestBrokenContext starts a new trace if the client's context cannot be parsed.
 func TestBrokenContext(t *testing.T) {
-	t.Parallel()
 	all, spans := tracing(t)
 	r := newRig(t, setup{spans: spans, models: priced})
 	r.ask(hello, "Traceparent", "00-nonsense", "Tracestate", "vendor=1")
@@ -154,7 +151,6 @@ func TestBrokenContext(t *testing.T) {
 
 // TestSpansOfACondensation: the summariser's call is a child of the condensation's span, with its own usage and no text of the conversation.
 func TestSpansOfACondensation(t *testing.T) {
-	t.Parallel()
 	all, spans := tracing(t)
 	counted := &noting{spans: spans}
 	r := condensing(t, setup{models: priced, spans: spans, condenser: counted.llm("default")})
@@ -228,7 +224,6 @@ func TestSpansOfFailures(t *testing.T) {
 
 // TestSpansOfOtherPaths: spans of requests that are passed through have no model and no path.
 func TestSpansOfOtherPaths(t *testing.T) {
-	t.Parallel()
 	all, spans := tracing(t)
 	r := newRig(t, setup{spans: spans})
 	resp, err := r.client.Do(r.request(guard(t), http.MethodGet, "/v1/models/secret-name?secret=1", ""))

@@ -13,7 +13,6 @@ import (
 
 // TestUsedBy: what upstream reports is charged within bounds, what it refused is free, and an answer without a report is estimated.
 func TestUsedBy(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct {
 		status int
 		answer dialect.Answer
@@ -36,7 +35,6 @@ func TestUsedBy(t *testing.T) {
 
 // TestBudgetsOfASession: without a known session only the tenant's own budget is spent.
 func TestBudgetsOfASession(t *testing.T) {
-	t.Parallel()
 	s := &Server{o: Options{Now: time.Now}}
 	tenant := &Tenant{Limits: limit.Tenant{
 		Budget:        limit.Budget{Tokens: 10, Period: time.Hour},

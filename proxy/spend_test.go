@@ -24,6 +24,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -67,7 +68,6 @@ func inTokens(n int) limit.Budget { return limit.Budget{Tokens: n, Period: time.
 
 // TestRoomOfAbsurdAnswers: however long an answer the client allows, no more is reserved than the model can write.
 func TestRoomOfAbsurdAnswers(t *testing.T) {
-	t.Parallel()
 	var o overheard
 	r := pricedRig(t, &o, fakeupstream.Options{}, func(t *proxy.Tenant) {
 		t.Limits.Budget = limit.Budget{Tokens: 1e9, USD: 1e6, Period: time.Hour}
@@ -87,7 +87,6 @@ func TestRoomOfAbsurdAnswers(t *testing.T) {
 
 // TestRoomOfChoices: a request for several answers reserves all of them.
 func TestRoomOfChoices(t *testing.T) {
-	t.Parallel()
 	var o overheard
 	r := pricedRig(t, &o, fakeupstream.Options{}, func(t *proxy.Tenant) { t.Limits.Budget = inTokens(1e9) })
 	for _, n := range []string{"1", "null", "5", "999999999999999999"} {
@@ -104,7 +103,6 @@ func TestRoomOfChoices(t *testing.T) {
 
 // TestUnsureReservation: a reservation that the store made without answering is settled with the answer.
 func TestUnsureReservation(t *testing.T) {
-	t.Parallel()
 	o := overheard{fails: session.ErrUnavailable}
 	r := pricedRig(t, &o, fakeupstream.Options{Reply: func(*fakeupstream.Request) fakeupstream.Answer {
 		return fakeupstream.Answer{Content: "ok", Usage: &fakeupstream.Usage{Prompt: 100, Completion: 10}}
@@ -118,7 +116,6 @@ func TestUnsureReservation(t *testing.T) {
 
 // TestHiddenCallsAreCompared: the holdout gets a price for an answer that took several calls upstream.
 func TestHiddenCallsAreCompared(t *testing.T) {
-	t.Parallel()
 	for _, streams := range []bool{true, false} {
 		t.Run(fmt.Sprint(streams), func(t *testing.T) {
 			var o overheard
@@ -153,7 +150,6 @@ func TestHiddenCallsAreCompared(t *testing.T) {
 // TestHiddenCallsAreSpent: each answer after a hidden call is reserved, charged and settled like that of a request, and refused if the
 // budget is spent.
 func TestHiddenCallsAreSpent(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct {
 		limits limit.Tenant
 		code   string // of the refusal; empty: none
@@ -197,7 +193,6 @@ func TestHiddenCallsAreSpent(t *testing.T) {
 
 // TestCompactionsAreSpent: all that upstream bills for a compaction is charged, whether or not it becomes one.
 func TestCompactionsAreSpent(t *testing.T) {
-	t.Parallel()
 	for name, stops := range map[string][]string{ // "": upstream refuses
 		"refused":            {"", "end_turn"},
 		"another answer":     {"end_turn", "end_turn"},
@@ -239,7 +234,6 @@ func TestCompactionsAreSpent(t *testing.T) {
 // TestCutAnswersAreSpent: what a model had written of an answer that was cut off is charged, whatever upstream had reported by then. So is
 // what is not text: reasoning, and further choices.
 func TestCutAnswersAreSpent(t *testing.T) {
-	t.Parallel()
 	words := strings.Repeat("words and ", 400)
 	for name, c := range map[string]struct {
 		dialect dialect.Dialect
@@ -287,7 +281,6 @@ func TestCutAnswersAreSpent(t *testing.T) {
 
 // TestUnreadBodiesAreSpent: a body that is no conversation, but which upstream serves, is charged in dollars by its model's price.
 func TestUnreadBodiesAreSpent(t *testing.T) {
-	t.Parallel()
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"id":"resp_1","status":"completed","output":[],"usage":{"input_tokens":1000,"output_tokens":100}}`)
 	}))
@@ -339,7 +332,7 @@ func (b balanced) Reserve(_ context.Context, _ string, charges []session.Charge)
 // TestBudgetsThatSave: when at most a fifth of a budget is left, what requests under way may cost included, histories are condensed to a tenth of
 // what is left, but not below 8000 tokens.
 func TestBudgetsThatSave(t *testing.T) {
-	t.Parallel()
+	quick.Skip(t)
 	tokens, usd := limit.Budget{Tokens: 1_000_000, Period: time.Hour, Then: limit.Condense}, limit.Budget{USD: 3, Period: time.Hour, Then: limit.Condense}
 	refuses := tokens
 	refuses.Then = limit.Refuse

@@ -20,6 +20,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
@@ -38,7 +39,7 @@ func readEvent(t *testing.T, r *bufio.Reader) string {
 
 // TestEachChunkAtOnce sends the next event only when the client has the one before.
 func TestEachChunkAtOnce(t *testing.T) {
-	t.Parallel()
+	quick.Skip(t)
 	drip := make(chan struct{})
 	r := newRig(t, setup{})
 	r.up.Script(fakeupstream.Answer{Content: "one two three", ChunkRunes: 4, Fault: fakeupstream.Fault{Drip: drip}})
@@ -153,7 +154,6 @@ func TestStreamsThatEndWithAnError(t *testing.T) {
 
 // TestStreamOfASize: events are passed on at once, also if upstream has said how many bytes there will be.
 func TestStreamOfASize(t *testing.T) {
-	t.Parallel()
 	const first, rest = "data: " + chunkOne + "\n\n", "data: [DONE]\n\n"
 	got := make(chan struct{})
 	r := newRig(t, setup{base: rawUpstream(t, func(conn *net.TCPConn, r *http.Request) {
@@ -179,7 +179,6 @@ func TestStreamOfASize(t *testing.T) {
 
 // TestHeadersNeedNotBeUTF8: other bytes in upstream's header and reason phrase are passed on as they are.
 func TestHeadersNeedNotBeUTF8(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{base: cannedUpstream(t, "HTTP/1.1 200 Sch\xf6n\r\nX-Latin: caf\xe9\r\nContent-Length: 2\r\n\r\n{}")})
 	resp, _ := r.ask(hello)
 	if got := resp.Header.Get("X-Latin"); got != "caf\xe9" || resp.Status != "200 Sch\xf6n" {
@@ -202,7 +201,6 @@ func TestFaultsMidStream(t *testing.T) {
 
 // TestBrokenPassThrough: an answer on a path that is passed through breaks off.
 func TestBrokenPassThrough(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{base: cannedUpstream(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")})
 	resp, err := r.client.Do(r.request(guard(t), http.MethodGet, "/v1/files/1/content", ""))
 	must(t, err)
@@ -212,6 +210,7 @@ func TestBrokenPassThrough(t *testing.T) {
 }
 
 func TestUpstreamErrors(t *testing.T) {
+	quick.Skip(t)
 	closed := func(*testing.T) string { return "http://127.0.0.1:1/v1" } // another process may take a port that was free
 	silent := func(t *testing.T) string {
 		return rawUpstream(t, func(conn *net.TCPConn, r *http.Request) {
@@ -254,7 +253,6 @@ func TestUpstreamErrors(t *testing.T) {
 }
 
 func TestResetBeforeHeader(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, setup{})
 	r.up.Script(fakeupstream.Answer{Fault: fakeupstream.Fault{Break: fakeupstream.BreakReset, BreakAfter: -1}})
 	resp, body := r.ask(hello)
@@ -262,7 +260,7 @@ func TestResetBeforeHeader(t *testing.T) {
 }
 
 func TestSilentStreamEnds(t *testing.T) {
-	t.Parallel()
+	quick.Skip(t)
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.StreamIdle = time.Second }})
 	r.up.Script(fakeupstream.Answer{Content: "one two", Fault: fakeupstream.Fault{Hold: make(chan struct{}), HoldAfter: 2}})
 	wantBroken(t, r.post(helloing))
@@ -271,6 +269,7 @@ func TestSilentStreamEnds(t *testing.T) {
 }
 
 func TestLimitOfTheWholeAnswer(t *testing.T) {
+	quick.Skip(t)
 	t.Parallel()
 	hold := make(chan struct{})
 	r := newRig(t, setup{
@@ -357,7 +356,6 @@ func streaming(t *testing.T, scheme string, play func(net.Conn, *http.Request)) 
 // TestOldClients: an HTTP/1.0 client, which cannot read chunks, gets an answer that ends with its connection, whether or not it waits for a
 // summary. If upstream breaks off, the connection is reset.
 func TestOldClients(t *testing.T) {
-	t.Parallel()
 	hold := make(chan struct{})
 	for name, c := range map[string]struct {
 		rig       *rig

@@ -107,7 +107,6 @@ func wantOK(t *testing.T, resp *http.Response, err error) {
 // TestTransportReplacesAClosedConnection has an upstream take a request on a kept connection and close it without an answer. The request is
 // sent once more, with or without an Idempotency-Key, for which net/http would repeat it itself.
 func TestTransportReplacesAClosedConnection(t *testing.T) {
-	t.Parallel()
 	for _, key := range []string{"", "abc"} {
 		t.Run("key "+key, func(t *testing.T) {
 			var taken atomic.Int32
@@ -136,7 +135,6 @@ func TestTransportReplacesAClosedConnection(t *testing.T) {
 // TestTransportRepeatsOnce has an upstream that serves one request per connection and closes it at the next. A request that fails twice is
 // an error.
 func TestTransportRepeatsOnce(t *testing.T) {
-	t.Parallel()
 	var taken atomic.Int32
 	url := scripted(t, func(n int, c net.Conn, in *bufio.Reader) {
 		for i := 0; take(in) == nil; i++ {
@@ -163,7 +161,6 @@ func TestTransportRepeatsOnce(t *testing.T) {
 // TestTransportDoesNotRepeatWhatWasTaken has an upstream close a kept connection so late that it must have read the request. A second one
 // might be served and billed as well.
 func TestTransportDoesNotRepeatWhatWasTaken(t *testing.T) {
-	t.Parallel()
 	for _, key := range []string{"", "abc"} {
 		t.Run("key "+key, func(t *testing.T) {
 			var taken atomic.Int32
@@ -196,7 +193,6 @@ func TestTransportDoesNotRepeatWhatWasTaken(t *testing.T) {
 
 // TestTransportDoesNotRepeatAnAnswer has an upstream close a kept connection in the middle of its response header.
 func TestTransportDoesNotRepeatAnAnswer(t *testing.T) {
-	t.Parallel()
 	var taken atomic.Int32
 	url := scripted(t, func(_ int, c net.Conn, in *bufio.Reader) {
 		for take(in) == nil {
@@ -218,7 +214,6 @@ func TestTransportDoesNotRepeatAnAnswer(t *testing.T) {
 }
 
 func TestTransportANewConnectionThatClosesIsAnError(t *testing.T) {
-	t.Parallel()
 	var taken atomic.Int32
 	url := scripted(t, func(_ int, _ net.Conn, in *bufio.Reader) {
 		_ = take(in)
@@ -235,7 +230,6 @@ func TestTransportANewConnectionThatClosesIsAnError(t *testing.T) {
 }
 
 func TestTransportRefusesMalformedHeaders(t *testing.T) {
-	t.Parallel()
 	for name, field := range map[string]string{
 		"space before the colon": "Content-Length : 13", "of a chunked body": "Transfer-Encoding : chunked",
 		"in an unknown name": "X Y: z", "at the end of an unknown name": "X-Y : z",
@@ -250,7 +244,6 @@ func TestTransportRefusesMalformedHeaders(t *testing.T) {
 
 // TestTransportAddsNoHeaders: only the given headers are sent, and those that every request needs.
 func TestTransportAddsNoHeaders(t *testing.T) {
-	t.Parallel()
 	var got http.Header
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r.Header
@@ -271,7 +264,6 @@ func TestTransportAddsNoHeaders(t *testing.T) {
 }
 
 func TestTransportCancels(t *testing.T) {
-	t.Parallel()
 	for name, answer := range map[string]string{
 		"before the header": "",
 		"in the header":     "HTTP/1.1 200 OK\r\nContent-",
@@ -305,7 +297,6 @@ func TestTransportCancels(t *testing.T) {
 }
 
 func TestTransportCancelFreesABodyThatUpstreamDoesNotRead(t *testing.T) {
-	t.Parallel()
 	taken := make(chan struct{})
 	url := scripted(t, func(_ int, _ net.Conn, in *bufio.Reader) {
 		_, _ = in.Peek(1)
@@ -322,7 +313,6 @@ func TestTransportCancelFreesABodyThatUpstreamDoesNotRead(t *testing.T) {
 }
 
 func TestTransportTakesAnAnswerThatComesBeforeTheRequestIsRead(t *testing.T) {
-	t.Parallel()
 	url := scripted(t, func(_ int, c net.Conn, in *bufio.Reader) {
 		_, _ = in.Peek(1)
 		_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
@@ -338,7 +328,6 @@ func TestTransportTakesAnAnswerThatComesBeforeTheRequestIsRead(t *testing.T) {
 }
 
 func TestTransportBoundsAHeader(t *testing.T) {
-	t.Parallel()
 	url := scripted(t, func(_ int, c net.Conn, in *bufio.Reader) {
 		_ = take(in)
 		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX: ")
@@ -352,7 +341,6 @@ func TestTransportBoundsAHeader(t *testing.T) {
 
 // TestTransportKeepsConnections sends one request after another, in the clear and over TLS with both versions of HTTP.
 func TestTransportKeepsConnections(t *testing.T) {
-	t.Parallel()
 	for name, start := range map[string]func(*httptest.Server){
 		"HTTP/1.1 plain": (*httptest.Server).Start,
 		"HTTP/1.1 TLS":   (*httptest.Server).StartTLS,
@@ -401,7 +389,6 @@ func TestTransportKeepsConnections(t *testing.T) {
 }
 
 func TestTransportTrustsNoUnknownAuthority(t *testing.T) {
-	t.Parallel()
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
@@ -416,7 +403,6 @@ func TestTransportTrustsNoUnknownAuthority(t *testing.T) {
 
 // TestUpstreamHangsUp: an upstream that takes the request and closes the connection was reached.
 func TestUpstreamHangsUp(t *testing.T) {
-	t.Parallel()
 	for name, part := range map[string]string{"at once": "", "in the header": "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\n"} {
 		for _, linger := range []int{-1, 0} { // 0: resets
 			r := newRig(t, setup{base: rawUpstream(t, func(conn *net.TCPConn, r *http.Request) {

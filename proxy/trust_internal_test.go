@@ -12,7 +12,6 @@ import (
 // TestTrust: the operator's money may be spent on clients that are authenticated, and on those whose credential upstream has accepted for a
 // conversation. Other paths may be answered before upstream checks it.
 func TestTrust(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct {
 		known        bool // an authenticated tenant
 		conversation bool
@@ -56,7 +55,6 @@ func TestTrust(t *testing.T) {
 
 // TestCredentials: a client is the same only with the same keys, at the same tenant and upstream.
 func TestCredentials(t *testing.T) {
-	t.Parallel()
 	tenant := func(name, upstream string) *Tenant {
 		u, err := url.Parse(upstream)
 		if err != nil {

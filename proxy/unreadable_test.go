@@ -36,7 +36,6 @@ func (n newborn) Registry(ctx context.Context) (*session.Registry, session.Store
 // TestUnreadableSummary removes the key of a summary. The history goes upstream whole, without an empty summary; it is condensed again when
 // that is due, and the store does not count as unavailable.
 func TestUnreadableSummary(t *testing.T) {
-	t.Parallel()
 	var gone atomic.Bool
 	lost := func(s session.Store) session.Store { return keyless{s, &gone} }
 	var r *rig

@@ -39,7 +39,6 @@ const comment = ": condensing\n\n"
 // TestWaitingStreamIsKeptAlive: the header and comments arrive during the condensation, then our headers as comments, and upstream's answer
 // unchanged.
 func TestWaitingStreamIsKeptAlive(t *testing.T) {
-	t.Parallel()
 	hold := make(chan struct{})
 	r := waits(t, hold, "", fakeupstream.Answer{Content: "Ahoy."})
 	w := r.dial()
@@ -115,7 +114,6 @@ func TestErrorsWithinAWaitingStream(t *testing.T) {
 
 // TestEncodedAnswerToAWaitingStream: the client has a header without an encoding, so an encoded answer becomes an error event.
 func TestEncodedAnswerToAWaitingStream(t *testing.T) {
-	t.Parallel()
 	for _, kind := range []string{"text/event-stream", "application/json"} {
 		resp, stream := waitsFor(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
@@ -133,7 +131,6 @@ func TestEncodedAnswerToAWaitingStream(t *testing.T) {
 
 // TestAStalledAnswerToAWaitingStream: an answer that is not a stream is read before it is sent as an event, but not waited for indefinitely.
 func TestAStalledAnswerToAWaitingStream(t *testing.T) {
-	t.Parallel()
 	resp, stream := waitsFor(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"error":`))
@@ -203,7 +200,6 @@ func TestClientLeavesAWaitingStream(t *testing.T) {
 
 // TestNoEarlyStatus: a request that does not stream gets upstream's status.
 func TestNoEarlyStatus(t *testing.T) {
-	t.Parallel()
 	hold := make(chan struct{})
 	r := waits(t, hold, "other", fakeupstream.Answer{})
 	w := r.dial()

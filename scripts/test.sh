@@ -42,7 +42,7 @@ sampled() { awk -v stride="${STRIDE:-1}" '(NR - 1) % stride == 0'; }
 run() { # run FLAG...
 	mkdir -p bin
 	gotestsum=bin/tools/gotestsum
-	$gotestsum --format pkgname --jsonfile "bin/test-$set.json" -- -vet=off -p $((processors + 1)) -parallel $((16 * processors)) "$@"
+	$gotestsum --format pkgname --jsonfile "bin/test-$set.json" -- -vet=off -p $((processors + 1)) -parallel $((4 * processors)) "$@"
 	code=$?
 	# In bin, since the gate shows the end of the output.
 	$gotestsum tool slowest --jsonfile "bin/test-$set.json" --threshold 3s >"bin/slowest-$set.txt"
@@ -63,7 +63,7 @@ slow() {
 case $set in
 quick) GOGC=400 QUICK=1 run -short "$@" $(packages | grep -v '/lab/') ;;
 short) run -short "$@" $(packages) ;;
-race) run -short -race "$@" $(concurrent) ;;
+race) run -short -race -parallel $((2 * processors)) "$@" $(concurrent) ;;
 e2e) run -short "$@" ./internal/e2e ;;
 slow) # replays and measurements have their concurrency in the program, which other tests watch; e2e runs a program built without the detector
 	failed=0

@@ -56,7 +56,6 @@ max_input_tokens = 100000
 `
 
 func TestEveryTypeLoadsAndBuilds(t *testing.T) {
-	t.Parallel()
 	built := map[string]bool{config.TypePipeline: true}
 	var pipeline strings.Builder
 	sections := stages()
@@ -92,7 +91,6 @@ func unshared(t testing.TB, transport http.RoundTripper) *calls {
 
 // TestFixturesBuild builds the tenants of every valid configuration in config's test data.
 func TestFixturesBuild(t *testing.T) {
-	t.Parallel()
 	files, err := filepath.Glob("../../config/source/testdata/good.*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no fixtures: %v", err)
@@ -158,7 +156,6 @@ func tryLoad(t *testing.T, extension, text string) (*config.Config, error) {
 }
 
 func TestWrongAtStart(t *testing.T) {
-	t.Parallel()
 	for text, want := range map[string]string{
 		`{type: sliding}`: "condenser.type: ",
 		`{type: pipeline, condensers: [{type: noop}, {type: llm, llm_config: nobody}]}`:                   "condenser.condensers[1].llm_config: ",
@@ -175,7 +172,6 @@ func TestWrongAtStart(t *testing.T) {
 
 // TestBuilderRefuses checks that the builder rejects configurations that were built in Go and never validated.
 func TestBuilderRefuses(t *testing.T) {
-	t.Parallel()
 	cfg := config.Default()
 	stage := config.NewCondenser(config.TypeLLM)
 	stage.LLMConfig = "nobody"
@@ -195,7 +191,6 @@ func TestBuilderRefuses(t *testing.T) {
 }
 
 func TestTenantFlags(t *testing.T) {
-	t.Parallel()
 	cfg := load(t, ".yaml", `
 tenants:
   - {name: a, api_keys: [{env: KEY}], notify: true}
@@ -215,7 +210,6 @@ tenants:
 
 // TestReloadRefuses checks that the configuration in force stays if a new one cannot be built.
 func TestReloadRefuses(t *testing.T) {
-	t.Parallel()
 	cfg := load(t, ".yaml", "condenser: {type: recent, max_events: 5}")
 	a, err := New(cfg, zap.NewNop(), Options{})
 	if err != nil {
@@ -251,7 +245,6 @@ func build(t *testing.T, text string) condense.Condenser {
 }
 
 func TestPerModel(t *testing.T) {
-	t.Parallel()
 	c := build(t, `
 condenser:
   type: pipeline
@@ -285,7 +278,6 @@ condenser:
 
 // TestPerModelKeepsWhatItDoesNotSet checks that an override without keep_first uses the condenser's.
 func TestPerModelKeepsWhatItDoesNotSet(t *testing.T) {
-	t.Parallel()
 	c := build(t, "condenser: {type: recent, max_events: 30, keep_first: 4, per_model: {o3: {max_events: 8}}}")
 	in := input(40)
 	in.Model = "o3"
@@ -300,7 +292,6 @@ func TestPerModelKeepsWhatItDoesNotSet(t *testing.T) {
 }
 
 func TestPerModelTriggers(t *testing.T) {
-	t.Parallel()
 	c := build(t, "condenser: {type: llm, max_size: 20, per_model: {o3: {max_size: 50}, o4: {max_tokens: 2000}}}")
 	for model, want := range map[string]session.Reason{"any": session.ReasonEvents, "o3": "", "o4": session.ReasonTokens} {
 		in := input(40)
@@ -313,7 +304,6 @@ func TestPerModelTriggers(t *testing.T) {
 
 // TestHealthIsSharedByStages checks that every stage that calls a failed model backs off, and that other stages do not.
 func TestHealthIsSharedByStages(t *testing.T) {
-	t.Parallel()
 	out := unshared(t, nil)
 	cfg := load(t, ".yaml", `
 upstream: {base_url: "http://main/v1"}

@@ -16,7 +16,6 @@ import (
 
 // TestEncryptionIsConfigured checks that store.encryption encrypts the store's file.
 func TestEncryptionIsConfigured(t *testing.T) {
-	t.Parallel()
 	const mark = "MARK-of-a-message"
 	for _, tt := range []struct {
 		text  string
@@ -49,7 +48,6 @@ func TestEncryptionIsConfigured(t *testing.T) {
 
 // TestLimitsAreConfigured checks that a tenant's limits replace the default ones as a whole, and that changing either needs no restart.
 func TestLimitsAreConfigured(t *testing.T) {
-	t.Parallel()
 	cfg := load(t, ".yaml", `
 limits: {tenant: {concurrent: 20, max_body: 8MiB, requests_per_minute: 600, tokens_per_minute: 2000000}}
 tenants:
@@ -79,7 +77,6 @@ tenants:
 // TestSummariserTimeoutsNeedNoRestart checks that a condensation has the time for three calls of the slowest summariser, at least five
 // minutes, and that changing a timeout needs no restart.
 func TestSummariserTimeoutsNeedNoRestart(t *testing.T) {
-	t.Parallel()
 	for text, want := range map[string]time.Duration{
 		"llms: {slow: {model: m, timeout: 10s}}":             5 * time.Minute,
 		"llms: {slow: {model: m, timeout: 20m}}":             time.Hour,

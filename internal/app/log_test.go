@@ -36,7 +36,6 @@ func (g *gate) lines() []string {
 
 // TestStuckLog writes more lines than fit the queue. No write blocks, and each line is either written eventually or counted as lost.
 func TestStuckLog(t *testing.T) {
-	t.Parallel()
 	g := newGate()
 	w := newLog(g)
 	write := func(i int) { _, _ = fmt.Fprintf(w, "line %d\n", i) }
@@ -74,7 +73,6 @@ func TestStuckLog(t *testing.T) {
 
 // TestLongLines checks that the queue is bounded in bytes as well.
 func TestLongLines(t *testing.T) {
-	t.Parallel()
 	g := newGate()
 	w := newLog(g)
 	_, _ = w.Write([]byte("first\n"))
@@ -97,7 +95,6 @@ func TestLongLines(t *testing.T) {
 
 // TestCloseGivesUp checks that Close returns although the lines are never written.
 func TestCloseGivesUp(t *testing.T) {
-	t.Parallel()
 	g := newGate()
 	defer close(g.open)
 	w := newLog(g)

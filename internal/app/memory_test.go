@@ -39,7 +39,6 @@ func TestLimitMemory(t *testing.T) {
 
 // TestHeapTrimmer checks that the heap is trimmed once after a burst, in the first quiet step, and not without a burst.
 func TestHeapTrimmer(t *testing.T) {
-	t.Parallel()
 	const mb = 1 << 20
 	for name, c := range map[string]struct {
 		steps []uint64 // bytes allocated in each
@@ -70,7 +69,6 @@ func TestHeapTrimmer(t *testing.T) {
 
 // TestTrimmerSource checks that the runtime still supports the metric.
 func TestTrimmerSource(t *testing.T) {
-	t.Parallel()
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)
 	if s[0].Value.Kind() != metrics.KindUint64 || s[0].Value.Uint64() == 0 {

@@ -234,7 +234,6 @@ func TestCollectorsAway(t *testing.T) {
 
 // TestStuckStandardError checks that requests are served while the log is not read. A pipe holds 64 KiB, and the test logs many times that.
 func TestStuckStandardError(t *testing.T) {
-	t.Parallel()
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +263,6 @@ func TestStuckStandardError(t *testing.T) {
 
 // TestLogIsWhole checks that every line is written by the time the log is closed.
 func TestLogIsWhole(t *testing.T) {
-	t.Parallel()
 	var out bytes.Buffer
 	log, err := NewLogger(config.Log{Level: "info", Format: "json"}, &out)
 	if err != nil {
@@ -288,7 +286,6 @@ func TestLogIsWhole(t *testing.T) {
 
 // TestMetricsOfTheApp checks metrics that need the whole app.
 func TestMetricsOfTheApp(t *testing.T) {
-	t.Parallel()
 	r := run(t, zap.NewNop(), nil, Options{Version: "1.2.3", Revision: "abc"})
 	r.talk(11)
 	bad := *r.config
@@ -324,7 +321,6 @@ func TestMetricsOfTheApp(t *testing.T) {
 // TestReloadSaysWhatChanged checks that each reload logs the names of what changed, without values, and that pending restarts
 // are counted until the change is undone.
 func TestReloadSaysWhatChanged(t *testing.T) {
-	t.Parallel()
 	core, lines := observer.New(zap.InfoLevel)
 	key := func(c string) []config.APIKey { return []config.APIKey{{SHA256: strings.Repeat(c, 64)}} }
 	r := run(t, zap.New(core), func(c *config.Config) {

@@ -64,7 +64,6 @@ func summarised(ctx context.Context, t *testing.T, text string, sent condense.Pr
 
 // TestOperatorsKeysAreForTrustedClients checks that no key of the operator's pays for a summary until upstream has accepted the client.
 func TestOperatorsKeysAreForTrustedClients(t *testing.T) {
-	t.Parallel()
 	for name, c := range payers {
 		for _, trusted := range []bool{false, true} {
 			for _, behind := range []condense.Prefix{nil, prompt{}} { // the client's own request
@@ -83,7 +82,6 @@ func TestOperatorsKeysAreForTrustedClients(t *testing.T) {
 // TestSummariesBehindAClientsRequest checks that a summary is asked for behind the client's own request only if whoever pays for it is the one
 // who pays for summaries.
 func TestSummariesBehindAClientsRequest(t *testing.T) {
-	t.Parallel()
 	for name, c := range payers {
 		server, err := summarised(t.Context(), t, c.text, prompt{})
 		if got := strings.Contains(server.body, "the client's own request"); err != nil || got != c.same {
@@ -94,7 +92,6 @@ func TestSummariesBehindAClientsRequest(t *testing.T) {
 
 // TestOpenKeys checks which of the operator's keys are reported as open to any client.
 func TestOpenKeys(t *testing.T) {
-	t.Parallel()
 	cfg := config.Default()
 	cfg.LLMs = map[string]config.LLM{"b": {APIKey: "k"}, "a": {APIKey: "k"}, "c": {}}
 	if got := openKeys(cfg); !slices.Equal(got, []string{"llms.a.api_key", "llms.b.api_key"}) {
@@ -120,7 +117,6 @@ func (r told) Summarise(context.Context, condense.Request) (condense.Reply, erro
 // TestSummariesAreLimited checks that a tenant's limits and budgets apply to summaries, also across a reload, and that a call whose usage is not
 // reported is estimated.
 func TestSummariesAreLimited(t *testing.T) {
-	t.Parallel()
 	measured := told{Usage: session.Usage{Input: 80, Output: 20}}
 	for name, c := range map[string]struct {
 		limits limit.Tenant
@@ -156,7 +152,6 @@ func TestSummariesAreLimited(t *testing.T) {
 // TestLeversInForce checks which lever counts: one for all tenants that says off, then the tenant's own, then another for all, and none that has
 // expired.
 func TestLeversInForce(t *testing.T) {
-	t.Parallel()
 	on, seen, off := admin.ModeOn, admin.ModeObserve, admin.ModeOff
 	for _, c := range []struct {
 		all, own admin.Mode
@@ -200,7 +195,6 @@ func (a *archive) Settings(context.Context) (map[string][]byte, error) { return 
 
 // TestKnownLeversOutlastTheStore checks that a lever stays while the store is unavailable, and not when it was removed.
 func TestKnownLeversOutlastTheStore(t *testing.T) {
-	t.Parallel()
 	lever := admin.Lever{Tenant: "a", Mode: admin.ModeOff, Until: time.Now().Add(time.Hour).UTC()}
 	store := &archive{settings: map[string][]byte{leverPrefix + "a": lever.Encode(), "other": []byte("x")}}
 	l := levers{store: store, log: zap.NewNop()}

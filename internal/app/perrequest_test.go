@@ -45,7 +45,6 @@ func reason(d condense.Decision) session.Reason {
 }
 
 func TestMargin(t *testing.T) {
-	t.Parallel()
 	for window, want := range map[int]int{
 		0: 0, 100: 25, 1000: 250, 1024: 256, 4096: 256, 12800: 256, 12850: 257, 128000: 2560, 1000000: 20000,
 	} {
@@ -57,7 +56,6 @@ func TestMargin(t *testing.T) {
 
 // TestMarginStaysFree checks that a condensation is due one token above the window less the answer and the margin.
 func TestMarginStaysFree(t *testing.T) {
-	t.Parallel()
 	for _, kind := range []string{"llm", "structured", "llm_attention", "amortized", "excerpts"} {
 		c := build(t, "condenser: {type: "+kind+", max_tokens: 1}")
 		for _, tt := range []struct{ window, reserved, limit int }{
@@ -79,7 +77,6 @@ func TestMarginStaysFree(t *testing.T) {
 }
 
 func TestRoom(t *testing.T) {
-	t.Parallel()
 	cfg := config.Default()
 	cfg.Models = map[string]model.Info{
 		"small": {ContextWindow: 6000, MaxOutput: 3000}, "terse": {ContextWindow: 64000, MaxOutput: 2000},
@@ -128,7 +125,6 @@ func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // TestCalls checks how llm_config shapes the calls of each condenser type.
 func TestCalls(t *testing.T) {
-	t.Parallel()
 	const call = `{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"create_state_summary",` +
 		`"arguments":"{\"user_context\":\"help\"}"}}]}`
 	for _, tt := range []struct{ kind, keys, message, shape string }{
@@ -167,7 +163,6 @@ condenser: {type: `+tt.kind+`, `+tt.keys+`llm_config: cheap, max_size: 20}
 // TestUpstreamsKey checks that a condenser calls the upstream with the client's or the configured key, however the
 // configuration spells the URL.
 func TestUpstreamsKey(t *testing.T) {
-	t.Parallel()
 	for _, tt := range []struct{ text, model, maxTokens, key string }{
 		{"{upstream: {base_url: 'HTTP://main/v1/'}, condenser: {type: llm, max_size: 20}}", "some-model", "2500", "client-key"},
 		{"{upstream: {base_url: 'HTTP://main/v1', api_key: own-key}, condenser: {type: llm, max_size: 20, llm_config: a}, " +

@@ -16,7 +16,6 @@ import (
 // TestAdminNeedsAToken checks that the admin port is not opened beyond loopback without a token, whatever name its address has: only the
 // listener knows what a name resolves to. The start fails as a whole, and releases the store.
 func TestAdminNeedsAToken(t *testing.T) {
-	t.Parallel()
 	cfg := load(t, ".yaml", "condenser: {type: noop}")
 	for _, c := range []struct {
 		listen string
@@ -42,7 +41,6 @@ func TestAdminNeedsAToken(t *testing.T) {
 // TestReloadLeavesNoOpenProxy checks that a reload without tenants is refused if there are some, since any key would pass. The tenants in force
 // stay, and the service is degraded until a reload succeeds. Tenants can be added to a proxy that has none.
 func TestReloadLeavesNoOpenProxy(t *testing.T) {
-	t.Parallel()
 	open := load(t, ".yaml", "condenser: {type: noop}")
 	closed := *open
 	closed.Tenants = []config.Tenant{{Name: "a", APIKeys: []config.APIKey{{SHA256: strings.Repeat("a", 64)}}}}

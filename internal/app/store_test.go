@@ -12,7 +12,6 @@ import (
 )
 
 func TestRedisOptions(t *testing.T) {
-	t.Parallel()
 	f := func(name string, r config.Redis, want redisstore.Options) {
 		t.Helper()
 		got, err := redisOptions(config.Store{TTL: time.Hour, Timeout: time.Second, Content: true, Redis: r})
@@ -33,7 +32,6 @@ func TestRedisOptions(t *testing.T) {
 
 // TestRedisFilesAreRead checks that an unreadable file is reported at the start, under its key.
 func TestRedisFilesAreRead(t *testing.T) {
-	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "missing.pem")
 	for key, r := range map[string]config.Redis{
 		"store.redis.tls_ca":   {TLSCA: missing},

@@ -20,7 +20,6 @@ import (
 
 // TestNoVocabulary checks that counts are conservative estimates if a vocabulary cannot be loaded.
 func TestNoVocabulary(t *testing.T) {
-	t.Parallel()
 	counters := &tokenCounters{encoders: tokenize.New()}
 	counters.config.Store(&config.Config{Models: map[string]model.Info{"m": {Encoding: "lost"}}})
 	c := counters.Counter("m")
@@ -35,7 +34,6 @@ func TestNoVocabulary(t *testing.T) {
 // TestSecretIsKept: a Redis that has lost the secret gets it back, so that replicas that start later have the same one. If one of them was
 // faster, the others adopt its secret.
 func TestSecretIsKept(t *testing.T) {
-	t.Parallel()
 	server, ctx := miniredis.RunT(t), t.Context()
 	replica := func() *lazyRegistry {
 		store := redisstore.Open(redisstore.Options{Addrs: []string{server.Addr()}})
@@ -104,7 +102,6 @@ func (s meetingStore) Secret(context.Context, session.Secret) (session.Secret, e
 
 // TestSecretOfAFailingStore: before Redis has ever answered, requests wait for it at the same time rather than one after the other.
 func TestSecretOfAFailingStore(t *testing.T) {
-	t.Parallel()
 	var met sync.WaitGroup
 	met.Add(2)
 	r, failed := &lazyRegistry{store: meetingStore{met: &met}}, make(chan error, 2)

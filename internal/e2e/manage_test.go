@@ -147,3 +147,41 @@ func TestContextManagement(t *testing.T) {
 		})
 	}
 }
+
+// TestAClientsMistakeIsItsOwn: upstream refuses one client's malformed wish for managing the history. That client's next wishes are left
+// out, those of others are forwarded until a second client is refused, too.
+func TestAClientsMistakeIsItsOwn(t *testing.T) {
+	t.Parallel()
+	const wish, malformed = `"context_management":{"edits":[]}`, `"context_management":{"edits":"all"}`
+	var got atomic.Value // the newest body that upstream accepted
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		body := string(readAll(t, r))
+		if strings.Contains(body, malformed) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`{"type":"error","error":{"type":"invalid_request_error","message":"context_management.edits: Input should be a valid list"}}`))
+			return
+		}
+		got.Store(body)
+		_, _ = w.Write([]byte(`{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[{"type":"text","text":"Yes."}],
+			"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":2}}`))
+	}))
+	t.Cleanup(up.Close)
+	p := serve(t, "--upstream", up.URL+"/v1", "--config", newSetting(t, fakeupstream.Options{}).configAt(t, embedded(newStore(t)), 1000))
+	ask := func(key, with string, forwarded bool) {
+		t.Helper()
+		a := sendTo(t, p, "/messages", []byte(`{"model":"claude-x","max_tokens":9,`+with+`,"messages":[{"role":"user","content":"Is it `+rand.Text()+`?"}]}`),
+			http.Header{"X-Api-Key": {key}, "Anthropic-Version": {"2023-06-01"}})
+		text, err := a.rest()
+		ok(t, err)
+		if body := got.Load().(string); a.StatusCode != http.StatusOK || strings.Contains(body, "context_management") != forwarded {
+			t.Errorf("%s: %d %s, forwarded %s", key, a.StatusCode, text, body)
+		}
+	}
+	ask("sk-b", wish, true)
+	ask("sk-a", malformed, false)
+	ask("sk-a", wish, false)
+	ask("sk-b", wish, true)
+	ask("sk-c", malformed, false)
+	ask("sk-b", wish, false)
+}

@@ -1,12 +1,7 @@
 // Package lru has caches that keep what was used most recently.
 package lru
 
-import (
-	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
-	"github.com/hashicorp/golang-lru/v2/expirable"
-)
+import lru "github.com/hashicorp/golang-lru/v2"
 
 // Cache keeps a bounded number of entries, those that were used most recently. It may be used concurrently.
 //
@@ -25,25 +20,16 @@ type Cache[K comparable, V any] interface {
 	Len() int
 	// Values returns the values from the least to the most recently used.
 	Values() []V
-}
-
-// Atomic is a Cache that can add an entry only if the key has none.
-type Atomic[K comparable, V any] interface {
-	Cache[K, V]
+	// ContainsOrAdd and PeekOrAdd add an entry only if the key has none.
 	ContainsOrAdd(key K, value V) (present, dropped bool)
 	PeekOrAdd(key K, value V) (previous V, present, dropped bool)
 }
 
 // New returns an empty cache of size entries, which must be positive.
-func New[K comparable, V any](size int) Atomic[K, V] {
+func New[K comparable, V any](size int) Cache[K, V] {
 	c, err := lru.New[K, V](size)
 	if err != nil {
 		panic(err) // the size is a constant of the caller
 	}
 	return c
-}
-
-// Expiring returns an empty cache of size entries, each of which is dropped lasts after it was set.
-func Expiring[K comparable, V any](size int, lasts time.Duration) Cache[K, V] {
-	return expirable.NewLRU[K, V](size, nil, lasts)
 }

@@ -1,0 +1,100 @@
+// Package lesson remembers what upstreams have shown in answers to requests. What one client was shown holds for that client: its requests
+// may have been the reason. It holds for all clients once a second one was shown the same.
+package lesson
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/lru"
+)
+
+// Source is a hash that identifies whose requests to which upstream are meant. Clients choose parts of it, so a Book is bounded.
+type Source [sha256.Size]byte
+
+// SourceOf returns the source with the given parts.
+func SourceOf(parts ...string) Source { return sha256.Sum256(fmt.Appendf(nil, "%q", parts)) }
+
+// Place says for whom a lesson holds: for one client at first, and then for all. Without All, it never holds for others.
+type Place struct{ Own, All Source }
+
+// Terms are those of a kind of lesson.
+type Terms[V any] struct {
+	Own    time.Duration // how long a lesson holds for the client
+	Shared time.Duration // how long a confirmed lesson holds for all clients, and one that is not confirmed waits for that
+	// Same returns what two clients were both shown, and whether they were shown the same.
+	Same func(a, b V) (V, bool)
+}
+
+// Equal is Same for values that are the same only if they are equal.
+func Equal[V comparable](a, b V) (V, bool) { return a, a == b }
+
+// Book holds the lessons of one kind. It may be used concurrently.
+type Book[V any] struct {
+	terms Terms[V]
+	kept  lru.Cache[Source, entry[V]]
+}
+
+type entry[V any] struct {
+	value  V
+	at     time.Time
+	by     Source // the client that was shown it last
+	shared bool   // a second client has confirmed it
+}
+
+// New returns an empty book for size clients and upstreams.
+func New[V any](size int, terms Terms[V]) *Book[V] {
+	return &Book[V]{terms, lru.New[Source, entry[V]](size)}
+}
+
+// Learn records what a client has just been shown.
+func (b *Book[V]) Learn(p Place, value V, now time.Time) {
+	e := entry[V]{value: value, at: now, by: p.Own}
+	b.kept.Add(p.Own, e)
+	if p.All == (Source{}) {
+		return
+	}
+	if last, known := b.kept.Get(p.All); known && now.Sub(last.at) < b.terms.Shared {
+		same, confirmed := b.terms.Same(last.value, value)
+		switch {
+		case confirmed && last.by != p.Own:
+			e.value, e.shared = same, true
+		case last.shared:
+			return // one client takes nothing from the others
+		}
+	}
+	b.kept.Add(p.All, e)
+}
+
+// Own returns what the client itself was shown, if that still holds.
+func (b *Book[V]) Own(p Place, now time.Time) (value V, ok bool) {
+	e, known := b.kept.Get(p.Own)
+	return e.value, known && now.Sub(e.at) < b.terms.Own
+}
+
+// Shared returns what holds for all clients.
+func (b *Book[V]) Shared(p Place, now time.Time) (value V, ok bool) {
+	if p.All == (Source{}) {
+		return value, false
+	}
+	e, known := b.kept.Get(p.All)
+	return e.value, known && e.shared && now.Sub(e.at) < b.terms.Shared
+}
+
+// Known returns what the client itself was shown, or else what holds for all clients.
+func (b *Book[V]) Known(p Place, now time.Time) (value V, ok bool) {
+	if value, ok = b.Own(p, now); ok {
+		return value, true
+	}
+	return b.Shared(p, now)
+}
+
+// Forget removes what the client was shown.
+func (b *Book[V]) Forget(p Place) { b.kept.Remove(p.Own) }
+
+// Clear removes all lessons, as after upstreams have been reconfigured.
+func (b *Book[V]) Clear() { b.kept.Purge() }
+
+// Empty reports whether there are no lessons.
+func (b *Book[V]) Empty() bool { return b.kept.Len() == 0 }

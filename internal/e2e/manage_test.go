@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
@@ -162,7 +166,9 @@ func TestAClientsMistakeIsItsOwn(t *testing.T) {
 			_, _ = w.Write([]byte(`{"type":"error","error":{"type":"invalid_request_error","message":"context_management.edits: Input should be a valid list"}}`))
 			return
 		}
-		got.Store(body)
+		if r.Method == http.MethodPost { // Dewpoint also asks for the window of the model
+			got.Store(body)
+		}
 		_, _ = w.Write([]byte(`{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[{"type":"text","text":"Yes."}],
 			"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":2}}`))
 	}))

@@ -69,17 +69,18 @@ func (b *Book[V]) Learn(p Place, value V, now time.Time) {
 
 // Own returns what the client itself was shown, if that still holds.
 func (b *Book[V]) Own(p Place, now time.Time) (value V, ok bool) {
-	e, known := b.kept.Get(p.Own)
-	return e.value, known && now.Sub(e.at) < b.terms.Own
+	if e, known := b.kept.Get(p.Own); known && now.Sub(e.at) < b.terms.Own {
+		return e.value, true
+	}
+	return value, false
 }
 
 // Shared returns what holds for all clients.
 func (b *Book[V]) Shared(p Place, now time.Time) (value V, ok bool) {
-	if p.All == (Source{}) {
-		return value, false
+	if e, known := b.kept.Get(p.All); known && e.shared && now.Sub(e.at) < b.terms.Shared {
+		return e.value, true
 	}
-	e, known := b.kept.Get(p.All)
-	return e.value, known && e.shared && now.Sub(e.at) < b.terms.Shared
+	return value, false
 }
 
 // Known returns what the client itself was shown, or else what holds for all clients.

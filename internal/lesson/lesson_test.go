@@ -1,0 +1,53 @@
+package lesson_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/lesson"
+)
+
+// TestOneClientTeachesOnlyItself: a lesson holds for others once a second client has confirmed it, and for a limited time.
+func TestOneClientTeachesOnlyItself(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	b := lesson.New(100, lesson.Terms[string]{Own: time.Minute, Shared: time.Hour, Same: lesson.Equal[string]})
+	place := func(client string) lesson.Place {
+		return lesson.Place{Own: lesson.SourceOf(client, "model"), All: lesson.SourceOf("all", "model")}
+	}
+	knows := func(client, want string) {
+		t.Helper()
+		if got, ok := b.Known(place(client), now); got != want || ok != (want != "") {
+			t.Errorf("%s knows %q (%t), want %q", client, got, ok, want)
+		}
+	}
+	learn := func(client, value string) { b.Learn(place(client), value, now) }
+	knows("alice", "")
+	learn("alice", "x")
+	learn("alice", "x") // again: that confirms nothing
+	knows("alice", "x")
+	knows("bob", "")
+	learn("bob", "y")
+	knows("carol", "")
+	learn("alice", "y")
+	knows("carol", "y")
+	learn("mallory", "x")
+	knows("mallory", "x")
+	knows("carol", "y")
+	b.Forget(place("mallory"))
+	knows("mallory", "y")
+	now = now.Add(time.Hour - 1)
+	knows("alice", "y")
+	now = now.Add(1)
+	knows("alice", "")
+	alone := lesson.Place{Own: lesson.SourceOf("thread")}
+	b.Learn(alone, "z", now)
+	if got, _ := b.Known(alone, now); got != "z" {
+		t.Errorf("got %q", got)
+	}
+	if _, ok := b.Known(lesson.Place{Own: lesson.SourceOf("another thread")}, now); ok {
+		t.Error("a lesson for one thread holds for another")
+	}
+	if b.Clear(); !b.Empty() {
+		t.Error("it is not empty")
+	}
+}

@@ -78,7 +78,7 @@ quick-tests: bin/tools/gotestsum
 test: bin/tools/gotestsum ## the short tests of all packages but internal/e2e, with fuzz seeds and import rules
 	@sh scripts/test.sh short
 
-race: bin/tools/gotestsum ## the same tests of the packages with goroutines, with the race detector
+race: bin/tools/gotestsum ## the same tests of the packages with goroutines, with the race detector, but for those that start none
 	@sh scripts/test.sh race
 
 e2e: bin/tools/gotestsum ## the short tests that start the built program

@@ -10,6 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -59,6 +60,7 @@ var poisons = [...]string{
 // TestAttacksOnWords checks that over twenty rounds no tool output and no record removes a user's rule, or attributes to the
 // user what he did not say.
 func TestAttacksOnWords(t *testing.T) {
+	quick.Alone(t)
 	attempts := 0
 	for r, rule := range rules {
 		for a, attack := range attacks {
@@ -81,6 +83,7 @@ func TestAttacksOnWords(t *testing.T) {
 // TestTemplatesAreNotTyped checks that the messages that an agent without tool calls sends in the user's name after every
 // command do not displace a rule that a person typed, and that no excerpt attributes them to the user.
 func TestTemplatesAreNotTyped(t *testing.T) {
+	quick.Alone(t)
 	rule := "Never push to main. " + strings.Repeat("And explain each step before you take it. ", 6) + "Use tabs."
 	for name, template := range map[string]string{
 		"brackets":    "[execute_command for 'make part-%d'] Result:\n%s",

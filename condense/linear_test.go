@@ -5,6 +5,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -13,6 +14,7 @@ const few = 200
 
 // TestReadersAreLinear checks that cutting texts, showing them to a summariser and reading its answer take linear time.
 func TestReadersAreLinear(t *testing.T) {
+	quick.Alone(t)
 	for name, read := range map[string]func(string){
 		"shorten": func(text string) { shorten(text, few) },
 		"trim": func(text string) {

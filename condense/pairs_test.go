@@ -16,6 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
 	"github.com/dewpoint-proxy/dewpoint/internal/property"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -71,6 +72,7 @@ func obedient(t *rapid.T) condense.Summariser {
 // TestEveryPipelinePair checks that every view and every condensation is sound, whichever two condensers are chained and
 // whatever the client does to its history. Each pair gets the same number of runs, from fixed seeds.
 func TestEveryPipelinePair(t *testing.T) {
+	quick.Alone(t)
 	const strategies = 12
 	runs := 3
 	if testing.Short() {

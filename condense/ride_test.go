@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -349,6 +350,7 @@ func TestRidesArePriced(t *testing.T) {
 // TestDueByMoreTokens checks that a condensation that is due remains due with more tokens, whatever the prices, the window
 // and the cache.
 func TestDueByMoreTokens(t *testing.T) {
+	quick.Alone(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	byPrice := 0
 	for range 500 {

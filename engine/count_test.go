@@ -116,6 +116,7 @@ func upstreamCount(t rapid.TB, body []byte) int {
 
 // TestCountsOfWhatWasSent: whatever condensers do to a history, its count is the count of what is forwarded.
 func TestCountsOfWhatWasSent(t *testing.T) {
+	quick.Alone(t)
 	quick.Skip(t)
 	const strategies = 11
 	r := newRig(t, condense.Noop{})

@@ -42,6 +42,7 @@ func newBodyReader(limit int64) *bodyReader {
 // TestBodyIsChargedForWhatItHolds reads bodies of many sizes. Each is complete and charged for its buffer, which is little larger than the
 // body.
 func TestBodyIsChargedForWhatItHolds(t *testing.T) {
+	quick.Alone(t)
 	quick.Skip(t)
 	const limit = 64 << 20
 	for _, size := range []int{

@@ -456,6 +456,7 @@ func TestClientLeavesBehindHiddenCalls(t *testing.T) {
 // TestAnswerTooLongToStrain: an answer that is not streamed and too long to read as a whole is an error, since it may have calls that the
 // client must not get.
 func TestAnswerTooLongToStrain(t *testing.T) {
+	quick.Alone(t)
 	a := hidingRig(t, false, fakeupstream.Options{}, 0)
 	long := strings.Repeat("shingle ", 1<<20)
 	answer := fakeupstream.Answer{Content: long, ToolCalls: []fakeupstream.ToolCall{call(asksFor, "x")}}

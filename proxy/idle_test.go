@@ -47,6 +47,7 @@ func held() int64 {
 // end, is bounded: there is no buffer, no context and no grown stack. What the machine's load adds once, to the heap's gaps or to stacks that
 // have not ended yet, another thousand clients do not add again.
 func TestIdleConnectionsHoldLittle(t *testing.T) {
+	quick.Alone(t)
 	quick.Skip(t)
 	const clients, most = 1000, 10 << 10
 	for name, request := range map[string]string{

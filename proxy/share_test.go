@@ -78,6 +78,7 @@ func TestSlowReaders(t *testing.T) {
 // TestSlowReadersKeepNoBodies counts what the process holds for clients that take their answers slowly: not the bodies that they sent, in
 // any protocol, nor on a path that passes through.
 func TestSlowReadersKeepNoBodies(t *testing.T) {
+	quick.Alone(t)
 	quick.Skip(t)
 	const readers, size, most = 2, 5 << 20, 1 << 20
 	hold := make(chan struct{})

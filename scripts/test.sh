@@ -4,7 +4,7 @@
 #   quick  the short tests of all packages but internal/e2e and the laboratory, without those that call quick.Skip. Results come from Go's
 #          cache where nothing has changed. GOGC=400 saves a tenth of the time, most of which is compiling.
 #   short  the short tests of all packages but internal/e2e, cached too
-#   race   the same tests of the packages with goroutines, with the race detector
+#   race   the same tests of the packages with goroutines, with the race detector, but for those that call quick.Alone
 #   e2e    the short tests of internal/e2e, which start the built program
 #   slow   the tests that -short skips, those whose function calls testing.Short. STRIDE=4 runs every fourth of them.
 #

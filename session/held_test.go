@@ -64,6 +64,7 @@ func (d *desk) wantWhole(q session.Query, id session.ThreadID) (size int) {
 
 // TestContentIsLoggedAFewTimes: a client that begins a thread with each request does not have all its messages logged each time.
 func TestContentIsLoggedAFewTimes(t *testing.T) {
+	quick.Alone(t)
 	for name, most := range map[string]int{"all messages": 1000, "a window": 60} {
 		t.Run(name, func(t *testing.T) {
 			d, logged, unique := newDesk(t), 0, 3000
@@ -98,6 +99,7 @@ func TestContentIsLoggedAFewTimes(t *testing.T) {
 // TestContentOfALongThread: a client that edits its first message only after thousands of messages does not have them logged each time
 // because no single read covers them, even if some are short or alike.
 func TestContentOfALongThread(t *testing.T) {
+	quick.Alone(t)
 	quick.Skip(t)
 	d, logged, words := newDesk(t), 0, []string{"u"}
 	for i := range 1000 {
@@ -153,6 +155,7 @@ func TestContentOfLargeMessages(t *testing.T) {
 
 // TestLoggedKeepsTheNewest: a large message does not cost the newer ones, and all that is read has a bound.
 func TestLoggedKeepsTheNewest(t *testing.T) {
+	quick.Alone(t)
 	quick.Skip(t)
 	for name, c := range map[string]struct {
 		sizes []int

@@ -4,9 +4,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 )
 
 func TestCountAllocatesNothingForTokens(t *testing.T) {
+	quick.Alone(t)
 	texts := map[string]string{
 		"code":  strings.Repeat("func (e *Encoder) Count(text string) int {\n\treturn len(text)\n}\n", 50),
 		"prose": strings.Repeat("It isn't the heat, it's the humidity. ", 50),

@@ -7,9 +7,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/property"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 )
 
 func TestEncoderEqualsReference(t *testing.T) {
+	quick.Alone(t)
 	contractions := "I'm you're he's don't we've they'll she'd I'M YOU'RE HE'S DON'T WE'VE THEY'LL SHE'D it'S 'tis 'S 'rE 'Ll "
 	texts := []string{
 		"", "a", " ", "\n", "'", "hello world", "Hello, World!", "\x00", "\x7f", "\u0080",

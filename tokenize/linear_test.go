@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 )
 
 // hostile returns texts of n bytes that are one piece, or in which a splitter has to go back.
@@ -53,6 +55,7 @@ func TestSplitIsLinear(t *testing.T) {
 
 // Merging a piece of n bytes walks at most 3n log2(n) levels of the tree, in one window and in many.
 func TestMergeIsLinearithmic(t *testing.T) {
+	quick.Alone(t)
 	const n = 1 << 15
 	for _, s := range eachSubject(t) {
 		for name, text := range hostile(n) {

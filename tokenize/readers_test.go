@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 )
 
 // TestCountIsLinear covers every shape of text, not only those that are hard to split.
 func TestCountIsLinear(t *testing.T) {
+	quick.Alone(t)
 	for _, s := range eachSubject(t) {
 		t.Run(s.Name(), func(t *testing.T) { lineartest.Check(t, func(text string) { s.Count(text) }) })
 	}

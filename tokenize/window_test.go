@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/property"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 )
 
 func byWindows(v *vocabulary, piece string, size int) []uint32 {
@@ -17,6 +18,7 @@ func byWindows(v *vocabulary, piece string, size int) []uint32 {
 }
 
 func TestWindowsEqualWhole(t *testing.T) {
+	quick.Alone(t)
 	for _, s := range eachSubject(t) {
 		for name, text := range hostile(3 * windowBytes) {
 			whole := byWindows(s.vocabulary, text, len(text))

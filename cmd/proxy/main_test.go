@@ -162,6 +162,7 @@ const small = `{"id": "small", "messages": [
 	{"role": "tool", "tool_call_id": "c1", "content": "3"}], "final_response": {"role": "assistant", "content": "Three."}}`
 
 func TestReplay(t *testing.T) {
+	quick.Alone(t)
 	quick.Skip(t)
 	path := write(t, "run.json", small)
 	f := func(want int, says string, args ...string) {
@@ -195,6 +196,7 @@ tenants:
 
 // TestReplayPrintsRecords replays the sample: each condensation is printed with its record, as text and in the JSON.
 func TestReplayPrintsRecords(t *testing.T) {
+	quick.Alone(t)
 	text, err := json.Marshal(demo.Sample())
 	if err != nil {
 		t.Fatal(err)
@@ -233,6 +235,7 @@ func TestReplayPrintsRecords(t *testing.T) {
 }
 
 func TestDemo(t *testing.T) {
+	quick.Alone(t)
 	code, out, errs := command(t, "demo")
 	if code != exitOK || !strings.Contains(out, "condensations") || !strings.Contains(out, "OPENAI_BASE_URL=") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)

@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // TestReadersAreLinear checks that the functions that read message content take time linear in its length.
 func TestReadersAreLinear(t *testing.T) {
+	quick.Alone(t)
 	for name, read := range map[string]func(string){
 		"words": func(text string) {
 			w := &Words{}

@@ -6,10 +6,12 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 )
 
 // TestRecogniseIsLinear checks that an upstream cannot make Recognise slow.
 func TestRecogniseIsLinear(t *testing.T) {
+	quick.Alone(t)
 	for name, read := range map[string]func(string){
 		"text": func(text string) { overflow.Recognise(400, "text/plain", []byte(text)) },
 		"json": func(text string) { overflow.Recognise(400, "application/json", []byte(text)) },

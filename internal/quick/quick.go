@@ -1,4 +1,4 @@
-// Package quick marks tests that take seconds of processor time.
+// Package quick marks tests that take seconds of processor time, so that not every target runs them.
 package quick
 
 import (
@@ -14,5 +14,14 @@ func Skip(t testing.TB) {
 	t.Helper()
 	if os.Getenv(variable) != "" {
 		t.Skip("SLOW: make check runs it")
+	}
+}
+
+// Alone skips a test that starts no goroutines if the race detector is on, which would find nothing in it and makes it take ten times as
+// long. 'make test' runs it.
+func Alone(t testing.TB) {
+	t.Helper()
+	if raced {
+		t.Skip("SLOW: make test runs it, without the race detector")
 	}
 }

@@ -25,6 +25,11 @@ func TestMayHold(t *testing.T) {
 			rt.Fatalf("%s holds %s", text, word)
 		}
 	})
+	for i, c := range word {
+		if text := word[:i] + fmt.Sprintf(`\u%04x`, c) + word[i+1:]; !rawjson.MayHold([]byte(text), word) {
+			t.Errorf("%s holds %s", text, word)
+		}
+	}
 	for _, text := range []string{``, `"compaction"`, `"\u003ccompaction.\u003e"`, `"\u00`, `"\u006`, `"\u00zz"`, `"\n\t\/"`} {
 		if rawjson.MayHold([]byte(text), word) {
 			t.Errorf("%s does not hold %s", text, word)

@@ -16,8 +16,8 @@ go=${GO:-go}
 set=$1
 shift
 
-# Tests wait for timers and for other processes, so that one package more than there are processors fits, and many tests of a package. A
-# container may use fewer processors than it sees.
+# Tests wait for timers and for other processes, so that one package more than there are processors fits, and in short tests some of a package
+# at a time. A container may use fewer processors than it sees.
 processors=$(getconf _NPROCESSORS_ONLN)
 [ "$processors" -lt 8 ] || processors=7
 
@@ -42,7 +42,7 @@ sampled() { awk -v stride="${STRIDE:-1}" '(NR - 1) % stride == 0'; }
 run() { # run FLAG...
 	mkdir -p bin
 	gotestsum=bin/tools/gotestsum
-	$gotestsum --format pkgname --jsonfile "bin/test-$set.json" -- -vet=off -p $((processors + 1)) -parallel $((4 * processors)) "$@"
+	$gotestsum --format pkgname --jsonfile "bin/test-$set.json" -- -vet=off -p $((processors + 1)) "$@"
 	code=$?
 	# In bin, since the gate shows the end of the output.
 	$gotestsum tool slowest --jsonfile "bin/test-$set.json" --threshold 3s >"bin/slowest-$set.txt"
@@ -61,8 +61,8 @@ slow() {
 
 # shellcheck disable=SC2046 # lists of packages
 case $set in
-quick) GOGC=400 QUICK=1 run -short "$@" $(packages | grep -v '/lab/') ;;
-short) run -short "$@" $(packages) ;;
+quick) GOGC=400 QUICK=1 run -short -parallel $((4 * processors)) "$@" $(packages | grep -v '/lab/') ;;
+short) run -short -parallel $((4 * processors)) "$@" $(packages) ;;
 race) run -short -race -parallel $((2 * processors)) "$@" $(concurrent) ;;
 e2e) run -short "$@" ./internal/e2e ;;
 slow) # replays and measurements have their concurrency in the program, which other tests watch; e2e runs a program built without the detector

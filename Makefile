@@ -35,7 +35,7 @@ demo: build ## a sample run, condensed, without a network
 quick: bin/tools/gotestsum ## the loop while you work: format, vet, and the short tests that take no seconds, but internal/e2e and lab, cached
 	@sh scripts/needs.sh check && sh scripts/gate.sh $(QUICK)
 
-check: bin/tools/gotestsum bin/tools/golangci-lint ## the gate for every change: quick, linters, tests with the race detector, the schema of the chart's values
+check: bin/tools/gotestsum bin/tools/golangci-lint ## the gate for every change: format, linters, short tests, the race detector, the schema of the chart's values
 	@sh scripts/needs.sh check && sh scripts/gate.sh $(CHECK)
 
 # The fixed strides of 'make ci': through recorded runs, combinations of settings, and slow tests.

@@ -214,8 +214,9 @@ func (t *Turn) prepareCounting() {
 			t.model.Window = served
 		}
 	}
-	t.model.Alternates = t.model.Alternates || t.hasQuirk(alternatesOnly, t.lessons())
-	t.model.Window = e.memory.window(t.lessons(), t.model.Window, e.o.Now())
+	lessons := t.lessons()
+	t.model.Alternates = t.model.Alternates || t.hasQuirk(alternatesOnly, lessons)
+	t.model.Window = e.memory.window(lessons, t.model.Window, e.o.Now())
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })
 }

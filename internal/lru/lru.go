@@ -9,8 +9,6 @@ import lru "github.com/hashicorp/golang-lru/v2"
 type Cache[K comparable, V any] interface {
 	// Get returns the value of a key, which counts as a use.
 	Get(key K) (value V, ok bool)
-	// Peek is Get without counting as a use.
-	Peek(key K) (value V, ok bool)
 	Contains(key K) bool
 	// Add sets the value of a key, and reports whether another entry was dropped for it.
 	Add(key K, value V) (dropped bool)

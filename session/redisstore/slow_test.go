@@ -79,7 +79,7 @@ func TestSilent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			addr, way := make(t)
-			s, count := start(t, Options{Addrs: []string{addr}, Timeout: 200 * time.Millisecond, Rest: 3 * time.Second}), &trips{}
+			s, count := start(t, Options{Addrs: []string{addr}, Timeout: 200 * time.Millisecond, Rest: 20 * time.Millisecond}), &trips{}
 			s.starved = func() bool { return false }                     // tests that run beside this one keep the process busy
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // ends the test if the store has no deadline
 			defer cancel()

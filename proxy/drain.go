@@ -29,7 +29,7 @@ func (s *Server) Degraded() bool { return s.degraded.reads.Load() || s.degraded.
 // are cut off, which their clients can see, and the error is ErrCut. The log is written in any case.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
-	drained := s.ports.Close()
+	drained := s.ports.Close(s.o.Limits.AcceptGrace)
 	var err error
 	select {
 	case <-drained:

@@ -121,6 +121,7 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 		tenants = s.tenants(base)
 	}
 	limits := proxy.DefaultLimits()
+	limits.AcceptGrace = time.Millisecond // only tests of Shutdown open connections meanwhile
 	if s.limits != nil {
 		s.limits(&limits)
 	}

@@ -52,6 +52,9 @@ type Limits struct {
 	StreamIdle     time.Duration // between two reads of an answer; 0: no limit
 	PendingAppends int           // log writes under way
 
+	// AcceptGrace is how long Shutdown goes on accepting: connections that the kernel has already completed would be reset otherwise.
+	AcceptGrace time.Duration
+
 	// KeepAlive is how long a streamed request waits for a condensation before the client is sent a comment, and how long between two
 	// comments. 0: no comments.
 	KeepAlive time.Duration
@@ -63,6 +66,7 @@ func DefaultLimits() Limits {
 		Body: 64 << 20, InFlight: 512 << 20, Header: 16 << 10,
 		HeaderWait: 30 * time.Second, BodyIdle: 30 * time.Second, Idle: 5 * time.Minute,
 		PendingAppends: 1024, KeepAlive: 5 * time.Second,
+		AcceptGrace: 100 * time.Millisecond,
 	}
 }
 

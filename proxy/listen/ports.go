@@ -17,10 +17,6 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// acceptGrace is how long a listener goes on accepting after Close: closing it at once would reset connections that the kernel has already
-// completed.
-const acceptGrace = 100 * time.Millisecond
-
 // Open listens on a TCP address.
 func Open(address string) (net.Listener, error) {
 	var c net.ListenConfig
@@ -110,8 +106,9 @@ func (p *Ports) add(l *net.TCPListener) bool {
 	return true
 }
 
-// Close stops accepting connections, and closes open ones when they are idle. The channel is closed when none is left.
-func (p *Ports) Close() <-chan struct{} {
+// Close stops accepting connections after grace, and closes open ones when they are idle. The channel is closed when none is left. Without
+// any grace, connections that the kernel has already completed are reset.
+func (p *Ports) Close(grace time.Duration) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.drained != nil {
@@ -120,7 +117,7 @@ func (p *Ports) Close() <-chan struct{} {
 	p.drained = make(chan struct{})
 	p.closing.Store(true)
 	for _, l := range p.listeners {
-		_ = l.SetDeadline(time.Now().Add(acceptGrace))
+		_ = l.SetDeadline(time.Now().Add(grace))
 	}
 	for c := range p.conns {
 		_ = c.applyDeadline()

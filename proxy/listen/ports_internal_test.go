@@ -27,7 +27,7 @@ func TestCloseGivesWhatWasBegun(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	drained := p.Close()
+	drained := p.Close(100 * time.Millisecond)
 	_ = tcp.SetDeadline(time.Time{}) // however busy the machine is
 	for range waiting {
 		conn, err := p.accept(tcp)
@@ -68,7 +68,7 @@ func TestCloseWakesUp(t *testing.T) {
 	p := New(nil, 0)
 	served := make(chan error, 1)
 	go func() { served <- p.Serve(l) }()
-	<-p.Close()
+	<-p.Close(100 * time.Millisecond)
 	select {
 	case err := <-served:
 		if err != nil {

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -9,12 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/redisstore/internal/nodes"
 )
 
 func (s *Store) Request(ctx context.Context, id session.ThreadID, at time.Time) error {
@@ -63,19 +62,19 @@ func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (page sess
 	if err != nil {
 		return page, err
 	}
-	nodes, err := s.masters(ctx)
+	masters, err := s.masters(ctx)
 	if err != nil {
 		return page, err
 	}
 	for range maxScans {
-		n := slices.IndexFunc(nodes, func(n node) bool { return n.addr >= at.node })
+		n := slices.IndexFunc(masters, func(n nodes.Node) bool { return n.Addr >= at.node })
 		if n < 0 {
 			return page, nil
 		}
-		if nodes[n].addr != at.node { // the first page, or the node is gone and this is the next
-			at = position{node: nodes[n].addr}
+		if masters[n].Addr != at.node { // the first page, or the node is gone and this is the next
+			at = position{node: masters[n].Addr}
 		}
-		keys, next, err := s.scan(ctx, nodes[n].client, at)
+		keys, next, err := s.scan(ctx, masters[n].Client, at)
 		if err != nil {
 			return page, err
 		}
@@ -84,10 +83,10 @@ func (s *Store) Sessions(ctx context.Context, q session.SessionQuery) (page sess
 		}
 		at = position{node: at.node, cursor: next}
 		if next == 0 {
-			if n+1 == len(nodes) {
+			if n+1 == len(masters) {
 				return page, nil
 			}
-			at = position{node: nodes[n+1].addr}
+			at = position{node: masters[n+1].Addr}
 		}
 	}
 	page.Next = at.String()
@@ -113,32 +112,15 @@ func (s *Store) fillPage(ctx context.Context, page *session.SessionPage, q sessi
 	return nil
 }
 
-// node is a server with separate keys. A single server has no address here, because a failover may change it.
-type node struct {
-	addr   string
-	client redis.Cmdable
-}
-
-func (s *Store) masters(ctx context.Context) ([]node, error) {
-	cluster, ok := s.client.(*redis.ClusterClient)
-	if !ok {
-		return []node{{client: s.client}}, nil
-	}
-	var mu sync.Mutex
-	var nodes []node
-	err := s.read(ctx, func(ctx context.Context) error {
-		return cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
-			mu.Lock()
-			defer mu.Unlock()
-			nodes = append(nodes, node{c.Options().Addr, c})
-			return nil
-		})
+func (s *Store) masters(ctx context.Context) (masters []nodes.Node, err error) {
+	err = s.read(ctx, func(ctx context.Context) (err error) {
+		masters, err = nodes.Masters(ctx, s.client)
+		return err
 	})
-	if err == nil && len(nodes) == 0 {
+	if err == nil && len(masters) == 0 {
 		err = fmt.Errorf("%w: the cluster names no master", session.ErrUnavailable)
 	}
-	slices.SortFunc(nodes, func(a, b node) int { return cmp.Compare(a.addr, b.addr) })
-	return nodes, err
+	return masters, err
 }
 
 // scan returns the keys of sessions that SCAN returns for a cursor, sorted, after the given position.

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/dewpoint-proxy/dewpoint/session/redisstore/internal/nodes"
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
@@ -61,8 +62,8 @@ const (
 
 // client returns a client that does not retry: a call has one deadline, a request that cannot be served goes on without the
 // store, and the store itself decides which commands to repeat (see attempt). Pipelines share the connections of other calls.
-func (o Options) client() client {
-	return redis.NewUniversalClient(&redis.UniversalOptions{
+func (o Options) client() nodes.Client {
+	return nodes.Open(&redis.UniversalOptions{
 		Addrs: o.Addrs, Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLS,
 		MasterName: o.MasterName, IsClusterMode: o.Cluster, Dialer: o.dial,
 		SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,

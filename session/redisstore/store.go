@@ -32,19 +32,12 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+	"github.com/dewpoint-proxy/dewpoint/session/redisstore/internal/nodes"
 )
-
-// client is a redis.UniversalClient without the methods that mention *redis.Client: each package that sees this field would compile the 743
-// methods of that type again.
-type client interface {
-	redis.Cmdable
-	AddHook(hook redis.Hook)
-	Close() error
-}
 
 // Store is a session.Store in Redis. All methods may be called concurrently.
 type Store struct {
-	client     client
+	client     nodes.Client
 	options    Options
 	content    codec.Content
 	keys       keys
@@ -86,22 +79,14 @@ func (s *Store) Encrypts() bool { return s.content.Keys.Seals() }
 
 // Ping makes one round trip, in a Cluster one to each master, even if the breaker is open. An error wraps ErrUnavailable.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.call(ctx, s.options.Timeout, s.pingAll)
-}
-
-// pingAll pings every server that calls go to. A Cluster with one silent master is not healthy.
-func (s *Store) pingAll(ctx context.Context) error {
-	if cluster, ok := s.client.(*redis.ClusterClient); ok {
-		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return node.Ping(ctx).Err() })
-	}
-	return s.client.Ping(ctx).Err()
+	return s.call(ctx, s.options.Timeout, func(ctx context.Context) error { return nodes.Ping(ctx, s.client) })
 }
 
 // probe reports whether the server answers. A refusal is an answer too: calls will be refused just as quickly.
 func (s *Store) probe(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
-	err := s.pingAll(ctx)
+	err := nodes.Ping(ctx, s.client)
 	return err == nil || !timedOut(err) && ctx.Err() == nil
 }
 
@@ -243,11 +228,7 @@ func (s *Store) call(ctx context.Context, timeout time.Duration, commands func(c
 	if silent {
 		s.breaker.trip()
 	}
-	if cluster, ok := s.client.(*redis.ClusterClient); ok {
-		// In the background, it looks up who serves which slots. Otherwise it would do so up to a minute later, and try to connect to a
-		// dead master until then.
-		cluster.ReloadState(ctx)
-	}
+	nodes.LookUp(ctx, s.client)
 	if gone != nil {
 		return fmt.Errorf("%w: %w", gone, err)
 	}

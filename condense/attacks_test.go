@@ -83,6 +83,7 @@ func TestAttacksOnWords(t *testing.T) {
 // TestTemplatesAreNotTyped checks that the messages that an agent without tool calls sends in the user's name after every
 // command do not displace a rule that a person typed, and that no excerpt attributes them to the user.
 func TestTemplatesAreNotTyped(t *testing.T) {
+	quick.Skip(t)
 	quick.Alone(t)
 	rule := "Never push to main. " + strings.Repeat("And explain each step before you take it. ", 6) + "Use tabs."
 	for name, template := range map[string]string{

@@ -72,6 +72,7 @@ func obedient(t *rapid.T) condense.Summariser {
 // TestEveryPipelinePair checks that every view and every condensation is sound, whichever two condensers are chained and
 // whatever the client does to its history. Each pair gets the same number of runs, from fixed seeds.
 func TestEveryPipelinePair(t *testing.T) {
+	quick.Skip(t)
 	quick.Alone(t)
 	const strategies = 12
 	runs := 3

@@ -61,7 +61,14 @@ slow() {
 
 # shellcheck disable=SC2046 # lists of packages
 case $set in
-quick) GOGC=400 QUICK=1 run -short -parallel $((4 * processors)) "$@" $(packages | grep -v '/lab/') ;;
+quick)
+	# A disk in memory saves a twentieth.
+	shm=/dev/shm
+	if [ -z "${TMPDIR:-}" ] && [ "$(df -Pk $shm 2>/dev/null | awk 'NR == 2 { print int($4 / 2097152) }')" -gt 0 ] 2>/dev/null; then
+		TMPDIR=$(mktemp -d $shm/dewpoint.XXXXXX) && export TMPDIR && trap 'rm -rf "$TMPDIR"' EXIT
+	fi
+	GOGC=400 QUICK=1 run -short -parallel $((4 * processors)) "$@" $(packages | grep -v '/lab/')
+	;;
 short) run -short -parallel $((4 * processors)) "$@" $(packages) ;;
 race) run -short -race -parallel $((2 * processors)) "$@" $(concurrent) ;;
 e2e) run -short "$@" ./internal/e2e ;;

@@ -18,6 +18,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 )
 
 // clearOTel clears all OpenTelemetry variables for a test.
@@ -203,6 +204,7 @@ func TestTracesAskedForWrongly(t *testing.T) {
 
 // TestCollectorsAway checks that requests are served if the collector refuses spans or cannot be reached.
 func TestCollectorsAway(t *testing.T) {
+	quick.Skip(t)
 	refusing := newReceiver(t)
 	refusing.status = http.StatusForbidden
 	for name, endpoint := range map[string]string{"refusing": refusing.URL, "not there": "http://127.0.0.1:1"} {
@@ -234,6 +236,7 @@ func TestCollectorsAway(t *testing.T) {
 
 // TestStuckStandardError checks that requests are served while the log is not read. A pipe holds 64 KiB, and the test logs many times that.
 func TestStuckStandardError(t *testing.T) {
+	quick.Skip(t)
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/judge"
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
@@ -34,6 +35,7 @@ func TestPlay(t *testing.T) {
 
 // TestRequestsAreValid has the judge check each request of the demo, against the strict upstream.
 func TestRequestsAreValid(t *testing.T) {
+	quick.Skip(t)
 	stage, err := judge.NewStage(*settings(), fakeupstream.Options{Keep: 16}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
@@ -71,6 +72,7 @@ func (c *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 }
 
 func TestRoundTrips(t *testing.T) {
+	quick.Skip(t)
 	cluster := sessiontest.StartCluster(t)
 	for name, o := range map[string]Options{
 		"server":  {Addrs: []string{miniredis.RunT(t).Addr()}},

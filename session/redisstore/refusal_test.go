@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
@@ -81,6 +82,7 @@ func TestReadOnly(t *testing.T) {
 // TestReadOnlyCostsFewConnections: the client closes each connection on which a replica refuses a write. Writes that are refused all the
 // time do not open new ones all the time. Reads go on.
 func TestReadOnlyCostsFewConnections(t *testing.T) {
+	quick.Skip(t)
 	t.Parallel()
 	server, s, id := prepared(t, Options{Rest: time.Hour})
 	server.Do("REPLICAOF", "127.0.0.1", "1")

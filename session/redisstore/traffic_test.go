@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
@@ -158,6 +159,7 @@ func TestTraffic(t *testing.T) {
 
 // TestTrafficOfGrowth: a step of a long session costs no more than one of a short session.
 func TestTrafficOfGrowth(t *testing.T) {
+	quick.Skip(t)
 	t.Parallel()
 	server := sessiontest.StartRedis(t, "--appendonly", "no")
 	sizes := []int{101, 2001, 5001}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -76,10 +78,10 @@ func TestIdenticalFirstRequests(t *testing.T) {
 	r := newRig(t, condense.NewLLM(condense.LLMSettings{
 		Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}, Summariser: summariser, Model: "cheap",
 	}))
-	for _, n := range []int{7, 9} { // the answer before the fork was logged, which proves that it is a fork
+	for _, n := range []int{7, 9} { // the second answer is in the forks, which proves that they are forks
 		asked := r.begin(says(n), engine.WishNone)
 		r.logged(asked)
-		must(t, asked.Answered(dialect.Answer{Text: "The sea is deep."}, nil)(t.Context()))
+		must(t, asked.Answered(dialect.Answer{Text: fmt.Sprintf("%d: %s", n, strings.Repeat("The sea is deep. ", 20))}, nil)(t.Context()))
 	}
 	fork := func() *body {
 		return &body{bytes: bytes.Replace(says(13).bytes, []byte("8: The sea"), []byte("8: The lake"), 1)}

@@ -145,12 +145,12 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 		b.Events = append(b.Events, Event{
 			Pos: p, Kind: m.Kind, Digest: m.Digest, Chain: h.Chain[p], Tokens: tally.Tokens(p), Time: t.Seen, Payload: m.Payload(),
 		})
-		if res.New && !res.Begins { // probably a client that edits its history at each step
-			b.Traces = append(b.Traces, answerTraces(h, t.Session, m)...)
-		} else {
-			b.Traces = append(b.Traces, CallTraces(h.Chain[0], m.Calls)...)
+		if res.New && !res.Begins && m.Kind.ByModel() && !h.callsUnique(m) { // probably a client that edits its history at each step
+			b.Traces = append(b.Traces, answerTrace(h, t.Session, m))
 		}
 	}
+	last, first := h.resultTraces(res.Logged)
+	b.Traces, b.First = append(b.Traces, last...), first
 	for p := min(res.Logged, max(res.Known.Pos, t.ForkAt)) + 1; p <= h.Len(); p++ {
 		b.Places = append(b.Places, IndexEntry{Hash: h.Chain[p], Place: Place{
 			Thread: t.ID, Session: t.Session, Pos: p, Tokens: tally.Total(p), Encoding: tally.Encoding,
@@ -220,7 +220,7 @@ func (r *Registry) Answered(ctx context.Context, res *Resolution, text string, c
 		traces = append(traces, RequestTrace(res.Thread.Tenant, id))
 	}
 	at := Place{Thread: res.Thread.ID, Session: res.Thread.Session, Pos: h.Len()}
-	if err := r.store.Mark(ctx, traces, at); err != nil {
+	if err := r.store.Mark(ctx, traces, at, firstCallTraces(seed, callIDs)...); err != nil {
 		return fmt.Errorf("mark answer: %w", err)
 	}
 	return nil

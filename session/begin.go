@@ -142,15 +142,14 @@ func (r *Registry) findLink(ctx context.Context, q Query) (Place, error) {
 	if q.Texts != nil {
 		texts = q.Texts()
 	}
-	var messages []Message
-	if shared := q.unproven.Pos; shared < q.History.Len() {
-		messages = q.History.Messages[q.History.At(shared+1):]
+	clues := textClues(q.History.Chain[0], texts, q.Purpose)
+	var calls []clue
+	for p := q.History.Len(); p > q.unproven.Pos && len(calls) < maxReadCalls; p-- {
+		calls = append(calls, q.History.callClues(p)...)
 	}
-	traces := HistoryTraces(q.History.Chain[0], messages, texts, q.Purpose)
-	if len(traces) == 0 {
-		return Place{}, nil
-	}
-	places, err := r.readTraces(ctx, traces)
+	slices.Reverse(calls) // of threads with as many clues each, the one that the history has from first counts
+	clues = append(clues, calls...)
+	places, err := r.readClues(ctx, clues)
 	if err != nil {
 		return Place{}, err
 	}

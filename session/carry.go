@@ -66,7 +66,10 @@ func (c *Condensation) shifted(h *History, after, shift int) Condensation {
 			*p += shift
 		}
 	}
-	s.Forgotten, s.Trims = slices.Clone(c.Forgotten), slices.Clone(c.Trims)
+	s.Forgotten, s.Trims, s.Hidden.Results = slices.Clone(c.Forgotten), slices.Clone(c.Trims), slices.Clone(c.Hidden.Results)
+	for i := range s.Hidden.Results {
+		move(&s.Hidden.Results[i].Pos)
+	}
 	for i := range s.Forgotten {
 		if r := &s.Forgotten[i]; r.From > after {
 			r.From, r.To = r.From+shift, r.To+shift
@@ -96,8 +99,37 @@ func (c *Condensation) shifted(h *History, after, shift int) Condensation {
 // matches reports whether the messages that c hides, trims or adds to are those that it was made for.
 func (c *Condensation) matches(h *History) bool {
 	return !c.Hidden.Span.IsZero() && c.Hidden.Span == spanOf(h, c) ||
-		!c.Hidden.Run.IsZero() && c.Hidden.Run == runOf(h, c)
+		!c.Hidden.Run.IsZero() && c.Hidden.Run == runOf(h, c) && !slices.ContainsFunc(c.Hidden.Results, func(r Result) bool {
+			return !r.same(h.Message(r.Pos)) && !r.shortened(h.Message(r.Pos))
+		})
 }
+
+// A Result says which tool result was at a position, so that another run's is told from the same one that the client cut since.
+type Result struct {
+	Pos  int
+	Sum  uint64 // the first 16 bits of its digest
+	Size int    // bytes of its message
+}
+
+// maxResults is how many results a condensation remembers of those that it touches, which are the newest. Every request reads them.
+const maxResults = 16
+
+func resultAt(h *History, p int) Result {
+	m := h.Message(p)
+	return Result{Pos: p, Sum: checksum(m.Digest), Size: len(m.Raw)}
+}
+
+// resultOfEvent is resultAt for a logged result. Its size is 0 if its content is elsewhere.
+func resultOfEvent(e *Event) Result {
+	return Result{Pos: e.Pos, Sum: checksum(e.Digest), Size: len(e.Payload)}
+}
+
+func checksum(digest Hash) uint64 { return uint64(binary.BigEndian.Uint16(digest[:])) }
+
+func (r *Result) same(m *Message) bool { return r.Sum == checksum(m.Digest) }
+
+// shortened reports whether a message may be what a client left of the result.
+func (r *Result) shortened(m *Message) bool { return m.Kind == Observation && len(m.Raw) < r.Size }
 
 // extent returns the first and the last position that c hides, trims or adds to, 0 if there are none.
 func (c *Condensation) extent() (first, last int) {
@@ -121,9 +153,20 @@ func (c *Condensation) touches(position int) bool {
 	return c.Hides(position) || c.Added == position || slices.ContainsFunc(c.Trims, func(t Trim) bool { return t.Pos == position })
 }
 
-// hiddenBy returns the hashes by which a later history proves that it has the messages which c hides.
+// hiddenBy returns that by which a later history proves that it has the messages which c hides.
 func hiddenBy(h *History, c *Condensation) Hidden {
-	return Hidden{Span: spanOf(h, c), Run: runOf(h, c)}
+	hidden := Hidden{Span: spanOf(h, c), Run: runOf(h, c)}
+	if hidden.Run.IsZero() {
+		return hidden
+	}
+	first, last := c.extent()
+	for p := last; p >= first && len(hidden.Results) < maxResults; p-- {
+		if c.touches(p) && h.Message(p).Kind == Observation {
+			hidden.Results = append(hidden.Results, resultAt(h, p))
+		}
+	}
+	slices.Reverse(hidden.Results)
+	return hidden
 }
 
 // spanOf returns the hash of the messages that c touches. It does not depend on where they are in a history, but on the
@@ -139,9 +182,10 @@ func spanOf(h *History, c *Condensation) Hash {
 	return sha256.Sum256(sum)
 }
 
-// runOf is spanOf for clients that cut old results. It identifies tool results by their call alone, and includes as proof
-// that it is the same run every answer up to the first call with a unique id after the last touched message. Until there is
-// such a call, runOf returns zero. A trim alone needs no such proof, because the message is shown, but a unique id.
+// runOf is spanOf for clients that cut old results. It identifies tool results by their calls, and includes as proof that it is the same
+// run every answer up to the first call with a unique id after the last touched message. Until there is such a call, runOf returns zero. A
+// trim alone needs no such proof, because the message is shown, but a unique id. Since servers may repeat even ids that look unique in other
+// runs, the results are compared too (Hidden.Results).
 func runOf(h *History, c *Condensation) Hash {
 	first, last := c.extent()
 	hides := len(c.Forgotten) > 0
@@ -149,12 +193,12 @@ func runOf(h *History, c *Condensation) Hash {
 	for p := first; p > 0 && p <= h.Len(); p++ {
 		m := h.Message(p)
 		touched := c.touches(p)
-		if touched && m.Kind == Observation && (hides || unique(m.Result)) {
+		if touched && m.Kind == Observation && (hides || h.identifies(m.Result)) {
 			sum = appendIdentity(sum, p-first, []byte(m.Result))
 		} else if touched || m.Kind.ByModel() {
 			sum = appendIdentity(sum, p-first, m.Digest[:])
 		}
-		if p >= last && !hides || p > last && slices.ContainsFunc(m.Calls, unique) {
+		if p >= last && !hides || p > last && h.callsUnique(m) {
 			return sha256.Sum256(sum)
 		}
 	}

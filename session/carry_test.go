@@ -13,7 +13,7 @@ func cut(q session.Query, scope session.Scope, results ...string) session.Query 
 	messages := slices.Clone(q.History.Messages)
 	for i := range messages {
 		if slices.Contains(results, strings.Trim(string(messages[i].Raw), `"`)) {
-			messages[i].Raw = []byte(`"cut"`)
+			messages[i].Raw = []byte(`"-"`)
 			messages[i].Digest = session.Hash{1}
 		}
 	}
@@ -83,10 +83,10 @@ func TestCondensationsAreCarriedOver(t *testing.T) {
 	f("a message more before it", "u9 u1 a1 o1 a2 o2 a3 o3 a4 o4", "u9 u1 second a3 o3 a4 o4")
 	f("a message less before it", "a1 o1 a2 o2 a3 o3 a4 o4 a5 o5", "second a3 o3 a4 o4 a5 o5")
 	f("an old result cut", words+" a5 o5", "u1 second a3 o3 a4 o4 a5 o5", "o1")
-	f("each old result cut", words+" a5 o5", "u1 second a3 cut a4 o4 a5 o5", "o1", "o2", "o3")
+	f("each old result cut", words+" a5 o5", "u1 second a3 - a4 o4 a5 o5", "o1", "o2", "o3")
 	f("both", "u9 a1 o1 a2 o2 a3 o3 a4 o4", "u9 second a3 o3 a4 o4", "o2")
 	f("another answer", "u1 a1 o1 g2 u2 a3 o3 a4 o4", "u1 first g2 u2 a3 o3 a4 o4")
-	f("another answer after a cut result", "u1 a1 o1 a2 o2 g3 u3", "u1 first a2 cut g3 u3", "o2")
+	f("another answer after a cut result", "u1 a1 o1 a2 o2 g3 u3", "u1 first a2 - g3 u3", "o2")
 	f("another first answer", "u1 g1 u2 a2 o2 a3 o3 a4 o4", "u1 g1 u2 a2 o2 a3 o3 a4 o4")
 	f("nothing but its end", "u9 a3 o3 a4 o4", "u9 a3 o3 a4 o4")
 }
@@ -171,7 +171,7 @@ func TestReasoningBeforeAChangedHeadIsStripped(t *testing.T) {
 	if got, want := d.shown(changed), "u19 a11- o11 a12- o12 sum a14- o14 a15- o15"; got != want {
 		t.Errorf("answers between the change and what is hidden: got %s, want %s", got, want)
 	}
-	if got, want := d.shown(cut(changed, scope, "o12")), "u19 a11- o11 a12- cut sum a14- o14 a15- o15"; got != want {
+	if got, want := d.shown(cut(changed, scope, "o12")), "u19 a11- o11 a12- - sum a14- o14 a15- o15"; got != want {
 		t.Errorf("and another change: got %s, want %s", got, want)
 	}
 	if got, want := d.shown(cut(sealed("u1 a1 o1 a2 o2 a3 o3 a4 o4"), scope, "o1")), "u1 sum a2 o2 a3 o3 a4 o4"; got != want {

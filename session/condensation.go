@@ -84,6 +84,8 @@ type Making struct {
 type Hidden struct {
 	Span Hash // matches if they are unchanged
 	Run  Hash // matches even if the client has cut tool results among them; zero if nothing proves it is the same run
+
+	Results []Result // the newest tool results among them, ascending, if Run is not zero
 }
 
 // Trim makes a view show the text at a position in part. It is permanent, except that a later trim shows less if even

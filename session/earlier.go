@@ -38,8 +38,10 @@ func (r *Registry) Earlier(ctx context.Context, res *Resolution) Earlier {
 	for i := range e.history.Messages {
 		e.seen[e.history.Messages[i].Digest] = true
 	}
+	branch, forkAt := resultsOf(e.history), res.Thread.ForkAt
 	for t := e.thread(ctx, res.Thread.Parent); t != nil; t = e.thread(ctx, t.Parent) {
-		e.read(ctx, t)
+		branch = e.read(ctx, t, branch, forkAt)
+		forkAt = t.ForkAt
 	}
 	if !res.Begins {
 		e.readSiblings(ctx, &res.Thread)
@@ -87,7 +89,7 @@ func (e *earlierReader) readSiblings(ctx context.Context, own *Thread) {
 		}
 		conversation := t.Purpose == PurposeMain || t.Purpose == PurposeKept
 		if t.Created.Before(own.Created) && t.ForkAt == 0 && conversation && e.inScope(ctx, t) {
-			e.read(ctx, t)
+			e.read(ctx, t, nil, 0)
 		}
 	}
 }
@@ -101,13 +103,35 @@ func (e *earlierReader) failed(err error) {
 	e.Whole = e.Whole && errors.Is(err, ErrNotFound)
 }
 
-// read reads a thread from its end.
-func (e *earlierReader) read(ctx context.Context, t *Thread) {
+// resultsOf returns the tool results of a history by their positions.
+func resultsOf(h *History) map[int]Result {
+	results := map[int]Result{}
+	for p := 1; p <= h.Len(); p++ {
+		if h.Message(p).Kind == Observation {
+			results[p] = resultAt(h, p)
+		}
+	}
+	return results
+}
+
+// read reads a thread from its end, and returns its tool results. If the branch that was forked from it at a position, 0 for none, has other
+// results since, it may be another run that began alike and got the same answers: then read leaves out what the thread has after the fork.
+func (e *earlierReader) read(ctx context.Context, t *Thread, branch map[int]Result, forkAt int) map[int]Result {
 	var events []Event
+	results, parted := map[int]Result{}, false
 	for last := t.Seq; last > 0 && e.open(); {
 		page, err := e.store.Events(ctx, t.ID, last, -earlierPage)
 		if !e.charge(page, err) || len(page) == 0 {
 			break
+		}
+		for i := range page {
+			if page[i].Kind != Observation {
+				continue
+			}
+			r := resultOfEvent(&page[i])
+			results[r.Pos] = r
+			after, both := branch[r.Pos]
+			parted = parted || both && forkAt > 0 && r.Pos > forkAt && after.Sum != r.Sum && after.Size >= r.Size
 		}
 		for part := range slices.Chunk(e.unseen(page), earlierPage) { // an entry may have many events
 			events = append(events, e.content(ctx, part)...)
@@ -115,7 +139,11 @@ func (e *earlierReader) read(ctx context.Context, t *Thread) {
 		last = page[0].Seq - 1
 	}
 	slices.Reverse(events)
+	if parted {
+		events = slices.DeleteFunc(events, func(event Event) bool { return event.Pos > forkAt })
+	}
 	e.Threads = append(e.Threads, EarlierThread{Dialect: t.Dialect, Events: events})
+	return results
 }
 
 // open reports whether more may be read.

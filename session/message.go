@@ -1,6 +1,10 @@
 package session
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"sync"
+)
 
 // Kind is the kind of a message or event.
 type Kind uint8
@@ -65,12 +69,14 @@ type History struct {
 	Chain    []Hash // Chain[p] covers the first p chained messages; Chain[0] is the seed
 	pos      []int  // pos[i] is the position of message i
 	at       []int  // at[p-1] is the index of the message at position p
+
+	repeated func() map[string]bool // see repeatedCalls
 }
 
 // WithoutMessages returns the history's chain alone: positions and hashes, without the bytes of its messages.
 func (h *History) WithoutMessages() *History {
 	bare := *h
-	bare.Messages = nil
+	bare.Messages, bare.repeated = nil, nil
 	return &bare
 }
 
@@ -91,8 +97,30 @@ func NewHistory(seed Hash, messages []Message) *History {
 		h.at = append(h.at, i)
 		h.pos[i] = len(h.at)
 	}
+	h.repeated = sync.OnceValue(func() map[string]bool { return repeatedCalls(messages) })
 	return h
 }
+
+// repeatedCalls returns the ids that identify more than one call of the messages.
+func repeatedCalls(messages []Message) map[string]bool {
+	seen, repeated := map[string]bool{}, map[string]bool{}
+	for i := range messages {
+		for _, id := range messages[i].Calls {
+			if seen[id] {
+				repeated[id] = true
+			}
+			seen[id] = true
+		}
+	}
+	return repeated
+}
+
+// identifies reports whether a call id can identify its run: it looks unique, and the history has one call with it at most. Some servers
+// give each call the same id, or count from 0 in each answer.
+func (h *History) identifies(callID string) bool { return unique(callID) && !h.repeated()[callID] }
+
+// callsUnique reports whether a message makes a call whose id can identify its run.
+func (h *History) callsUnique(m *Message) bool { return slices.ContainsFunc(m.Calls, h.identifies) }
 
 // LoggedHistory returns a history that was read from the log. Its seed is unknown, so its chain is the logged one:
 // chain[p-1] is the hash at position p.

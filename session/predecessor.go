@@ -14,30 +14,31 @@ const (
 	maxPredecessors = 3
 )
 
-// answerTraces returns the traces by which an answer of the model is found in its session: the ids of its calls or, if none is
-// unique, the whole message. It returns none for other messages.
-func answerTraces(h *History, id SessionID, m *Message) []Hash {
-	traces := CallTraces(h.Chain[0], m.Calls)
-	if len(traces) == 0 && m.Kind.ByModel() {
-		traces = append(traces, trace(h.Chain[0], 'm', string(id)+string(m.Digest[:])))
+// answerTrace returns the trace of the whole message, by which an answer of the model without a unique call is found in its session.
+func answerTrace(h *History, id SessionID, m *Message) Hash {
+	return trace(h.Chain[0], 'm', string(id)+string(m.Digest[:]))
+}
+
+// answerClues returns what to look up to find an answer of the model at a position in its session, none for other messages.
+func answerClues(h *History, id SessionID, p int) []clue {
+	m := h.Message(p)
+	if m.Kind.ByModel() && !h.callsUnique(m) {
+		return []clue{{answerTrace(h, id, m)}}
 	}
-	return traces
+	return h.callClues(p)
 }
 
 // predecessors returns the threads of t's session that last logged answers which the history of the new thread t has after the
 // positions shared with its parent, newest answer first.
 func (r *Registry) predecessors(ctx context.Context, h *History, t *Thread) (ids []ThreadID, err error) {
-	var traces []Hash
+	var clues []clue
 	for p, step := h.Len(), 1; p > t.ForkAt; p -= step {
-		traces = append(traces, answerTraces(h, t.Session, h.Message(p))...)
-		if len(traces) >= newestAnswers {
+		clues = append(clues, answerClues(h, t.Session, p)...)
+		if len(clues) >= newestAnswers {
 			step *= 2
 		}
 	}
-	if len(traces) == 0 {
-		return nil, nil
-	}
-	places, err := r.readTraces(ctx, traces)
+	places, err := r.readClues(ctx, clues)
 	for _, p := range places {
 		known := p.Session == t.Session && p.Pos > t.ForkAt && p.Thread != t.ID
 		if known && len(ids) < maxPredecessors && !slices.Contains(ids, p.Thread) {

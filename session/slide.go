@@ -40,7 +40,8 @@ type slide struct {
 	hides       bool   // they hide some
 	first, last int    // of the touched positions, 0 if there are none
 
-	events map[int]Event // of the thread's log, by position, without payloads
+	events  map[int]Event  // of the thread's log, by position, without payloads
+	results map[int]Result // the newest tool results that they touch, by position
 
 	begin   int  // the first touched position that the client still sends
 	shift   int  // from positions of the thread to those of the history; not positive
@@ -48,11 +49,14 @@ type slide struct {
 }
 
 func newSlide(h *History, all []Condensation, shared int) *slide {
-	s := &slide{history: h, shared: shared, events: map[int]Event{}}
+	s := &slide{history: h, shared: shared, events: map[int]Event{}, results: map[int]Result{}}
 	for i := range all {
 		if n := len(s.all); n == 0 && all[i].Base == (CondensationID{}) || n > 0 && all[i].Base == s.all[n-1].ID {
 			s.all = append(s.all, all[i]) // of two that build on the same one, the first counts
 			s.hides = s.hides || len(all[i].Forgotten) > 0
+			for _, r := range all[i].Hidden.Results {
+				s.results[r.Pos] = r
+			}
 			_, last := all[i].extent()
 			s.touched = append(s.touched, make([]bool, max(last+1-len(s.touched), 0))...)
 		}
@@ -150,22 +154,23 @@ func (s *slide) same(p int) bool {
 	return read && at > s.shared && at <= s.history.Len() && s.history.Message(at).Digest == e.Digest
 }
 
-// sameCall reports whether the message at position p is a hidden tool result, and the history still has a result for the same call.
+// sameCall reports whether the message at position p is a hidden tool result, and the history still has what its client left of it.
 func (s *slide) sameCall(p int) bool {
 	at := p + s.shift
 	if !s.hides || s.events[p].Kind != Observation || at <= s.shared || at > s.history.Len() {
 		return false
 	}
 	result := s.history.Message(at)
+	was, known := s.results[p]
 	for s.events[p].Kind == Observation {
 		p--
 	}
-	return result.Kind == Observation && s.same(p) && slices.Contains(s.history.Message(p+s.shift).Calls, result.Result)
+	return (!known || was.shortened(result)) && result.Kind == Observation && s.same(p) && slices.Contains(s.history.Message(p+s.shift).Calls, result.Result)
 }
 
 // hasUniqueCall reports whether the message at position p, which the history still has, makes a call with a unique id.
 func (s *slide) hasUniqueCall(p int) bool {
-	return slices.ContainsFunc(s.history.Message(p+s.shift).Calls, unique)
+	return s.history.callsUnique(s.history.Message(p + s.shift))
 }
 
 // rest returns what is left of the condensations, at the positions of the history.

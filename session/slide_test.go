@@ -132,7 +132,7 @@ func TestThreeAnswersProveARun(t *testing.T) {
 	f("two", talk, "u1 u3 g3 u4 g4 u5 g5 u6", "u1 u3 g3 u4 g4 u5 g5 u6")
 	f("three, the last of them changed", talk, "u1 g2 u3 g3 u4 g9 u5 g5 u6", "u1 g2 u3 g3 u4 g9 u5 g5 u6")
 	f("three calls", calls, "u1 c2 r2 c3 r3 c4 r4 u5 g5 u6", "u1 sum c4 r4 u5 g5 u6")
-	f("three calls, a hidden result shortened", calls, "u1 c2 r2 c3 r3 c4 r4 u5 g5 u6", "u1 c2 cut c3 r3 c4 r4 u5 g5 u6", "r2")
+	f("three calls, a hidden result shortened", calls, "u1 c2 r2 c3 r3 c4 r4 u5 g5 u6", "u1 c2 - c3 r3 c4 r4 u5 g5 u6", "r2")
 }
 
 // TestTrimsSlide: what a view shows in part stays so until the client leaves it out. A copy is shown when its source is gone.

@@ -64,8 +64,9 @@ type Store interface {
 	Events(ctx context.Context, thread ThreadID, at uint64, limit int) ([]Event, error)
 	// Trace looks up the place where each trace was last left. Unknown traces give a zero Place.
 	Trace(ctx context.Context, traces []Hash) ([]Place, error)
-	// Mark makes traces point to a place. If the thread no longer exists, it stores nothing and returns ErrNotFound.
-	Mark(ctx context.Context, traces []Hash, at Place) error
+	// Mark makes traces point to a place, and those of first too that point to none yet. If the thread no longer exists, it stores nothing
+	// and returns ErrNotFound.
+	Mark(ctx context.Context, traces []Hash, at Place, first ...Hash) error
 	// Enter adds e to an experiment. The first entry begins the experiment (see Entry.Opens); entries for sessions that
 	// began before it are ignored. Losing or repeating an entry does no harm.
 	Enter(ctx context.Context, e Entry) error
@@ -109,6 +110,7 @@ type Batch struct {
 	Events []Event
 	Places []IndexEntry
 	Traces []Hash // point to the last of Places, or to the thread's head if there are none
+	First  []Hash // traces that do so if they point to no place yet
 
 	ParentCreated time.Time // when the parent of a new fork was created, zero if unknown
 }

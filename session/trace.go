@@ -20,6 +20,7 @@ const (
 
 	maxMarkedLines = 16  // lines of one answer that leave a trace, half of them from its beginning and half from its end
 	maxReadLines   = 192 // lines of one history that are looked up
+	maxReadCalls   = 32  // newest calls of one history that are looked up
 	maxQuotes      = 8   // ends of one text that are looked up as a quoted answer
 )
 
@@ -29,12 +30,23 @@ func trace(seed Hash, kind byte, text string) Hash {
 	return sha256.Sum256(slices.Concat(seed[:], []byte{kind}, []byte(text)))
 }
 
-// CallTraces returns the traces of the unique ids among those of some tool calls.
+// CallTraces returns the traces that a relayed answer leaves of the unique ids among those of its tool calls.
 func CallTraces(seed Hash, ids []string) []Hash {
 	var out []Hash
 	for _, id := range ids {
 		if unique(id) {
 			out = append(out, trace(seed, 'c', id))
+		}
+	}
+	return out
+}
+
+// firstCallTraces returns the traces by which CallTraces of a call is told from that of another call with the same id: they keep the place
+// where the first was relayed.
+func firstCallTraces(seed Hash, ids []string) (out []Hash) {
+	for _, id := range ids {
+		if unique(id) {
+			out = append(out, trace(seed, 'f', id))
 		}
 	}
 	return out
@@ -78,22 +90,15 @@ func AnswerTraces(seed Hash, text string, arguments []string) []Hash {
 	return append(out, lineTraces(seed, ends(args))...)
 }
 
-// HistoryTraces returns the traces to look up for a history that matched nothing: the call ids of its messages, the lines
-// of its texts, and each text as a whole answer. A side request may also quote an answer at the end of a text.
-func HistoryTraces(seed Hash, messages []Message, texts []string, purpose Purpose) []Hash {
-	var out []Hash
+// textClues returns what to look up for the texts of a history that matched nothing: each line, and each text as a whole answer. A side
+// request may also quote an answer at the end of a text.
+func textClues(seed Hash, texts []string, purpose Purpose) (out []clue) {
 	for _, text := range texts {
-		out = append(out, wholeTraces(seed, text, purpose)...)
-		out = append(out, lineTraces(seed, lines(text))...)
-	}
-	out = out[:min(len(out), maxReadLines)]
-	for i := range messages {
-		if len(out) > 2*maxReadLines {
-			break
+		for _, h := range slices.Concat(wholeTraces(seed, text, purpose), lineTraces(seed, lines(text))) {
+			out = append(out, clue{h})
 		}
-		out = append(out, CallTraces(seed, messages[i].Calls)...)
 	}
-	return out
+	return out[:min(len(out), maxReadLines)]
 }
 
 // wholeTraces returns the traces of a text as a whole answer and, for a side request, of its ends that begin after an empty

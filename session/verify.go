@@ -5,21 +5,32 @@ import (
 	"slices"
 )
 
-// verifyFork checks that a history which leaves a known thread belongs to the same conversation: many runs begin with the
-// same instructions or examples. The history belongs to it if the shared prefix holds a unique call or an answer that was
-// relayed, or if the rest of the history holds something that was relayed in that session later. Otherwise the match
-// becomes MatchNone. The thread that verifyFork returns differs from the given one if another thread was the last to get
-// the shared answer and ends there.
+// verifyFork checks that a history which leaves a known thread belongs to the same conversation: many runs begin with the same instructions
+// or examples, and get the same first answers. The history belongs to it if the shared prefix holds a call with a unique id and its result;
+// or holds the history's newest answer, which was relayed, and no other tool result than the thread's follows; or if the rest of the history
+// holds something that was relayed in that session later. Otherwise the match becomes MatchNone. The thread that verifyFork returns differs
+// from the given one if another thread was the last to get the shared answer and ends there.
 func (r *Registry) verifyFork(ctx context.Context, q *Query, res *Resolution, thread *Thread) (*Thread, error) {
-	if q.Scope.Key != "" || res.Match != MatchInside || hasUniqueCall(q.History, res.Logged) {
+	if q.Scope.Key != "" || res.Match != MatchInside {
 		return thread, nil
+	}
+	proven, err := r.provenByCall(ctx, q.History, res.Logged)
+	if proven || err != nil {
+		return thread, err
 	}
 	answered, err := r.lastAnswered(ctx, q.History, res.Logged)
 	if err != nil {
 		return nil, err
 	}
-	if answered.Known() {
-		return r.preferSibling(ctx, q.History, res, thread, answered.Thread)
+	if answered.Known() && q.History.lastByModel() <= res.Logged {
+		sibling, err := r.preferSibling(ctx, q.History, res, thread, answered.Thread)
+		if err != nil || sibling != thread {
+			return sibling, err
+		}
+		other, err := r.hasAnotherResult(ctx, q.History, res.Logged+1, thread)
+		if err != nil || !other {
+			return thread, err
+		}
 	}
 	q.unproven = Place{Thread: thread.ID, Pos: res.Logged}
 	link, err := r.findLink(ctx, *q)
@@ -32,9 +43,44 @@ func (r *Registry) verifyFork(ctx context.Context, q *Query, res *Resolution, th
 	return thread, nil
 }
 
-// hasUniqueCall reports whether the first n messages include a call with a unique id.
-func hasUniqueCall(h *History, n int) bool {
-	return slices.ContainsFunc(h.Messages[:h.At(n)+1], func(m Message) bool { return slices.ContainsFunc(m.Calls, unique) })
+// newestCalls is how many calls of a shared prefix are looked up, to prove that it is one run's.
+const newestCalls = 4
+
+// provenByCall reports whether a call among the first n messages, with its result among them too, identifies their run.
+func (r *Registry) provenByCall(ctx context.Context, h *History, n int) (bool, error) {
+	var clues []clue
+	for p := n - 1; p > 0 && len(clues) < newestCalls; p-- {
+		for _, id := range h.Message(p).Calls {
+			if at := h.resultOf(p, id); at > 0 && at <= n && h.identifies(id) {
+				clues = append(clues, callClue(h.Chain[0], id, h.Message(at)))
+			}
+		}
+	}
+	places, err := r.readClues(ctx, clues)
+	return slices.ContainsFunc(places, Place.Known), err
+}
+
+// hasAnotherResult reports whether the history has a tool result at a position where the thread has another one. Two runs that begin alike
+// and get the same answers part there.
+func (r *Registry) hasAnotherResult(ctx context.Context, h *History, p int, t *Thread) (bool, error) {
+	if h.Message(p).Kind != Observation {
+		return false, nil
+	}
+	events, err := r.eventsAt(ctx, t.ID, p)
+	if err != nil {
+		return false, err
+	}
+	return len(events) > 0 && events[0].Kind == Observation && events[0].Digest != h.Message(p).Digest, nil
+}
+
+// lastByModel returns the position of the newest answer, 0 if there is none.
+func (h *History) lastByModel() int {
+	for p := h.Len(); p > 0; p-- {
+		if h.Message(p).Kind.ByModel() {
+			return p
+		}
+	}
+	return 0
 }
 
 // lastAnswered returns where the newest answer among the first n messages was last relayed, zero if it was not.

@@ -40,7 +40,7 @@ func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
 	for _, p := range b.Places {
 		c.put(places.hash(p.Hash), codec.Place(p.Place))
 	}
-	mark(c, b.Traces, codec.Last(b))
+	mark(c, b.Traces, b.First, codec.Last(b))
 	return nil
 }
 
@@ -126,20 +126,26 @@ func joinSession(c *change, b session.Batch) error {
 	return nil
 }
 
-func (s *Store) Mark(ctx context.Context, hashes []session.Hash, at session.Place) error {
-	if len(hashes) == 0 {
+func (s *Store) Mark(ctx context.Context, hashes []session.Hash, at session.Place, first ...session.Hash) error {
+	if len(hashes)+len(first) == 0 {
 		return ctx.Err()
 	}
 	return s.change(ctx, false, func(c *change) error {
 		if c.get(threads.key(string(at.Thread))) == nil {
 			return session.ErrNotFound
 		}
-		mark(c, hashes, at)
+		mark(c, hashes, first, at)
 		return nil
 	})
 }
 
-func mark(c *change, hashes []session.Hash, at session.Place) {
+// mark makes traces point to a place, and those of first too that point to none yet.
+func mark(c *change, hashes, first []session.Hash, at session.Place) {
+	for _, h := range first {
+		if c.get(traces.hash(h)) == nil {
+			hashes = append(slices.Clip(hashes), h)
+		}
+	}
 	if len(hashes) == 0 {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,7 @@ func (s *Store) Append(ctx context.Context, b session.Batch) error {
 		return err
 	}
 	var result appended
-	split := s.multiSlot() || len(b.Places)+len(b.Traces) > maxIndexed
+	split := s.multiSlot() || len(b.Places)+len(b.Traces)+len(b.First) > maxIndexed
 	if !split {
 		result, err = s.appendBy(ctx, script{appendScript, s.batchKeys(b), s.appendArgs(b, shared, true)})
 		split = s.refusedSlots(err)
@@ -89,7 +90,7 @@ func (s *Store) batchKeys(b session.Batch) []string {
 	for _, p := range b.Places {
 		keys = append(keys, s.keys.place(p.Hash))
 	}
-	return append(keys, s.keys.indexed(nil, b.Traces)...)
+	return append(keys, s.keys.indexed(nil, slices.Concat(b.Traces, b.First))...)
 }
 
 // appendArgs returns the arguments of appendScript, including the places if indexes is set.
@@ -104,11 +105,12 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, indexes b
 	}
 	args := []any{
 		point(b, b.At), begins, codec.Thread(b.Thread), point(b, b.Thread.Len), condensations,
-		session.Joined(shared), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), rand.Text(), joinHashes(b.Traces),
+		session.Joined(shared), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), rand.Text(),
+		joinHashes(slices.Concat(b.Traces, b.First)),
 	}
 	args = append(args, joinArgs(b)...)
 	entries := s.content.Events(b.Thread.ID, b.Events)
-	args = append(args, len(needed(b)), parent, codec.Place(codec.Last(b)), len(entries))
+	args = append(args, len(needed(b)), parent, codec.Place(codec.Last(b)), len(b.First), len(entries))
 	for _, e := range entries {
 		args = append(args, e)
 	}

@@ -9,8 +9,8 @@ package redisstore
 // KEYS: record, log, traces left; and, unless they are in other slots: session, its unlisted threads, needed threads..., places...,
 // traces.... ARGV: point, whether the batch may begin the thread, record, next point, condensations, threads whose logs it
 // shares, TTL in ms (0 for none), lease in ms, token, traces it leaves, seven arguments for join, number of threads that it
-// needs, the end of the first one's point (empty for any), the place that traces point to, number of events, events...,
-// places.... It returns whether the lease was renewed and the field k, or nil if the batch is stale.
+// needs, the end of the first one's point (empty for any), the place that traces point to, how many of the last traces keep the place that
+// they have, number of events, events..., places.... It returns whether the lease was renewed and the field k, or nil if the batch is stale.
 //
 // The lease is somewhat longer than the TTL, so that it is renewed now and then instead of with each step. It is also renewed
 // if a key is new because it was evicted. An evicted log does no harm, because the remaining entries are always the newest.
@@ -31,7 +31,7 @@ if ttl > 0 and not due then
   local left = redis.call('PTTL', KEYS[1])
   due = left < ttl or left > lease
 end
-local events = tonumber(ARGV[21])
+local firsts, events = tonumber(ARGV[21]), tonumber(ARGV[22])
 local number = string.format('%.0f', (begins and 0 or was[4] or 0) + events)
 redis.call('HSET', KEYS[1], 'r', ARGV[3], 'l', ARGV[4], 'o', ARGV[9], 'n', number)
 if begins then
@@ -39,19 +39,20 @@ if begins then
   redis.call('HSET', KEYS[1], 'c', ARGV[5], 'k', ARGV[6])
   redis.call('DEL', KEYS[2], KEYS[3])
 end
-for from = 22, 21 + events, 1000 do
-  local to = math.min(from + 999, 21 + events)
+for from = 23, 22 + events, 1000 do
+  local to = math.min(from + 999, 22 + events)
   due = redis.call('RPUSH', KEYS[2], unpack(ARGV, from, to)) == to - from + 1 or due
 end
 if begins or ARGV[10] ~= '' then due = redis.call('RPUSH', KEYS[3], ARGV[10]) == 1 or due end
 if due and ttl > 0 then for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], lease) end end
 if KEYS[4] and ARGV[11] ~= '' then join(KEYS[4], KEYS[5], due, 'HSET', lease, 10) end
-local function set(key, value)
-  if ttl > 0 then redis.call('SET', key, value, 'PX', ttl) else redis.call('SET', key, value) end
+local function set(key, value, ...)
+  if ttl > 0 then redis.call('SET', key, value, 'PX', ttl, ...) else redis.call('SET', key, value, ...) end
 end
-local places = #ARGV - 21 - events
-for i = 1, places do set(KEYS[5 + needed + i], ARGV[21 + events + i]) end
-for i = 6 + needed + places, #KEYS do set(KEYS[i], ARGV[20]) end
+local places = #ARGV - 22 - events
+for i = 1, places do set(KEYS[5 + needed + i], ARGV[22 + events + i]) end
+for i = 6 + needed + places, #KEYS - firsts do set(KEYS[i], ARGV[20]) end
+for i = math.max(#KEYS - firsts + 1, 6 + needed + places), #KEYS do set(KEYS[i], ARGV[20], 'NX') end
 return {due and 1 or 0, was[3]}
 `
 
@@ -107,14 +108,17 @@ return 1
 `
 
 // markScript adds to the list of traces that a thread left. If it gets their keys too, it makes the traces point to the
-// thread. KEYS: record, traces left, traces.... ARGV: traces, TTL in ms (0 for none), lease in ms, the place they point to.
-// It returns nil if the thread does not exist.
+// thread. KEYS: record, traces left, traces.... ARGV: traces, TTL in ms (0 for none), lease in ms, the place they point to, how many of the
+// last traces keep the place that they have. It returns nil if the thread does not exist.
 const markScript = `
 if redis.call('HEXISTS', KEYS[1], 'l') == 0 then return false end
 local ttl = tonumber(ARGV[2])
 if redis.call('RPUSH', KEYS[2], ARGV[1]) == 1 and ttl > 0 then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
 for i = 3, #KEYS do
-  if ttl > 0 then redis.call('SET', KEYS[i], ARGV[4], 'PX', ttl) else redis.call('SET', KEYS[i], ARGV[4]) end
+  local options = {}
+  if ttl > 0 then options = {'PX', ttl} end
+  if i > #KEYS - tonumber(ARGV[5]) then options[#options + 1] = 'NX' end
+  redis.call('SET', KEYS[i], ARGV[4], unpack(options))
 end
 return 1
 `

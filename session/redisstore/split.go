@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -45,16 +46,18 @@ func (s *Store) appendSplit(ctx context.Context, b session.Batch, shared []sessi
 // index writes the places, the traces and the session's record. If the thread was deleted in the meantime, index removes
 // them again and returns ErrStale.
 func (s *Store) index(ctx context.Context, b session.Batch, result appended) error {
-	if len(b.Places)+len(b.Traces) == 0 && b.Thread.Session == "" {
+	if len(b.Places)+len(b.Traces)+len(b.First) == 0 && b.Thread.Session == "" {
 		return nil
 	}
 	values, ids := s.traceValues(b.Traces, codec.Last(b)), append([]session.ThreadID{b.Thread.ID}, needed(b)...)
+	firsts := s.traceValues(b.First, codec.Last(b))
 	for _, p := range b.Places {
 		values[s.keys.place(p.Hash)] = string(codec.Place(p.Place))
 	}
 	points := make([]*redis.StringCmd, len(ids))
 	err := s.pipe(ctx, func(pipe redis.Pipeliner, add addScript) {
 		s.set(ctx, pipe, values)
+		s.setFirst(ctx, pipe, firsts)
 		if b.Thread.Session != "" {
 			add(s.joinSession(b, "HSET", result.renewed))
 		}
@@ -77,6 +80,7 @@ func (s *Store) index(ctx context.Context, b session.Batch, result appended) err
 	if complete {
 		return nil
 	}
+	maps.Copy(values, firsts)
 	if err := s.withdraw(ctx, b, values, points[0].Val()); err != nil {
 		return err
 	}
@@ -102,29 +106,32 @@ func (s *Store) pipe(ctx context.Context, fill func(redis.Pipeliner, addScript))
 }
 
 // Mark implements session.Store. It takes one round trip.
-func (s *Store) Mark(ctx context.Context, traces []session.Hash, at session.Place) error {
-	if len(traces) == 0 {
+func (s *Store) Mark(ctx context.Context, traces []session.Hash, at session.Place, first ...session.Hash) error {
+	all := slices.Concat(traces, first)
+	if len(all) == 0 {
 		return ctx.Err()
 	}
 	keys := []string{s.keys.thread(at.Thread), s.keys.left(at.Thread)}
-	args := []any{joinHashes(traces), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), codec.Place(at)}
+	args := []any{joinHashes(all), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), codec.Place(at), len(first)}
 	if !s.multiSlot() {
-		err := s.execScript(ctx, script{markScript, slices.Concat(keys, s.keys.indexed(nil, traces)), args})
+		err := s.execScript(ctx, script{markScript, slices.Concat(keys, s.keys.indexed(nil, all)), args})
 		if !s.refusedSlots(err) {
 			return err
 		}
 	}
 	// The traces are written in the same round trip as the thread's list of them. If the thread does not exist, they are removed again.
 	var exists *redis.IntCmd
-	values := s.traceValues(traces, at)
+	values, firsts := s.traceValues(traces, at), s.traceValues(first, at)
 	err := s.pipe(ctx, func(pipe redis.Pipeliner, add addScript) {
 		add(script{markScript, keys, args})
 		s.set(ctx, pipe, values)
+		s.setFirst(ctx, pipe, firsts)
 		exists = pipe.Exists(ctx, keys[0])
 	})
 	if err != nil || exists.Val() > 0 {
 		return err
 	}
+	maps.Copy(values, firsts)
 	if err := s.deleteUnchanged(ctx, values); err != nil {
 		return err
 	}
@@ -144,5 +151,12 @@ func (s *Store) traceValues(traces []session.Hash, at session.Place) map[string]
 func (s *Store) set(ctx context.Context, pipe redis.Pipeliner, values map[string]string) {
 	for key, value := range values {
 		pipe.Set(ctx, key, value, s.options.TTL)
+	}
+}
+
+// setFirst is set for keys that keep the value that they have.
+func (s *Store) setFirst(ctx context.Context, pipe redis.Pipeliner, values map[string]string) {
+	for key, value := range values {
+		pipe.SetArgs(ctx, key, value, redis.SetArgs{Mode: "NX", TTL: s.options.TTL})
 	}
 }

@@ -65,7 +65,7 @@ func place(id session.ThreadID, pos int) session.Place {
 
 func condensation(prefix int) session.Condensation {
 	return session.Condensation{
-		Prefix: prefix, Hash: hash("prefix", prefix), Hidden: session.Hidden{Span: hash("span", prefix), Run: hash("run", prefix)},
+		Prefix: prefix, Hash: hash("prefix", prefix), Hidden: session.Hidden{Span: hash("span", prefix), Run: hash("run", prefix), Results: []session.Result{{Pos: 3, Sum: 60000, Size: 900}, {Pos: prefix}}},
 		Forgotten:       []session.Range{{From: 2, To: 4}, {From: 6, To: prefix}},
 		ForgottenTokens: 900, Summary: fmt.Sprintf("what was done up to %d", prefix), SummaryTokens: 40, Offset: 2, Stripped: prefix + 1,
 		Reason: session.ReasonTokens, Condenser: "llm", Model: "small-model",

@@ -112,6 +112,13 @@ func (s suite) TraceNewerWins(t *testing.T) {
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("x"), hash("y")}, place("a", 1)))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash("y"), hash("z")}, place("b", 2)))
 	ok(t, store.Mark(ctx(t), nil, place("unknown", 1)))
+	ok(t, store.Mark(ctx(t), nil, place("b", 3), hash("first"), hash("z")))
+	ok(t, store.Mark(ctx(t), []session.Hash{hash("last")}, place("a", 2), hash("first"), hash("last first")))
+	more := batch("a", 3, 1)
+	more.First = []session.Hash{hash("first"), hash("batch first")}
+	ok(t, store.Append(ctx(t), more))
+	firsts := []session.Hash{hash("first"), hash("last"), hash("last first"), hash("batch first")}
+	equal(t, must(store.Trace(ctx(t), firsts))(t), []session.Place{place("b", 3), place("a", 2), place("a", 2), place("a", 4)})
 	equal(t, len(must(store.Trace(ctx(t), nil))(t)), 0)
 	traces := []session.Hash{hash("z"), hash("x"), hash("y"), hash("unknown"), hash("batch"), hash("no places")}
 	equal(t, must(store.Trace(ctx(t), traces))(t), []session.Place{

@@ -83,8 +83,11 @@ func condensationFields(c *session.Condensation) message {
 		message{&c.Before.Events, &c.Before.Tokens}, message{&c.After.Events, &c.After.Tokens}, usageFields(&c.Used), &c.Time, // 17 to 20
 		&c.Hidden.Span, &c.Hidden.Run, &c.Cause, &c.Added, texts[string]{&c.Topics}, // 21 to 25
 		&c.Prompt, &c.Calls, (*int64)(&c.Took), usageFields(&c.Rode), &c.Nano, &c.Unpriced, &c.Changed, // 26 to 32
+		messages[session.Result]{&c.Hidden.Results, resultFields}, // 33
 	}
 }
+
+func resultFields(r *session.Result) message { return message{&r.Pos, &r.Sum, &r.Size} }
 
 func rangeFields(r *session.Range) message { return message{&r.From, &r.To} }
 

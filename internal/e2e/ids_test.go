@@ -1,0 +1,249 @@
+package e2e
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// names are the runs of a crowd. Each tool result of a run names it, and nothing else does.
+var names = []string{"ALPHA", "BRAVO", "CHARLIE"}
+
+// crowd is some runs of one agent and one API key without session ids. They begin alike and get the same answers, whose calls may have ids
+// that others have too.
+type crowd struct {
+	t        *testing.T
+	number   int
+	rng      *rand.Rand
+	protocol string
+	repeated uint64 // steps whose call has an id that the other runs and, if constant, other steps have too
+	constant bool
+	runs     []*idRun
+}
+
+type idRun struct {
+	name    string
+	step    int
+	habit   int // what its client does to its history
+	history []idStep
+	summary string // takes the place of what the client left out
+}
+
+type idStep struct{ id, text, result string }
+
+// The habits of clients.
+const (
+	keepsAll = iota
+	cutsResults
+	editsFirst
+	compacts
+	habits
+)
+
+// TestRepeatedCallIDs: whatever ids a server gives its calls, no request has the text of two runs. Some servers give each call the same id,
+// count from 0 in each answer, or derive ids from the call.
+func TestRepeatedCallIDs(t *testing.T) {
+	t.Parallel()
+	for _, condenser := range []string{"{type: excerpts, max_size: 8, min_tokens: 0, recall: true}", "{type: llm, max_size: 8, min_tokens: 0, recall: true}"} {
+		t.Run(condenser[1:12], func(t *testing.T) {
+			t.Parallel()
+			repeatIDs(t, condenser)
+		})
+	}
+}
+
+func repeatIDs(t *testing.T, condenser string) {
+	const crowds, steps = 24, 14
+	up := &idUpstream{t: t}
+	front := httptest.NewServer(up)
+	t.Cleanup(front.Close)
+	p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: "%s/v1"}
+llms: {cheap: {model: small}}
+store: %s
+condenser: %s
+`, front.URL, embedded(newStore(t)), condenser)))
+	for n := range crowds {
+		c := newCrowd(t, n)
+		for range steps * len(c.runs) {
+			run := c.runs[c.rng.IntN(len(c.runs))]
+			up.next.Store(c.next(run))
+			text, err := sendTo(t, p, c.path(), []byte(c.request(run)), http.Header{"Authorization": {fmt.Sprint("Bearer crowd-", n)}}).rest()
+			ok(t, err)
+			c.advance(run, text)
+		}
+	}
+	if up.recalled.Load() == 0 || up.condensed.Load() == 0 {
+		t.Errorf("recall was called %d times, and %d requests had a record", up.recalled.Load(), up.condensed.Load())
+	}
+	t.Logf("%d calls of recall, %d requests with a record", up.recalled.Load(), up.condensed.Load())
+}
+
+// idUpstream answers with the step that comes next, or with a call of recall. Its summaries have what the summarised text says.
+type idUpstream struct {
+	t                          *testing.T
+	next                       atomic.Pointer[idStep]
+	asked, recalled, condensed atomic.Int64
+}
+
+func (u *idUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		http.NotFound(w, r)
+		return
+	}
+	raw, _ := io.ReadAll(r.Body)
+	body := string(raw)
+	found := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.Contains(body, name+": ") })
+	if len(found) > 1 {
+		u.t.Errorf("%s: a request has the text of %s: %s", r.Header.Get("Authorization"), found, body)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if strings.Contains(body, `"small"`) {
+		said := strings.Join(regexp.MustCompile(`[A-Z]+: test\d+`).FindAllString(body, -1), ", ")
+		_, _ = fmt.Fprintf(w, `{"id":"c","object":"chat.completion","model":"small","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":5}}`,
+			"CURRENT_STATE: "+said)
+		return
+	}
+	if strings.Contains(body, "dewpoint_record") {
+		u.condensed.Add(1)
+	}
+	step := *u.next.Load()
+	call, arguments := step, "{}"
+	if strings.Contains(body, `"recall"`) && !strings.Contains(body, "recall_1") && u.asked.Add(1)%3 == 0 {
+		u.recalled.Add(1)
+		call.id, call.result, arguments = "recall_1", "recall", `{"query": "test failed with code"}`
+	}
+	_, _ = w.Write([]byte(idAnswer(r.URL.Path, call, cmp.Or(call.result, "sh"), arguments)))
+}
+
+func newCrowd(t *testing.T, n int) *crowd {
+	rng := rand.New(rand.NewPCG(uint64(n), 51)) //nolint:gosec // cases of a test
+	c := &crowd{
+		t: t, number: n, rng: rng, protocol: []string{"chat", "messages", "responses"}[n%3],
+		repeated: rng.Uint64() | rng.Uint64(), constant: rng.IntN(2) == 0,
+	}
+	for _, name := range names[:2+rng.IntN(2)] {
+		c.runs = append(c.runs, &idRun{name: name, habit: rng.IntN(habits)})
+	}
+	return c
+}
+
+func (c *crowd) path() string {
+	return map[string]string{"chat": "/chat/completions", "messages": "/messages", "responses": "/responses"}[c.protocol]
+}
+
+// next returns the answer that upstream will give a run.
+func (c *crowd) next(run *idRun) *idStep {
+	s := &idStep{id: fmt.Sprintf("call_%s_%02d_%02d", strings.ToLower(run.name), c.number, run.step)}
+	switch {
+	case c.repeated>>run.step&1 == 0:
+	case c.constant:
+		s.id = "ZsSt4SkIFMRz0HtqT7MTlimNvzlKM896"
+	default:
+		s.id = fmt.Sprintf("call_of_sh_%04d", run.step)
+	}
+	if run.step%3 == 1 {
+		s.text = fmt.Sprintf("Now I look at part %d of the build.", run.step)
+	}
+	return s
+}
+
+// advance adds an answer and its result to a run's history, which its client may change.
+func (c *crowd) advance(run *idRun, answer string) {
+	step := *c.next(run)
+	if !strings.Contains(answer, step.id) {
+		c.t.Fatalf("crowd %d: got %s", c.number, answer)
+	}
+	step.result = fmt.Sprintf("%s: step %d. ", run.name, run.step) +
+		strings.Repeat(fmt.Sprintf("%s: test%d failed with code %d. ", run.name, run.step, c.rng.IntN(90)), 1+c.rng.IntN(12))
+	run.history = append(run.history, step)
+	run.step++
+	switch {
+	case run.habit == cutsResults && len(run.history) > 3:
+		run.history[len(run.history)-4].result = "[cleared]"
+	case run.habit == compacts && run.step%6 == 0:
+		run.summary = "The build was looked at. Go on with what is left."
+		run.history = slices.Clone(run.history[len(run.history)-1:])
+	}
+}
+
+func (c *crowd) request(run *idRun) string {
+	first := "Check the build and report."
+	if run.summary != "" {
+		first = run.summary
+	}
+	if run.habit == editsFirst {
+		first += fmt.Sprintf(" Step %d.", run.step)
+	}
+	type object = map[string]any
+	text := func(kind, text string) []object { return []object{{"type": kind, "text": text}} }
+	var body object
+	switch c.protocol {
+	case "chat":
+		messages := []object{{"role": "user", "content": first}}
+		for _, s := range run.history {
+			call := object{"id": s.id, "type": "function", "function": object{"name": "sh", "arguments": "{}"}}
+			messages = append(messages, object{"role": "assistant", "content": s.text, "tool_calls": []object{call}},
+				object{"role": "tool", "tool_call_id": s.id, "content": s.result})
+		}
+		body = object{"messages": messages, "tools": []object{{"type": "function", "function": object{"name": "sh", "parameters": object{"type": "object"}}}}}
+	case "messages":
+		messages := []object{{"role": "user", "content": text("text", first)}}
+		for _, s := range run.history {
+			content := []object{{"type": "tool_use", "id": s.id, "name": "sh", "input": object{}}}
+			if s.text != "" {
+				content = append(text("text", s.text), content...)
+			}
+			result := object{"type": "tool_result", "tool_use_id": s.id, "content": s.result}
+			messages = append(messages, object{"role": "assistant", "content": content}, object{"role": "user", "content": []object{result}})
+		}
+		body = object{"messages": messages, "max_tokens": 100, "tools": []object{{"name": "sh", "input_schema": object{"type": "object"}}}}
+	case "responses":
+		items := []object{{"type": "message", "role": "user", "content": text("input_text", first)}}
+		for _, s := range run.history {
+			if s.text != "" {
+				items = append(items, object{"type": "message", "role": "assistant", "content": text("output_text", s.text)})
+			}
+			items = append(items, object{"type": "function_call", "call_id": s.id, "name": "sh", "arguments": "{}"},
+				object{"type": "function_call_output", "call_id": s.id, "output": s.result})
+		}
+		body = object{"input": items, "store": false, "tools": []object{{"type": "function", "name": "sh", "parameters": object{"type": "object"}}}}
+	}
+	body["model"] = "local"
+	out, err := json.Marshal(body)
+	ok(c.t, err)
+	return string(out)
+}
+
+// idAnswer is an answer with a text and a call.
+func idAnswer(path string, s idStep, tool, arguments string) string {
+	switch {
+	case strings.HasSuffix(path, "/messages"):
+		return fmt.Sprintf(`{"id":"m","type":"message","role":"assistant","model":"local","content":[%s{"type":"tool_use","id":%q,"name":%q,"input":%s}],"stop_reason":"tool_use","usage":{"input_tokens":10,"output_tokens":5}}`,
+			unless(s.text == "", fmt.Sprintf(`{"type":"text","text":%q},`, s.text)), s.id, tool, arguments)
+	case strings.HasSuffix(path, "/responses"):
+		message := fmt.Sprintf(`{"type":"message","role":"assistant","id":"i","status":"completed","content":[{"type":"output_text","text":%q,"annotations":[]}]},`, s.text)
+		return fmt.Sprintf(`{"id":"r","object":"response","created_at":1,"status":"completed","model":"local","output":[%s{"type":"function_call","id":"f","call_id":%q,"name":%q,"arguments":%q}],"usage":{"input_tokens":10,"output_tokens":5,"total_tokens":15}}`,
+			unless(s.text == "", message), s.id, tool, arguments)
+	}
+	return fmt.Sprintf(`{"id":"c","object":"chat.completion","model":"local","choices":[{"index":0,"message":{"role":"assistant","content":%q,"tool_calls":[{"id":%q,"type":"function","function":{"name":%q,"arguments":%q}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":10,"completion_tokens":5}}`,
+		s.text, s.id, tool, arguments)
+}
+
+func unless(not bool, text string) string {
+	if not {
+		return ""
+	}
+	return text
+}

@@ -1,0 +1,111 @@
+package session
+
+import "context"
+
+// A clue is the traces that together may show where something in a history was last relayed or logged: one trace, or those of a call and its
+// result.
+type clue []Hash
+
+// The traces of a clue of a call. An id alone proves nothing: servers repeat ids, also those that look unique.
+const (
+	idRepeated     = iota // some history had several calls with the id
+	idRelayed             // a call with the id was relayed last
+	idFirstRelayed        // and first
+	idFirstResult         // a result for the id was logged first
+	idResult              // this result for the id was logged last
+	idThisFirst           // and first
+	idTraces
+)
+
+func callClue(seed Hash, id string, result *Message) clue {
+	this := id + "\x00" + string(result.Digest[:])
+	return clue{
+		idRepeated: trace(seed, 'x', id),
+		idRelayed:  trace(seed, 'c', id), idFirstRelayed: trace(seed, 'f', id),
+		idFirstResult: trace(seed, 'i', id), idResult: trace(seed, 'd', this), idThisFirst: trace(seed, 'e', this),
+	}
+}
+
+// place returns the place that the clue's traces prove, zero if they prove none. A call's result must be the first that was logged for its
+// id, or the call was relayed once and has no logged result yet.
+func (c clue) place(places []Place) Place {
+	switch {
+	case len(c) < idTraces:
+		return places[0]
+	case places[idRepeated].Known():
+		return Place{}
+	case places[idFirstResult] != places[idThisFirst]:
+		return Place{}
+	case places[idResult].Known():
+		return places[idResult]
+	case places[idRelayed] == places[idFirstRelayed]:
+		return places[idRelayed]
+	}
+	return Place{}
+}
+
+// readClues returns the place that each clue proves, zero where it proves none. It takes one round trip.
+func (r *Registry) readClues(ctx context.Context, clues []clue) ([]Place, error) {
+	var traces []Hash
+	for _, c := range clues {
+		traces = append(traces, c...)
+	}
+	if len(traces) == 0 {
+		return nil, nil
+	}
+	places, err := r.readTraces(ctx, traces)
+	if err != nil {
+		return nil, err
+	}
+	proven := make([]Place, len(clues))
+	for i, c := range clues {
+		proven[i], places = c.place(places), places[len(c):]
+	}
+	return proven, nil
+}
+
+// maxCallAhead is how many messages after a call may precede its result.
+const maxCallAhead = 64
+
+// resultOf returns the position of the result for a call of the message at position p, 0 if there is none. A message with the results of
+// several calls names only the first.
+func (h *History) resultOf(p int, callID string) (at int) {
+	for q := p + 1; q <= min(h.Len(), p+maxCallAhead) && h.Message(q).Kind != User; q++ {
+		switch m := h.Message(q); {
+		case m.Kind == Observation && m.Result == callID:
+			return q
+		case m.Kind == Observation && at == 0:
+			at = q
+		}
+	}
+	return at
+}
+
+// callClues returns the clues of those calls of the message at position p that can identify a run.
+func (h *History) callClues(p int) (out []clue) {
+	for _, id := range h.Message(p).Calls {
+		if at := h.resultOf(p, id); at > 0 && h.identifies(id) {
+			out = append(out, callClue(h.Chain[0], id, h.Message(at)))
+		}
+	}
+	return out
+}
+
+// resultTraces returns the traces that the tool results after a position leave when they are logged, and those that keep the place where they
+// were left first.
+func (h *History) resultTraces(after int) (last, first []Hash) {
+	for p := max(after-maxCallAhead, 0) + 1; p <= h.Len(); p++ {
+		for _, id := range h.Message(p).Calls {
+			at := h.resultOf(p, id)
+			if at <= after || !unique(id) {
+				continue
+			}
+			if c := callClue(h.Chain[0], id, h.Message(at)); h.repeated()[id] {
+				last = append(last, c[idRepeated])
+			} else {
+				last, first = append(last, c[idResult]), append(first, c[idFirstResult], c[idThisFirst])
+			}
+		}
+	}
+	return last, first
+}

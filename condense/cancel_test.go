@@ -38,8 +38,9 @@ func TestReadingStops(t *testing.T) {
 		condense.Excerpts{Settings: settings},
 	} {
 		var messages []session.Message
-		for range 100 {
-			messages = append(messages, condensetest.Message(session.Content{Role: "user", Text: "go on with a/b.go"}))
+		for i := range 100 {
+			role := []string{"user", "assistant"}[i%2]
+			messages = append(messages, condensetest.Message(session.Content{Role: role, Text: "go on with a/b.go"}))
 		}
 		v := session.Project(session.NewHistory(session.Hash{}, messages), nil)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -61,8 +62,8 @@ func TestReadingStops(t *testing.T) {
 // TestNoPlaceToWork checks that a condensation that gets no place in the pool fails before it reads anything.
 func TestNoPlaceToWork(t *testing.T) {
 	var messages []session.Message
-	for range 20 {
-		messages = append(messages, condensetest.Message(session.Content{Role: "user", Text: "go on"}))
+	for i := range 20 {
+		messages = append(messages, condensetest.Message(session.Content{Role: []string{"user", "assistant"}[i%2], Text: "go on"}))
 	}
 	v := session.Project(session.NewHistory(session.Hash{}, messages), nil)
 	in, full := input(&v), errors.New("full")

@@ -114,10 +114,11 @@ func (p *picker) cannotFit(i int) bool {
 	return attached && p.in.Need.Hard && p.in.Window > 0 && p.in.Fixed+p.size(from, to).Tokens > Room(*p.in)
 }
 
-// protect picks what is never hidden: system messages, the newest user message, the last, perhaps open block, results that the model has
-// not seen yet, and the beginning of an open tool loop that upstream accepts only with its reasoning.
+// protect picks what is never hidden: system messages, the newest user message, the last, perhaps open block, whatever the model has not
+// answered yet, and the beginning of an open tool loop that upstream accepts only with its reasoning. A request that has to become smaller
+// and cannot otherwise loses some of what was not answered: first the older words of persons, then files.
 func (p *picker) protect() {
-	last, user, unseen, loop, begin := -1, -1, -1, -1, p.in.Loop()
+	last, user, model, loop, begin := -1, -1, -1, -1, p.in.Loop()
 	for i, item := range p.view.Items {
 		switch {
 		case item.Index < 0:
@@ -127,23 +128,38 @@ func (p *picker) protect() {
 			continue
 		case item.Kind == session.User:
 			user = i
-		case item.Kind == session.Observation:
-			unseen = i
 		case item.Kind.ByModel():
-			unseen = -1
+			model = i
 		}
 		last = i
 		if item.Kind.ByModel() && loop < 0 && begin > 0 && p.view.History.Pos(item.Index) >= begin {
 			loop = i
 		}
 	}
-	if unseen >= 0 && p.cannotFit(unseen) {
-		unseen = -1
-	}
-	for _, i := range [...]int{user, last, unseen, loop} {
+	for _, i := range [...]int{user, last, loop} {
 		if i >= 0 {
 			p.pick(p.block(i))
 		}
+	}
+	p.unanswered(model)
+}
+
+// unanswered picks what follows the item with the model's newest message, newest first. Of what has no room in the window of a request that
+// has to become smaller, it picks only results.
+func (p *picker) unanswered(model int) {
+	for i := len(p.view.Items) - 1; i > model; i-- {
+		item := &p.view.Items[i]
+		if item.Index < 0 || p.keep[i] {
+			continue
+		}
+		if p.in.Need.Hard && p.in.Window > 0 {
+			from, to := p.block(i)
+			fits := p.in.Fixed+p.kept.Tokens+p.size(from, to).Tokens <= Room(*p.in)
+			if !fits && (item.Kind != session.Observation || p.cannotFit(i)) {
+				continue
+			}
+		}
+		p.pick(p.block(i))
 	}
 }
 

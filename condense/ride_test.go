@@ -298,7 +298,7 @@ func TestRidesLeaveTheSummariserTime(t *testing.T) {
 func TestNoModelIsAskedInVain(t *testing.T) {
 	in := rideInput(24)
 	for i := range in.View.History.Messages {
-		if m := &in.View.History.Messages[i]; i > 0 { // short messages, all of them the user's own words
+		if m := &in.View.History.Messages[i]; i > 0 && i < len(in.View.History.Messages)-2 { // short messages, the user's own words, and the newest answer
 			m.Kind, m.Raw = session.User, fmt.Appendf(nil, "%d: leave %s alone", i, strings.Repeat("that one ", 3+i%2))
 		}
 	}

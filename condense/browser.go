@@ -59,7 +59,7 @@ func browserPages(in Input, items []session.Item) []page {
 				}
 			}
 		}
-		if call, ok := open[m.Result]; ok && item.Kind == session.Observation {
+		if call, ok := open[m.Result]; ok && item.Kind == session.Observation && !m.Lasts {
 			pages = append(pages, page{item: i, call: call})
 		}
 	}

@@ -44,7 +44,7 @@ type place struct {
 
 // trim decides how to trim a new result.
 func (f *copyFinder) trim(item session.Item) (session.Trim, bool) {
-	if item.Kind != session.Observation || item.Trim != nil || !f.in.View.Verbatim(&item) {
+	if item.Kind != session.Observation || item.Trim != nil || !f.in.View.Verbatim(&item) || lasts(f.in.View, &item) {
 		return session.Trim{}, false
 	}
 	content, err := f.in.Codec.Read(item.Raw)

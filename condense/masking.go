@@ -33,7 +33,7 @@ func (o ObservationMasking) Condense(in Input) Decision {
 	boundary = min(boundary, newestExchange(items))
 	texts := map[int]string{}
 	for i := range max(boundary, 0) {
-		if items[i].Kind == session.Observation {
+		if items[i].Kind == session.Observation && !lasts(in.View, &items[i]) {
 			texts[i] = masked
 		}
 	}
@@ -46,6 +46,11 @@ func maskable(v *session.View, batched bool) []session.Item {
 		return v.Items[:min(shownAtFirst(v), len(v.Items))]
 	}
 	return v.Items
+}
+
+// lasts reports whether an item is a message that has to stay whole.
+func lasts(v *session.View, item *session.Item) bool {
+	return item.Index >= 0 && v.History.Messages[item.Index].Lasts
 }
 
 // newestExchange returns the index of the last assistant message, or 0 if there is none.

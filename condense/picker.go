@@ -114,8 +114,8 @@ func (p *picker) cannotFit(i int) bool {
 	return attached && p.in.Need.Hard && p.in.Window > 0 && p.in.Fixed+p.size(from, to).Tokens > Room(*p.in)
 }
 
-// protect picks what is never hidden: system messages, the newest user message, the last, perhaps open block, whatever the model has not
-// answered yet, and the beginning of an open tool loop that upstream accepts only with its reasoning. A request that has to become smaller
+// protect picks what is never hidden: system messages, what lasts, the newest user message, the last, perhaps open block, whatever the model
+// has not answered yet, and the beginning of an open tool loop that upstream accepts only with its reasoning. A request that has to become smaller
 // and cannot otherwise loses some of what was not answered: first the older words of persons, then files.
 func (p *picker) protect() {
 	last, user, model, loop, begin := -1, -1, -1, -1, p.in.Loop()
@@ -126,10 +126,13 @@ func (p *picker) protect() {
 		case item.Kind == session.System:
 			p.pick(i, i+1)
 			continue
-		case item.Kind == session.User:
+		case item.Kind == session.User && !p.view.History.IsNotice(item.Index):
 			user = i
 		case item.Kind.ByModel():
 			model = i
+		}
+		if p.view.History.Messages[item.Index].Lasts || p.view.History.IsNotice(item.Index) {
+			p.pick(p.block(i))
 		}
 		last = i
 		if item.Kind.ByModel() && loop < 0 && begin > 0 && p.view.History.Pos(item.Index) >= begin {

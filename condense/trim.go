@@ -95,7 +95,7 @@ func firstNew(v *session.View) int {
 // trimmed before, is too long, and has fewer tokens when cut.
 func shortenItem(in Input, item session.Item, limit int) (session.Trim, bool) {
 	replaced := item.Trim == nil && !in.View.Verbatim(&item) // by another condenser
-	if item.Kind != session.Observation || len(item.Raw) <= limit || replaced {
+	if item.Kind != session.Observation || len(item.Raw) <= limit || replaced || lasts(in.View, &item) {
 		return session.Trim{}, false
 	}
 	content, err := readResult(in.Codec, in.View, &item)

@@ -69,6 +69,8 @@ type Request struct {
 	Tools     []byte            // the raw tool definitions, or nil
 	Fields    map[string]string // the session fields found, by path
 
+	DefinesTools bool // the history defines tools
+
 	Kept   session.Kept // the history that upstream stores, preceding Messages
 	Stores bool         // upstream stores the answer, so that a later request can refer to it
 
@@ -184,11 +186,16 @@ func (r *Request) Outside() []byte { return slices.Concat(r.Before(), r.After())
 
 // Splice returns a copy of the request with text inserted at an offset of Outside.
 func (r *Request) Splice(at int, text []byte) *Request {
+	return r.Replace(Span{From: at, To: at}, text)
+}
+
+// Replace returns a copy of the request with text in the place of a part of Outside, which does not contain the list.
+func (r *Request) Replace(part Span, text []byte) *Request {
 	out := *r
 	out.front = len(r.Before())
-	out.outside = slices.Insert(r.Outside(), at, text...)
-	if at <= out.front {
-		out.front += len(text)
+	out.outside = slices.Replace(r.Outside(), part.From, part.To, text...)
+	if part.To <= out.front {
+		out.front += len(text) - (part.To - part.From)
 	}
 	return &out
 }

@@ -87,9 +87,15 @@ func (t *Turn) prepareHidden(ctx context.Context) error {
 		return nil
 	}
 	t.hidden.tools = slices.DeleteFunc(all, func(tool dialect.Tool) bool {
-		return bytes.Contains(t.in.Split.Tools, []byte(`"`+tool.Name+`"`)) // the client may have a tool of the same name
+		return t.clientHasTool([]byte(`"` + tool.Name + `"`))
 	})
 	return nil
+}
+
+// clientHasTool reports whether the client may have a tool with a quoted name, in its request or in an item of its history.
+func (t *Turn) clientHasTool(quoted []byte) bool {
+	return bytes.Contains(t.in.Split.Tools, quoted) ||
+		slices.ContainsFunc(t.in.Split.Messages, func(m session.Message) bool { return m.Lasts && bytes.Contains(m.Raw, quoted) })
 }
 
 // obeyCommand sets the wish if the last message is a command.

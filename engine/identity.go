@@ -95,12 +95,12 @@ func (t *Turn) readPurpose() session.Purpose {
 		return session.PurposeMain
 	}
 	system, all := "", t.in.Split.Messages
-	if i := slices.IndexFunc(all, func(m session.Message) bool { return m.Kind == session.System && m.Spoken == 0 }); i >= 0 {
+	if i := slices.IndexFunc(all, func(m session.Message) bool { return m.Kind == session.System && m.Spoken == 0 && !m.Lasts }); i >= 0 {
 		system = t.text(&all[i])
 	}
 	calls := slices.ContainsFunc(all, func(m session.Message) bool { return m.Kind == session.Action })
 	side := agents.SideRequest(agents.Request{
-		System: system, User: t.text(last), Turn: t.in.Header(agents.TurnHeader), Alone: n == 1, Calls: calls, Tools: len(t.in.Split.Tools) > 0,
+		System: system, User: t.text(last), Turn: t.in.Header(agents.TurnHeader), Alone: n == 1, Calls: calls, Tools: len(t.in.Split.Tools) > 0 || t.in.Split.DefinesTools,
 	})
 	return cmp.Or(session.Purpose(side), session.PurposeMain)
 }

@@ -48,6 +48,7 @@ type Message struct {
 	Spoken   Kind // User or Agent if one of them speaks in a message that counts as a system message, otherwise 0
 	Sealed   bool // carries reasoning that its provider bound to everything before it
 	Attached bool // has images or files, whose tokens are an estimate
+	Lasts    bool // holds for the rest of the history, such as definitions of tools or a sub-agent's task: never hidden
 
 	Refers   []string // ids of items of earlier answers that it refers to, and which upstream keeps
 	Resolved []byte   // Raw with these items in the place of the references; nil if none is known
@@ -147,6 +148,11 @@ func (h *History) At(p int) int { return h.at[p-1] }
 
 // Message returns the message at position p.
 func (h *History) Message(p int) *Message { return &h.Messages[h.at[p-1]] }
+
+// IsNotice reports whether message i is a user's message that a client wrote itself beside a result that lasts, such as "Tool loaded.".
+func (h *History) IsNotice(i int) bool {
+	return i > 0 && h.Messages[i].Kind == User && h.Messages[i-1].Kind == Observation && h.Messages[i-1].Lasts
+}
 
 // LastSealed returns the last position whose message carries sealed reasoning, 0 if there is none.
 func (h *History) LastSealed() int {

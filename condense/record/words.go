@@ -205,7 +205,11 @@ func typed(text string) string {
 		}
 		at = max(at, ends[from])
 	}
-	return b.String() + text[at:]
+	left := b.String() + text[at:]
+	if heading := strings.TrimSpace(left); at > 0 && strings.HasPrefix(heading, agents.InjectedHeading) {
+		_, left, _ = strings.Cut(heading, "\n")
+	}
+	return left
 }
 
 // isOutput reports whether a message consists of command output alone: it begins and ends with such an element. Whatever

@@ -49,6 +49,12 @@ func hasAttachment(blocks []block) bool {
 	})
 }
 
+// loadsTool reports whether a result refers to a tool whose definition it loads.
+func loadsTool(result *block) bool {
+	content := result.Get("content")
+	return content.Kind == rawjson.Array && split.Any(content, func(part rawjson.Value) bool { return split.Member(part, "type").Is("tool_reference") })
+}
+
 func isPlain(kind rawjson.Value) bool {
 	return kind.Is("text") || isThinking(kind) || kind.Is("tool_use")
 }
@@ -79,6 +85,7 @@ func (r *reader) element(msg *split.Object) error {
 		}
 		for i := range blocks {
 			m.Sealed = m.Sealed || blocks[i].sealed()
+			m.Lasts = m.Lasts || blocks[i].is("tool_search_tool_result")
 			if blocks[i].is("tool_use") {
 				m.Calls = append(m.Calls, blocks[i].Get("id").Text())
 				m.Kind = session.Action
@@ -163,6 +170,7 @@ func (r *reader) addPieces(message []byte, blocks []block) {
 		m := session.Message{Raw: message[first.end-len(first.Raw) : to : to], Attached: hasAttachment(piece)}
 		if n == 0 {
 			m.Kind, m.Result, m.Digest = session.Observation, first.Get("tool_use_id").Text(), resultDigest(&r.w.Digest, first)
+			m.Lasts = loadsTool(first)
 		} else {
 			content := rawjson.Value{Kind: rawjson.Array, Raw: slices.Concat([]byte{'['}, m.Raw, []byte{']'})}
 			m.Kind, m.Digest = session.User, r.w.Digest.Message("user", content)

@@ -11,10 +11,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// CanHideTools reports whether the client sends tools, leaves the choice to the model, and upstream stores nothing. If it
-// did, a later request could refer to an answer with a call that the client has never seen.
+// CanHideTools reports whether the client sends tools, in the request or as an item, leaves the choice to the model, and upstream stores
+// nothing. If it did, a later request could refer to an answer with a call that the client has never seen.
 func (d *Dialect) CanHideTools(r *dialect.Request) bool {
-	return !r.Stores && r.Kept == (session.Kept{}) && assemble.AcceptsTools(asList(r).Outside())
+	return !r.Stores && r.Kept == (session.Kept{}) && assemble.AcceptsTools(asList(r).Outside(), r.DefinesTools)
 }
 
 // Offer appends tools to those of a request. A history that was given as a string becomes a list.

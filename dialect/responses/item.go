@@ -32,11 +32,12 @@ type class int
 
 const (
 	unknownItem class = iota
-	modelOutput       // also all items of unknown types
+	modelOutput
 	toolResult
 	userMessage
 	systemMessage     // also a compaction, which is never hidden
 	compactionTrigger // a request for a compaction
+	standing          // defines or sets something for what follows; also all items of unknown types. It is not in the chain
 )
 
 // The classes of messages by role, and of other items by type.
@@ -46,7 +47,8 @@ var (
 	}
 	typeClasses = map[string]class{
 		"compaction": systemMessage, "compaction_summary": systemMessage, "context_compaction": systemMessage,
-		"compaction_trigger": compactionTrigger, "mcp_approval_response": toolResult,
+		"compaction_trigger": compactionTrigger, "mcp_approval_response": toolResult, "agent_message": userMessage,
+		"reasoning": modelOutput, "item_reference": modelOutput, "mcp_approval_request": modelOutput,
 	}
 )
 
@@ -61,10 +63,21 @@ func (it *item) class() class {
 	if c, ok := typeClasses[kind.Text()]; ok {
 		return c
 	}
-	if bytes.HasSuffix(kind.Inner(), []byte("_output")) {
+	switch {
+	case bytes.HasSuffix(kind.Inner(), []byte("_output")):
 		return toolResult
+	case bytes.HasSuffix(kind.Inner(), []byte("_call")), it.Get("call_id").Kind == rawjson.String:
+		return modelOutput
 	}
-	return modelOutput
+	return standing
+}
+
+// newTask is in the message with which Codex gives a sub-agent its task.
+const newTask = "Message Type: NEW_TASK"
+
+// lasts reports whether the item must never be hidden: a result that defines tools, or a sub-agent's task.
+func (it *item) lasts() bool {
+	return it.is("tool_search_output") || it.is("agent_message") && bytes.Contains(it.Raw, []byte(newTask))
 }
 
 func (it *item) isMessage() bool {

@@ -45,6 +45,9 @@ func (d *Dialect) Read(raw []byte) (session.Content, error) {
 		} else {
 			c.Files = append(c.Files, first.file())
 		}
+	case standing:
+		c.Role = "system"
+		c.texts = append(c.texts, string(first.Raw))
 	default:
 		return session.Content{}, fmt.Errorf("read message: %w", errForm)
 	}

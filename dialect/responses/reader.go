@@ -110,7 +110,7 @@ func (r *reader) before() *session.Message {
 
 // add adds an item that is a message of its own.
 func (r *reader) add(it *item) {
-	m := session.Message{Raw: it.Raw}
+	m := session.Message{Raw: it.Raw, Lasts: it.lasts()}
 	role, content := it.Get("role").Text(), it.Get("content")
 	digest := &r.w.Digest
 	switch it.class() {
@@ -126,6 +126,9 @@ func (r *reader) add(it *item) {
 			m.Digest = turnDigest(digest, []*item{it})
 			m.Attached = true
 		}
+	case standing:
+		m.Kind, m.Lasts = session.System, true
+		m.Digest = turnDigest(digest, []*item{it})
 	case toolResult:
 		m.Kind = session.Observation
 		m.Digest = resultDigest(digest, it)

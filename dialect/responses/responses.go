@@ -19,6 +19,7 @@ package responses
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
@@ -73,10 +74,16 @@ func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies
 func finish(w *split.Walker, r *dialect.Request) {
 	r.MaxOutput = split.Integer(w.Member("max_output_tokens"))
 	r.Stores = w.Member("store").Kind != rawjson.False
+	r.DefinesTools = slices.ContainsFunc(r.Messages, definesTools)
 	if text := w.Member("instructions"); text.Kind == rawjson.String && len(text.Inner()) > 0 {
 		first := session.Message{Raw: text.Raw, Kind: session.System, Digest: w.Digest.Message("system", text)}
 		r.Messages = append([]session.Message{first}, r.Messages...)
 	}
+}
+
+// definesTools reports whether a message is an item that defines tools, as current versions of Codex send them.
+func definesTools(m session.Message) bool {
+	return m.Kind == session.System && m.Lasts && split.Member(rawjson.ValueOf(m.Raw), "type").Is("additional_tools")
 }
 
 // kept reads where upstream keeps the history before a body's.

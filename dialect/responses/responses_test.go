@@ -67,7 +67,7 @@ func TestSplit(t *testing.T) {
 	f(listOf(thought+callA+`,`+gaveA+`,{"type":"function_call","call_id":"B","name":"ls","arguments":"{}"}`), "actionA observationA actionB")
 	f(listOf(`{"type":"reasoning","summary":[],"format":"anthropic-claude-v1","signature":"s"},`+callA), "actionA!")
 	f(listOf(thought+`{"role":"assistant","content":"a"},{"role":"assistant","content":"b"},`+thought+`{"role":"assistant","content":"c"},`+callA), "agent agent actionA")
-	f(listOf(`{"type":"web_search_call","id":"ws_1","status":"completed"},{"role":"assistant","content":"found"},{"type":"shiny","x":1},{"role":"user","content":"c"}`), "agent user")
+	f(listOf(`{"type":"web_search_call","id":"ws_1","status":"completed"},{"role":"assistant","content":"found"},{"type":"shiny","x":1},{"role":"user","content":"c"}`), "agent system user")
 	f(listOf(`{"type":"local_shell_call","call_id":"A","action":{"command":["ls"]}},{"type":"local_shell_call_output","id":"A","output":"a"}`), "actionA observationA")
 	f(listOf(`{"type":"mcp_approval_request","id":"A","name":"x","arguments":"{}"},{"type":"mcp_approval_response","approval_request_id":"A","approve":true}`), "actionA observationA")
 	f(listOf(`{"role":"user","content":"a"},{"type":"compaction","encrypted_content":"x"},{"role":"user","content":"b"}`), "user system user")
@@ -320,7 +320,7 @@ func TestMemoryChangesNothing(t *testing.T) {
 func TestLongTurn(t *testing.T) {
 	d := responses.New(split.Options{})
 	body := func(n int) string {
-		return `{"input":[` + strings.Repeat(`{"type":"x"},`, n) + `{"type":"x","call_id":"a"}` +
+		return `{"input":[` + strings.Repeat(`{"type":"x_call"},`, n) + `{"type":"x_call","call_id":"a"}` +
 			strings.Repeat(`,{"type":"message","role":"assistant"},{"type":"reasoning"}`, n/2) + `]}`
 	}
 	lineartest.Compare(t, func(text string) {

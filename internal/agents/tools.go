@@ -36,6 +36,10 @@ func Browses(tool string) bool {
 func InjectedTags() []string {
 	return []string{
 		"system-reminder", "environment_context", "env", "local-command-caveat", "local-command-stdout", "bash-stdout",
-		"bash-stderr", "command-message",
+		"bash-stderr", "command-message", "INSTRUCTIONS", "user_instructions", "recommended_plugins", "turn_aborted", "model_switch",
+		"subagent_notification",
 	}
 }
+
+// InjectedHeading begins the line that Codex writes above a project's instructions.
+const InjectedHeading = "# AGENTS.md instructions for "

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -24,7 +23,7 @@ type crowd struct {
 	t        *testing.T
 	number   int
 	rng      *rand.Rand
-	protocol string
+	wire     wire
 	repeated uint64 // steps whose call has an id that the other runs and, if constant, other steps have too
 	constant bool
 	runs     []*idRun
@@ -79,7 +78,7 @@ condenser: %s
 		for range steps * len(c.runs) {
 			run := c.runs[c.rng.IntN(len(c.runs))]
 			up.next.Store(c.next(run))
-			text, err := sendTo(t, p, c.path(), []byte(c.request(run)), http.Header{"Authorization": {fmt.Sprint("Bearer crowd-", n)}}).rest()
+			text, err := sendTo(t, p, c.wire.path, []byte(c.request(run)), http.Header{"Authorization": {fmt.Sprint("Bearer crowd-", n)}}).rest()
 			ok(t, err)
 			c.advance(run, text)
 		}
@@ -111,8 +110,7 @@ func (u *idUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if strings.Contains(body, `"small"`) {
 		said := strings.Join(regexp.MustCompile(`[A-Z]+: test\d+`).FindAllString(body, -1), ", ")
-		_, _ = fmt.Fprintf(w, `{"id":"c","object":"chat.completion","model":"small","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":5}}`,
-			"CURRENT_STATE: "+said)
+		_, _ = io.WriteString(w, wires()[0].answer("CURRENT_STATE: "+said, "", "", ""))
 		return
 	}
 	if strings.Contains(body, "dewpoint_record") {
@@ -124,23 +122,23 @@ func (u *idUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		u.recalled.Add(1)
 		call.id, call.result, arguments = "recall_1", "recall", `{"query": "test failed with code"}`
 	}
-	_, _ = w.Write([]byte(idAnswer(r.URL.Path, call, cmp.Or(call.result, "sh"), arguments)))
+	for _, wire := range wires() {
+		if strings.HasSuffix(r.URL.Path, wire.path) {
+			_, _ = io.WriteString(w, wire.answer(call.text, call.id, cmp.Or(call.result, "sh"), arguments))
+		}
+	}
 }
 
 func newCrowd(t *testing.T, n int) *crowd {
 	rng := rand.New(rand.NewPCG(uint64(n), 51)) //nolint:gosec // cases of a test
 	c := &crowd{
-		t: t, number: n, rng: rng, protocol: []string{"chat", "messages", "responses"}[n%3],
+		t: t, number: n, rng: rng, wire: wires()[n%3],
 		repeated: rng.Uint64() | rng.Uint64(), constant: rng.IntN(2) == 0,
 	}
 	for _, name := range names[:2+rng.IntN(2)] {
 		c.runs = append(c.runs, &idRun{name: name, habit: rng.IntN(habits)})
 	}
 	return c
-}
-
-func (c *crowd) path() string {
-	return map[string]string{"chat": "/chat/completions", "messages": "/messages", "responses": "/responses"}[c.protocol]
 }
 
 // next returns the answer that upstream will give a run.
@@ -179,71 +177,13 @@ func (c *crowd) advance(run *idRun, answer string) {
 }
 
 func (c *crowd) request(run *idRun) string {
-	first := "Check the build and report."
-	if run.summary != "" {
-		first = run.summary
-	}
+	first := cmp.Or(run.summary, "Check the build and report.")
 	if run.habit == editsFirst {
 		first += fmt.Sprintf(" Step %d.", run.step)
 	}
-	type object = map[string]any
-	text := func(kind, text string) []object { return []object{{"type": kind, "text": text}} }
-	var body object
-	switch c.protocol {
-	case "chat":
-		messages := []object{{"role": "user", "content": first}}
-		for _, s := range run.history {
-			call := object{"id": s.id, "type": "function", "function": object{"name": "sh", "arguments": "{}"}}
-			messages = append(messages, object{"role": "assistant", "content": s.text, "tool_calls": []object{call}},
-				object{"role": "tool", "tool_call_id": s.id, "content": s.result})
-		}
-		body = object{"messages": messages, "tools": []object{{"type": "function", "function": object{"name": "sh", "parameters": object{"type": "object"}}}}}
-	case "messages":
-		messages := []object{{"role": "user", "content": text("text", first)}}
-		for _, s := range run.history {
-			content := []object{{"type": "tool_use", "id": s.id, "name": "sh", "input": object{}}}
-			if s.text != "" {
-				content = append(text("text", s.text), content...)
-			}
-			result := object{"type": "tool_result", "tool_use_id": s.id, "content": s.result}
-			messages = append(messages, object{"role": "assistant", "content": content}, object{"role": "user", "content": []object{result}})
-		}
-		body = object{"messages": messages, "max_tokens": 100, "tools": []object{{"name": "sh", "input_schema": object{"type": "object"}}}}
-	case "responses":
-		items := []object{{"type": "message", "role": "user", "content": text("input_text", first)}}
-		for _, s := range run.history {
-			if s.text != "" {
-				items = append(items, object{"type": "message", "role": "assistant", "content": text("output_text", s.text)})
-			}
-			items = append(items, object{"type": "function_call", "call_id": s.id, "name": "sh", "arguments": "{}"},
-				object{"type": "function_call_output", "call_id": s.id, "output": s.result})
-		}
-		body = object{"input": items, "store": false, "tools": []object{{"type": "function", "name": "sh", "parameters": object{"type": "object"}}}}
+	elements := []string{c.wire.user(first)}
+	for _, s := range run.history {
+		elements = append(elements, c.wire.step(s.id, s.text, s.result)...)
 	}
-	body["model"] = "local"
-	out, err := json.Marshal(body)
-	ok(c.t, err)
-	return string(out)
-}
-
-// idAnswer is an answer with a text and a call.
-func idAnswer(path string, s idStep, tool, arguments string) string {
-	switch {
-	case strings.HasSuffix(path, "/messages"):
-		return fmt.Sprintf(`{"id":"m","type":"message","role":"assistant","model":"local","content":[%s{"type":"tool_use","id":%q,"name":%q,"input":%s}],"stop_reason":"tool_use","usage":{"input_tokens":10,"output_tokens":5}}`,
-			unless(s.text == "", fmt.Sprintf(`{"type":"text","text":%q},`, s.text)), s.id, tool, arguments)
-	case strings.HasSuffix(path, "/responses"):
-		message := fmt.Sprintf(`{"type":"message","role":"assistant","id":"i","status":"completed","content":[{"type":"output_text","text":%q,"annotations":[]}]},`, s.text)
-		return fmt.Sprintf(`{"id":"r","object":"response","created_at":1,"status":"completed","model":"local","output":[%s{"type":"function_call","id":"f","call_id":%q,"name":%q,"arguments":%q}],"usage":{"input_tokens":10,"output_tokens":5,"total_tokens":15}}`,
-			unless(s.text == "", message), s.id, tool, arguments)
-	}
-	return fmt.Sprintf(`{"id":"c","object":"chat.completion","model":"local","choices":[{"index":0,"message":{"role":"assistant","content":%q,"tool_calls":[{"id":%q,"type":"function","function":{"name":%q,"arguments":%q}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":10,"completion_tokens":5}}`,
-		s.text, s.id, tool, arguments)
-}
-
-func unless(not bool, text string) string {
-	if not {
-		return ""
-	}
-	return text
+	return c.wire.body(elements)
 }

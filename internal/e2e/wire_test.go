@@ -1,0 +1,167 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// wire writes the histories and answers of a protocol.
+type wire struct{ name, path, list string }
+
+func wires() []wire {
+	return []wire{{"chat", "/chat/completions", "messages"}, {"messages", "/messages", "messages"}, {"responses", "/responses", "input"}}
+}
+
+// user returns an element with words of a person.
+func (w wire) user(text string) string {
+	if w.name == "responses" {
+		return fmt.Sprintf(`{"type":"message","role":"user","content":[{"type":"input_text","text":%s}]}`, quoted(text))
+	}
+	return fmt.Sprintf(`{"role":"user","content":%s}`, quoted(text))
+}
+
+// step returns the elements of an answer that calls the tool sh, with a text if it is not empty, and of the call's result.
+func (w wire) step(id, text, result string) []string {
+	switch w.name {
+	case "chat":
+		return []string{
+			fmt.Sprintf(`{"role":"assistant","content":%s,"tool_calls":[{"id":%s,"type":"function","function":{"name":"sh","arguments":"{}"}}]}`, quoted(text), quoted(id)),
+			fmt.Sprintf(`{"role":"tool","tool_call_id":%s,"content":%s}`, quoted(id), quoted(result)),
+		}
+	case "messages":
+		said := ""
+		if text != "" {
+			said = fmt.Sprintf(`{"type":"text","text":%s},`, quoted(text))
+		}
+		return []string{
+			fmt.Sprintf(`{"role":"assistant","content":[%s{"type":"tool_use","id":%s,"name":"sh","input":{}}]}`, said, quoted(id)),
+			fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":%s,"content":%s}]}`, quoted(id), quoted(result)),
+		}
+	}
+	var all []string
+	if text != "" {
+		all = append(all, fmt.Sprintf(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":%s,"annotations":[]}]}`, quoted(text)))
+	}
+	return append(all, fmt.Sprintf(`{"type":"function_call","call_id":%s,"name":"sh","arguments":"{}"}`, quoted(id)),
+		fmt.Sprintf(`{"type":"function_call_output","call_id":%s,"output":%s}`, quoted(id), quoted(result)))
+}
+
+// body returns a request with a history and the tool sh.
+func (w wire) body(elements []string) string {
+	tools := map[string]string{
+		"chat":      `"tools":[{"type":"function","function":{"name":"sh","parameters":{"type":"object"}}}]`,
+		"messages":  `"max_tokens":100,"tools":[{"name":"sh","input_schema":{"type":"object"}}]`,
+		"responses": `"store":false,"tools":[{"type":"function","name":"sh","parameters":{"type":"object"}}]`,
+	}
+	return fmt.Sprintf(`{"model":"local",%s,"%s":[%s]}`, tools[w.name], w.list, strings.Join(elements, ","))
+}
+
+// answer returns an answer with a text, if it is not empty, and a call, if it has an id.
+func (w wire) answer(text, id, tool, arguments string) string {
+	var parts []string
+	switch w.name {
+	case "messages":
+		stop := "end_turn"
+		if text != "" {
+			parts = append(parts, fmt.Sprintf(`{"type":"text","text":%s}`, quoted(text)))
+		}
+		if id != "" {
+			stop, parts = "tool_use", append(parts, fmt.Sprintf(`{"type":"tool_use","id":%s,"name":%s,"input":%s}`, quoted(id), quoted(tool), arguments))
+		}
+		return fmt.Sprintf(`{"id":"m","type":"message","role":"assistant","model":"local","content":[%s],"stop_reason":%q,"usage":{"input_tokens":10,"output_tokens":5}}`,
+			strings.Join(parts, ","), stop)
+	case "responses":
+		if text != "" {
+			parts = append(parts, fmt.Sprintf(`{"type":"message","role":"assistant","id":"i","status":"completed","content":[{"type":"output_text","text":%s,"annotations":[]}]}`, quoted(text)))
+		}
+		if id != "" {
+			parts = append(parts, fmt.Sprintf(`{"type":"function_call","id":"f","call_id":%s,"name":%s,"arguments":%s}`, quoted(id), quoted(tool), quoted(arguments)))
+		}
+		return fmt.Sprintf(`{"id":"r","object":"response","created_at":1,"status":"completed","model":"local","output":[%s],"usage":{"input_tokens":10,"output_tokens":5,"total_tokens":15}}`,
+			strings.Join(parts, ","))
+	}
+	finish, calls := "stop", ""
+	if id != "" {
+		finish = "tool_calls"
+		calls = fmt.Sprintf(`,"tool_calls":[{"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}]`, quoted(id), quoted(tool), quoted(arguments))
+	}
+	return fmt.Sprintf(`{"id":"c","object":"chat.completion","model":"local","choices":[{"index":0,"message":{"role":"assistant","content":%s%s},"finish_reason":%q}],"usage":{"prompt_tokens":10,"completion_tokens":5}}`,
+		quoted(text), calls, finish)
+}
+
+func quoted(text string) string {
+	out, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return string(out)
+}
+
+// forwarded is what a proxy with a condenser forwards to an upstream that answers "ok", or with a record if it is asked for one.
+type forwarded struct {
+	t     *testing.T
+	proxy *process
+
+	mu   sync.Mutex
+	last map[string]json.RawMessage
+}
+
+func newForwarded(t *testing.T, condenser string) *forwarded {
+	t.Helper()
+	f := &forwarded{t: t}
+	front := httptest.NewServer(f)
+	t.Cleanup(front.Close)
+	f.proxy = serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: "%s/v1"}
+llms: {cheap: {model: small}}
+store: %s
+condenser: %s
+`, front.URL, embedded(newStore(t)), condenser)))
+	return f
+}
+
+func (f *forwarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		http.NotFound(w, r)
+		return
+	}
+	raw, _ := io.ReadAll(r.Body)
+	body := map[string]json.RawMessage{}
+	_ = json.Unmarshal(raw, &body)
+	w.Header().Set("Content-Type", "application/json")
+	if string(body["model"]) == `"small"` {
+		_, _ = io.WriteString(w, wires()[0].answer("USER_CONTEXT: the parser is ported.\nCURRENT_STATE: reading", "", "", ""))
+		return
+	}
+	f.mu.Lock()
+	f.last = body
+	f.mu.Unlock()
+	for _, wire := range wires() {
+		if strings.HasSuffix(r.URL.Path, wire.path) {
+			_, _ = io.WriteString(w, wire.answer("ok", "", "", ""))
+		}
+	}
+}
+
+// send sends a history and returns the elements that were forwarded, and the thread.
+func (f *forwarded) send(w wire, elements []string, headers ...http.Header) (sent []string, thread string) {
+	f.t.Helper()
+	a := sendTo(f.t, f.proxy, w.path, []byte(w.body(elements)), headers...)
+	ok(f.t, a.finish())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []json.RawMessage
+	ok(f.t, json.Unmarshal(f.last[w.list], &list))
+	for _, element := range list {
+		sent = append(sent, string(element))
+	}
+	return sent, a.Header.Get("X-Dewpoint-Thread")
+}

@@ -110,7 +110,7 @@ func (u *idUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if strings.Contains(body, `"small"`) {
 		said := strings.Join(regexp.MustCompile(`[A-Z]+: test\d+`).FindAllString(body, -1), ", ")
-		_, _ = io.WriteString(w, wires()[0].answer("CURRENT_STATE: "+said, "", "", ""))
+		_, _ = io.WriteString(w, wireOf(r).answer(len(raw)/4, "CURRENT_STATE: "+said, "", "", ""))
 		return
 	}
 	if strings.Contains(body, "dewpoint_record") {
@@ -122,11 +122,7 @@ func (u *idUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		u.recalled.Add(1)
 		call.id, call.result, arguments = "recall_1", "recall", `{"query": "test failed with code"}`
 	}
-	for _, wire := range wires() {
-		if strings.HasSuffix(r.URL.Path, wire.path) {
-			_, _ = io.WriteString(w, wire.answer(call.text, call.id, cmp.Or(call.result, "sh"), arguments))
-		}
-	}
+	_, _ = io.WriteString(w, wireOf(r).answer(len(raw)/4, call.text, call.id, cmp.Or(call.result, "sh"), arguments))
 }
 
 func newCrowd(t *testing.T, n int) *crowd {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,12 @@ type wire struct{ name, path, list string }
 
 func wires() []wire {
 	return []wire{{"chat", "/chat/completions", "messages"}, {"messages", "/messages", "messages"}, {"responses", "/responses", "input"}}
+}
+
+// wireOf returns the protocol of a request.
+func wireOf(r *http.Request) wire {
+	all := wires()
+	return all[slices.IndexFunc(all, func(w wire) bool { return strings.HasSuffix(r.URL.Path, w.path) })]
 }
 
 // user returns an element with words of a person.
@@ -62,8 +69,8 @@ func (w wire) body(elements []string) string {
 	return fmt.Sprintf(`{"model":"local",%s,"%s":[%s]}`, tools[w.name], w.list, strings.Join(elements, ","))
 }
 
-// answer returns an answer with a text, if it is not empty, and a call, if it has an id.
-func (w wire) answer(text, id, tool, arguments string) string {
+// answer returns an answer to a number of tokens, with a text, if it is not empty, and a call, if it has an id.
+func (w wire) answer(input int, text, id, tool, arguments string) string {
 	var parts []string
 	switch w.name {
 	case "messages":
@@ -74,8 +81,8 @@ func (w wire) answer(text, id, tool, arguments string) string {
 		if id != "" {
 			stop, parts = "tool_use", append(parts, fmt.Sprintf(`{"type":"tool_use","id":%s,"name":%s,"input":%s}`, quoted(id), quoted(tool), arguments))
 		}
-		return fmt.Sprintf(`{"id":"m","type":"message","role":"assistant","model":"local","content":[%s],"stop_reason":%q,"usage":{"input_tokens":10,"output_tokens":5}}`,
-			strings.Join(parts, ","), stop)
+		return fmt.Sprintf(`{"id":"m","type":"message","role":"assistant","model":"local","content":[%s],"stop_reason":%q,"usage":{"input_tokens":%d,"output_tokens":5}}`,
+			strings.Join(parts, ","), stop, input)
 	case "responses":
 		if text != "" {
 			parts = append(parts, fmt.Sprintf(`{"type":"message","role":"assistant","id":"i","status":"completed","content":[{"type":"output_text","text":%s,"annotations":[]}]}`, quoted(text)))
@@ -83,16 +90,16 @@ func (w wire) answer(text, id, tool, arguments string) string {
 		if id != "" {
 			parts = append(parts, fmt.Sprintf(`{"type":"function_call","id":"f","call_id":%s,"name":%s,"arguments":%s}`, quoted(id), quoted(tool), quoted(arguments)))
 		}
-		return fmt.Sprintf(`{"id":"r","object":"response","created_at":1,"status":"completed","model":"local","output":[%s],"usage":{"input_tokens":10,"output_tokens":5,"total_tokens":15}}`,
-			strings.Join(parts, ","))
+		return fmt.Sprintf(`{"id":"r","object":"response","created_at":1,"status":"completed","model":"local","output":[%s],"usage":{"input_tokens":%d,"output_tokens":5,"total_tokens":%d}}`,
+			strings.Join(parts, ","), input, input+5)
 	}
 	finish, calls := "stop", ""
 	if id != "" {
 		finish = "tool_calls"
 		calls = fmt.Sprintf(`,"tool_calls":[{"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}]`, quoted(id), quoted(tool), quoted(arguments))
 	}
-	return fmt.Sprintf(`{"id":"c","object":"chat.completion","model":"local","choices":[{"index":0,"message":{"role":"assistant","content":%s%s},"finish_reason":%q}],"usage":{"prompt_tokens":10,"completion_tokens":5}}`,
-		quoted(text), calls, finish)
+	return fmt.Sprintf(`{"id":"c","object":"chat.completion","model":"local","choices":[{"index":0,"message":{"role":"assistant","content":%s%s},"finish_reason":%q}],"usage":{"prompt_tokens":%d,"completion_tokens":5}}`,
+		quoted(text), calls, finish, input)
 }
 
 func quoted(text string) string {
@@ -138,17 +145,18 @@ func (f *forwarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.Unmarshal(raw, &body)
 	w.Header().Set("Content-Type", "application/json")
 	if string(body["model"]) == `"small"` {
-		_, _ = io.WriteString(w, wires()[0].answer("USER_CONTEXT: the parser is ported.\nCURRENT_STATE: reading", "", "", ""))
+		text, id := "USER_CONTEXT: the parser is ported.\nCURRENT_STATE: reading", ""
+		const tool, state = "create_state_summary", `{"user_context":"the parser is ported","current_state":"reading"}`
+		if strings.Contains(string(raw), tool) {
+			text, id = "", "call_1"
+		}
+		_, _ = io.WriteString(w, wireOf(r).answer(len(raw)/4, text, id, tool, state))
 		return
 	}
 	f.mu.Lock()
 	f.last = body
 	f.mu.Unlock()
-	for _, wire := range wires() {
-		if strings.HasSuffix(r.URL.Path, wire.path) {
-			_, _ = io.WriteString(w, wire.answer("ok", "", "", ""))
-		}
-	}
+	_, _ = io.WriteString(w, wireOf(r).answer(len(raw)/4, "ok", "", "", ""))
 }
 
 // send sends a history and returns the elements that were forwarded, and the thread.

@@ -14,6 +14,7 @@ func (c *Cut) maxSummary() int { return c.Before.Tokens - c.After.Tokens - messa
 
 // cut returns the cut that hides the items not picked. It reports false if there are none but a summary.
 func (p *picker) cut() (Cut, bool) {
+	p.notes()
 	var c Cut
 	c.Before = session.Size{Events: len(p.view.Items), Tokens: p.in.Total}
 	c.After = c.Before

@@ -79,6 +79,7 @@ func (r RecentEvents) Condense(in Input) Decision {
 	target := session.Size{Events: r.MaxEvents, Tokens: unlimited}
 	p.head(r.KeepFirst, target)
 	p.tail(target)
+	p.notes()
 	if !slices.Contains(p.keep, false) {
 		return Decision{}
 	}

@@ -16,11 +16,15 @@ type picker struct {
 	keep   []bool       // items picked
 	kept   session.Size // size of the items picked
 	first  int          // index of the first item that is not a system message
+
+	replaced []bool // see session.History.Replaced
 }
 
 func newPicker(in *Input, tokens []int) *picker {
 	v := in.View
-	p := &picker{in: in, view: v, tokens: tokens, blocks: make([]int, len(v.Items)), keep: make([]bool, len(v.Items)), first: firstOther(v.Items)}
+	p := &picker{in: in, view: v, tokens: tokens, blocks: make([]int, len(v.Items)), keep: make([]bool, len(v.Items)), first: firstOther(v.Items),
+		replaced: v.History.Replaced(),
+	}
 	alive := make([]bool, len(v.History.Messages))
 	for _, item := range v.Items {
 		if item.Index >= 0 {
@@ -35,6 +39,22 @@ func newPicker(in *Input, tokens []int) *picker {
 		}
 	}
 	return p
+}
+
+func (p *picker) isReplaced(index int) bool { return p.replaced != nil && p.replaced[index] }
+
+// notes picks the replaced notes of messages that stay.
+func (p *picker) notes() {
+	stays := true // the last message before, or there is none
+	for i, item := range p.view.Items {
+		switch {
+		case item.Index < 0:
+		case item.Kind != session.System:
+			stays = p.keep[i]
+		case stays && p.isReplaced(item.Index):
+			p.pick(i, i+1)
+		}
+	}
 }
 
 // firstOther returns the index of the first item that is not a system message.
@@ -124,7 +144,9 @@ func (p *picker) protect() {
 		case item.Index < 0:
 			continue
 		case item.Kind == session.System:
-			p.pick(i, i+1)
+			if !p.isReplaced(item.Index) {
+				p.pick(i, i+1)
+			}
 			continue
 		case item.Kind == session.User && !p.view.History.IsNotice(item.Index):
 			user = i

@@ -46,7 +46,8 @@ func (d *desk) another() *session.Registry {
 var secret = session.Secret("the secret of the tests")
 
 // query returns a history made of words: u.. is a user message, a.. an action whose call id is the word, o.. its result,
-// g.. the agent's text, s.. a system message. The call id of c.. is the word alone, which is not unique; r.. is its result.
+// g.. the agent's text, s.. a system message. The call id of c.. is the word alone, which is not unique; r.. is its result. p1.. is another
+// result of a1. All calls of k.. have one id; q.. is a result of them.
 func query(scope session.Scope, words string) session.Query {
 	var messages []session.Message
 	for _, w := range strings.Fields(words) {
@@ -65,6 +66,12 @@ func query(scope session.Scope, words string) session.Query {
 			m.Kind, m.Result = session.Observation, "call-of-a"+w[1:]+"-123456"
 		case 'c':
 			m.Kind, m.Calls = session.Action, []string{w}
+		case 'p':
+			m.Kind, m.Result = session.Observation, "call-of-a"+w[1:2]+"-123456"
+		case 'k':
+			m.Kind, m.Calls = session.Action, []string{"call-of-each-123456"}
+		case 'q':
+			m.Kind, m.Result = session.Observation, "call-of-each-123456"
 		case 'r':
 			m.Kind, m.Result = session.Observation, "c"+w[1:]
 		}

@@ -125,12 +125,13 @@ func Project(h *History, condensations []Condensation) View {
 			trims[t.Pos] = t // a later trim of the same message shows less
 		}
 	}
+	replaced, last := h.Replaced(), 0 // position of the last message before, system messages excluded
 	for i := range h.Messages {
 		p := h.Pos(i)
 		if summary != nil && p == summary.Offset {
 			v.Items = append(v.Items, Item{Index: -1, Summary: summary.Summary, Kind: User})
 		}
-		if p > 0 && gone[p] {
+		if last = max(last, p); gone[last] && (p > 0 || replaced != nil && replaced[i]) {
 			continue
 		}
 		m := &h.Messages[i]

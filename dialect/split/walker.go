@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -308,6 +309,9 @@ func (w *Walker) Add(m session.Message, end int) {
 	if len(w.Messages) >= maxMessages {
 		w.tooMany()
 	}
+	if m.Kind == session.System {
+		m.Note = noteOf(m.Raw)
+	}
 	if w.unsupported == "" {
 		if n := len(w.Messages); n == cap(w.Messages) && w.base == nil {
 			w.Messages = slices.Grow(w.Messages, w.expected(end))
@@ -316,6 +320,22 @@ func (w *Walker) Add(m session.Message, end int) {
 		w.Messages = append(w.Messages, m)
 		w.ends = append(w.ends, messageEnd{raw: end, index: w.index})
 	}
+}
+
+// maxNote is the longest system message that may be a note, in bytes.
+const maxNote = 512
+
+// noteOf returns the kind of a note that the next one of its kind replaces, empty if a system message is none.
+func noteOf(raw []byte) string {
+	if len(raw) > maxNote {
+		return ""
+	}
+	for _, name := range agents.ReplacedNotes() {
+		if bytes.Contains(raw, []byte(`"<`+name+`>`)) || bytes.Contains(raw, []byte(`"\u003c`+name+`\u003e`)) {
+			return name
+		}
+	}
+	return ""
 }
 
 // expected estimates how many more messages follow an offset of the body, if they are about as long as those before. The estimate is at

@@ -41,5 +41,9 @@ func InjectedTags() []string {
 	}
 }
 
+// ReplacedNotes returns the elements that begin system messages which an agent adds at each step, each in the place of the one before: Claude
+// Code's count of the tokens that are left.
+func ReplacedNotes() []string { return []string{"total_tokens"} }
+
 // InjectedHeading begins the line that Codex writes above a project's instructions.
 const InjectedHeading = "# AGENTS.md instructions for "

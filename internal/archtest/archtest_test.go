@@ -44,7 +44,7 @@ var allowedImports = map[string][]string{
 	"internal/rawjson":                  {},
 	"internal/served":                   {"internal/lru"},
 	"dialect":                           {"session", "internal/rawjson"},
-	"dialect/split":                     {"session", "dialect", "internal/rawjson"},
+	"dialect/split":                     {"session", "dialect", "internal/agents", "internal/rawjson"},
 	"dialect/assemble":                  {"dialect", "dialect/split", "session", "internal/rawjson"},
 	"dialect/chat":                      {"internal/agents", "session", "dialect", "dialect/assemble", "dialect/split", "internal/rawjson"},
 	"dialect/messages":                  {"session", "dialect", "dialect/assemble", "dialect/split", "internal/rawjson"},

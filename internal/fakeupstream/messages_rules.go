@@ -76,6 +76,10 @@ func (v *verdict) element(n int, message value, last bool) {
 	v.sayIf(!speaks, "messages.%d.role: Input should be 'user' or 'assistant'", n)
 	compacts := len(blocks) > 0 && blocks[0].at("type").text == "compaction"
 	v.sayIf(n == 0 && role != "user" && !compacts, "messages: first message must use the \"user\" role")
+	sets := role == "system" && message.at("output_config").kind == kindObject // it may say nothing
+	if sets && strings.TrimSpace(message.at("content").text) == "" && len(message.at("content").elements) == 0 {
+		return
+	}
 	v.sayIf(len(blocks) == 0 && !(last && role == "assistant"),
 		"messages.%d: all messages must have non-empty content except for the optional final assistant message", n)
 	for i, b := range blocks {

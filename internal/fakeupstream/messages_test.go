@@ -81,6 +81,8 @@ func TestMessagesRules(t *testing.T) {
 	f(asked+","+calls+","+user(b+","+a+`,{"type":"text","text":"and"}`), "")
 	f(asked+","+calls+","+user(b)+","+user(a), "")
 	f(asked+`,{"role":"assistant","content":[{"type":"thinking","thinking":"A thought.","signature":"of another history"},{"type":"text","text":"x"}]},`+asked, "")
+	f(asked+`,{"role":"system","content":[],"output_config":{"effort":"high"}}`, "")
+	f(asked+`,{"role":"system","content":[]}`, "non-empty content")
 	f("", "at least one message")
 	f(`{"role":"assistant","content":"a"}`, `first message must use the \"user\" role`)
 	f(`{"role":"tool","content":"a"}`, "Input should be 'user' or 'assistant'")

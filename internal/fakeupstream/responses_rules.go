@@ -85,6 +85,8 @@ var itemMembers = map[string][]string{
 	"custom_tool_call": {"call_id", "name", "input"}, "custom_tool_call_output": {"call_id", "output"}, "reasoning": {"summary"},
 	"local_shell_call": {"call_id", "action"}, "local_shell_call_output": {"output"}, "web_search_call": {"id", "status"},
 	"item_reference": {"id"}, "compaction": {"encrypted_content"}, "compaction_trigger": {},
+	"additional_tools": {"tools"}, "configuration_update": {}, "agent_message": {"author", "recipient", "content"},
+	"tool_search_call": {"arguments"}, "tool_search_output": {"tools"},
 }
 
 // item checks a single item. unable means that the server does not support compaction.

@@ -30,10 +30,14 @@ func TestRepeatedIDsProveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := d.send(d.registry, query(anyone, c.first))
+		var second session.Resolution
 		if c.second != "" {
-			d.send(d.registry, query(anyone, c.second))
+			second = d.send(d.registry, query(anyone, c.second))
 		}
 		later := d.send(d.another(), query(anyone, c.later))
+		if later.Thread.Session == second.Thread.Session {
+			t.Errorf("%s: it is linked to the second run", name)
+		}
 		if same := later.Thread.Session == first.Thread.Session; same != c.same {
 			t.Errorf("%s: the session is the same: %t", name, same)
 		}

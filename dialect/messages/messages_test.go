@@ -411,3 +411,19 @@ func TestEvent(t *testing.T) {
 		}
 	}
 }
+
+// TestToolReferencesLast: messages that load tools must not be hidden, and notes are told from other system messages.
+func TestToolReferencesLast(t *testing.T) {
+	r := splitOf(t, `{"messages":[{"role":"user","content":[
+		{"type":"tool_result","tool_use_id":"A","content":[{"type":"tool_reference","tool_name":"n"}]},{"type":"text","text":"Tool loaded."},
+		{"type":"tool_result","tool_use_id":"B","content":[{"type":"text","text":"a tool_reference"}]}]},
+		{"role":"assistant","content":[{"type":"server_tool_use","id":"S","name":"tool_search","input":{}},{"type":"tool_search_tool_result","tool_use_id":"S","content":{}}]},
+		{"role":"system","content":"<total_tokens>5 tokens left</total_tokens>"},{"role":"system","content":"Mind <total_tokens>."}]}`)
+	var got []string
+	for i := range r.Messages {
+		got = append(got, fmt.Sprintf("%t %t %s", r.Messages[i].Lasts, session.NewHistory(session.Hash{}, r.Messages).IsNotice(i), r.Messages[i].Note))
+	}
+	if want := []string{"true false ", "false true ", "false false ", "true false ", "false false total_tokens", "false false "}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -15,6 +15,7 @@ func TestRepeatedIDsProveNothing(t *testing.T) {
 	}{
 		"one id":                      {"u1 a1 o1 a2 o2", "", "u9 a2 o2", true},
 		"each call has it":            {"u1 k1 q1 k2 q2", "", "u9 k2 q2", false},
+		"a later call has it, too":    {"u1 k1 q1", "u1 k1 q1 k2 q2", "u9 k1 q1", false},
 		"each call of another run":    {"u1 a1 o1", "u2 k1 q1 k2 q2", "u9 k1 q1", false},
 		"another result":              {"u1 a1 o1", "", "u9 a1 p1x", false},
 		"another result, logged":      {"u1 a1 o1", "u2 a1 p1x", "u9 a1 p1x", false},

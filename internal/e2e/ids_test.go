@@ -126,7 +126,7 @@ func (u *idUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func newCrowd(t *testing.T, n int) *crowd {
-	rng := rand.New(rand.NewPCG(uint64(n), 51)) //nolint:gosec // cases of a test
+	rng := rand.New(rand.NewPCG(uint64(n), 51))
 	c := &crowd{
 		t: t, number: n, rng: rng, wire: wires()[n%3],
 		repeated: rng.Uint64() | rng.Uint64(), constant: rng.IntN(2) == 0,

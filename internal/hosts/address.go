@@ -1,0 +1,37 @@
+package hosts
+
+import "net/netip"
+
+// plain returns an address without its zone, and the IPv4 address for one that stands for it in IPv6: mapped, or translated by NAT64.
+func plain(a netip.Addr) netip.Addr {
+	a = a.Unmap().WithZone("")
+	if nat64 := netip.MustParsePrefix("64:ff9b::/96"); nat64.Contains(a) {
+		b := a.As16()
+		return netip.AddrFrom4([4]byte(b[12:]))
+	}
+	return a
+}
+
+// Plain returns an address and port in the form in which two can be compared: see LinkLocal.
+func Plain(at netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(plain(at.Addr()), at.Port()) }
+
+// LinkLocal reports whether an address is link-local, or one of those outside that range at which clouds serve the credentials of a machine.
+// An IPv4 address may be mapped to IPv6.
+func LinkLocal(a netip.Addr) bool {
+	a = plain(a)
+	return a.IsLinkLocalUnicast() || a == netip.MustParseAddr("fd00:ec2::254") || a == netip.MustParseAddr("fd20:ce::254")
+}
+
+// Public reports whether an address belongs to the public internet: it is not of this machine, private, shared (RFC 6598) or reserved.
+func Public(a netip.Addr) bool {
+	a = plain(a)
+	for _, reserved := range [...]string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4",
+		"64:ff9b:1::/48", "2001::/32", "2002::/16", "fec0::/10", // translated, tunnelled, or formerly local
+	} {
+		if netip.MustParsePrefix(reserved).Contains(a) {
+			return false
+		}
+	}
+	return a.IsGlobalUnicast() && !a.IsPrivate()
+}

@@ -34,7 +34,8 @@ type Config struct {
 	Knowledge  Knowledge `yaml:"knowledge"`
 	Memory     Memory    `yaml:"memory"`
 
-	TenantsTrusted bool `yaml:"tenants_trusted"` // files of TenantsDir may name other files and environment variables
+	TenantsTrusted bool     `yaml:"tenants_trusted"`         // files of TenantsDir may name other files, environment variables and any address
+	TenantsHosts   []string `yaml:"tenants_hosts,omitempty"` // hosts that they may name otherwise, see hosts.Parse
 
 	// Unused lists OpenHands' keys in the file that have no effect here, for a caller to report.
 	Unused []string `yaml:"-"`
@@ -120,6 +121,7 @@ const DefaultTenant = "default"
 // Tenant is one group of API keys with its own upstream key and condenser.
 type Tenant struct {
 	Key       string     `yaml:"-" json:"-"` // of its section, such as tenants.team-a; empty: its index in tenants
+	Confined  bool       `yaml:"-" json:"-"` // its file in TenantsDir is not trusted: its addresses must be in Config.TenantsHosts
 	Name      string     `yaml:"name"`
 	APIKeys   []APIKey   `yaml:"api_keys"`
 	Upstream  Upstream   `yaml:"upstream"`

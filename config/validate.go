@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
+	"github.com/dewpoint-proxy/dewpoint/internal/hosts"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
@@ -62,8 +64,13 @@ func (v *validator) listeners() {
 	host, adminPort, adminOK := v.address("admin.listen", c.Admin.Listen, "9090")
 	v.when(ok && adminOK && c.Listen == c.Admin.Listen && port != "0" && adminPort != "0",
 		"admin.listen", "is the same address as listen: give the admin listener its own port")
-	v.when(adminOK && !loopback(host) && c.Admin.Token == "",
-		"admin.token", "is missing while admin.listen is not on loopback: set a token, or listen on 127.0.0.1")
+	switch {
+	case c.Admin.Token != "":
+	case adminOK && !loopback(host):
+		v.add("admin.token", "is missing while admin.listen is not on loopback: set a token, or listen on 127.0.0.1")
+	case c.HasTeamsFiles():
+		v.add("admin.token", "is missing while teams write the files of tenants_dir: set a token, or set tenants_trusted to true if you trust every file")
+	}
 	v.headerValue("admin.token", c.Admin.Token)
 	for i, name := range c.Admin.Hosts {
 		v.when(net.ParseIP(name) == nil && !plainBut(name, "."), // a name as in a Host header, without a port
@@ -136,8 +143,15 @@ func (v *validator) url(key, text, example, instead string) *url.URL {
 		v.add(key, "contains a key in its query: remove it, and %s", instead)
 	case u.Port() != "" && !validPort(u.Port()):
 		v.add(key, "has no port between 1 and 65535: correct it, or leave it out")
+	case linkLocal(u.Hostname()):
+		v.add(key, "is a link-local address, where clouds serve credentials: name another address")
 	}
 	return u
+}
+
+func linkLocal(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && hosts.LinkLocal(ip)
 }
 
 func validPort(port string) bool {

@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
+	"github.com/dewpoint-proxy/dewpoint/internal/hosts"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
@@ -25,6 +27,12 @@ func (v *validator) tenants() {
 	v.traits("", c.defaultTenant())
 	v.when(c.TenantsDir != "" && len(c.Tenants) == 0,
 		"tenants_dir", "has no tenants, and neither has tenants, so that any key would pass: add a file, or remove tenants_dir")
+	for i, text := range c.TenantsHosts {
+		_, valid := hosts.Parse(text)
+		v.when(!valid, syntax.Index("tenants_hosts", i),
+			"is not a host: write it as llm.example.com, *.example.com, 10.1.2.3 or 10.0.0.0/8, with a port as in llm.example.com:8000 if only that one is meant")
+	}
+	allowed := hosts.NewList(c.TenantsHosts)
 	names, owners := map[string]string{}, map[[sha256.Size]byte]string{}
 	for i, tenant := range c.Tenants {
 		key := cmp.Or(tenant.Key, syntax.Index("tenants", i))
@@ -37,12 +45,28 @@ func (v *validator) tenants() {
 		v.apiKeys(key+".api_keys", tenant.APIKeys, owners)
 		v.traits(key+".", tenant)
 		v.upstream(key+".upstream", tenant.Upstream)
+		if tenant.Confined {
+			v.confined(tenant.Addresses(key+"."), allowed)
+		}
 		if tenant.Condenser != nil {
 			v.condenser(key+".condenser", *tenant.Condenser, 0)
 		}
 		if tenant.Limits != nil {
 			v.tenantLimits(key+".limits", *tenant.Limits)
 		}
+	}
+}
+
+// confined refuses addresses whose host the operator does not allow. Where it resolves to is checked when it is dialled.
+func (v *validator) confined(addresses []Address, allowed hosts.List) {
+	for _, a := range addresses {
+		u, err := url.Parse(a.URL)
+		if err != nil || u.Hostname() == "" || linkLocal(u.Hostname()) {
+			continue // which is another problem
+		}
+		host, port := hosts.Of(u)
+		v.when(!allowed.Allows(host, port), a.Key,
+			"names a host that teams may not use: remove it, or let the operator add the host to tenants_hosts in the configuration")
 	}
 }
 

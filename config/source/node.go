@@ -38,6 +38,8 @@ type node struct {
 	items   []*node // of a list
 	fields  []*node // of a section
 	key     string  // of a tenant that has its own file
+
+	confined bool // as config.Tenant.Confined
 }
 
 func (n *node) get(name string) *node {

@@ -29,7 +29,7 @@ func (d decoder) tenants(v reflect.Value, n *node, key string) {
 		if t.Name != "" && t.Name != f.name {
 			d.problems.add(syntax.Join(key, "name"), "is not %q, the name of its section or file: remove it, or make them equal", f.name)
 		}
-		t.Key, t.Name = key, f.name
+		t.Key, t.Name, t.Confined = key, f.name, f.confined
 		v.Set(reflect.Append(v, reflect.ValueOf(t)))
 	}
 }
@@ -60,7 +60,7 @@ func readTenants(root *node, src Input, env map[string]string, p *problems) {
 			n = &node{kind: kindBroken}
 		}
 		n.key, n.origin = key, cmp.Or(n.origin, path)
-		if !trusted {
+		if n.confined = !trusted; n.confined {
 			confine(n, p)
 		}
 		expand(n, n.key, env, p)

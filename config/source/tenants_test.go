@@ -39,6 +39,9 @@ func mounted(t *testing.T, files map[string]string) string {
 	return dir
 }
 
+// adminToken is required together with a folder of files that are not trusted.
+const adminToken = "DEWPOINT_ADMIN_TOKEN=t"
+
 // A list, a section, TOML and a folder give the same tenants.
 func TestTenantsInEveryForm(t *testing.T) {
 	dir := mounted(t, map[string]string{
@@ -121,7 +124,7 @@ func TestNoTenantInFolder(t *testing.T) {
 		missing:         "cannot be read (no such file or directory): check its name and permissions",
 		mounted(t, nil): "has no tenants, and neither has tenants, so that any key would pass: add a file, or remove tenants_dir",
 	} {
-		_, err := Load(Input{Env: []string{"DEWPOINT_TENANTS_DIR=" + dir}})
+		_, err := Load(Input{Env: []string{adminToken, "DEWPOINT_TENANTS_DIR=" + dir}})
 		wantProblems(t, err, "tenants_dir: "+want+" (DEWPOINT_TENANTS_DIR)")
 	}
 }
@@ -130,7 +133,7 @@ func TestNoTenantInFolder(t *testing.T) {
 func TestVariablesOfTenants(t *testing.T) {
 	dir := mounted(t, map[string]string{"team-c.yaml": "api_keys: [{env: C}]", "dir.yaml": "api_keys: [{env: D}]"})
 	env := []string{
-		"A=a", "B=b", "C=c", "D=d", "DEWPOINT_TENANTS_DIR=" + dir, "DEWPOINT_TENANTS_TEAM_C_NOTIFY=true", "DEWPOINT_TENANTS_TEAM_C_UPSTREAM_BASE_URL=http://c",
+		adminToken, "DEWPOINT_TENANTS_HOSTS=c, *.d", "A=a", "B=b", "C=c", "D=d", "DEWPOINT_TENANTS_DIR=" + dir, "DEWPOINT_TENANTS_TEAM_C_NOTIFY=true", "DEWPOINT_TENANTS_TEAM_C_UPSTREAM_BASE_URL=http://c",
 		"DEWPOINT_TENANTS_DIR_OBSERVE=true",
 	}
 	for text, more := range map[string]string{
@@ -155,7 +158,7 @@ func TestFoldersOfTenants(t *testing.T) {
 		"one/a.yaml": "api_keys: [{env: A}]", "two/b.yaml": "api_keys: [{env: B}]", "c.yaml": "api_keys: [{env: C}]",
 		"c.yaml~": "api_keys: [", ".c.yaml.swp": "?", "two/#b.yaml~": "?", "two/.b.yaml.swp": "?",
 	})
-	text, env := fmt.Sprintf("tenants_dir: %q", dir), []string{"A=a", "B=b", "C=c"}
+	text, env := fmt.Sprintf("tenants_dir: %q", dir), []string{adminToken, "A=a", "B=b", "C=c"}
 	var names []string
 	for _, tenant := range mustBuild(t, ".yaml", text, env...).Tenants {
 		names = append(names, tenant.Name)
@@ -176,7 +179,7 @@ func TestLongFileOfATenant(t *testing.T) {
 		"a.yaml": strings.Repeat("a:\n", 11000), "b.toml": "a = [" + strings.Repeat("1,", 1<<14) + "]",
 		"c.yaml": "api_keys: [{env: A}]\n" + strings.Repeat("# a\n", 8000), "d.yaml": "a: |\n" + strings.Repeat(" \t\r\n", 5000),
 	})
-	_, err := buildText(".yaml", fmt.Sprintf("tenants_dir: %q", dir), "A=a")
+	_, err := buildText(".yaml", fmt.Sprintf("tenants_dir: %q", dir), adminToken, "A=a")
 	wantProblems(t, err,
 		fmt.Sprintf(`tenants_dir["a.yaml"]: is larger than 32KiB: shorten it, or name the right file (%s/a.yaml)`, dir),
 		fmt.Sprintf(`tenants_dir["b.toml"]: is larger than 32KiB: shorten it, or name the right file (%s/b.toml)`, dir),
@@ -190,7 +193,7 @@ func TestPipeOfTenants(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := buildText(".yaml", fmt.Sprintf("tenants_dir: %q", dir), "A=a")
+	_, err := buildText(".yaml", fmt.Sprintf("tenants_dir: %q", dir), adminToken, "A=a")
 	wantProblems(t, err, `tenants_dir["b.yaml"]: is not a regular file: name one, or remove it (`+pipe+`)`)
 }
 
@@ -205,7 +208,7 @@ limits: {concurrent: 5}
 memory: {webhook: {url: "http://c"}}
 `,
 	})
-	env := []string{"A=a", "B=b", "C=c", "SECRET=verysecret"}
+	env := []string{adminToken, "DEWPOINT_TENANTS_HOSTS=a,b,c", "A=a", "B=b", "C=c", "SECRET=verysecret"}
 	if cfg := mustBuild(t, ".yaml", fmt.Sprintf("{tenants_dir: %q, tenants_trusted: true}", dir), env...); cfg.Tenants[0].Upstream.APIKey != "verysecret" {
 		t.Errorf("files that are trusted give\n%s", effective(t, cfg))
 	}
@@ -228,6 +231,50 @@ memory: {webhook: {url: "http://c"}}
 			t.Errorf("%s: folder %q, file %q", tenant.Name, tenant.Knowledge.Folder, tenant.Memory.File)
 		}
 	}
+}
+
+// The addresses in files that are not trusted are at hosts that the operator allows, whatever names them.
+func TestHostsOfTenants(t *testing.T) {
+	dir := mounted(t, map[string]string{
+		"a.yaml": "api_keys: [{env: A}]\nupstream: {base_url: \"http://127.0.0.1:9090/api/v1\"}\nmemory: {webhook: {url: \"https://hooks.example/x\"}}\n",
+		"b.yaml": `api_keys: [{env: B}]
+upstream: {base_url: "https://llm.example/v1"}
+memory: {mcp: {url: "http://169.254.169.254/mcp"}}
+condenser: {type: pipeline, condensers: [{type: tool_output_trim}, {type: custom, url: "http://sub.wild.example:8000"}]}
+`,
+		"c.yaml": "api_keys: [{env: C}]\nobserve: true\n",
+	})
+	text, env := fmt.Sprintf("tenants_dir: %q\n", dir), []string{adminToken, "A=a", "B=b", "C=c"}
+	const refused = ": names a host that teams may not use: remove it, or let the operator add the host to tenants_hosts in the configuration"
+	at := func(name string, line int) string {
+		return fmt.Sprintf(" (%s, line %d)", filepath.Join(dir, name), line)
+	}
+	metadata := `tenants_dir["b.yaml"].memory.mcp.url: is a link-local address, where clouds serve credentials: name another address` + at("b.yaml", 3)
+	for hosts, want := range map[string][]string{
+		"": {
+			`tenants_dir["a.yaml"].upstream.base_url` + refused + at("a.yaml", 2),
+			`tenants_dir["a.yaml"].memory.webhook.url` + refused + at("a.yaml", 3),
+			metadata,
+			`tenants_dir["b.yaml"].upstream.base_url` + refused + at("b.yaml", 2),
+			`tenants_dir["b.yaml"].condenser.condensers[1].url` + refused + at("b.yaml", 4),
+		},
+		"hooks.example, llm.example:443, '*.wild.example:8000'": {
+			`tenants_dir["a.yaml"].upstream.base_url` + refused + at("a.yaml", 2),
+			metadata,
+		},
+		"hooks.example:80, llm.example, '*.wild.example', 127.0.0.0/8, 'a b'": {
+			`tenants_hosts[4]: is not a host: write it as llm.example.com, *.example.com, 10.1.2.3 or 10.0.0.0/8, with a port as in llm.example.com:8000 if only that one is meant (line 2)`,
+			`tenants_dir["a.yaml"].memory.webhook.url` + refused + at("a.yaml", 3),
+			metadata,
+		},
+	} {
+		_, err := buildText(".yaml", text+"tenants_hosts: ["+hosts+"]", env...)
+		wantProblems(t, err, want...)
+	}
+	_, err := buildText(".yaml", text+"tenants_trusted: true", env[1:]...)
+	wantProblems(t, err, metadata)
+	_, err = buildText(".yaml", text+"tenants_hosts: [hooks.example, llm.example, '*.wild.example', 127.0.0.1, 169.254.169.254]", env[1:]...)
+	wantProblems(t, err, "admin.token: is missing while teams write the files of tenants_dir: set a token, or set tenants_trusted to true if you trust every file", metadata)
 }
 
 // A variable that could mean either of two names is an error.

@@ -49,6 +49,7 @@ func TestChecksums(t *testing.T) {
 		{"who observes", "config: {observe: true}", true, false, false},
 		{"a folder of tenants", "config: {tenants_dir: /etc/more}", true, false, false},
 		{"whether their files are trusted", "config: {tenants_trusted: true}", true, false, false},
+		{"which hosts they may name", "config: {tenants_hosts: [llm.example.com]}", true, false, false},
 		{"limits of tenants", "config: {limits: {tenant: {concurrent: 5}}}", true, false, false},
 		{"session keys", "config: {session: {headers: [x-other]}}", true, false, false},
 		{"limits", "config: {limits: {max_header: 32KiB}}", true, true, false},

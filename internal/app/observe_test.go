@@ -332,7 +332,7 @@ func TestReloadSaysWhatChanged(t *testing.T) {
 	changed := *r.config
 	changed.Tenants = []config.Tenant{{Name: "b", Key: "tenants.b", APIKeys: key("b")}, {Name: "c", APIKeys: key("1")}, {Name: "d", APIKeys: key("d")}}
 	changed.LLMs = map[string]config.LLM{"cheap": {Model: "gpt-4o-mini", APIKey: "very-secret"}}
-	changed.Admin.Token, changed.TenantsDir = "another-secret", "/etc/tenants"
+	changed.Admin.Token, changed.TenantsDir, changed.TenantsTrusted = "another-secret", "/etc/tenants", true
 	live := changed
 	live.Admin = r.config.Admin
 	for _, step := range []struct {
@@ -341,7 +341,7 @@ func TestReloadSaysWhatChanged(t *testing.T) {
 		pending string
 	}{
 		{&changed, map[string]any{
-			"tenants": int64(3), "keys_changed": []any{"admin", "llms", "tenants_dir"}, "tenants_added": []any{"d"}, "tenants_removed": []any{"a"},
+			"tenants": int64(3), "keys_changed": []any{"admin", "llms", "tenants_dir", "tenants_trusted"}, "tenants_added": []any{"d"}, "tenants_removed": []any{"a"},
 			"tenants_changed": []any{"c"}, "at_next_start": []any{"admin"},
 		}, "1"},
 		{&changed, map[string]any{"tenants": int64(3), "at_next_start": []any{"admin"}}, "1"},

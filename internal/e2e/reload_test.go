@@ -140,11 +140,11 @@ func TestReloadFromANewFolder(t *testing.T) {
 	file := writeFile(t, t.TempDir(), "dewpoint.yaml", s.tenants(store, 100, ""))
 	p := serve(t, "--config", file)
 	release(t, folder, "teams", map[string]string{"three.yaml": "api_keys: ["})
-	ok(t, os.WriteFile(file, []byte(s.tenants(store, 100, fmt.Sprintf("tenants_dir: %q\n", folder))), 0o600))
+	ok(t, os.WriteFile(file, []byte(s.tenants(store, 100, fmt.Sprintf("tenants_dir: %q\ntenants_trusted: true\n", folder))), 0o600))
 	p.awaitLine(`tenants_dir[\"teams/three.yaml\"]: is not YAML`)
 	key := func(key string) string { return fmt.Sprintf("api_keys: [{sha256: %x}]", sha256.Sum256([]byte(key))) }
 	release(t, folder, "teams", map[string]string{"three.yaml": key("key-three")})
-	p.awaitLine(`"msg":"configuration reloaded","tenants":3,"keys_changed":["tenants_dir"],"tenants_added":["three"]}`)
+	p.awaitLine(`"msg":"configuration reloaded","tenants":3,"keys_changed":["tenants_dir","tenants_trusted"],"tenants_added":["three"]}`)
 	release(t, folder, "more", map[string]string{"four.yaml": key("key-four")})
 	p.awaitLine(`"msg":"configuration reloaded","tenants":4,"tenants_added":["four"]}`)
 	for _, key := range []string{"key-one", "key-three", "key-four"} {
@@ -205,6 +205,7 @@ upstream: {base_url: %q}
 store: %s
 tenants: {a: {%s}}
 tenants_dir: %q
+tenants_trusted: true
 `, s.url, embedded(newStore(t)), tenant("key-a", ""), folder))
 	p := serve(t, "--config", config)
 	served := func(want string) {

@@ -1,0 +1,49 @@
+package config
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
+)
+
+// Address is a URL in the configuration and the key that it has there. It may hold a secret.
+type Address struct{ Key, URL string }
+
+// Addresses returns the addresses that the operator configures: all but those of confined tenants.
+func (c *Config) Addresses() []Address {
+	all := Tenant{Upstream: c.Upstream, Condenser: &c.Condenser, Memory: c.Memory}.Addresses("")
+	for _, name := range slices.Sorted(maps.Keys(c.LLMs)) {
+		all = append(all, Address{"llms." + name + ".base_url", c.LLMs[name].BaseURL})
+	}
+	for _, t := range c.Tenants {
+		if !t.Confined {
+			all = append(all, t.Addresses("")...)
+		}
+	}
+	return slices.DeleteFunc(all, func(a Address) bool { return a.URL == "" })
+}
+
+// Addresses returns the addresses that a tenant names itself. section is what their keys begin with, such as "tenants.a.".
+func (t Tenant) Addresses(section string) []Address {
+	all := []Address{
+		{section + "upstream.base_url", t.Upstream.BaseURL},
+		{section + "memory.webhook.url", t.Memory.Webhook.URL.Reveal()},
+		{section + "memory.mcp.url", t.Memory.MCP.URL},
+	}
+	if t.Condenser != nil {
+		all = append(all, t.Condenser.addresses(section+"condenser")...)
+	}
+	return slices.DeleteFunc(all, func(a Address) bool { return a.URL == "" })
+}
+
+func (c *Condenser) addresses(key string) []Address {
+	all := []Address{{key + ".url", c.URL}}
+	for i := range c.Condensers {
+		all = append(all, c.Condensers[i].addresses(syntax.Index(key+".condensers", i))...)
+	}
+	return all
+}
+
+// HasTeamsFiles reports whether TenantsDir is set and its files are not trusted.
+func (c *Config) HasTeamsFiles() bool { return c.TenantsDir != "" && !c.TenantsTrusted }

@@ -5,11 +5,13 @@ import (
 	"crypto/x509"
 	"net/url"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/dial"
 )
 
 // NewTransportTo is NewTransport for upstreams whose certificates a test made.
 func NewTransportTo(roots *x509.CertPool) *Transport {
-	return newTransport(0, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots})
+	return newTransport(0, dial.Guard{}, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots})
 }
 
 // SetRetryWindow sets how long after a request its kept connection may be closed for the request to be repeated.

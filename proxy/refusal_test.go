@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/dial"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -156,7 +157,7 @@ func TestWhatIsShapedAndRefused(t *testing.T) {
 // TestAnErrorInPlaceOfAnAnswer counts as a refusal, unless it is about the rate, the load or the key, or the status it states says so.
 func TestAnErrorInPlaceOfAnAnswer(t *testing.T) {
 	quick.Skip(t)
-	transport := proxy.NewTransport(0)
+	transport := proxy.NewTransport(0, dial.Guard{})
 	t.Cleanup(transport.CloseIdleConnections)
 	f := func(body string, again bool) {
 		t.Helper()

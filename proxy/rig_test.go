@@ -21,6 +21,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/dial"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -137,7 +138,7 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 		s.sessions = newSessions(r.t, r.store)
 	}
 	if s.transport == nil {
-		transport := proxy.NewTransport(0)
+		transport := proxy.NewTransport(0, dial.Guard{})
 		r.t.Cleanup(transport.CloseIdleConnections)
 		s.transport = transport
 	}

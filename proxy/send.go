@@ -30,7 +30,7 @@ func (r *request) send(parts [][]byte) (*http.Response, error) {
 	}
 	header := r.upstreamHeader()
 	r.obs.beginCall(header)
-	resp, err := r.server.o.Upstream.RoundTrip(r.upstreamRequest(to, header, parts))
+	resp, err := r.transport().RoundTrip(r.upstreamRequest(to, header, parts))
 	if err != nil {
 		err = upstreamError(r.ctx, err)
 		r.obs.callFailed(err)
@@ -41,6 +41,13 @@ func (r *request) send(parts [][]byte) (*http.Response, error) {
 	redact(resp, r.tenant.Upstream.APIKey)
 	r.noteAccepted(resp.StatusCode)
 	return resp, nil
+}
+
+func (r *request) transport() http.RoundTripper {
+	if own := r.tenant.Upstream.Transport; own != nil {
+		return own
+	}
+	return r.server.o.Upstream
 }
 
 // upstreamHeader returns the client's header, with a value added if the forwarded body needs one that the client did not send.

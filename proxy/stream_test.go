@@ -19,6 +19,7 @@ import (
 	messagesapi "github.com/dewpoint-proxy/dewpoint/dialect/messages"
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
+	"github.com/dewpoint-proxy/dewpoint/internal/dial"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -237,7 +238,7 @@ func TestUpstreamErrors(t *testing.T) {
 			if c.code == "upstream_timeout" {
 				timeout = time.Second
 			}
-			transport := proxy.NewTransport(timeout)
+			transport := proxy.NewTransport(timeout, dial.Guard{})
 			t.Cleanup(transport.CloseIdleConnections)
 			r := newRig(t, setup{base: base, transport: transport})
 			resp, body := r.ask(hello)

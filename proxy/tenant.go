@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -29,6 +30,8 @@ type UpstreamConfig struct {
 	BaseURL *url.URL
 	APIKey  string        // empty: the client's own Authorization is forwarded
 	Timeout time.Duration // for a whole answer; 0: no limit
+
+	Transport http.RoundTripper // for this upstream only; nil: Options.Upstream
 
 	AlternateRoles bool     // user and assistant messages have to alternate
 	Compacts       Compacts // whether it compacts histories

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/dial"
 	"github.com/dewpoint-proxy/dewpoint/internal/platform"
 )
 
@@ -33,16 +34,16 @@ type Transport struct {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// NewTransport returns the default transport: HTTP/1.1 and HTTP/2, TLS, proxies from the environment, kept connections. It does not touch
-// content encodings. headerTimeout bounds the wait for the response's header; 0 is no bound.
-func NewTransport(headerTimeout time.Duration) *Transport {
-	return newTransport(headerTimeout, &tls.Config{MinVersion: tls.VersionTLS12})
+// NewTransport returns the default transport: HTTP/1.1 and HTTP/2, TLS, proxies from the environment, kept connections, all of which the guard
+// has permitted. It does not touch content encodings. headerTimeout bounds the wait for the response's header; 0 is no bound.
+func NewTransport(headerTimeout time.Duration, guard dial.Guard) *Transport {
+	return newTransport(headerTimeout, guard, &tls.Config{MinVersion: tls.VersionTLS12})
 }
 
-func newTransport(headerTimeout time.Duration, secure *tls.Config) *Transport {
+func newTransport(headerTimeout time.Duration, guard dial.Guard, secure *tls.Config) *Transport {
 	kept := &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		Proxy:                  guard.Proxy,
+		DialContext:            guard.DialContext,
 		TLSClientConfig:        secure,
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           1024,

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/dial"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
@@ -60,7 +61,7 @@ func posting(t *testing.T, ctx context.Context, url, text string) (*http.Request
 
 func newTransport(t *testing.T) *proxy.Transport {
 	t.Helper()
-	tr := proxy.NewTransport(0)
+	tr := proxy.NewTransport(0, dial.Guard{})
 	t.Cleanup(tr.CloseIdleConnections)
 	return tr
 }

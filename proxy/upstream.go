@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/dial"
 )
 
 // upstreamRequest returns the request to send. Its body is the parts, one after the other.
@@ -121,6 +123,7 @@ func climbs(path string) bool {
 // upstreamError returns the client's answer for an error before upstream answered, without internals.
 func upstreamError(ctx context.Context, err error) error {
 	var timeout net.Error
+	var refused *dial.RefusedError
 	switch {
 	case errors.Is(context.Cause(ctx), errClientGone):
 		return errClientGone
@@ -132,6 +135,8 @@ func upstreamError(ctx context.Context, err error) error {
 		return errStopping
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, errConnectionClosed):
 		return badUpstream(codeUnreachable, "The upstream closed the connection before it answered. Try again.")
+	case errors.As(err, &refused):
+		return badUpstream(codeUnreachable, fmt.Sprintf("The proxy does not connect to the upstream: %s. Check upstream.base_url.", refused.Rule))
 	case malformed(err):
 		return badUpstream(codeUnreachable, "The upstream's answer was not valid HTTP. Try again, or check upstream.base_url.")
 	}

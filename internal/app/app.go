@@ -20,6 +20,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/dial"
 	"github.com/dewpoint-proxy/dewpoint/internal/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/observe"
 	"github.com/dewpoint-proxy/dewpoint/internal/served"
@@ -89,9 +90,15 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	a.health.store = store
 	a.levers.store, a.levers.log = store, log
 	a.levers.refresh(context.Background()) // before anything is served; later if the store is unavailable
-	transport := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout)
-	a.onStopFunc("upstream connections", transport.CloseIdleConnections)
-	a.calls = newCalls(transport, log)
+	a.calls = newCalls(nil, log)
+	transport := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout, dial.Guard{Own: &a.calls.own})
+	a.calls.transport = transport
+	a.onStopFunc("upstream connections", func() {
+		transport.CloseIdleConnections()
+		if c := a.calls.confined.Load(); c != nil {
+			c.direct.CloseIdleConnections()
+		}
+	})
 	a.calls.metrics = a.metrics
 	a.calls.spans = spans
 	a.calls.draw = drawFrom(backend, cfg.Store.Timeout, a.metrics)
@@ -115,7 +122,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 func (a *App) LinesLost(lines int) { a.metrics.LinesLost(lines) }
 
 func (a *App) buildEngine(store session.Store) error {
-	windows := served.New(a.calls.transport)
+	windows := served.New(windowCalls{a.calls})
 	a.onStopFunc("window queries", windows.Close)
 	a.tokens = &tokenCounters{Calibration: &tokenize.Calibration{}, encoders: a.options.Encoders}
 	a.tokens.config.Store(a.config)
@@ -161,6 +168,7 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 	if err != nil {
 		return proxy.Live{}, err
 	}
+	a.calls.windows.Store(a.calls.divide(cfg, nil))
 	a.applyLevers(tenants)
 	fields := sessionFields(cfg)
 	remember := int(cfg.Limits.InFlight(memoryLimit()) / 24) // bytes of earlier bodies, for each of the three dialects
@@ -217,12 +225,14 @@ func (a *App) listen() error {
 		return fmt.Errorf("%w: choose another address with --listen or DEWPOINT_LISTEN", err)
 	}
 	a.onStop("data listener", func(context.Context) error { return ignoreClosed(a.dataListener.Close()) })
+	a.calls.own.Set(a.dataListener.Addr())
 	if a.config.Admin.Listen == "" {
 		return nil
 	}
 	if a.adminListener, err = net.Listen("tcp", a.config.Admin.Listen); err != nil {
 		return fmt.Errorf("admin.listen: %w: choose another address with --admin or DEWPOINT_ADMIN_LISTEN", err)
 	}
+	a.calls.own.Set(a.dataListener.Addr(), a.adminListener.Addr())
 	a.onStop("admin listener", func(context.Context) error { return ignoreClosed(a.adminListener.Close()) })
 	return nil
 }

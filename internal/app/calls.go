@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -12,6 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/dial"
 	"github.com/dewpoint-proxy/dewpoint/internal/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/knowledge"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
@@ -22,15 +24,18 @@ import (
 
 // calls is shared by the tenants: it makes the proxy's own calls, and keeps their state across reloads.
 type calls struct {
-	transport http.RoundTripper
-	metrics   *observe.Metrics   // nil: calls are not measured
-	spans     *observe.Spans     // nil: calls are not traced
-	spent     sync.Map           // *buckets by tenant name
-	knowledge knowledgeFolders   // added texts
-	memory    *findings.Courier  // delivers findings; nil: they are not delivered
-	draw      limit.Draw         // takes from limits that replicas share; nil: none are shared
-	health    *summariser.Health // of the called models
-	lacks     *summariser.Lacks  // features that their servers do not support
+	transport http.RoundTripper // for the operator's addresses; see transportOf
+	own       dial.Listeners    // which no call may reach
+	confined  atomic.Pointer[confinement]
+	windows   atomic.Pointer[divided] // for windowCalls
+	metrics   *observe.Metrics        // nil: calls are not measured
+	spans     *observe.Spans          // nil: calls are not traced
+	spent     sync.Map                // *buckets by tenant name
+	knowledge knowledgeFolders        // added texts
+	memory    *findings.Courier       // delivers findings; nil: they are not delivered
+	draw      limit.Draw              // takes from limits that replicas share; nil: none are shared
+	health    *summariser.Health      // of the called models
+	lacks     *summariser.Lacks       // features that their servers do not support
 }
 
 func newCalls(transport http.RoundTripper, log *zap.Logger) *calls {
@@ -41,16 +46,16 @@ func newCalls(transport http.RoundTripper, log *zap.Logger) *calls {
 }
 
 // caller returns a caller of models. timeout bounds how long a model may stay silent.
-func (c *calls) caller(timeout time.Duration, temperature *float64) summariser.Caller {
-	s := summariser.Caller{Client: c.client(), Timeout: timeout, Lacks: c.lacks}
+func (c *calls) caller(transport http.RoundTripper, timeout time.Duration, temperature *float64) summariser.Caller {
+	s := summariser.Caller{Client: client(transport), Timeout: timeout, Lacks: c.lacks}
 	if temperature != nil {
 		s.Temperature = new(float32(*temperature))
 	}
 	return s
 }
 
-func (c *calls) client() *http.Client {
-	return &http.Client{Transport: observe.Propagator{RoundTripper: c.transport}}
+func client(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: observe.Propagator{RoundTripper: transport}}
 }
 
 // drawFor returns how a tenant draws from limits that it shares with other replicas, or nil if its limits are not shared.

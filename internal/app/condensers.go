@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -19,6 +20,7 @@ type builder struct {
 	config   *config.Config
 	out      *calls
 	tenant   string
+	through  http.RoundTripper // sends its calls
 	upstream config.Upstream
 	base     string             // the upstream's URL as it appears in requests
 	health   *summariser.Tenant // of the called models
@@ -116,7 +118,7 @@ func (b builder) llm(key string, c config.Condenser) (condense.Condenser, error)
 	if to.BaseURL == b.upstream.BaseURL {
 		to.BaseURL = b.base // a client's key is only sent to the URL of its requests, so both must be spelled alike
 	}
-	caller := b.out.caller(cmp.Or(c.Timeout, llm.Timeout), llm.Temperature)
+	caller := b.out.caller(b.through, cmp.Or(c.Timeout, llm.Timeout), llm.Temperature)
 	common := condense.LLMSettings{
 		Summariser: b.metered(observe.Summariser{Summariser: b.limited(caller, llm.APIKey, b.upstream.APIKey)}),
 		Endpoint:   to, Model: llm.Model, Health: b.health, MaxEventLength: c.MaxEventLength,
@@ -144,7 +146,7 @@ func (b builder) llm(key string, c config.Condenser) (condense.Condenser, error)
 
 // custom builds a condenser that calls a service.
 func (b builder) custom(c config.Condenser) condense.Condenser {
-	called := summariser.Service{Client: b.out.client(), URL: c.URL, Key: c.Key(), Timeout: c.Timeout}
+	called := summariser.Service{Client: client(b.through), URL: c.URL, Key: c.Key(), Timeout: c.Timeout}
 	common := condense.LLMSettings{
 		Summariser: b.metered(observe.Summariser{Summariser: b.limited(called, config.Secret(c.Key())), NoModel: true}),
 		Endpoint:   condense.Endpoint{BaseURL: c.URL, APIKey: c.Key()}, Health: b.health,

@@ -42,12 +42,12 @@ func (c *calls) promise(t config.Tenant) func(context.Context, session.ThreadID,
 }
 
 // routes returns the destinations of findings by tenant.
-func routes(cfg *config.Config, transport http.RoundTripper) map[string]findings.Route {
+func (c *calls) routes(cfg *config.Config) map[string]findings.Route {
 	all := map[string]findings.Route{}
 	for _, t := range cfg.EveryTenant() {
 		if m := &t.Memory; m.Set() {
 			all[t.Name] = findings.Route{
-				Sink:       sink(m, transport),
+				Sink:       sink(m, c.transportOf(cfg, t)),
 				MaxPending: cmp.Or(m.MaxPending, config.DefaultPending),
 				MaxAge:     cmp.Or(m.MaxAge, config.DefaultPendingAge),
 			}

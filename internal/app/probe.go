@@ -11,6 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/dial"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
@@ -38,9 +39,11 @@ const probeOutput = 64
 
 // Probe sends a small request to each model of llms, once for each endpoint at which tenants' requests would call it.
 func Probe(ctx context.Context, cfg *config.Config) []Probed {
-	transport := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout)
+	transport := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout, dial.Guard{})
 	defer transport.CloseIdleConnections()
 	out := &calls{transport: transport}
+	out.confine(cfg)
+	defer out.confined.Load().direct.CloseIdleConnections()
 	seen := map[condense.Attempt]bool{}
 	var all []Probed
 	for _, name := range slices.Sorted(maps.Keys(cfg.LLMs)) {
@@ -57,7 +60,7 @@ func Probe(ctx context.Context, cfg *config.Config) []Probed {
 			if atUpstream && a.Endpoint.APIKey == "" {
 				p.Skipped = true
 			} else {
-				p.Err = probeAny(ctx, out.caller(llm.Timeout, llm.Temperature), a, atUpstream && llm.API == "")
+				p.Err = probeAny(ctx, out.caller(out.transportOf(cfg, t), llm.Timeout, llm.Temperature), a, atUpstream && llm.API == "")
 			}
 			all = append(all, p)
 		}

@@ -30,6 +30,10 @@ func (a *App) Reload(cfg *config.Config) error {
 	}
 	loaded := cfg
 	cfg, later := effective(a.config, loaded)
+	if cfg.HasTeamsFiles() && cfg.Admin.Token == "" {
+		a.NotReloaded()
+		return errTokenLater
+	}
 	live, err := a.live(cfg)
 	if err != nil {
 		a.NotReloaded()
@@ -47,6 +51,10 @@ func (a *App) Reload(cfg *config.Config) error {
 
 // errTenantsGone rejects a configuration that no longer has tenants. It may be incomplete because it is still being written.
 var errTenantsGone = errors.New("reload: tenants: none are left, so that any key would pass: restart to open the proxy to everyone")
+
+// errTokenLater rejects files of teams while the admin port, which is configured only at start, serves without a token.
+var errTokenLater = errors.New("reload: admin.token: takes effect only at a restart, and teams may write the files of tenants_dir only with a token: " +
+	"restart, or set tenants_trusted to true if you trust every file")
 
 // isLoaded reports whether cfg equals the configuration applied last.
 func (a *App) isLoaded(cfg *config.Config) bool {
@@ -86,7 +94,7 @@ func (a *App) NotReloaded() {
 func (a *App) configApplied(cfg *config.Config) {
 	a.metrics.Reloaded(cfg.Hash(), time.Now())
 	_ = a.calls.knowledge.closeUnused(cfg.EveryTenant()) // closing only ends their watches
-	a.calls.memory.Swap(routes(cfg, a.calls.transport))
+	a.calls.memory.Swap(a.calls.routes(cfg))
 	if keys := openKeys(cfg); len(keys) > 0 {
 		a.log.Warn("no tenants are configured: any client that reaches this port spends the operator's keys. Configure tenants, or "+
 			"limits.tenant.summaries_per_minute and the like", zap.Strings("keys", keys), zap.String("listen", cfg.Listen))

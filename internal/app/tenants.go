@@ -76,6 +76,7 @@ func folderOf(key, file string) error {
 
 // buildTenants builds the tenants. If none are configured, it returns one that accepts any API key.
 func buildTenants(cfg *config.Config, out *calls) (tenants []*proxy.Tenant, all error) {
+	out.confine(cfg)
 	for _, c := range cfg.EveryTenant() {
 		t, err := buildTenant(cfg, out, c)
 		if err != nil {
@@ -99,7 +100,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 		return nil, errors.New(key + ": is not a URL") // which is not shown, since it may hold a password
 	}
 	build := builder{
-		config: cfg, out: out, tenant: c.Name, upstream: upstream, base: base.String(), health: out.health.Tenant(), limits: limits,
+		config: cfg, out: out, tenant: c.Name, through: out.transportOf(cfg, c), upstream: upstream, base: base.String(), health: out.health.Tenant(), limits: limits,
 	}
 	build.rides = condense.NewRides(build.prices)
 	key := "condenser"
@@ -122,7 +123,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 		Notify: c.Notify, LogContent: c.LogContent, Limits: limits, Draw: out.drawFor(limits), Cooling: build.health.Cooling,
 		Upstream: proxy.UpstreamConfig{
 			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,
-			Compacts: compacts[upstream.Compaction],
+			Compacts: compacts[upstream.Compaction], Transport: build.through,
 		},
 	}
 	for _, k := range c.APIKeys {

@@ -1,0 +1,101 @@
+package app
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/dial"
+	"github.com/dewpoint-proxy/dewpoint/internal/hosts"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+)
+
+// confinement sends requests to addresses in files that teams write. Its connections are its own, each of them permitted by tenants_hosts, and
+// never those of the operator's addresses.
+type confinement struct {
+	allowed   []string // tenants_hosts
+	guard     dial.Guard
+	direct    *proxy.Transport
+	byProxies http.RoundTripper // for requests that the environment sends to a proxy
+}
+
+// confine prepares connections under tenants_hosts. It keeps those that there are while the list stays the same.
+func (c *calls) confine(cfg *config.Config) {
+	old := c.confined.Load()
+	if old != nil && slices.Equal(old.allowed, cfg.TenantsHosts) {
+		return
+	}
+	list := hosts.NewList(cfg.TenantsHosts)
+	guard := dial.Guard{Own: &c.own, Only: &list}
+	direct := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout, guard)
+	c.confined.Store(&confinement{allowed: cfg.TenantsHosts, guard: guard, direct: direct, byProxies: c.transport})
+	if old != nil {
+		old.direct.CloseIdleConnections()
+	}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *confinement) RoundTrip(r *http.Request) (*http.Response, error) {
+	via, err := http.ProxyFromEnvironment(r)
+	if via == nil && err == nil {
+		return c.direct.RoundTrip(r)
+	}
+	if err := c.guard.Permits(r.URL); err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, err
+	}
+	return c.byProxies.RoundTrip(r)
+}
+
+// divided sends requests to addresses that the operator configures by one transport, and all others by a confined one.
+type divided struct {
+	operators map[string]bool // scheme and host
+	trusted   http.RoundTripper
+	confined  http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d *divided) RoundTrip(r *http.Request) (*http.Response, error) {
+	if d.operators[site(r.URL)] {
+		return d.trusted.RoundTrip(r)
+	}
+	return d.confined.RoundTrip(r)
+}
+
+func site(u *url.URL) string { return strings.ToLower(u.Scheme + "://" + u.Host) }
+
+// divide returns a transport for the operator's addresses, except those at the same host as one of confined.
+func (c *calls) divide(cfg *config.Config, confined []config.Address) *divided {
+	d := &divided{operators: map[string]bool{}, trusted: c.transport, confined: c.confined.Load()}
+	mark := func(addresses []config.Address, operators bool) {
+		for _, a := range addresses {
+			if u, err := url.Parse(a.URL); err == nil {
+				d.operators[site(u)] = operators
+			}
+		}
+	}
+	mark(cfg.Addresses(), true)
+	mark(confined, false)
+	return d
+}
+
+// transportOf returns what sends a tenant's requests. Call it after confine.
+func (c *calls) transportOf(cfg *config.Config, t config.Tenant) http.RoundTripper {
+	own := t.Addresses("")
+	if !t.Confined || len(own) == 0 {
+		return c.transport
+	}
+	return c.divide(cfg, own)
+}
+
+// windowCalls sends the requests that ask servers for their context windows. These do not say for which tenant they are.
+type windowCalls struct{ *calls }
+
+// RoundTrip implements http.RoundTripper.
+func (w windowCalls) RoundTrip(r *http.Request) (*http.Response, error) {
+	return w.windows.Load().RoundTrip(r)
+}

@@ -123,7 +123,9 @@ func TestResolvedAddressIsChecked(t *testing.T) {
 
 // TestProxiedDestinations: behind a proxy of the environment an IP address is checked all the same.
 func TestProxiedDestinations(t *testing.T) {
-	t.Setenv("HTTP_PROXY", "http://127.0.0.1:3128") // read once in a process, and only here
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:3128") // the environment is read once in a process, and only here
+	t.Setenv("NO_PROXY", "")
+	t.Setenv("no_proxy", "")
 	var own Listeners
 	own.Set(tcp(t, "10.0.0.5:9090"))
 	only := hosts.NewList([]string{"llm.example"})

@@ -120,8 +120,8 @@ shutdown: {delay: 0s, timeout: 1m}
 `, s.url, store, judge.Summariser, memory)
 }
 
-// condenseOnce has a new conversation condensed.
-func condenseOnce(t *testing.T, p *process, session string) {
+// askLong sends a new conversation that is due.
+func askLong(t *testing.T, p *process, session string) (o outcome) {
 	t.Helper()
 	var messages []any
 	for n := range 12 {
@@ -130,7 +130,13 @@ func condenseOnce(t *testing.T, p *process, session string) {
 		})
 	}
 	messages = messages[:11]
-	o := try(t, p, "/chat/completions", session, map[string]any{"model": "gpt-4o", "max_tokens": 100, "messages": messages})
+	return try(t, p, "/chat/completions", session, map[string]any{"model": "gpt-4o", "max_tokens": 100, "messages": messages})
+}
+
+// condenseOnce has a new conversation condensed.
+func condenseOnce(t *testing.T, p *process, session string) {
+	t.Helper()
+	o := askLong(t, p, session)
 	if o.status != http.StatusOK || !strings.Contains(o.Get("X-Dewpoint-Condensed"), "summary") {
 		t.Fatalf("%d %v %s", o.status, o.Header, o.text)
 	}

@@ -1,0 +1,159 @@
+package app
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/dial"
+	"github.com/dewpoint-proxy/dewpoint/internal/findings"
+)
+
+// counted counts the requests that a server gets, or that a transport sends. The transport answers them itself.
+type counted struct{ requests atomic.Int64 }
+
+func (c *counted) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	c.requests.Add(1)
+	w.WriteHeader(http.StatusTeapot)
+}
+
+func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.requests.Add(1)
+	return &http.Response{StatusCode: http.StatusTeapot, Body: http.NoBody, Request: r}, nil
+}
+
+// get sends a request by a transport.
+func get(t *testing.T, through http.RoundTripper, url string) error {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := through.RoundTrip(req)
+	if err == nil {
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}
+	return err
+}
+
+// TestCallsToAddressesOfTeams: every call to an address in a team's file obeys tenants_hosts, on connections that are not the operator's. Calls
+// that the same team causes to the operator's addresses do not.
+func TestCallsToAddressesOfTeams(t *testing.T) {
+	named := &counted{}
+	server := httptest.NewServer(named)
+	t.Cleanup(server.Close)
+	custom, own := config.NewCondenser(config.TypeCustom), config.NewCondenser(config.TypeLLM)
+	custom.URL, custom.MaxSize, custom.MinTokens = server.URL, 20, 0
+	own.MaxSize, own.MinTokens = 20, 0
+	condensing := func(t *testing.T, out *calls, cfg *config.Config) error {
+		in := input(40)
+		tenant, err := buildTenant(cfg, out, cfg.Tenants[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Upstream = condense.Endpoint{BaseURL: tenant.Upstream.BaseURL.String(), APIKey: "client-key"}
+		_, err = tenant.Condenser.Condense(in).Job.Run(t.Context())
+		return err
+	}
+	finding := func(t *testing.T, out *calls, cfg *config.Config) error {
+		conn, err := out.routes(cfg)["team"].Sink.Open(t.Context())
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		return conn.Send(t.Context(), &findings.Message{ID: "m"})
+	}
+	for name, c := range map[string]struct {
+		team config.Tenant
+		call func(t *testing.T, out *calls, cfg *config.Config) error
+	}{
+		"upstream": {config.Tenant{Upstream: config.Upstream{BaseURL: server.URL}}, func(t *testing.T, out *calls, cfg *config.Config) error {
+			tenants, err := buildTenants(cfg, out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return get(t, tenants[0].Upstream.Transport, server.URL+"/models")
+		}},
+		"window": {config.Tenant{Upstream: config.Upstream{BaseURL: server.URL}}, func(t *testing.T, out *calls, cfg *config.Config) error {
+			out.windows.Store(out.divide(cfg, nil))
+			return get(t, windowCalls{out}, server.URL+"/models")
+		}},
+		"summary at its upstream": {config.Tenant{Upstream: config.Upstream{BaseURL: server.URL}, Condenser: &own}, condensing},
+		"custom condenser":        {config.Tenant{Condenser: &custom}, condensing},
+		"webhook":                 {config.Tenant{Memory: config.Memory{Webhook: config.Webhook{URL: config.Secret(server.URL)}}}, finding},
+		"mcp":                     {config.Tenant{Memory: config.Memory{MCP: config.MCP{URL: server.URL}}}, finding},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, hosts := range [][]string{nil, {"other.example", "10.0.0.0/8"}, {"127.0.0.1"}} {
+				operators := &counted{}
+				out := unshared(t, operators)
+				cfg := config.Default()
+				cfg.TenantsHosts = hosts
+				cfg.LLMs["cheap"] = config.LLM{Model: "m", BaseURL: "http://127.0.0.1:1/v1"}
+				team := c.team
+				team.Name, team.Confined = "team", true
+				cfg.Tenants = []config.Tenant{team}
+				out.confine(cfg)
+				before := named.requests.Load()
+				err := c.call(t, out, cfg) // the server refuses each call that reaches it
+				reached := named.requests.Load() > before
+				_, refused := errors.AsType[*dial.RefusedError](err)
+				allowed := slices.Contains(hosts, "127.0.0.1")
+				if reached != allowed || refused == allowed || operators.requests.Load() != 0 {
+					t.Errorf("under %q: reached %t, %d by the operator's connections, %v", hosts, reached, operators.requests.Load(), err)
+				}
+				for _, a := range cfg.Addresses() {
+					if err := get(t, out.transportOf(cfg, team), a.URL+"/x"); err != nil {
+						t.Errorf("the operator's %s: %v", a.Key, err)
+					}
+				}
+				if n := operators.requests.Load(); n != int64(len(cfg.Addresses())) {
+					t.Errorf("%d calls to the operator's addresses", n)
+				}
+				out.confined.Load().direct.CloseIdleConnections()
+			}
+		})
+	}
+}
+
+// TestOperatorsHostInTheFileOfATeam: a team's address at the host of an operator's is confined, for that team only.
+func TestOperatorsHostInTheFileOfATeam(t *testing.T) {
+	operators := &counted{}
+	out, cfg := unshared(t, operators), config.Default()
+	cfg.Upstream.BaseURL, cfg.TenantsHosts = "http://localhost:1/v1", []string{"*.example"}
+	team := config.Tenant{Name: "team", Confined: true, Upstream: config.Upstream{BaseURL: "http://LOCALHOST:1/admin"}}
+	other := config.Tenant{Name: "other", Confined: true}
+	cfg.Tenants = []config.Tenant{team, other}
+	out.confine(cfg)
+	if err := get(t, out.transportOf(cfg, team), "http://localhost:1/admin/x"); err == nil || operators.requests.Load() != 0 {
+		t.Errorf("the team's upstream: %v", err)
+	}
+	if err := get(t, out.transportOf(cfg, other), "http://localhost:1/v1/x"); err != nil || operators.requests.Load() != 1 {
+		t.Errorf("the operator's upstream: %v", err)
+	}
+}
+
+// TestConnectionsUnderAnotherList: a changed list ends the connections that the old one permitted.
+func TestConnectionsUnderAnotherList(t *testing.T) {
+	out, cfg := unshared(t, nil), config.Default()
+	cfg.TenantsHosts = []string{"a.example"}
+	out.confine(cfg)
+	first := out.confined.Load()
+	out.confine(cfg)
+	if out.confined.Load() != first {
+		t.Error("the same list begins new connections")
+	}
+	changed := *cfg
+	changed.TenantsHosts = []string{"b.example"}
+	out.confine(&changed)
+	if out.confined.Load() == first {
+		t.Error("another list keeps the connections")
+	}
+}

@@ -24,15 +24,14 @@ func keyOf(key string) string {
 type teams struct {
 	*process
 	folder string
-	files  int // that were written after the start
 }
 
 // newTeams starts a proxy with a team whose requests go to the operator's upstream. hosts are those that other files may name.
-func newTeams(t *testing.T, hosts string) *teams {
+func newTeams(t *testing.T, hosts string, env ...string) *teams {
 	t.Helper()
 	s, folder := newSetting(t, fakeupstream.Options{}), t.TempDir()
 	writeFile(t, folder, "quiet.yaml", keyOf("key-quiet"))
-	p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+	p := serveUnder(t, env, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0", token: admin-token}
 upstream: {base_url: %q}
@@ -127,6 +126,24 @@ func TestTeamsFilesNameAllowedHosts(t *testing.T) {
 	if status, text := p.call(http.MethodGet, "/x", "other"); status != http.StatusUnauthorized {
 		t.Errorf("the refused file's key: %d %s", status, text)
 	}
+	p.quietIsServed()
+}
+
+// TestTeamsRequestsByAProxy: a proxy that the environment names gets requests to the hosts that teams may use, although the proxy's own address
+// is not one of them. A team cannot name the proxy itself.
+func TestTeamsRequestsByAProxy(t *testing.T) {
+	t.Parallel()
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "asked for "+r.URL.String())
+	}))
+	t.Cleanup(proxy.Close)
+	p := newTeams(t, "llm.example", "HTTP_PROXY="+proxy.URL, "http_proxy="+proxy.URL, "NO_PROXY=", "no_proxy=")
+	p.add("proxied", "upstream: {base_url: \"http://llm.example/v1\"}\n")
+	if status, text := p.call(http.MethodGet, "/x", "proxied"); status != http.StatusOK || text != "asked for http://llm.example/v1/x" {
+		t.Errorf("%d %s", status, text)
+	}
+	writeFile(t, p.folder, "other.yaml", keyOf("other")+fmt.Sprintf("upstream: {base_url: %q}\n", proxy.URL))
+	p.awaitLine(`tenants_dir[\"other.yaml\"].upstream.base_url: names a host that teams may not use`)
 	p.quietIsServed()
 }
 

@@ -28,7 +28,15 @@ type process struct {
 // serve starts the proxy with the flags and returns once it serves. The proxy ends with the test at the latest.
 func serve(t testing.TB, flags ...string) *process {
 	t.Helper()
-	run, err := running.Start(built(t), flags...)
+	return serveUnder(t, nil, flags...)
+}
+
+// serveUnder is serve with further environment variables.
+func serveUnder(t testing.TB, env []string, flags ...string) *process {
+	t.Helper()
+	command := exec.Command(built(t), flags...)
+	command.Env = append(running.Environment(), env...)
+	run, err := running.StartCommand(command)
 	ok(t, err)
 	p := &process{t: t, run: run, command: run.Command, log: run.Log}
 	t.Cleanup(p.cleanUp)

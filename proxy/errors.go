@@ -83,6 +83,12 @@ var (
 		Status: 503, Type: typeServer, Code: "shutting_down", Retry: 1, Close: true,
 		Message: "The proxy is shutting down. Try again shortly.",
 	}
+	// errLoop refuses a request that this proxy has forwarded before.
+	errLoop = apiError{
+		Status: http.StatusLoopDetected, Type: typeServer, Code: "request_loop",
+		Message: "The request has passed this proxy before, or more than 8 proxies: the upstream leads back here. Set upstream.base_url, that of " +
+			"the tenant or of the llms entry to the model's server.",
+	}
 	errInternal = apiError{Status: 500, Type: typeServer, Code: codeInternal, Message: "The proxy failed. Its log has the cause."}
 )
 

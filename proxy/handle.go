@@ -53,13 +53,18 @@ func (r *request) serve(ctx *fasthttp.RequestCtx) error {
 	return l.respond(ctx)
 }
 
-// accept checks the header, finds the tenant, applies its limits, reads the body and starts to watch the client.
+// accept checks the header, refuses a request that has been here before, finds the tenant, applies its limits, reads the body and starts to watch the client.
 func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 	if err := screen(ctx); err != nil {
 		return err
 	}
 	r.live = r.server.live.Load()
 	r.params = r.live.readParams(ctx)
+	marks, ok := r.server.o.Marks.passed(&ctx.Request.Header)
+	if !ok {
+		return r.refuseEarly(ctx, errLoop)
+	}
+	r.marks = marks
 	r.tenant = r.live.Tenants.find(r.params.key)
 	if r.tenant == nil {
 		return r.refuseEarly(ctx, errUnauthorized)

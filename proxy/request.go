@@ -30,6 +30,7 @@ type request struct {
 	tenant *Tenant
 	params params
 	header http.Header // sent upstream
+	marks  []string    // of the proxies that the request has passed
 	body   *body       // decoded if the client encoded it
 	model  ModelInfo
 	early  func() // starts the client's stream while a condensation takes long; nil: the answer is not streamed
@@ -184,7 +185,7 @@ func (r *request) begin(ctx *fasthttp.RequestCtx) {
 		record.Dialect = r.params.dialect.Name()
 		record.Asked.Path = "/v1" + r.params.served
 	}
-	r.ctx, r.cancel = context.WithCancelCause(limit.WithTrust(r.server.requests, r.trusted()))
+	r.ctx, r.cancel = context.WithCancelCause(withMarks(limit.WithTrust(r.server.requests, r.trusted()), r.marks))
 	if tracer := r.server.o.Tracer; tracer != nil {
 		r.ctx = tracer.Request(r.ctx, record, r.header)
 	}

@@ -22,11 +22,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
 
-// Options configure a Server. Tracer and Now may be nil.
+// Options configure a Server. Marks, Tracer and Now may be nil.
 type Options struct {
 	Live
 	Engine   *engine.Engine
 	Upstream http.RoundTripper
+	Marks    *Marks // Upstream must mark the requests with them; nil: loops are not recognised
 	Limits   Limits
 	Log      *zap.Logger
 	Observer Observer

@@ -48,6 +48,11 @@ func (s Secret) RecordKey() (key, name []byte) {
 	return k[:], n[:4]
 }
 
+// Mark returns a keyed hash of a nonce, by which servers with the same secret recognise each other's requests.
+func (s Secret) Mark(nonce string) string {
+	return s.derive("mark", nonce).String()[:32]
+}
+
 // derive returns HMAC-SHA-256 over the parts. Each is prefixed by its length, so that different parts never give the same
 // input.
 func (s Secret) derive(parts ...string) Hash {

@@ -40,6 +40,7 @@ type App struct {
 	tokens  *tokenCounters
 	engine  *engine.Engine
 	calls   *calls
+	marks   *proxy.Marks
 	levers  levers
 	metrics *observe.Metrics
 
@@ -90,9 +91,14 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	a.health.store = store
 	a.levers.store, a.levers.log = store, log
 	a.levers.refresh(context.Background()) // before anything is served; later if the store is unavailable
+	a.marks = proxy.NewMarks(func() session.Secret {
+		_, secret := a.sessions.current()
+		return secret
+	})
 	a.calls = newCalls(nil, log)
+	a.calls.mark = a.marks.Transport
 	transport := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout, dial.Guard{Own: &a.calls.own})
-	a.calls.transport = transport
+	a.calls.transport = a.marks.Transport(transport)
 	a.onStopFunc("upstream connections", func() {
 		transport.CloseIdleConnections()
 		if c := a.calls.confined.Load(); c != nil {
@@ -144,7 +150,7 @@ func (a *App) buildServer(embedded func() (observe.StoreSize, bool)) error {
 		return err
 	}
 	o := proxy.Options{
-		Live: live, Upstream: a.calls.transport, Engine: a.engine, Limits: limits(a.config), Log: a.log,
+		Live: live, Upstream: a.calls.transport, Marks: a.marks, Engine: a.engine, Limits: limits(a.config), Log: a.log,
 		Faults: a.metrics, Observer: a.metrics.Observer(nil),
 	}
 	if a.config.Log.Requests {

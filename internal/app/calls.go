@@ -24,8 +24,9 @@ import (
 
 // calls is shared by the tenants: it makes the proxy's own calls, and keeps their state across reloads.
 type calls struct {
-	transport http.RoundTripper // for the operator's addresses; see transportOf
-	own       dial.Listeners    // which no call may reach
+	transport http.RoundTripper                         // for the operator's addresses; see transportOf
+	mark      func(http.RoundTripper) http.RoundTripper // adds the mark by which a loop is recognised
+	own       dial.Listeners                            // which no call may reach
 	confined  atomic.Pointer[confinement]
 	windows   atomic.Pointer[divided] // for windowCalls
 	metrics   *observe.Metrics        // nil: calls are not measured
@@ -40,7 +41,7 @@ type calls struct {
 
 func newCalls(transport http.RoundTripper, log *zap.Logger) *calls {
 	return &calls{
-		transport: transport, health: summariser.NewHealth(time.Now), lacks: summariser.NewLacks(),
+		transport: transport, mark: func(t http.RoundTripper) http.RoundTripper { return t }, health: summariser.NewHealth(time.Now), lacks: summariser.NewLacks(),
 		knowledge: knowledgeFolders{log: log, byPath: map[string]*knowledge.Folder{}},
 	}
 }

@@ -18,6 +18,7 @@ type confinement struct {
 	allowed   []string // tenants_hosts
 	guard     dial.Guard
 	direct    *proxy.Transport
+	marked    http.RoundTripper // direct, with the mark by which a loop is recognised
 	byProxies http.RoundTripper // for requests that the environment sends to a proxy
 }
 
@@ -30,7 +31,7 @@ func (c *calls) confine(cfg *config.Config) {
 	list := hosts.NewList(cfg.TenantsHosts)
 	guard := dial.Guard{Own: &c.own, Only: &list}
 	direct := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout, guard)
-	c.confined.Store(&confinement{allowed: cfg.TenantsHosts, guard: guard, direct: direct, byProxies: c.transport})
+	c.confined.Store(&confinement{allowed: cfg.TenantsHosts, guard: guard, direct: direct, marked: c.mark(direct), byProxies: c.transport})
 	if old != nil {
 		old.direct.CloseIdleConnections()
 	}
@@ -40,7 +41,7 @@ func (c *calls) confine(cfg *config.Config) {
 func (c *confinement) RoundTrip(r *http.Request) (*http.Response, error) {
 	via, err := http.ProxyFromEnvironment(r)
 	if via == nil && err == nil {
-		return c.direct.RoundTrip(r)
+		return c.marked.RoundTrip(r)
 	}
 	if err := c.guard.Permits(r.URL); err != nil {
 		if r.Body != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/watch"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
 // Reload applies a configuration to new requests: tenants with their limits, condensers, models, session keys and the
@@ -34,7 +35,11 @@ func (a *App) Reload(cfg *config.Config) error {
 		a.NotReloaded()
 		return errTokenLater
 	}
-	live, err := a.live(cfg)
+	err := checkLoops(cfg, a.Addr(), a.AdminAddr()) // they may have got their ports from the system
+	var live proxy.Live
+	if err == nil {
+		live, err = a.live(cfg)
+	}
 	if err != nil {
 		a.NotReloaded()
 		return fmt.Errorf("reload: %w", err)

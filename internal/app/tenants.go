@@ -20,7 +20,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// Check builds what a start builds, but opens no store, port or connection. It returns the problems as config.Problems.
+// Check builds what a start builds, but opens no store, port or connection. It may look up host names. It returns the problems as
+// config.Problems.
 func Check(cfg *config.Config) error {
 	var spans, store error
 	if otlp.Wanted(os.Getenv) {
@@ -41,7 +42,7 @@ func CheckReload(cfg *config.Config) error { return checkTenants(cfg) }
 func checkTenants(cfg *config.Config, errs ...error) error {
 	out := newCalls(nil, zap.NewNop())
 	_, err := buildTenants(cfg, out)
-	errs = append(errs, err, out.knowledge.closeUnused(nil))
+	errs = append(errs, err, out.knowledge.closeUnused(nil), checkLoops(cfg, cfg.Listen, cfg.Admin.Listen))
 	for _, t := range cfg.EveryTenant() {
 		errs = append(errs, folderOf(keyOf(cfg, t)+"memory.file", t.Memory.File))
 	}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"time"
@@ -14,12 +15,14 @@ const (
 )
 
 type sessionRow struct {
-	ID      session.SessionID `json:"id"`
-	Tenant  string            `json:"tenant"`
-	Key     string            `json:"key"`
-	Threads int               `json:"thread_count"`
-	Created time.Time         `json:"created"`
-	Seen    time.Time         `json:"seen"`
+	ID       session.SessionID `json:"id"`
+	Tenant   string            `json:"tenant"`
+	Key      string            `json:"key"`
+	Names    []string          `json:"names,omitempty"`
+	Threads  int               `json:"thread_count"`
+	Requests int               `json:"requests"`
+	Created  time.Time         `json:"created"`
+	Seen     time.Time         `json:"seen"`
 }
 
 type sessionList struct {
@@ -41,6 +44,7 @@ type threadRow struct {
 	ForkAt        int               `json:"fork_at"`
 	Length        int               `json:"length"`
 	Entries       uint64            `json:"entries"`
+	Requests      int               `json:"requests"`
 	Condensations int               `json:"condensations"`
 	Pending       bool              `json:"condensation_pending"`
 	Created       time.Time         `json:"created"`
@@ -57,13 +61,15 @@ func rows[T, R any](list []T, row func(T) R) []R {
 }
 
 func rowOf(s session.Session) sessionRow {
-	return sessionRow{ID: s.ID, Tenant: s.Tenant, Key: s.Key, Threads: len(s.Threads), Created: s.Created, Seen: s.Seen}
+	return sessionRow{
+		ID: s.ID, Tenant: s.Tenant, Key: s.Key, Names: s.Names, Threads: len(s.Threads), Requests: s.Requests, Created: s.Created, Seen: s.Seen,
+	}
 }
 
 func threadOf(t session.Thread) threadRow {
 	return threadRow{
-		ID: t.ID, Session: t.Session, Tenant: t.Tenant, Purpose: t.Purpose, Parent: t.Parent, ForkAt: t.ForkAt, Length: t.Len,
-		Entries: t.Seq, Condensations: len(t.Condensations), Pending: t.Requested > 0, Created: t.Created, Seen: t.Seen,
+		ID: t.ID, Session: t.Session, Tenant: t.Tenant, Purpose: t.Purpose, Parent: cmp.Or(t.Parent, t.Caller), ForkAt: t.ForkAt,
+		Length: t.Len, Requests: t.Requests, Entries: t.Seq, Condensations: len(t.Condensations), Pending: t.Requested > 0, Created: t.Created, Seen: t.Seen,
 	}
 }
 

@@ -37,13 +37,13 @@ func (r *Registry) beginThread(ctx context.Context, q Query, res *Resolution) er
 			return nil
 		}
 	}
-	keyed, known, err := r.sessionOfKey(ctx, q)
+	keyed, known, caller, err := r.sessionOfKey(ctx, q)
 	if err != nil {
 		return err
 	}
 	switch {
 	case keyed != "":
-		t.Session, res.Begins = keyed, !known
+		t.Session, t.Caller, res.Begins = keyed, caller, !known
 		if link.Session == keyed {
 			t.Parent = link.Thread
 		}
@@ -103,20 +103,24 @@ func (r *Registry) resumeUnindexed(ctx context.Context, q Query, res *Resolution
 	return true, nil
 }
 
-// sessionOfKey returns the session of the client's session key, empty if the client sent none, and whether it exists. If
-// the client named a parent, it is the session of the parent's key.
-func (r *Registry) sessionOfKey(ctx context.Context, q Query) (id SessionID, known bool, err error) {
+// sessionOfKey returns the session of the client's session key, empty if the client sent none, and whether it exists. If the client named a
+// parent, it is the session of the parent's key, and caller is the thread that this key began last, empty if none is known.
+func (r *Registry) sessionOfKey(ctx context.Context, q Query) (id SessionID, known bool, caller ThreadID, err error) {
 	if q.Scope.Key == "" {
-		return "", false, nil
+		return "", false, "", nil
 	}
 	places, err := r.traced(ctx, q.lookup, r.keyTraces(q))
 	if err != nil {
-		return "", false, err
+		return "", false, "", err
 	}
-	if i := slices.IndexFunc(places, Place.Known); i >= 0 {
-		return places[i].Session, true, nil
+	i := slices.IndexFunc(places, Place.Known)
+	if i < 0 {
+		return r.secret.SessionID(q.parentScope()), false, "", nil
 	}
-	return r.secret.SessionID(q.parentScope()), false, nil
+	if parent := places[len(places)-1]; q.Parent != "" && parent.Session == places[i].Session {
+		caller = parent.Thread
+	}
+	return places[i].Session, true, caller, nil
 }
 
 // keyTraces returns the traces that remember the session of the client's session key and of its parent's key.

@@ -317,6 +317,14 @@ func TestParentKeysShareASession(t *testing.T) {
 	if !main.Begins || !before.Begins {
 		t.Errorf("sessions begin: %v, %v", main.Begins, before.Begins)
 	}
+	for _, c := range []struct {
+		thread session.Thread
+		want   session.ThreadID
+	}{{main.Thread, ""}, {sub.Thread, main.Thread.ID}, {subsub.Thread, sub.Thread.ID}, {later.Thread, ""}, {before.Thread, ""}} {
+		if c.thread.Caller != c.want {
+			t.Errorf("%s was called by %q, not %q", c.thread.ID, c.thread.Caller, c.want)
+		}
+	}
 }
 
 func TestSideRequestsBranchOff(t *testing.T) {

@@ -99,7 +99,8 @@ type Found struct {
 
 // Batch is one append. Thread is the record after the append (Len, Head, System). The store manages its Seq and, for a
 // thread that exists, its Condensations: the given ones count only if the batch begins the thread, which takes an unknown
-// thread and an At of 0 or ForkAt. Key is the session key for the session's record.
+// thread and an At of 0 or ForkAt. Key is the client's session key, which the store adds to the session's record. The store counts the
+// batches of a thread and of a session.
 //
 // The store refuses the batch with ErrStale if the thread's Len is not At; if the thread was created at another time than the
 // batch says, because it was deleted and began again; or if the batch begins a fork whose parent is gone or began again.
@@ -227,7 +228,7 @@ type Buckets interface {
 // SessionQuery selects sessions to list. Zero fields do not restrict the list.
 type SessionQuery struct {
 	Tenant string
-	Key    string    // the client's session key, exactly
+	Key    string    // any of the session's keys, exactly
 	Since  time.Time // last seen then or later
 	Cursor string    // SessionPage.Next of the previous page
 	Limit  int       // maximum sessions per page; must be positive
@@ -235,7 +236,7 @@ type SessionQuery struct {
 
 // Matches reports whether s satisfies the query.
 func (q SessionQuery) Matches(s Session) bool {
-	return (q.Tenant == "" || s.Tenant == q.Tenant) && (q.Key == "" || s.Key == q.Key) && !s.Seen.Before(q.Since)
+	return (q.Tenant == "" || s.Tenant == q.Tenant) && (q.Key == "" || s.HasKey(q.Key)) && !s.Seen.Before(q.Since)
 }
 
 // SessionPage is one page of the list of sessions.

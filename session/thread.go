@@ -1,6 +1,9 @@
 package session
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ThreadID names one linear history.
 type ThreadID string
@@ -24,6 +27,7 @@ type Thread struct {
 	Seq    uint64 // log entries written; the next one gets Seq+1
 
 	Requested uint64 // log entry of the pending condensation request, 0 if there is none
+	Requests  int    // appends, which the store counts: requests that brought anything new. Repeats are not counted
 
 	Shares []ThreadID // other threads of its session whose logs hold content of its entries (Event.Held)
 
@@ -35,6 +39,7 @@ type Thread struct {
 type Origin struct {
 	Parent  ThreadID // the thread it was forked from or linked to
 	ForkAt  int      // positions shared with the parent, 0 if it is only linked
+	Caller  ThreadID // a thread of the session key that the client named as its parent's, for operators only; empty: none is known
 	Follows ThreadID // the thread of the session that it goes on from, by its newest answers; empty if that is the parent
 	Lost    int      // how many threads in a row, up to this one, lost the summaries of the one that they go on from
 }
@@ -84,14 +89,33 @@ func (p Place) Known() bool { return p.Thread != "" }
 // begins more and more threads.
 const MaxThreads = 512
 
+// MaxNames is how many session keys the record of a session keeps in addition to the one that began it.
+const MaxNames = 64
+
 // Session is the record of a conversation.
 type Session struct {
 	ID            SessionID
 	Tenant        string
-	Key           string     // the client's session key, empty if none
+	Key           string     // the session key that began it, empty if none
+	Names         []string   // the other session keys of its clients, such as those of sub-agents: the first MaxNames, oldest first
 	Threads       []ThreadID // the newest MaxThreads, oldest first
+	Requests      int        // appends to its threads, as Thread.Requests
 	Created, Seen time.Time
 }
+
+// AddKey adds a session key to those by which the session is found.
+func (s *Session) AddKey(key string) {
+	switch {
+	case key == "" || s.HasKey(key):
+	case s.Key == "":
+		s.Key = key
+	case len(s.Names) < MaxNames:
+		s.Names = append(s.Names, key)
+	}
+}
+
+// HasKey reports whether a session key is one of the session's.
+func (s *Session) HasKey(key string) bool { return s.Key == key || slices.Contains(s.Names, key) }
 
 // Purpose is what a thread is for, as far as its content shows.
 type Purpose string

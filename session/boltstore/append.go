@@ -50,7 +50,7 @@ func nextRecord(c *change, b session.Batch) (record, error) {
 	old, err := c.thread(b.Thread.ID)
 	switch {
 	case errors.Is(err, session.ErrNotFound):
-		rec.thread.Seq, rec.thread.Requested, rec.list = 0, 0, codec.List(b.Thread.Listed())
+		rec.thread.Seq, rec.thread.Requested, rec.thread.Requests, rec.list = 0, 0, 1, codec.List(b.Thread.Listed())
 		return rec, begin(c, b, rec)
 	case err != nil:
 		return rec, err
@@ -60,6 +60,7 @@ func nextRecord(c *change, b session.Batch) (record, error) {
 		return rec, fmt.Errorf("%w: the thread was deleted and began again", session.ErrStale)
 	}
 	rec.thread.Seq, rec.list, rec.thread.Requested = old.thread.Seq, old.list, old.thread.Requested
+	rec.thread.Requests = old.thread.Requests + 1
 	return rec, nil
 }
 
@@ -121,7 +122,9 @@ func joinSession(c *change, b session.Batch) error {
 		}
 		ses.Threads = ses.Threads[excess:]
 	}
-	ses.Tenant, ses.Key, ses.Seen = cmp.Or(t.Tenant, ses.Tenant), cmp.Or(b.Key, ses.Key), t.Seen
+	ses.AddKey(b.Key)
+	ses.Tenant, ses.Seen = cmp.Or(t.Tenant, ses.Tenant), t.Seen
+	ses.Requests++
 	c.put(key, codec.Session(ses))
 	return nil
 }

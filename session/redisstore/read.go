@@ -118,7 +118,7 @@ func pipelineErr(commands []redis.Cmder, err error) error {
 }
 
 // threadFields are the fields of a record that parseThread needs.
-var threadFields = []string{"r", "n", "c", "q"}
+var threadFields = []string{"r", "n", "c", "q", "m"}
 
 func (s *Store) Thread(ctx context.Context, id session.ThreadID) (session.Thread, error) {
 	fields, err := s.fields(ctx, s.keys.thread(id), threadFields...)
@@ -140,9 +140,12 @@ func parseThread(fields []string) (session.Thread, error) {
 	if err == nil {
 		err = codec.SetList(&thread, []byte(fields[2]))
 	}
-	thread.Requested = 0 // the encoded record may be older than the field
+	thread.Requested, thread.Requests = 0, 0 // the encoded record may be older than the fields
 	if err == nil && fields[3] != "" {
 		thread.Requested, err = strconv.ParseUint(fields[3], 10, 64)
+	}
+	if err == nil && fields[4] != "" {
+		thread.Requests, err = strconv.Atoi(fields[4])
 	}
 	if err != nil {
 		return session.Thread{}, fmt.Errorf("thread record: %w", err)

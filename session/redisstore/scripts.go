@@ -8,7 +8,7 @@ package redisstore
 //
 // KEYS: record, log, traces left; and, unless they are in other slots: session, its unlisted threads, needed threads..., places...,
 // traces.... ARGV: point, whether the batch may begin the thread, record, next point, condensations, threads whose logs it
-// shares, TTL in ms (0 for none), lease in ms, token, traces it leaves, seven arguments for join, number of threads that it
+// shares, TTL in ms (0 for none), lease in ms, token, traces it leaves, eight arguments for join, number of threads that it
 // needs, the end of the first one's point (empty for any), the place that traces point to, how many of the last traces keep the place that
 // they have, number of events, events..., places.... It returns whether the lease was renewed and the field k, or nil if the batch is stale.
 //
@@ -17,30 +17,30 @@ package redisstore
 // The first write must be one that needs memory: if a full server accepts it, it does not refuse the later ones. All three
 // keys exist from the start, because a Cluster that is moving their slot refuses a script if one of its keys is missing.
 const appendScript = joinFunction + `
-local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'k', 'n')
+local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'k', 'n', 'm')
 if was[2] == ARGV[9] then return {1, was[3]} end
 local begins = not was[1]
 if begins and ARGV[2] ~= '1' or was[1] and was[1] ~= ARGV[1] then return false end
-local needed = tonumber(ARGV[18])
+local needed = tonumber(ARGV[19])
 for i = 1, KEYS[4] and needed or 0 do
   local point = redis.call('HGET', KEYS[5 + i], 'l')
-  if not point or i == 1 and ARGV[19] ~= '' and string.sub(point, -#ARGV[19]) ~= ARGV[19] then return false end
+  if not point or i == 1 and ARGV[20] ~= '' and string.sub(point, -#ARGV[20]) ~= ARGV[20] then return false end
 end
 local ttl, lease, due = tonumber(ARGV[7]), tonumber(ARGV[8]), begins
 if ttl > 0 and not due then
   local left = redis.call('PTTL', KEYS[1])
   due = left < ttl or left > lease
 end
-local firsts, events = tonumber(ARGV[21]), tonumber(ARGV[22])
+local firsts, events = tonumber(ARGV[22]), tonumber(ARGV[23])
 local number = string.format('%.0f', (begins and 0 or was[4] or 0) + events)
-redis.call('HSET', KEYS[1], 'r', ARGV[3], 'l', ARGV[4], 'o', ARGV[9], 'n', number)
+redis.call('HSET', KEYS[1], 'r', ARGV[3], 'l', ARGV[4], 'o', ARGV[9], 'n', number, 'm', (begins and 0 or was[5] or 0) + 1)
 if begins then
   was[3] = ARGV[6]
   redis.call('HSET', KEYS[1], 'c', ARGV[5], 'k', ARGV[6])
   redis.call('DEL', KEYS[2], KEYS[3])
 end
-for from = 23, 22 + events, 1000 do
-  local to = math.min(from + 999, 22 + events)
+for from = 24, 23 + events, 1000 do
+  local to = math.min(from + 999, 23 + events)
   due = redis.call('RPUSH', KEYS[2], unpack(ARGV, from, to)) == to - from + 1 or due
 end
 if begins or ARGV[10] ~= '' then due = redis.call('RPUSH', KEYS[3], ARGV[10]) == 1 or due end
@@ -49,10 +49,10 @@ if KEYS[4] and ARGV[11] ~= '' then join(KEYS[4], KEYS[5], due, 'HSET', lease, 10
 local function set(key, value, ...)
   if ttl > 0 then redis.call('SET', key, value, 'PX', ttl, ...) else redis.call('SET', key, value, ...) end
 end
-local places = #ARGV - 22 - events
-for i = 1, places do set(KEYS[5 + needed + i], ARGV[22 + events + i]) end
-for i = 6 + needed + places, #KEYS - firsts do set(KEYS[i], ARGV[20]) end
-for i = math.max(#KEYS - firsts + 1, 6 + needed + places), #KEYS do set(KEYS[i], ARGV[20], 'NX') end
+local places = #ARGV - 23 - events
+for i = 1, places do set(KEYS[5 + needed + i], ARGV[23 + events + i]) end
+for i = 6 + needed + places, #KEYS - firsts do set(KEYS[i], ARGV[21]) end
+for i = math.max(#KEYS - firsts + 1, 6 + needed + places), #KEYS do set(KEYS[i], ARGV[21], 'NX') end
 return {due and 1 or 0, was[3]}
 `
 
@@ -143,25 +143,32 @@ return page
 
 // joinFunction adds a thread to a session's record: join(record, unlisted threads, whether to update an existing record,
 // the command that sets fields, lease in ms, index of the argument before its own). Its own arguments are: thread, tenant,
-// key, created, seen, maximum number of threads to list, now in ms.
+// key, created, seen, maximum number of threads to list, now in ms, maximum number of names.
 //
 // The field next counts the threads that ever began, and the field of each thread holds its number. Threads above the
 // maximum are moved out in groups, so that most calls need not move any. Their ids are kept until they have expired, so
 // that they can be deleted with the session. The record's last seen time may be old; those of the threads are exact.
+//
+// The field key is the session key that came first. Each further one has a field with its number, and the field names counts
+// them. The field requests counts calls, but not those of a thread that may not begin (HSETNX), which add no name either.
 const joinFunction = `
 local function join(record, unlisted, due, set, lease, at)
   local id, most, now = ARGV[at + 1], tonumber(ARGV[at + 6]), ARGV[at + 7]
   local tenant, key = ARGV[at + 2], ARGV[at + 3]
-  local was = redis.call('HMGET', record, 't:' .. id, 'tenant', 'key')
-  if was[1] and not due and (tenant == '' or tenant == was[2]) and (key == '' or key == was[3]) then return end
+  local was = redis.call('HMGET', record, 't:' .. id, 'tenant', 'key', 'k:' .. key, 'names')
+  local names, certain = tonumber(was[5] or 0), set == 'HSET'
+  local known = key == '' or key == was[3] or was[4] or was[3] and names >= tonumber(ARGV[at + 8])
+  if certain then redis.call('HINCRBY', record, 'requests', 1) end
+  if was[1] and not due and (tenant == '' or tenant == was[2]) and known then return end
   redis.call('HSETNX', record, 'created', ARGV[at + 4])
   redis.call(set, record, 'seen', ARGV[at + 5])
   if tenant ~= '' then redis.call(set, record, 'tenant', tenant) end
-  if key ~= '' then redis.call(set, record, 'key', key) end
+  if not known and not was[3] then redis.call(set, record, 'key', key) end
+  if not known and was[3] and certain then redis.call('HSET', record, 'k:' .. key, redis.call('HINCRBY', record, 'names', 1)) end
   if not was[1] then
     local number = redis.call('HINCRBY', record, 'next', 1)
     redis.call('HSET', record, 't:' .. id, number)
-    if redis.call('HLEN', record) > most + most / 4 then
+    if redis.call('HLEN', record) - names > most + most / 4 then
       local all = redis.call('HGETALL', record)
       for i = 1, #all, 2 do
         if string.sub(all[i], 1, 2) == 't:' and tonumber(all[i + 1]) <= number - most then

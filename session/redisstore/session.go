@@ -30,7 +30,7 @@ func joinArgs(b session.Batch) []any {
 	if t.Session == "" {
 		id = ""
 	}
-	return []any{id, t.Tenant, b.Key, stamp(t.Created), stamp(t.Seen), session.MaxThreads, t.Seen.UnixMilli()}
+	return []any{id, t.Tenant, b.Key, stamp(t.Created), stamp(t.Seen), session.MaxThreads, t.Seen.UnixMilli(), session.MaxNames}
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
@@ -73,7 +73,12 @@ func parseSession(id session.SessionID, fields map[string]string) (ses session.S
 	if len(fields) == 0 {
 		return ses, nil
 	}
-	ses = session.Session{ID: id, Tenant: fields["tenant"], Key: fields["key"], Threads: threadsOf(fields)}
+	threads := numbered[session.ThreadID](fields, "t:")
+	ses = session.Session{
+		ID: id, Tenant: fields["tenant"], Key: fields["key"], Names: numbered[string](fields, "k:"),
+		Threads: threads[max(0, len(threads)-session.MaxThreads):],
+	}
+	ses.Requests, _ = strconv.Atoi(fields["requests"])
 	ses.Created, err = time.Parse(time.RFC3339Nano, fields["created"])
 	if err == nil {
 		ses.Seen, err = time.Parse(time.RFC3339Nano, fields["seen"])
@@ -84,18 +89,17 @@ func parseSession(id session.SessionID, fields map[string]string) (ses session.S
 	return ses, nil
 }
 
-// threadsOf returns the newest threads in the order in which they began.
-func threadsOf(fields map[string]string) []session.ThreadID {
-	order := map[session.ThreadID]int{}
+// numbered returns the names of the fields that begin with a prefix, without it, in the order of the numbers that they hold.
+func numbered[T ~string](fields map[string]string, prefix string) []T {
+	order := map[T]int{}
 	for field, value := range fields {
-		if id, ok := strings.CutPrefix(field, "t:"); ok {
-			order[session.ThreadID(id)], _ = strconv.Atoi(value)
+		if name, ok := strings.CutPrefix(field, prefix); ok {
+			order[T(name)], _ = strconv.Atoi(value)
 		}
 	}
-	ids := slices.SortedFunc(maps.Keys(order), func(a, b session.ThreadID) int {
+	return slices.SortedFunc(maps.Keys(order), func(a, b T) int {
 		return cmp.Or(cmp.Compare(order[a], order[b]), cmp.Compare(a, b))
 	})
-	return ids[max(0, len(ids)-session.MaxThreads):]
 }
 
 // dropExpired removes expired threads from each session. It updates when the session was last seen from the others, because

@@ -132,7 +132,7 @@ func TestTraffic(t *testing.T) {
 		what := "key " + strconv.Quote(key) + ": "
 		_, before, after := l.step(l.query(1, key))
 		atMost(t, what+"first request, before", before, traffic{trips: 2, commands: 3, in: 600, out: 100})
-		begins := traffic{trips: 2, commands: 26, in: 1800, out: 100}
+		begins := traffic{trips: 2, commands: 27, in: 1800, out: 100}
 		if key != "" {
 			begins.commands += 2 // the key's trace, and its session
 		}
@@ -141,7 +141,7 @@ func TestTraffic(t *testing.T) {
 		for _, n := range []int{5, 7} {
 			res, before, after := l.step(l.query(n, key))
 			atMost(t, what+"step, before", before, traffic{trips: 1, commands: 2, in: 600, out: 700})
-			atMost(t, what+"step, after", after, traffic{trips: 2, commands: 18, in: 2200, out: 100})
+			atMost(t, what+"step, after", after, traffic{trips: 2, commands: 19, in: 2200, out: 100})
 			if res.Match != session.MatchEnd || res.Logged != n-2 {
 				t.Errorf("%d messages: %v at %d", n, res.Match, res.Logged)
 			}

@@ -2,6 +2,7 @@ package sessiontest
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -62,12 +63,12 @@ func (s suite) AppendLogOnly(t *testing.T) {
 func (s suite) AppendEmpty(t *testing.T) {
 	store := s.fresh(t)
 	ok(t, store.Append(ctx(t), session.Batch{Thread: session.Thread{ID: "t", Created: clock}}))
-	equal(t, thread(t, store, "t"), session.Thread{ID: "t", Created: clock})
+	equal(t, thread(t, store, "t"), session.Thread{ID: "t", Requests: 1, Created: clock})
 	equal(t, len(events(t, store, "t")), 0)
 	b := batch("t", 0, 1)
 	b.Thread.Session = ""
 	ok(t, store.Append(ctx(t), b))
-	b.Thread.Seq = 1
+	b.Thread.Seq, b.Thread.Requests = 1, 2
 	equal(t, thread(t, store, "t"), b.Thread)
 }
 
@@ -103,8 +104,44 @@ func (s suite) AppendSession(t *testing.T) {
 	again := batch("z", 1, 8)
 	again.Thread.Session, again.Thread.Tenant, again.Key = "ses", "", ""
 	ok(t, store.Append(ctx(t), again))
-	want := session.Session{ID: "ses", Tenant: "acme", Key: "key", Threads: all, Created: clock, Seen: again.Thread.Seen}
+	want := session.Session{ID: "ses", Tenant: "acme", Key: "key", Threads: all, Requests: 4, Created: clock, Seen: again.Thread.Seen}
 	equal(t, must(store.Session(ctx(t), "ses"))(t), want)
+	equal(t, thread(t, store, "z").Requests, 2)
+}
+
+// AppendNames: a session keeps the key that began it. Further ones are names by which it is found, too, up to a limit. A stale batch adds
+// none and is not counted.
+func (s suite) AppendNames(t *testing.T) {
+	store := s.fresh(t)
+	send := func(id session.ThreadID, at int, key string) error {
+		b := batch(id, at, 1)
+		b.Thread.Session, b.Key = "ses", key
+		return store.Append(ctx(t), b)
+	}
+	ok(t, send("main", 0, ""))
+	ok(t, send("main", 1, "first"))
+	var names []string
+	for i := range session.MaxNames + 3 {
+		names = append(names, fmt.Sprintf("child %d", session.MaxNames-i))
+		ok(t, send("child", i, names[i]))
+		ok(t, send("main", 2+i, []string{"first", "", names[i]}[i%3]))
+	}
+	is(t, send("child", 1, "stale"), session.ErrStale)
+	is(t, send("orphan", 1, "stale"), session.ErrStale)
+	ses := must(store.Session(ctx(t), "ses"))(t)
+	equal(t, ses.Key, "first")
+	equal(t, ses.Names, names[:session.MaxNames])
+	equal(t, ses.Requests, 2+2*len(names))
+	equal(t, thread(t, store, "child").Requests, len(names))
+	for key, found := range map[string]int{"first": 1, names[0]: 1, names[session.MaxNames-1]: 1, names[session.MaxNames]: 0, "stale": 0} {
+		equal(t, len(listing(t, store, session.SessionQuery{Key: key, Limit: 5})), found)
+	}
+	ok(t, store.Forget(ctx(t), "ses"))
+	ok(t, send("main", 0, "again"))
+	ses = must(store.Session(ctx(t), "ses"))(t)
+	equal(t, ses.Key, "again")
+	equal(t, len(ses.Names), 0)
+	equal(t, ses.Requests, 1)
 }
 
 // AppendPayloads: payloads and summaries are any bytes.
@@ -151,7 +188,7 @@ func (s suite) AppendFork(t *testing.T) {
 	equal(t, own.ID, session.CondensationID{Thread: "f", Seq: 3})
 
 	want := b.Thread
-	want.Seq, want.Condensations = 3, []session.Condensation{listed(c), listed(own)}
+	want.Seq, want.Requests, want.Condensations = 3, 1, []session.Condensation{listed(c), listed(own)}
 	equal(t, thread(t, store, "f"), want)
 	equal(t, thread(t, store, "p").Condensations, []session.Condensation{listed(c)})
 	for _, id := range []session.CondensationID{c.ID, own.ID} {
@@ -168,7 +205,7 @@ func (s suite) AppendHeld(t *testing.T) {
 	equal(t, lookup(t, store, []session.Hash{b.Places[0].Hash}, "").Places, make([]session.Place, 1))
 	ok(t, store.Append(ctx(t), batch("h", 0, 5)))
 	ok(t, store.Append(ctx(t), b))
-	b.Thread.Seq = 1
+	b.Thread.Seq, b.Thread.Requests = 1, 1
 	equal(t, thread(t, store, "t"), b.Thread)
 	want := slices.Clone(b.Events)
 	for i := range want {
@@ -191,7 +228,7 @@ func (s suite) AppendLinked(t *testing.T) {
 		b := batch(id, 0, 9)
 		b.Thread.Parent, b.Thread.ForkAt = "p", forkAt
 		ok(t, store.Append(ctx(t), b))
-		b.Thread.Seq = 9
+		b.Thread.Seq, b.Thread.Requests = 9, 1
 		equal(t, thread(t, store, id), b.Thread)
 	}
 }

@@ -204,7 +204,7 @@ func (s suite) ArchiveForgetThenWrite(t *testing.T) {
 	is(t, store.Append(ctx(t), late), session.ErrStale) // likewise
 	s.sameDump(t, store, mine)
 	want := b.Thread
-	want.Seq = 3
+	want.Seq, want.Requests = 3, 1
 	equal(t, thread(t, store, "mine"), want)
 	equal(t, events(t, store, "mine"), logged(b, 1))
 	equal(t, must(store.Session(ctx(t), "s-mine"))(t).Threads, []session.ThreadID{"mine"})

@@ -20,7 +20,7 @@ func (s suite) CondenseLogged(t *testing.T) {
 	equal(t, got, c)
 
 	want := b.Thread
-	want.Seq, want.Condensations = 9, []session.Condensation{listed(c)}
+	want.Seq, want.Requests, want.Condensations = 9, 1, []session.Condensation{listed(c)}
 	equal(t, thread(t, other, "t"), want)
 	last := session.Event{Seq: 9, Kind: session.Condensed, Tokens: c.SummaryTokens, Time: c.Time}
 	equal(t, events(t, other, "t"), append(logged(b, 1), last))

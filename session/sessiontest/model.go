@@ -38,7 +38,7 @@ func (m *model) append(b session.Batch) error {
 		return session.ErrStale
 	}
 	t := b.Thread
-	t.Seq = old.Seq + uint64(len(b.Events))
+	t.Seq, t.Requests = old.Seq+uint64(len(b.Events)), old.Requests+1
 	if known {
 		t.Condensations = old.Condensations
 	}
@@ -53,12 +53,13 @@ func (m *model) append(b session.Batch) error {
 	}
 	ses, known := m.sessions[t.Session]
 	if !known {
-		ses = session.Session{ID: t.Session, Tenant: t.Tenant, Key: b.Key, Created: t.Created}
+		ses = session.Session{ID: t.Session, Tenant: t.Tenant, Created: t.Created}
 	}
 	if !slices.Contains(ses.Threads, t.ID) {
 		ses.Threads = append(ses.Threads, t.ID)
 	}
-	ses.Key, ses.Seen = b.Key, t.Seen
+	ses.AddKey(b.Key)
+	ses.Requests, ses.Seen = ses.Requests+1, t.Seen
 	m.sessions[t.Session] = ses
 	return nil
 }

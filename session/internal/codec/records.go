@@ -15,6 +15,7 @@ import (
 func sessionFields(s *session.Session) message {
 	return message{
 		(*string)(&s.ID), &s.Tenant, &s.Key, texts[session.ThreadID]{&s.Threads}, &s.Created, &s.Seen, // 1 to 6
+		texts[string]{&s.Names}, &s.Requests, // 7, 8
 	}
 }
 
@@ -43,7 +44,7 @@ func threadFields(t *session.Thread) message {
 		(*string)(&t.ID), (*string)(&t.Session), &t.Tenant, (*string)(&t.Purpose), (*string)(&t.Parent), // 1 to 5
 		&t.ForkAt, &t.Len, &t.Head, &t.System, &t.Seq, // 6 to 10
 		&t.Requested, &t.Created, &t.Seen, &t.Dialect, (*string)(&t.Follows), // 11 to 15
-		&t.Lost, texts[session.ThreadID]{&t.Shares}, // 16, 17
+		&t.Lost, texts[session.ThreadID]{&t.Shares}, &t.Requests, (*string)(&t.Caller), // 16 to 19
 	}
 }
 

@@ -86,8 +86,8 @@ var (
 	// errLoop refuses a request that this proxy has forwarded before.
 	errLoop = apiError{
 		Status: http.StatusLoopDetected, Type: typeServer, Code: "request_loop",
-		Message: "The request has passed this proxy before, or more than 8 proxies: the upstream leads back here. Set upstream.base_url, that of " +
-			"the tenant or of the llms entry to the model's server.",
+		Message: fmt.Sprintf("The request has passed this proxy before, or more than %d proxies: the upstream leads back here. Set "+
+			"upstream.base_url, that of the tenant or of the llms entry to the model's server.", maxMarks),
 	}
 	errInternal = apiError{Status: 500, Type: typeServer, Code: codeInternal, Message: "The proxy failed. Its log has the cause."}
 )

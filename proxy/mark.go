@@ -16,7 +16,7 @@ import (
 
 // markHeader lists the marks of the proxies that a request has passed, oldest first, separated by commas. It is the only one of our headers
 // that goes upstream.
-const markHeader = ownPrefix + "Via"
+const markHeader = "X-Dewpoint-Via"
 
 const (
 	maxMarks   = 8  // of a request: more proxies in a row than this are a loop

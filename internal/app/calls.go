@@ -41,10 +41,13 @@ type calls struct {
 
 func newCalls(transport http.RoundTripper, log *zap.Logger) *calls {
 	return &calls{
-		transport: transport, mark: func(t http.RoundTripper) http.RoundTripper { return t }, health: summariser.NewHealth(time.Now), lacks: summariser.NewLacks(),
+		transport: transport, mark: unmarked, health: summariser.NewHealth(time.Now), lacks: summariser.NewLacks(),
 		knowledge: knowledgeFolders{log: log, byPath: map[string]*knowledge.Folder{}},
 	}
 }
+
+// unmarked adds no mark: the call comes from no proxy that serves.
+func unmarked(t http.RoundTripper) http.RoundTripper { return t }
 
 // caller returns a caller of models. timeout bounds how long a model may stay silent.
 func (c *calls) caller(transport http.RoundTripper, timeout time.Duration, temperature *float64) summariser.Caller {

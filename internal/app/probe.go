@@ -41,7 +41,7 @@ const probeOutput = 64
 func Probe(ctx context.Context, cfg *config.Config) []Probed {
 	transport := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout, dial.Guard{})
 	defer transport.CloseIdleConnections()
-	out := &calls{transport: transport}
+	out := &calls{transport: transport, mark: unmarked}
 	out.confine(cfg)
 	defer out.confined.Load().direct.CloseIdleConnections()
 	seen := map[condense.Attempt]bool{}

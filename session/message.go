@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 )
@@ -45,11 +46,11 @@ type Message struct {
 	Result string   // id of the call it answers
 
 	Kind     Kind
-	Note     string // kind of a system message that the next one of its kind replaces, otherwise empty
-	Spoken   Kind   // User or Agent if one of them speaks in a message that counts as a system message, otherwise 0
-	Sealed   bool   // carries reasoning that its provider bound to everything before it
-	Attached bool   // has images or files, whose tokens are an estimate
-	Lasts    bool   // holds for the rest of the history, such as definitions of tools or a sub-agent's task: never hidden
+	Note     uint8 // kind of a system message that the next one of its kind replaces, otherwise 0
+	Spoken   Kind  // User or Agent if one of them speaks in a message that counts as a system message, otherwise 0
+	Sealed   bool  // carries reasoning that its provider bound to everything before it
+	Attached bool  // has images or files, whose tokens are an estimate
+	Lasts    bool  // holds for the rest of the history, such as definitions of tools or a sub-agent's task: never hidden
 
 	Refers   []string // ids of items of earlier answers that it refers to, and which upstream keeps
 	Resolved []byte   // Raw with these items in the place of the references; nil if none is known
@@ -153,10 +154,10 @@ func (h *History) Message(p int) *Message { return &h.Messages[h.at[p-1]] }
 // Replaced reports for each message whether a later note of the same kind replaces it. It returns nil if there are no notes.
 func (h *History) Replaced() []bool {
 	var replaced []bool
-	seen := map[string]bool{}
+	var seen [math.MaxUint8 + 1]bool
 	for i := range slices.Backward(h.Messages) {
 		kind := h.Messages[i].Note
-		if kind == "" {
+		if kind == 0 {
 			continue
 		}
 		if replaced == nil {

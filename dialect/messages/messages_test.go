@@ -421,9 +421,9 @@ func TestToolReferencesLast(t *testing.T) {
 		{"role":"system","content":"<total_tokens>5 tokens left</total_tokens>"},{"role":"system","content":"Mind <total_tokens>."}]}`)
 	var got []string
 	for i := range r.Messages {
-		got = append(got, fmt.Sprintf("%t %t %s", r.Messages[i].Lasts, session.NewHistory(session.Hash{}, r.Messages).IsNotice(i), r.Messages[i].Note))
+		got = append(got, fmt.Sprintf("%t %t %d", r.Messages[i].Lasts, session.NewHistory(session.Hash{}, r.Messages).IsNotice(i), r.Messages[i].Note))
 	}
-	if want := []string{"true false ", "false true ", "false false ", "true false ", "false false total_tokens", "false false "}; !slices.Equal(got, want) {
+	if want := []string{"true false 0", "false true 0", "false false 0", "true false 0", "false false 1", "false false 0"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

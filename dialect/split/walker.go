@@ -325,17 +325,17 @@ func (w *Walker) Add(m session.Message, end int) {
 // maxNote is the longest system message that may be a note, in bytes.
 const maxNote = 512
 
-// noteOf returns the kind of a note that the next one of its kind replaces, empty if a system message is none.
-func noteOf(raw []byte) string {
+// noteOf returns the kind of a note that the next one of its kind replaces, 0 if a system message is none.
+func noteOf(raw []byte) uint8 {
 	if len(raw) > maxNote {
-		return ""
+		return 0
 	}
-	for _, name := range agents.ReplacedNotes() {
+	for i, name := range agents.ReplacedNotes() {
 		if bytes.Contains(raw, []byte(`"<`+name+`>`)) || bytes.Contains(raw, []byte(`"\u003c`+name+`\u003e`)) {
-			return name
+			return uint8(i + 1) //nolint:gosec // few
 		}
 	}
-	return ""
+	return 0
 }
 
 // expected estimates how many more messages follow an offset of the body, if they are about as long as those before. The estimate is at

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -9,9 +8,12 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/dial"
+	"github.com/dewpoint-proxy/dewpoint/internal/hosts"
 )
 
 // lookupTimeout bounds the look-up of a host name that may be this machine's.
@@ -50,19 +52,22 @@ func leadsTo(base, listener string) bool {
 	if err != nil || u.Hostname() == "" {
 		return false
 	}
+	name, to := hosts.Of(u)
 	host, port, err := net.SplitHostPort(listener)
-	if err != nil || port != cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]) {
+	if err != nil || port != strconv.Itoa(int(to)) {
 		return false
 	}
 	ours := []netip.Addr{netip.IPv6Unspecified()}
 	if host != "" {
 		ours = addressesOf(host)
 	}
-	return slices.ContainsFunc(addressesOf(u.Hostname()), func(to netip.Addr) bool {
-		return slices.ContainsFunc(ours, func(own netip.Addr) bool {
-			return to == own || own.IsUnspecified() && local(to) || to.IsUnspecified() && own.IsLoopback()
-		})
-	})
+	var own dial.Listeners
+	addrs := make([]net.Addr, len(ours))
+	for i, a := range ours {
+		addrs[i] = net.TCPAddrFromAddrPort(netip.AddrPortFrom(a, to))
+	}
+	own.Set(addrs...)
+	return slices.ContainsFunc(addressesOf(name), func(a netip.Addr) bool { return own.Have(netip.AddrPortFrom(a, to)) })
 }
 
 // addressesOf looks a host up, none if that fails. The host may be an address.
@@ -74,16 +79,4 @@ func addressesOf(host string) []netip.Addr {
 		found[i] = found[i].Unmap()
 	}
 	return found
-}
-
-// local reports whether a connection to an address stays on this machine.
-func local(to netip.Addr) bool {
-	if to.IsLoopback() || to.IsUnspecified() {
-		return true
-	}
-	addresses, _ := net.InterfaceAddrs() // without them, only those above are known
-	return slices.ContainsFunc(addresses, func(a net.Addr) bool {
-		own, err := netip.ParsePrefix(a.String())
-		return err == nil && own.Addr().Unmap() == to
-	})
 }

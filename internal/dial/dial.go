@@ -67,7 +67,7 @@ func (g Guard) check(host string, at netip.AddrPort) error {
 	switch {
 	case hosts.LinkLocal(at.Addr()):
 		return &RefusedError{ruleLinkLocal}
-	case g.Own.have(at):
+	case g.Own.Have(at):
 		return &RefusedError{ruleOwn}
 	case g.Only != nil && !g.Only.AllowsAt(host, at):
 		return &RefusedError{rulePrivate}

@@ -24,8 +24,8 @@ func (l *Listeners) Set(addrs ...net.Addr) {
 	l.all.Store(&all)
 }
 
-// have reports whether a connection to an address would reach one of the listeners.
-func (l *Listeners) have(to netip.AddrPort) bool {
+// Have reports whether a connection to an address would reach one of the listeners.
+func (l *Listeners) Have(to netip.AddrPort) bool {
 	if l == nil || l.all.Load() == nil {
 		return false
 	}

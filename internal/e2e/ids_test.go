@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -63,16 +62,7 @@ func TestRepeatedCallIDs(t *testing.T) {
 func repeatIDs(t *testing.T, condenser string) {
 	const crowds, steps = 24, 14
 	up := &idUpstream{t: t}
-	front := httptest.NewServer(up)
-	t.Cleanup(front.Close)
-	p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
-listen: 127.0.0.1:0
-admin: {listen: "127.0.0.1:0"}
-upstream: {base_url: "%s/v1"}
-llms: {cheap: {model: small}}
-store: %s
-condenser: %s
-`, front.URL, embedded(newStore(t)), condenser)))
+	p := serveBefore(t, up, condenser)
 	for n := range crowds {
 		c := newCrowd(t, n)
 		for range steps * len(c.runs) {

@@ -122,9 +122,16 @@ type forwarded struct {
 func newForwarded(t *testing.T, condenser string) *forwarded {
 	t.Helper()
 	f := &forwarded{t: t}
-	front := httptest.NewServer(f)
+	f.proxy = serveBefore(t, f, condenser)
+	return f
+}
+
+// serveBefore starts an upstream, and a proxy with a condenser in front of it. The condenser may use the model small of the same server.
+func serveBefore(t *testing.T, upstream http.Handler, condenser string) *process {
+	t.Helper()
+	front := httptest.NewServer(upstream)
 	t.Cleanup(front.Close)
-	f.proxy = serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+	return serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: "%s/v1"}
@@ -132,7 +139,6 @@ llms: {cheap: {model: small}}
 store: %s
 condenser: %s
 `, front.URL, embedded(newStore(t)), condenser)))
-	return f
 }
 
 func (f *forwarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -14,7 +14,7 @@ import (
 func (d *Dialect) CanHideTools(r *dialect.Request) bool {
 	outside := r.Outside()
 	n := split.Member(rawjson.ValueOf(outside), "n")
-	return (n.Kind != rawjson.Number || string(n.Raw) == "1") && assemble.AcceptsTools(outside, false)
+	return (n.Kind != rawjson.Number || string(n.Raw) == "1") && assemble.AcceptsTools(outside, r.DefinesTools)
 }
 
 // FilterAnswers returns a filter that removes calls of hidden tools from answers.

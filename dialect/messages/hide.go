@@ -14,7 +14,7 @@ import (
 // CanHideTools reports whether the client sends tools and leaves the choice to the model. Upstream must not keep the history, since it
 // would have calls in it of which the client does not know.
 func (d *Dialect) CanHideTools(r *dialect.Request) bool {
-	return !r.Stores && assemble.AcceptsTools(r.Outside(), false)
+	return !r.Stores && assemble.AcceptsTools(r.Outside(), r.DefinesTools)
 }
 
 // FilterAnswers returns a filter that removes calls of hidden tools from answers.

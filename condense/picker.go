@@ -135,8 +135,8 @@ func (p *picker) cannotFit(i int) bool {
 }
 
 // protect picks what is never hidden: system messages, what lasts, the newest user message, the last, perhaps open block, whatever the model
-// has not answered yet, and the beginning of an open tool loop that upstream accepts only with its reasoning. A request that has to become smaller
-// and cannot otherwise loses some of what was not answered: first the older words of persons, then files.
+// has not answered yet, and the beginning of an open tool loop that upstream accepts only with its reasoning. If the window has no room for all
+// of that, some of what was not answered goes: older words of persons, and files.
 func (p *picker) protect() {
 	last, user, model, loop, begin := -1, -1, -1, -1, p.in.Loop()
 	for i, item := range p.view.Items {

@@ -57,11 +57,8 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 		message := excerpt.Message{
 			Kind: m.Kind, Content: quoted, Shown: !gone[p], Injected: m.Kind == session.User && record.HasInjected(content),
 		}
-		if in.View.History.IsNotice(i) {
-			message.Kind = session.Observation
-		}
 		if gone[p] {
-			heads[i] = s.words.Add(message.Kind, content)
+			heads[i] = s.words.Add(m.Kind, content)
 			if in.Thread.Recall {
 				message.Event = p
 				s.hidden = record.Events{First: cmp.Or(s.hidden.First, p), Last: p}

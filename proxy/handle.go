@@ -53,7 +53,8 @@ func (r *request) serve(ctx *fasthttp.RequestCtx) error {
 	return l.respond(ctx)
 }
 
-// accept checks the header, refuses a request that has been here before, finds the tenant, applies its limits, reads the body and starts to watch the client.
+// accept checks the header, refuses a request that has been here before, finds the tenant, applies its limits, reads the body and starts to
+// watch the client.
 func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 	if err := screen(ctx); err != nil {
 		return err

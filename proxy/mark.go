@@ -24,7 +24,7 @@ const (
 )
 
 // Marks recognises requests that have passed this proxy before, because its upstream leads back to it. Every request that goes upstream
-// carries a mark: a nonce, and a hash of it that is keyed by the secret, so that replicas recognise each other's marks and nobody else's.
+// carries a mark: a nonce, and a hash of it that is keyed by the secret, so that replicas recognise each other's marks, and no others.
 // Marks is safe for concurrent use.
 type Marks struct {
 	secret func() session.Secret // empty while it is not known

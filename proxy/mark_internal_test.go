@@ -15,7 +15,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestMarks: a request that was sent with marks is recognised by whoever has the secret, and by the process that sent it before it knew the
+// TestMarks: a request that was sent with marks is recognised by every process with the secret, and by the process that sent it before it knew the
 // secret. To others its marks are one more to pass on, of which there are eight at most.
 func TestMarks(t *testing.T) {
 	known := func(s string) *Marks { return NewMarks(func() session.Secret { return session.Secret(s) }) }

@@ -108,7 +108,7 @@ func (l List) Allows(host string, port uint16) bool {
 }
 
 // AllowsAt reports whether the list allows a host at an address to which it resolved. An address that is not public must be in the list
-// itself, or the host's exact name: otherwise whoever runs a domain could name machines of the operator's network.
+// itself, or the host's exact name: otherwise the owner of a domain could name machines of the operator's network.
 func (l List) AllowsAt(host string, at netip.AddrPort) bool {
 	if !l.Allows(host, at.Port()) {
 		return false

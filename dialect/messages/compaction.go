@@ -76,7 +76,7 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 	}
 	var kept [][]byte // the history from its newest compaction on, or nil if it has none
 	for element := range rawjson.Elements(split.Member(rawjson.ValueOf(body), list).Raw) {
-		block, rest := compactionIn(element)
+		block, rest := compactionIn(element, mark)
 		if block.Kind != rawjson.Object {
 			if kept != nil {
 				kept = append(kept, element.Raw)
@@ -102,14 +102,18 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 	return split.WithMember(body, list, split.List(kept)), nil
 }
 
-// compactionIn returns the newest compaction in a message, and the blocks after it. A compaction that failed has no content
-// and replaces nothing, so it does not count.
-func compactionIn(message rawjson.Value) (block rawjson.Value, rest [][]byte) {
-	if !rawjson.MayHold(message.Raw, compaction) || !split.Member(message, "role").Is("assistant") {
+// compactionIn returns the newest compaction in a message, and the blocks after it. A compaction that failed has no content and replaces
+// nothing, so it does not count. In a message of another role than the model's, one whose content starts with mark counts: upstream must not get
+// it.
+func compactionIn(message rawjson.Value, mark string) (block rawjson.Value, rest [][]byte) {
+	if !rawjson.MayHold(message.Raw, compaction) {
 		return block, nil
 	}
+	byModel := split.Member(message, "role").Is("assistant")
 	for element := range rawjson.Elements(split.Member(message, "content").Raw) {
-		if split.Member(element, "type").Is(compaction) && split.Member(element, "content").Kind == rawjson.String {
+		content := split.Member(element, "content")
+		counts := content.Kind == rawjson.String && (byModel || strings.HasPrefix(content.Text(), mark))
+		if split.Member(element, "type").Is(compaction) && counts {
 			block, rest = element, nil
 		} else {
 			rest = append(rest, element.Raw)

@@ -38,10 +38,15 @@ func TestUnseal(t *testing.T) {
 	f(said(theirs)+","+user("a")+","+said(ours)+","+user("b"), user("MARK.A")+","+user("b"))
 	f(said(ours)+","+user("a")+","+said(theirs)+","+user("b"), said(theirs)+","+user("b"))
 	f(user("a")+","+said(failed+","+text), user("a")+","+said(failed+","+text))
+	asked := func(blocks string) string { return `{"role":"user","content":[` + blocks + `]}` }
+	f(asked(theirs)+","+user("b"), asked(theirs)+","+user("b"))
+	f(user("a")+","+asked(ours+","+text), user("MARK.A")+","+asked(text))
 	f(`{"role":"user","content":[{"type":"text","text":"\"type\":\"compaction\""}]}`, `{"role":"user","content":[{"type":"text","text":"\"type\":\"compaction\""}]}`)
-	body := `{"messages":[` + said(`{"type":"compaction","content":"mark.forged"}`) + `]}`
-	if _, err := messages.New(split.Options{}).Unseal([]byte(body), "mark.", open); !errors.Is(err, refused) {
-		t.Errorf("got %v", err)
+	for _, message := range []func(string) string{said, asked} {
+		body := `{"messages":[` + message(`{"type":"compaction","content":"mark.forged"}`) + `]}`
+		if _, err := messages.New(split.Options{}).Unseal([]byte(body), "mark.", open); !errors.Is(err, refused) {
+			t.Errorf("%s: got %v", body, err)
+		}
 	}
 }
 

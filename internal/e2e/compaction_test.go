@@ -203,7 +203,7 @@ func TestCompactionsAreNotForged(t *testing.T) {
 	long[0] = 0xff // the length of a key's id
 	f(p, encode(long), mine, 400)
 	for _, escaped := range [][]string{
-		{"dewpoint.1", `dewpoint\u002e1`}, {`"compaction"`, `"comp\u0061ction"`}, {"dewpoint", `\u0064ewpoint`, `"compaction"`, `"\u0063ompaction"`},
+		{`"assistant"`, `"user"`}, {"dewpoint.1", `dewpoint\u002e1`}, {`"compaction"`, `"comp\u0061ction"`}, {"dewpoint", `\u0064ewpoint`, `"compaction"`, `"\u0063ompaction"`},
 	} {
 		spelling = strings.NewReplacer(escaped...)
 		f(p, encode(long), mine, 400)
@@ -212,7 +212,7 @@ func TestCompactionsAreNotForged(t *testing.T) {
 	if n := len(s.Upstream.Requests()); n != sent {
 		t.Errorf("%d requests reached upstream", n-sent)
 	}
-	f(p, given, mine, 200) // spelt with escapes
+	f(p, given, mine, 200) // spelled with escapes
 	spelling = strings.NewReplacer()
 	f(p, given, mine, 200)
 	for _, r := range s.Upstream.Requests()[sent:] {

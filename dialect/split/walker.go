@@ -332,7 +332,7 @@ func noteOf(raw []byte) uint8 {
 	}
 	for i, name := range agents.ReplacedNotes() {
 		if bytes.Contains(raw, []byte(`"<`+name+`>`)) || bytes.Contains(raw, []byte(`"\u003c`+name+`\u003e`)) {
-			return uint8(i + 1) //nolint:gosec // few
+			return uint8(i + 1)
 		}
 	}
 	return 0

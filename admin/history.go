@@ -149,7 +149,7 @@ func (a *api) past(ctx context.Context, t session.Thread, entries []entry, model
 			return p, fault(http.StatusConflict, "content_not_kept",
 				"The view cannot be shown: messages are not kept (store.content is false), were encrypted under a key that is not configured, or are damaged.")
 		}
-		p.Messages = append(p.Messages, e.Payload)
+		p.Messages, p.Kinds = append(p.Messages, e.Payload), append(p.Kinds, e.Kind)
 		if e.Kind != session.System {
 			p.Chain = append(p.Chain, e.Chain)
 		}

@@ -169,6 +169,19 @@ func markTransient(d dialect.Dialect, split *dialect.Request) *dialect.Request {
 	return &own
 }
 
+// markResults marks the messages with the given indexes, which are system messages, as results.
+func markResults(split *dialect.Request, results []int) *dialect.Request {
+	if len(results) == 0 {
+		return split
+	}
+	own := *split
+	own.Messages = slices.Clone(own.Messages) // the slice may be shared with other requests
+	for _, i := range results {
+		own.Messages[i].Kind = session.Observation
+	}
+	return &own
+}
+
 // Before messages are decoded, a piece of a reminder is searched for: reminderPiece bytes, starting reminderAt bytes before the end.
 const (
 	reminderAt    = 110

@@ -28,15 +28,24 @@ func (t *Turn) rememberItems(answer dialect.Answer) []byte {
 	}
 	if d, refers := t.in.Dialect.(dialect.Referrer); refers {
 		for id, item := range d.Items(answer.Said) {
-			if len(item) <= maxItemKept {
-				t.engine.memory.items.Add(session.KeptTrace(t.history.Chain[0], id), bytes.Clone(item))
-			}
+			t.engine.memory.rememberItem(session.KeptTrace(t.history.Chain[0], id), item)
 		}
 	}
 	if t.in.items == nil || len(answer.Said) > maxResolved {
 		return nil
 	}
 	return answer.Said
+}
+
+// rememberItem remembers an item under the trace of its id, unless it is too large. If two items have the same id, it identifies neither of
+// them: some servers count from 0 in each answer.
+func (m *memory) rememberItem(trace session.Hash, item []byte) {
+	if len(item) > maxItemKept {
+		item = nil
+	}
+	if known, present, _ := m.items.PeekOrAdd(trace, bytes.Clone(item)); present && !bytes.Equal(known, item) {
+		m.items.Add(trace, nil)
+	}
 }
 
 // recallItems makes the items known that the request refers to and this process remembers. The turn must have its own copy of Split.

@@ -18,6 +18,7 @@ type Past struct {
 	Purpose       session.Purpose
 	Dialect       string                 // of the messages; empty: Chat Completions
 	Messages      [][]byte               // in the client's order, system messages included
+	Kinds         []session.Kind         // of the messages in the log; none: as the messages themselves say
 	Chain         []session.Hash         // of the messages that are not system messages
 	Condensations []session.Condensation // of the thread, with their summaries; a lost summary is empty
 }
@@ -27,6 +28,16 @@ type Shown struct {
 	View          session.View
 	Messages      [][]byte // as they go upstream
 	Before, After session.Size
+}
+
+// results returns the indexes of those of the messages that are system messages, but were logged as results.
+func (p *Past) results(messages []session.Message) (results []int) {
+	for i, kind := range p.Kinds {
+		if kind == session.Observation && messages[i].Kind == session.System {
+			results = append(results, i)
+		}
+	}
+	return results
 }
 
 // Show returns a logged history as it would be forwarded under the settings in force, without a further condensation.
@@ -44,7 +55,7 @@ func (e *Engine) Show(p Past) (Shown, error) {
 		return Shown{}, fmt.Errorf("show history: read logged messages: %w", err)
 	}
 	split.Messages = asLogged(split.Messages, p.Messages)
-	split = markTransient(t.in.Dialect, split)
+	split = markResults(markTransient(t.in.Dialect, split), p.results(split.Messages))
 	t.in.Split = &dialect.Request{Messages: split.Messages, Model: p.Model}
 	if t.history, err = session.LoggedHistory(split.Messages, p.Chain); err != nil {
 		return Shown{}, fmt.Errorf("show history: %w", err)

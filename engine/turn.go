@@ -177,6 +177,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 		scope.Credential = secret.Credential(t.in.Credential)
 	}
 	t.in.Split = markTransient(t.in.Dialect, t.in.Split)
+	t.in.Split = markResults(t.in.Split, session.SystemResults(t.in.Split.Messages))
 	seed := secret.Seed(scope)
 	t.recallItems(seed)
 	t.history = session.NewHistory(seed, t.in.Split.Messages)

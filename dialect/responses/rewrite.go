@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Rewrite replaces the content of a user message, or the output of a result, with text. The rest stays as the client wrote
+// Rewrite replaces the content of a user or system message, or the output of a result, with text. The rest stays as the client wrote
 // it. Results that are not text, such as a screenshot, cannot be rewritten.
 func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
 	it, err := single(raw)
@@ -22,10 +22,10 @@ func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
 	quoted := rawjson.AppendQuote(nil, text)
 	output := it.Get("output")
 	switch class := it.class(); {
-	case class == userMessage:
+	case class == userMessage, class == systemMessage && it.isMessage():
 		return split.WithMember(it.Raw, "content", quoted), nil
 	case class != toolResult:
-		return nil, errors.New("rewrite message: neither a user message nor a result")
+		return nil, errors.New("rewrite message: neither a message to the model nor a result")
 	case it.is("shell_call_output"):
 		chunk := slices.Concat([]byte(`[{"stdout":`), quoted, []byte(`,"stderr":"","outcome":{"type":"exit","exit_code":0}}]`))
 		return split.WithMember(it.Raw, "output", chunk), nil

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -108,6 +110,40 @@ func checkReferred(t *testing.T, p *process, id string) {
 	for _, e := range page.Events {
 		if e.Position > 0 && e.Position%2 == 0 && (e.Tokens < 80 || !bytes.Contains(e.Message, []byte("-QUINCE"))) {
 			t.Errorf("the log has %d tokens at %d: %s", e.Tokens, e.Position, e.Message)
+		}
+	}
+}
+
+// TestRepeatedItemIDs: an item id that a server gave twice identifies nothing, so no run's log has what the model said in another.
+func TestRepeatedItemIDs(t *testing.T) {
+	t.Parallel()
+	p := serveBefore(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		depot := regexp.MustCompile(`depot \w+`).Find(body)
+		_, _ = fmt.Fprintf(w, `{"id":"resp_1","object":"response","created_at":1,"status":"completed","model":"local","output":[{"type":"message","id":"msg_1",`+
+			`"role":"assistant","status":"completed","content":[{"type":"output_text","text":"The code of %s is QUINCE.","annotations":[]}]}],`+
+			`"usage":{"input_tokens":9,"output_tokens":9,"total_tokens":18}}`, depot)
+	}), "{type: noop}")
+	ask := func(history ...string) {
+		t.Helper()
+		ok(t, sendTo(t, p, "/responses", []byte(`{"model":"local","input":[`+strings.Join(history, ",")+`]}`)).finish())
+	}
+	question := func(text string) string { return fmt.Sprintf(`{"role":"user","content":%q}`, text) }
+	const reference = `{"type":"item_reference","id":"msg_1"}`
+	for _, depot := range []string{"north", "south"} {
+		ask(question("What is the code of depot " + depot + "?"))
+	}
+	ask(question("What is the code of depot north?"), reference, question("Say it again."))
+	for _, id := range p.listed() {
+		var page struct {
+			Threads []struct{ ID string }
+			Events  []struct{ Message json.RawMessage }
+		}
+		ok(t, json.Unmarshal(p.administer(http.MethodGet, "/sessions/"+id, http.StatusOK), &page))
+		ok(t, json.Unmarshal(p.administer(http.MethodGet, "/sessions/"+id+"/threads/"+page.Threads[0].ID+"/events?content=true", http.StatusOK), &page))
+		log := fmt.Sprintf("%s", page.Events)
+		if strings.Contains(log, "depot north") && strings.Contains(log, "depot south") {
+			t.Errorf("the log of a run has what was said in another: %s", log)
 		}
 	}
 }

@@ -110,3 +110,50 @@ func (f *forwarded) stays(w wire, what string, item []string, place int) {
 		f.t.Errorf("%s, %s at %d: nothing was hidden", w.name, what, place)
 	}
 }
+
+// TestSystemResults: an agent without tool calls hands the model its results in system messages. They are condensed like other results, and
+// prove to which run they belong.
+func TestSystemResults(t *testing.T) {
+	t.Parallel()
+	for name, condenser := range condensersThatHide() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newForwarded(t, condenser)
+			for _, w := range []wire{wires()[0], wires()[2]} {
+				first, other := f.readLogs(w, "first"), f.readLogs(w, "other")
+				if first == other {
+					t.Errorf("%s: two runs with other results are one thread", w.name)
+				}
+			}
+		})
+	}
+}
+
+// readLogs sends the requests of a run that reads logs, and returns its thread. Each answer is "ok", so only the results tell runs apart.
+func (f *forwarded) readLogs(w wire, run string) (thread string) {
+	f.t.Helper()
+	const steps = 20
+	history := []string{w.message("system", "You work in a terminal."), w.user("Look at the logs.")}
+	sent, _ := f.send(w, history)
+	for i := range steps {
+		result := fmt.Sprintf("Ran command: cat log%d\n", i) + strings.Repeat(fmt.Sprintf("line of log %d in the %s run\n", i, run), 40)
+		history = append(history, w.message("assistant", "ok"), w.message("system", result))
+		var now string
+		sent, now = f.send(w, history)
+		if i > 0 && now != thread {
+			f.t.Errorf("%s, step %d: the request is in thread %s instead of %s", w.name, i, now, thread)
+		}
+		thread = now
+		if newest := sent[len(sent)-1]; newest != history[len(history)-1] {
+			f.t.Errorf("%s, step %d: the newest result was not forwarded, but %s", w.name, i, newest)
+		}
+	}
+	all := strings.Join(sent, "")
+	if whole := len(strings.Join(history, "")); len(all) > whole*2/3 {
+		f.t.Errorf("%s: %d of %d bytes were forwarded", w.name, len(all), whole)
+	}
+	if run == "other" && strings.Contains(all, "in the first run") {
+		f.t.Errorf("%s: another run's results were forwarded: %s", w.name, all)
+	}
+	return thread
+}

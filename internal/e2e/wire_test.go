@@ -33,6 +33,15 @@ func (w wire) user(text string) string {
 	return fmt.Sprintf(`{"role":"user","content":%s}`, quoted(text))
 }
 
+// message returns an element with a text of the assistant or the system. The Messages API has none of the latter after one of the former.
+func (w wire) message(role, text string) string {
+	if w.name == "responses" {
+		kind := map[string]string{"assistant": "output_text", "system": "input_text"}[role]
+		return fmt.Sprintf(`{"type":"message","role":%q,"content":[{"type":%q,"text":%s}]}`, role, kind, quoted(text))
+	}
+	return fmt.Sprintf(`{"role":%q,"content":%s}`, role, quoted(text))
+}
+
 // step returns the elements of an answer that calls the tool sh, with a text if it is not empty, and of the call's result.
 func (w wire) step(id, text, result string) []string {
 	switch w.name {

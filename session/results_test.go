@@ -57,7 +57,9 @@ func TestSystemResultsStay(t *testing.T) {
 		}
 		before, after := SystemResults(messages[:length-1]), SystemResults(messages)
 		for _, i := range before {
-			answered := slices.ContainsFunc(before, func(at int) bool { return at < i && slices.ContainsFunc(messages[at:i], func(m Message) bool { return m.Kind.ByModel() }) })
+			answered := slices.ContainsFunc(before, func(at int) bool {
+				return at < i && slices.ContainsFunc(messages[at:i], func(m Message) bool { return m.Kind.ByModel() })
+			})
 			spoke := messages[length-1].Kind == User || messages[length-1].Kind == Observation
 			if !slices.Contains(after, i) && (answered || !spoke) {
 				t.Errorf("%v: message %d is no result any more", messages, i)

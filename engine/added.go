@@ -16,44 +16,48 @@ type Knowledge struct {
 	Tokens int                      // maximum for each thread
 }
 
-// addKnowledge adds the topics that the user's new messages trigger. It changes only messages that the log does not have yet, and none
-// before the last answer with sealed reasoning, which is bound to everything before it.
-func (t *Turn) addKnowledge(ctx context.Context) (report Report) {
-	if t.in.Tenant.Knowledge.Topics == nil || t.purpose != session.PurposeMain || t.place.Again || t.place.Match == session.MatchReplay {
-		return report
+// addKnowledge returns the form with the topics that the user's new messages trigger. It changes only messages that the log does not have yet,
+// and none before the last answer with sealed reasoning, which is bound to everything before it.
+func (f *Form) addKnowledge(ctx context.Context, report *Report) *Form {
+	if f.in.Tenant.Knowledge.Topics == nil || f.purpose != session.PurposeMain || f.place.Again || f.place.Match == session.MatchReplay {
+		return f
 	}
-	topics := t.in.Tenant.Knowledge.Topics()
+	topics := f.in.Tenant.Knowledge.Topics()
 	if len(topics) == 0 {
-		return report
+		return f
 	}
-	for p := max(t.place.Logged, t.history.LastSealed()) + 1; p <= t.history.Len(); p++ {
-		m := t.history.Message(p)
+	for p := max(f.place.Logged, f.history.LastSealed()) + 1; p <= f.history.Len(); p++ {
+		m := f.history.Message(p)
 		if m.Kind != session.User {
 			continue
 		}
-		typed := strings.ToLower(record.TypedText(t.text(m)))
-		if strings.TrimSpace(typed) != "" && !t.addText(ctx, p, t.triggered(topics, typed), &report) {
+		typed := strings.ToLower(record.TypedText(f.text(m)))
+		if strings.TrimSpace(typed) == "" {
+			continue
+		}
+		var added bool
+		if f, added = f.addText(ctx, p, f.triggered(topics, typed), report); !added {
 			break
 		}
 	}
-	return report
+	return f
 }
 
 // triggered returns the topics that a text triggers and the thread does not have yet, as far as they fit the thread's limit.
-func (t *Turn) triggered(topics []knowledge.Topic, lower string) session.Condensation {
-	c, left := session.Condensation{Reason: session.ReasonKnowledge}, t.in.Tenant.Knowledge.Tokens
-	for i := range t.shown.applied {
-		if earlier := &t.shown.applied[i]; earlier.Reason == session.ReasonKnowledge {
+func (f *Form) triggered(topics []knowledge.Topic, lower string) session.Condensation {
+	c, left := session.Condensation{Reason: session.ReasonKnowledge}, f.in.Tenant.Knowledge.Tokens
+	for i := range f.shown.applied {
+		if earlier := &f.shown.applied[i]; earlier.Reason == session.ReasonKnowledge {
 			left -= earlier.SummaryTokens
 		}
 	}
 	for i := range topics {
 		topic := &topics[i]
-		if t.hasTopic(topic.Name) || !topic.TriggeredBy(lower) {
+		if f.hasTopic(topic.Name) || !topic.TriggeredBy(lower) {
 			continue
 		}
 		text := topic.Render(lower)
-		n := t.counter.Text(text)
+		n := f.counter.Text(text)
 		if n > left {
 			continue
 		}
@@ -66,27 +70,28 @@ func (t *Turn) triggered(topics []knowledge.Topic, lower string) session.Condens
 }
 
 // hasTopic reports whether a topic was added to the thread before.
-func (t *Turn) hasTopic(topic string) bool {
-	return slices.ContainsFunc(t.shown.applied, func(c session.Condensation) bool { return slices.Contains(c.Topics, topic) })
+func (f *Form) hasTopic(topic string) bool {
+	return slices.ContainsFunc(f.shown.applied, func(c session.Condensation) bool { return slices.Contains(c.Topics, topic) })
 }
 
-// addText adds the text of c, if it has any, to the message at position p. It is logged first, so that every later request of the thread
-// has it in the same place. If logging fails, nothing is added and addText returns false.
-func (t *Turn) addText(ctx context.Context, p int, c session.Condensation, report *Report) bool {
+// addText returns the form with the text of c, if it has any, added to the message at position p. It is logged first, so that every later
+// request of the thread has it in the same place. If logging fails, nothing is added and addText returns false.
+func (f *Form) addText(ctx context.Context, p int, c session.Condensation, report *Report) (*Form, bool) {
 	if len(c.Topics) == 0 {
-		return true
+		return f, true
 	}
-	c.Prefix, c.Hash, c.Added, c.Condenser = p, t.history.Chain[p], p, string(c.Reason)
-	err := t.logNew(ctx)
+	c.Prefix, c.Hash, c.Added, c.Condenser = p, f.history.Chain[p], p, string(c.Reason)
+	f, err := f.logNew(ctx)
 	if err == nil {
-		limited, cancel := context.WithTimeout(ctx, writeFactor*t.engine.o.Limits.Store)
+		limited, cancel := context.WithTimeout(ctx, writeFactor*f.engine.o.Limits.Store)
 		defer cancel()
-		c, err = t.registry.Condense(limited, &t.place, &t.shown.view, c)
+		place := f.at()
+		c, err = f.registry.Condense(limited, place, &f.shown.view, c)
+		f = f.moved(place)
 	}
 	if err != nil {
-		t.attempted(report, Attempt{Reason: c.Reason, Err: err})
-		return false
+		f.attempted(report, Attempt{Reason: c.Reason, Err: err})
+		return f, false
 	}
-	t.show(t.project(append(slices.Clip(t.shown.applied), c)))
-	return true
+	return f.showing(f.project(append(slices.Clip(f.shown.applied), c))), true
 }

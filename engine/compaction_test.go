@@ -22,7 +22,7 @@ func TestACompactionSeesItsWholeHistory(t *testing.T) {
 	r.logged(main)
 	condensed := main.Sent()
 
-	compaction := func() *engine.Turn {
+	compaction := func() *request {
 		t.Helper()
 		turn := r.begin(summarised(calls("build it", 8, 0)), engine.WishNone)
 		if report := turn.Condense(t.Context()); len(report.Attempts) > 0 {
@@ -43,7 +43,7 @@ func TestACompactionSeesItsWholeHistory(t *testing.T) {
 	}
 	r.window = 0
 	refused := compaction()
-	_, smaller := refused.Relieve(t.Context(), overflow.Overflow{Limit: main.Before().Tokens / 2})
+	_, smaller := refused.overflow(t.Context(), overflow.Overflow{Limit: main.Before().Tokens / 2})
 	if !smaller || refused.Sent().Events != condensed.Events+1 {
 		t.Errorf("%+v are sent after an overflow", refused.Sent())
 	}
@@ -79,7 +79,7 @@ func TestACompactionSeesNoSealedReasoning(t *testing.T) {
 	if turn.Sent().Events != turn.Before().Events || bytes.Contains(got, []byte("thinking_blocks")) {
 		t.Errorf("%+v of %+v are sent: %s", turn.Sent(), turn.Before(), got)
 	}
-	if _, again := turn.ForwardVerbatim(); !again {
+	if _, again := turn.refuse(t.Context(), overflow.Refusal{}); !again {
 		t.Error("there is no last resort")
 	}
 }
@@ -92,10 +92,10 @@ func TestAReliefOfACompactionHoldsForTheNext(t *testing.T) {
 	r.logged(main)
 	refused := r.begin(summarised(calls("build it", 16, 0)), engine.WishNone)
 	r.logged(refused)
-	if _, smaller := refused.Relieve(t.Context(), overflow.Overflow{Limit: 500}); !smaller {
+	if _, smaller := refused.overflow(t.Context(), overflow.Overflow{Limit: 500}); !smaller {
 		t.Fatalf("%+v are sent after an overflow", refused.Sent())
 	}
-	report := refused.Settle(t.Context(), true)
+	report := refused.settle(t.Context(), true)
 	if len(condensed) != 1 || len(report.Attempts) != 1 || report.Attempts[0].Made == nil {
 		t.Fatalf("%+v, then %+v", condensed, report)
 	}

@@ -13,60 +13,59 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Condense makes the condensations that are due. It never fails: if a condensation fails, or takes longer than the request waits, the
-// view stays as it was.
-func (t *Turn) Condense(ctx context.Context) (report Report) {
+// Condense makes the condensations that are due, and returns the form that shows them. It never fails: if a condensation fails, or takes longer
+// than the request waits, the view stays as it was.
+func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
 	report.Kept = Below
 	switch {
-	case t.remote():
-		return report
-	case t.in.Wish == WishOff:
-		report = Report{Kept: Off, Supposed: Supposed{Due: t.dueReason()}}
-		t.forwardAsAccepted()
-		return report
-	case t.in.Tenant.Observe:
-		return Report{Kept: Observed, Supposed: t.suppose()}
-	case t.refusedRecently():
-		t.forwardAsAccepted()
-		return Report{Kept: Refused}
+	case f.remote():
+		return f, report
+	case f.asked.wish == WishOff:
+		return f.asAccepted(), Report{Kept: Off, Supposed: Supposed{Due: f.dueReason()}}
+	case f.in.Tenant.Observe:
+		return f, Report{Kept: Observed, Supposed: f.suppose()}
+	case f.refusedRecently():
+		return f.asAccepted(), Report{Kept: Refused}
 	}
-	report.add(t.addKnowledge(ctx))
-	report.add(t.catchUp(ctx))
-	if t.belowAllThresholds() {
-		t.prepare(ctx)
-		return report
+	f = f.addKnowledge(ctx, &report)
+	f = f.catchUp(ctx, &report)
+	if f.belowAllThresholds() {
+		f.prepare(ctx)
+		return f, report
 	}
-	again := t.joinFlight(ctx) || t.in.Wish != WishNow && (t.place.Again || t.place.Match == session.MatchReplay)
-	in, decision := t.decide()
+	f, again := f.joinFlight(ctx)
+	again = again || f.asked.wish != WishNow && (f.place.Again || f.place.Match == session.MatchReplay)
+	in, decision := f.decide()
 	switch {
 	case decision.Job == nil:
 		report.Kept = cmp.Or(Outcome(decision.Kept), Below)
 		if !again {
-			t.prepare(ctx)
+			f.prepare(ctx)
 		}
-	case again && !(decision.Job.Need().Hard && (t.neverWaits() || !decision.Job.Asks())): // a retry is forwarded as it was before
+	case again && !(decision.Job.Need().Hard && (f.neverWaits() || !decision.Job.Asks())): // a retry is forwarded as it was before
 		report.Kept = Again
 	default:
 		report.Kept = Done // even if another request made the condensation
-		made, inTime := t.condenseDue(ctx, decision.Job.Need())
+		next, made, inTime := f.condenseDue(ctx, decision.Job.Need())
+		f = next
 		report.add(made)
 		if inTime || made.made() {
-			t.summariseLater(ctx)
-			return report
+			return f.summariseLater(ctx), report
 		}
 	}
-	if t.shape(in, decision) && report.Kept == Below {
+	shaped, ok := f.shape(in, decision)
+	if ok && report.Kept == Below {
 		report.Kept = Shaped
 	}
-	return report
+	return shaped, report
 }
 
 // dueReason returns why the request would be condensed if its client or tenant had not opted out. Empty: nothing is due.
-func (t *Turn) dueReason() session.Reason {
-	if t.belowAllThresholds() {
+func (f *Form) dueReason() session.Reason {
+	if f.belowAllThresholds() {
 		return ""
 	}
-	if _, d := t.decide(); d.Job != nil {
+	if _, d := f.decide(); d.Job != nil {
 		return d.Job.Need().Reason
 	}
 	return ""
@@ -77,38 +76,53 @@ const maxCondensations = 2
 
 // condenseDue makes condensations until nothing is due, maxCondensations are made, or other requests were first that many times. It reports
 // whether it finished in time.
-func (t *Turn) condenseDue(ctx context.Context, need condense.Need) (Report, bool) {
-	ctx, done := t.announce(ctx, need)
-	defer done()
-	return t.runFlight(ctx, need.Reason, func(ctx context.Context, c *Turn, report *Report) {
-		for made, lost := 0, 0; ; {
-			in, decision := c.decide()
-			if n := len(c.made); decision.Job == nil && made > 0 && need.AtOnce && hidesNothing(&c.made[n-1]) {
-				in = c.input(condense.Need{Reason: need.Reason}) // what was due before excerpts were replaced by their summary still is
-				decision = c.in.Tenant.Condenser.Condense(in)
-			}
-			c.shape(in, decision)
-			if decision.Job == nil || made == maxCondensations || lost == maxCondensations {
-				report.Kept = Outcome(decision.Kept)
-				return
-			}
-			before, seen := len(c.made), c.shown.seen
-			need = decision.Job.Need()
-			if need.Hard && condense.Essential(in) > condense.Room(in) && c.shorten(ctx, false, report) {
-				return // only the newest results were too long
-			}
-			changed := c.shown.seen != seen || decision.Job.Asks() && c.usePrepared(ctx, need, report)
-			if !changed && !c.applyJob(ctx, decision.Job, true, report) {
-				return
-			}
-			switch {
-			case len(c.made) == before:
-				lost++ // another request has condensed the thread
-			case need.Reason != session.ReasonArrival: // results are cut once on arrival, so those need no bound
-				made++
+func (f *Form) condenseDue(ctx context.Context, need condense.Need) (*Form, Report, bool) {
+	ctx, done := f.announce(ctx, need)
+	before := len(f.made)
+	next, report, inTime := f.runFlight(ctx, need.Reason, func(ctx context.Context, f *Form, report *Report) *Form {
+		return f.condenseAll(ctx, need, report)
+	})
+	done(next.made[before:])
+	return next, report, inTime
+}
+
+// condenseAll is the work of condenseDue.
+func (f *Form) condenseAll(ctx context.Context, need condense.Need, report *Report) *Form {
+	for made, lost := 0, 0; ; {
+		in, decision := f.decide()
+		if n := len(f.made); decision.Job == nil && made > 0 && need.AtOnce && hidesNothing(&f.made[n-1]) {
+			in = f.input(condense.Need{Reason: need.Reason}) // what was due before excerpts were replaced by their summary still is
+			decision = f.in.Tenant.Condenser.Condense(in)
+		}
+		f, _ = f.shape(in, decision)
+		if decision.Job == nil || made == maxCondensations || lost == maxCondensations {
+			report.Kept = Outcome(decision.Kept)
+			return f
+		}
+		before, seen := len(f.made), f.shown.seen
+		need = decision.Job.Need()
+		if need.Hard && condense.Essential(in) > condense.Room(in) {
+			var fits bool
+			if f, fits = f.shorten(ctx, false, report); fits {
+				return f // only the newest results were too long
 			}
 		}
-	})
+		changed := f.shown.seen != seen
+		if !changed && decision.Job.Asks() {
+			f, changed = f.usePrepared(ctx, need, report)
+		}
+		if !changed {
+			if f, changed = f.applyJob(ctx, decision.Job, true, report); !changed {
+				return f
+			}
+		}
+		switch {
+		case len(f.made) == before:
+			lost++ // another request has condensed the thread
+		case need.Reason != session.ReasonArrival: // results are cut once on arrival, so those need no bound
+			made++
+		}
+	}
 }
 
 // hidesNothing reports whether c made the view hardly smaller, as the summary of excerpts does that were shown already. Alone it would rewrite
@@ -117,45 +131,43 @@ func hidesNothing(c *session.Condensation) bool {
 	return c.Before.Events == c.After.Events && c.After.Tokens > c.Before.Tokens*9/10
 }
 
-// shape shows the view that the condenser makes for this request, and reports whether there is one.
+// shape returns the form with the view that the condenser makes for this request, and reports whether there is one.
 //
 // An open tool loop that needs its reasoning stays bound to the view that it began with. That view is kept in front of the loop, unless
 // the request would exceed the window.
-func (t *Turn) shape(in condense.Input, d condense.Decision) bool {
+func (f *Form) shape(in condense.Input, d condense.Decision) (*Form, bool) {
 	if d.View == nil {
-		return false
+		return f, false
 	}
 	began, since, open := in.LoopStart()
 	if !open || overWindow(in) {
-		t.show(t.reshaped(*d.View, math.MaxInt))
-		return true
+		return f.showing(f.reshaped(*d.View, math.MaxInt)), true
 	}
-	d = t.in.Tenant.Condenser.Condense(began)
+	d = f.in.Tenant.Condenser.Condense(began)
 	if d.View == nil {
-		return false
+		return f, false
 	}
 	view := *in.View
 	view.Items = append(slices.Clip(d.View.Items), since...)
-	t.show(t.reshaped(view, t.history.Pos(since[0].Index)))
-	return true
+	return f.showing(f.reshaped(view, f.history.Pos(since[0].Index))), true
 }
 
 // runJob runs a job and charges its cost to the thread. The attempt holds the condensation or the error. If excerpts stand in for a
 // summary, runJob also returns the job that writes that summary.
-func (t *Turn) runJob(ctx context.Context, job condense.Job) (Attempt, condense.Job) {
-	begun := t.engine.o.Now()
-	if job.Asks() && !job.Need().AtOnce && !t.engine.mayAsk() {
+func (f *Form) runJob(ctx context.Context, job condense.Job) (Attempt, condense.Job) {
+	begun := f.engine.o.Now()
+	if job.Asks() && !job.Need().AtOnce && !f.engine.mayAsk() {
 		return Attempt{Reason: job.Need().Reason, Err: errUnkept}, nil
 	}
 	billed, total := withCost(ctx)
 	result, err := job.Run(billed)
 	cost := total()
-	cost.Took = t.engine.o.Now().Sub(begun)
+	cost.Took = f.engine.o.Now().Sub(begun)
 	result.Condensation.Took = cost.Took
 	if cost.Calls > 0 {
 		result.Condensation.Cost = cost
 		// The cost counts whether or not the condensation is used. Losing a figure does no harm.
-		_ = t.save(context.WithoutCancel(ctx), t.place.Thread.ID, session.Savings{Cost: cost})
+		_ = f.save(context.WithoutCancel(ctx), f.place.Thread.ID, session.Savings{Cost: cost})
 	}
 	if err != nil {
 		return Attempt{Reason: job.Need().Reason, Err: err, Cost: cost}, nil
@@ -167,46 +179,44 @@ func (t *Turn) runJob(ctx context.Context, job condense.Job) (Attempt, condense.
 
 // applyJob runs a job, logs its condensation and projects the view again, under the thread's lock if locked is set. A condensation that
 // costs nothing and is not logged yet needs no lock. It reports whether another condensation may follow.
-func (t *Turn) applyJob(ctx context.Context, job condense.Job, locked bool, report *Report) bool {
+func (f *Form) applyJob(ctx context.Context, job condense.Job, locked bool, report *Report) (*Form, bool) {
 	need := job.Need()
-	limited, cancel := context.WithTimeout(ctx, t.condenseTimeout(need))
+	limited, cancel := context.WithTimeout(ctx, f.condenseTimeout(need))
 	defer cancel()
 	if locked {
-		held, release, err := t.lockThread(limited, need.Hard || need.AtOnce || need.Try || t.relief.onTrial)
-		if errors.Is(err, session.ErrLocked) {
+		next, held, release, err := f.lockThread(limited, need.Hard || need.AtOnce || need.Try || f.relief.onTrial)
+		if f = next; errors.Is(err, session.ErrLocked) {
 			report.Kept = Locked // this request goes on without a condensation
-			return false
+			return f, false
 		}
 		changed := false
 		if err == nil {
 			defer release()
-			changed, err = t.overtaken(ctx)
+			f, changed, err = f.overtaken(ctx)
 		}
 		if err != nil {
-			t.attempted(report, Attempt{Reason: need.Reason, Err: err})
-			return false
+			f.attempted(report, Attempt{Reason: need.Reason, Err: err})
+			return f, false
 		}
 		if changed {
-			return true
+			return f, true
 		}
 		limited = held
 	}
-	tried, later := t.runJob(limited, job)
+	tried, later := f.runJob(limited, job)
 	if tried.Err != nil {
-		t.attempted(report, tried)
-		return false
+		f.attempted(report, tried)
+		return f, false
 	}
-	return t.commit(ctx, tried, later, report)
+	return f.commit(ctx, tried, later, report)
 }
 
-// announce calls Input.Condensing. The returned function must be called at the end of the condensation.
-func (t *Turn) announce(ctx context.Context, need condense.Need) (context.Context, func()) {
-	if t.in.Condensing == nil {
-		return ctx, func() {}
+// announce calls Input.Condensing. The returned function must be called at the end, with the condensations made.
+func (f *Form) announce(ctx context.Context, need condense.Need) (context.Context, func([]session.Condensation)) {
+	if f.in.Condensing == nil {
+		return ctx, func([]session.Condensation) {}
 	}
-	before := len(t.made)
-	ctx, done := t.in.Condensing(ctx, need)
-	return ctx, func() { done(t.made[before:]) }
+	return f.in.Condensing(ctx, need)
 }
 
 // lockRetry is how often a request that has to be condensed tries to lock its thread.
@@ -217,148 +227,159 @@ const lockRetry = 100 * time.Millisecond
 //
 // If another request has the lock, a patient caller waits for it until ctx ends, and then continues without it: the holder takes too
 // long, and of two condensations, the first one logged counts.
-func (t *Turn) lockThread(ctx context.Context, patient bool) (held context.Context, release func(), err error) {
-	if err := t.logNew(ctx); err != nil {
-		return nil, nil, fmt.Errorf("lock thread: %w", err)
+func (f *Form) lockThread(ctx context.Context, patient bool) (next *Form, held context.Context, release func(), err error) {
+	if f, err = f.logNew(ctx); err != nil {
+		return f, nil, nil, fmt.Errorf("lock thread: %w", err)
 	}
-	ttl := t.engine.o.Limits.CondenseLease
+	ttl := f.engine.o.Limits.CondenseLease
 	for waited := false; ; waited = true {
-		limited, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
-		lease, err := t.store.Lock(limited, t.place.Thread.ID, ttl)
+		limited, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
+		lease, err := f.store.Lock(limited, f.place.Thread.ID, ttl)
 		cancel()
 		if err == nil {
 			held, release = lease.Hold(ctx, ttl)
-			return held, release, nil
+			return f, held, release, nil
 		}
 		taken := errors.Is(err, session.ErrLocked) || waited && ctx.Err() != nil
 		if !taken || !patient {
-			return nil, nil, fmt.Errorf("lock thread: %w", err)
+			return f, nil, nil, fmt.Errorf("lock thread: %w", err)
 		}
-		if t.neverWaits() {
-			return ctx, func() {}, nil
+		if f.neverWaits() {
+			return f, ctx, func() {}, nil
 		}
 		select {
 		case <-time.After(lockRetry):
 		case <-ctx.Done():
-			return ctx, func() {}, nil
+			return f, ctx, func() {}, nil
 		}
 	}
 }
 
 // logNew appends the messages that the thread's log does not have yet.
-func (t *Turn) logNew(ctx context.Context) error {
-	tally := t.counted().tally
-	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+func (f *Form) logNew(ctx context.Context) (*Form, error) {
+	tally, place := f.counted().tally, f.at()
+	ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
 	defer cancel()
-	return t.registry.Append(ctx, &t.place, &tally)
+	err := f.registry.Append(ctx, place, &tally)
+	return f.moved(place), err
 }
 
-// overtaken reports whether another request has condensed the thread since it was resolved. If so, it shows the view that results.
-func (t *Turn) overtaken(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+// overtaken reports whether another request has condensed the thread since it was read. If so, it returns the form with the view that results.
+func (f *Form) overtaken(ctx context.Context) (*Form, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
 	defer cancel()
-	if err := t.registry.Refresh(ctx, &t.place); err != nil {
-		return false, err
+	place := f.at()
+	if err := f.registry.Refresh(ctx, place); err != nil {
+		return f, false, err
 	}
-	if len(t.place.Thread.Condensations) == t.shown.seen {
-		return false, nil
+	f = f.moved(place)
+	if len(place.Thread.Condensations) == f.shown.seen {
+		return f, false, nil
 	}
-	applied, err := t.registry.Condensations(ctx, &t.place)
+	applied, err := f.registry.Condensations(ctx, place)
 	if err != nil {
-		return false, err
+		return f, false, err
 	}
-	t.show(t.project(applied))
-	t.relief.beforeTrial, t.relief.trial = t.shown, nil
-	return true, nil
+	return f.moved(place).afresh(applied), true, nil
+}
+
+// afresh returns the form that shows the history under condensations and has none on trial.
+func (f *Form) afresh(applied []session.Condensation) *Form {
+	return f.with(func(next *Form) {
+		next.shown = f.project(applied)
+		next.relief.beforeTrial, next.relief.trial = next.shown, nil
+	})
 }
 
 // writeFactor is how many times longer than a read the write of a condensation may take: the condensation is already paid for.
 const writeFactor = 5
 
-// commit logs a condensation and projects the view with it. On trial, it is only shown until upstream accepts it, unless the request has
-// gone on without it. If another request has condensed the thread first, commit shows the view that results from that. It reports
-// whether the view has changed.
-func (t *Turn) commit(ctx context.Context, made Attempt, later condense.Job, report *Report) bool {
-	f := t.wait.flight
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	made.Session, made.Thread = t.place.Thread.Session, t.place.Thread.ID
-	if t.relief.onTrial && !f.abandoned {
-		t.showOnTrial(made)
-	} else if err := t.logAndShow(ctx, made, f.abandoned, report); err != nil {
+// commit logs a condensation and shows it. On trial, it is only shown until upstream accepts it, unless the request has gone on without it. If
+// another request has condensed the thread first, commit shows the view that results from that. It reports whether the view has changed.
+func (f *Form) commit(ctx context.Context, made Attempt, later condense.Job, report *Report) (*Form, bool) {
+	own := f.waits.flight
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	made.Session, made.Thread = f.place.Thread.Session, f.place.Thread.ID
+	next, err := f, error(nil)
+	if f.relief.onTrial && !own.abandoned {
+		next = f.showingOnTrial(made)
+	} else if next, err = f.logAndShow(ctx, made, own.abandoned, report); err != nil {
 		shown := false
-		if errors.Is(err, ErrSuperseded) && !f.abandoned {
-			shown, _ = t.overtaken(ctx) // if the thread cannot be read, the view stays as it is
+		if errors.Is(err, ErrSuperseded) && !own.abandoned {
+			next, shown, _ = f.overtaken(ctx) // if the thread cannot be read, the view stays as it is
 		}
 		if !shown || made.Cost.Calls > 0 {
-			t.attempted(report, made.failed(err))
+			f.attempted(report, made.failed(err))
 		}
 		if !shown {
-			return false
+			return next, false
 		}
-		later = t.wait.later
+		later = f.waits.later
 	}
-	t.wait.later = later
-	if !f.abandoned { // what is logged so far, for the request
-		f.checkpoint, f.attempts = f.turn.copyFor(nil), slices.Clone(f.report.Attempts)
+	next = next.with(func(next *Form) { next.waits.later = later })
+	if !own.abandoned { // what is logged so far, for the request
+		own.checkpoint, own.attempts = next, slices.Clone(report.Attempts)
 	}
-	return true
+	return next, true
 }
 
 // logAndShow logs a condensation and shows it. A request waits for a write no longer than one read beyond its deadline.
-func (t *Turn) logAndShow(ctx context.Context, a Attempt, abandoned bool, report *Report) error {
-	limit := writeFactor * t.engine.o.Limits.Store
+func (f *Form) logAndShow(ctx context.Context, a Attempt, abandoned bool, report *Report) (*Form, error) {
+	limit := writeFactor * f.engine.o.Limits.Store
 	if !abandoned {
-		left := t.longestWait() - t.wait.soFar
-		if f := t.wait.flight; f != nil {
-			left -= t.engine.o.Now().Sub(f.begun)
+		left := f.longestWait() - f.waits.soFar
+		if own := f.waits.flight; own != nil {
+			left -= f.engine.o.Now().Sub(own.begun)
 		}
-		limit = min(limit, max(left, 0)+t.engine.o.Limits.Store)
+		limit = min(limit, max(left, 0)+f.engine.o.Limits.Store)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	a.Made.Cause = condense.Cause(a.Fallback)
 	mu := make(chanMutex, 1)
-	if known, ok, _ := t.engine.memory.logging.PeekOrAdd(t.place.Thread.ID, mu); ok {
+	if known, ok, _ := f.engine.memory.logging.PeekOrAdd(f.place.Thread.ID, mu); ok {
 		mu = known
 	}
 	select {
 	case mu <- struct{}{}:
 		defer mu.Unlock()
 	case <-ctx.Done():
-		return fmt.Errorf("another request is still logging a condensation: %w", session.ErrUnavailable)
+		return f, fmt.Errorf("another request is still logging a condensation: %w", session.ErrUnavailable)
 	}
-	c, err := t.revalidate(ctx, *a.Made, abandoned)
+	c, err := f.revalidate(ctx, *a.Made, abandoned)
 	if err == nil {
-		c, err = t.logCondensation(ctx, t.withSizes(c))
+		f, c, err = f.logCondensation(ctx, f.withSizes(c))
 	}
 	if err != nil {
-		return err
+		return f, err
 	}
-	a.Made, a.Redeems = &c, redeemed(t.shown.applied, &c)
-	t.show(t.project(append(slices.Clip(t.shown.applied), c)))
-	t.made = append(t.made, c)
+	a.Made, a.Redeems = &c, redeemed(f.shown.applied, &c)
 	report.Attempts = append(report.Attempts, a)
-	return nil
+	return f.with(func(next *Form) {
+		next.shown = f.project(append(slices.Clip(f.shown.applied), c))
+		next.made = append(slices.Clip(f.made), c)
+	}), nil
 }
 
 // logCondensation logs a condensation, after calling the tenant's Promise.
-func (t *Turn) logCondensation(ctx context.Context, c session.Condensation) (session.Condensation, error) {
+func (f *Form) logCondensation(ctx context.Context, c session.Condensation) (*Form, session.Condensation, error) {
 	logged := func() {}
-	if promise := t.in.Tenant.Promise; promise != nil {
-		c.Time = t.engine.o.Now()
+	if promise := f.in.Tenant.Promise; promise != nil {
+		c.Time = f.engine.o.Now()
 		limited, cancel := quarterOf(ctx)
-		logged = promise(limited, t.place.Thread.ID, &c)
+		logged = promise(limited, f.place.Thread.ID, &c)
 		cancel()
 	}
-	c, err := t.registry.Condense(ctx, &t.place, &t.shown.view, c)
+	place := f.at()
+	c, err := f.registry.Condense(ctx, place, &f.shown.view, c)
 	if err != nil || c.Answers() { // a trim may fit where a summary does not
-		t.engine.noteWrite(err)
+		f.engine.noteWrite(err)
 	}
 	if err == nil {
 		logged()
 	}
-	return c, err
+	return f.moved(place), c, err
 }
 
 // quarterOf returns a context with a quarter of the time left in ctx, so that a promise leaves enough time to log the condensation.
@@ -371,17 +392,17 @@ func quarterOf(ctx context.Context) (context.Context, context.CancelFunc) {
 // up to the one still to come, were bound to the history as it was, so it strips their sealed reasoning, too.
 //
 // It does not update the turn's place: the id may by now belong to another thread, begun after this one was deleted.
-func (t *Turn) revalidate(ctx context.Context, c session.Condensation, abandoned bool) (session.Condensation, error) {
-	now, err := t.store.Thread(ctx, t.place.Thread.ID)
+func (f *Form) revalidate(ctx context.Context, c session.Condensation, abandoned bool) (session.Condensation, error) {
+	now, err := f.store.Thread(ctx, f.place.Thread.ID)
 	switch {
 	case err != nil:
 		return c, fmt.Errorf("read thread: %w", err)
-	case !now.Created.Equal(t.place.Thread.Created):
+	case !now.Created.Equal(f.place.Thread.Created):
 		return c, fmt.Errorf("the thread has meanwhile been deleted: %w", session.ErrNotFound)
-	case len(now.Condensations) != t.shown.seen, abandoned && len(t.relief.trial) > 0:
+	case len(now.Condensations) != f.shown.seen, abandoned && len(f.relief.trial) > 0:
 		return c, ErrSuperseded
 	}
-	if abandoned || now.Len > t.history.Len() {
+	if abandoned || now.Len > f.history.Len() {
 		c.Stripped = max(c.Stripped, now.Len+1)
 	}
 	return c, nil

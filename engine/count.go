@@ -108,16 +108,16 @@ func (t *Turn) textTokens(text []byte, count func() int) int {
 }
 
 // maxTokens returns an upper bound of the view's tokens, without counting new messages.
-func (t *Turn) maxTokens() int {
-	if !t.shown.view.Identity() {
-		return t.fixed() + sum(t.itemTokens(t.maxMessageTokens, t.shown.view.Items))
+func (f *Form) maxTokens() int {
+	if !f.shown.view.Identity() {
+		return f.fixed() + sum(f.itemTokens(f.maxMessageTokens, f.shown.view.Items))
 	}
-	n, from := t.fixed()+t.systemTokens(), t.place.CountedFrom(t.counter.Encoding())
+	n, from := f.fixed()+f.systemTokens(), f.place.CountedFrom(f.counter.Encoding())
 	if from > 0 {
-		n += t.place.Known.Tokens
+		n += f.place.Known.Tokens
 	}
-	for p := from + 1; p <= t.history.Len(); p++ {
-		n += t.maxMessageTokens(t.history.Message(p))
+	for p := from + 1; p <= f.history.Len(); p++ {
+		n += f.maxMessageTokens(f.history.Message(p))
 	}
 	return n
 }
@@ -205,55 +205,55 @@ func (c *countCache) getOrCount(key countKey, count func() int) int {
 }
 
 // size returns the size of the view, uncalibrated. Unless the view is the history as the client sent it, it counts item by item.
-func (t *Turn) size() session.Size {
-	view := &t.shown.view
+func (f *Form) size() session.Size {
+	view := &f.shown.view
 	if view.Identity() {
-		return session.Size{Events: len(view.Items), Tokens: t.counted().before.Tokens + t.tailTokens()}
+		return session.Size{Events: len(view.Items), Tokens: f.counted().before.Tokens + f.tailTokens()}
 	}
 	items := view.Items
-	if t.alternates() {
-		items, _ = t.rendered()
+	if f.alternates() {
+		items, _ = f.rendered()
 	}
-	return session.Size{Events: len(view.Items), Tokens: t.counted().fixed + sum(t.itemTokens(t.tokens, items)) + t.tailTokens()}
+	return session.Size{Events: len(view.Items), Tokens: f.counted().fixed + sum(f.itemTokens(f.tokens, items)) + f.tailTokens()}
 }
 
 // tailTokens counts the hidden calls of this turn and their results.
-func (t *Turn) tailTokens() int {
-	if len(t.hidden.tail) == 0 {
+func (f *Form) tailTokens() int {
+	if len(f.calls.tail) == 0 {
 		return 0
 	}
-	return sum(t.itemTokens(t.tokens, []session.Item{{Parts: t.hidden.tail}}))
+	return sum(f.itemTokens(f.tokens, []session.Item{{Parts: f.calls.tail}}))
 }
 
 // withSizes returns a condensation with its base and token counts set. Before and After are calibrated, as upstream charges them; counts
 // of parts are not. All are counts of the logged view, whatever the condenser makes of it.
-func (t *Turn) withSizes(c session.Condensation) session.Condensation {
-	if n := len(t.shown.applied); n > 0 {
-		c.Base = t.shown.applied[n-1].ID
+func (f *Form) withSizes(c session.Condensation) session.Condensation {
+	if n := len(f.shown.applied); n > 0 {
+		c.Base = f.shown.applied[n-1].ID
 	}
 	var before, after int
-	c.Before, before = t.charged(t.project(t.shown.applied))
-	c.After, after = t.charged(t.project(append(slices.Clip(t.shown.applied), c)))
-	c.ForgottenTokens, c.Request = before-after, clip(t.in.Split.Model)
+	c.Before, before = f.charged(f.project(f.shown.applied))
+	c.After, after = f.charged(f.project(append(slices.Clip(f.shown.applied), c)))
+	c.ForgottenTokens, c.Request = before-after, clip(f.in.Split.Model)
 	if c.Summary != "" {
-		c.SummaryTokens = t.summaryTokens(c.Summary)
+		c.SummaryTokens = f.summaryTokens(c.Summary)
 	}
 	return c
 }
 
 // charged returns the size of a projection, calibrated, and the uncalibrated tokens of the client's messages in it.
-func (t *Turn) charged(p projection) (whole session.Size, messages int) {
-	counts := t.itemTokens(t.tokens, p.view.Items)
+func (f *Form) charged(p projection) (whole session.Size, messages int) {
+	counts := f.itemTokens(f.tokens, p.view.Items)
 	for i, n := range counts {
 		if p.view.Items[i].Index >= 0 {
 			messages += n
 		}
 	}
-	return session.Size{Events: len(counts), Tokens: t.Adjust(t.counted().fixed + sum(counts))}, messages
+	return session.Size{Events: len(counts), Tokens: f.Adjust(f.counted().fixed + sum(counts))}, messages
 }
 
 // itemTokens counts items by the tokens of their messages. Those that a condenser rewrote are counted as rewritten.
-func (t *Turn) itemTokens(tokens func(*session.Message) int, items []session.Item) []int {
+func (f *Form) itemTokens(tokens func(*session.Message) int, items []session.Item) []int {
 	out := make([]int, len(items))
 	for i := range items {
 		item := &items[i]
@@ -263,9 +263,9 @@ func (t *Turn) itemTokens(tokens func(*session.Message) int, items []session.Ite
 				out[i] += tokens(newMessage(raw))
 			}
 		case item.Index >= 0:
-			out[i] = tokens(t.itemMessage(item))
+			out[i] = tokens(f.itemMessage(item))
 		case item.Summary != "":
-			out[i] = t.summaryTokens(item.Text())
+			out[i] = f.summaryTokens(item.Text())
 		default: // inserted between others, to alternate roles
 			out[i] = tokens(newMessage(item.Raw))
 		}
@@ -284,9 +284,9 @@ func (t *Turn) summaryTokens(text string) int {
 }
 
 // itemMessage returns the message of an item that is not a summary, as it is shown.
-func (t *Turn) itemMessage(item *session.Item) *session.Message {
-	own := &t.in.Split.Messages[item.Index]
-	if t.shown.view.Verbatim(item) {
+func (f *Form) itemMessage(item *session.Item) *session.Message {
+	own := &f.in.Split.Messages[item.Index]
+	if f.shown.view.Verbatim(item) {
 		return own
 	}
 	m := newMessage(item.Raw)
@@ -303,19 +303,19 @@ func sum(ns []int) int {
 }
 
 // calibrate is Adjust, but also takes into account what upstream has reported about this very request.
-func (t *Turn) calibrate(count int) int {
-	n := t.Adjust(count)
-	if r := &t.relief; r.ours > 0 && r.files == 0 {
+func (f *Form) calibrate(count int) int {
+	n := f.Adjust(count)
+	if r := &f.relief; r.ours > 0 && r.files == 0 {
 		return max(n, int(float64(r.theirs)/float64(r.ours)*float64(count)))
 	}
 	return n
 }
 
 // fileTokens counts the messages of the view that have images or files.
-func (t *Turn) fileTokens() (n int) {
-	for i := range t.shown.view.Items {
-		if item := &t.shown.view.Items[i]; item.Index >= 0 && t.in.Split.Messages[item.Index].Attached {
-			n += t.tokens(t.itemMessage(item))
+func (f *Form) fileTokens() (n int) {
+	for i := range f.shown.view.Items {
+		if item := &f.shown.view.Items[i]; item.Index >= 0 && f.in.Split.Messages[item.Index].Attached {
+			n += f.tokens(f.itemMessage(item))
 		}
 	}
 	return n

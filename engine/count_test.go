@@ -216,7 +216,7 @@ func countedAsSent(t *rapid.T, r *rig, name string, messages []session.Message) 
 	check("condensed")
 	r.logged(turn)
 	if rapid.IntRange(0, 3).Draw(t, "overflow") == 0 {
-		turn.Relieve(context.Background(), overflow.Overflow{})
+		turn.overflow(context.Background(), overflow.Overflow{})
 		check("relieved")
 	}
 }

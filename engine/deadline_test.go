@@ -158,8 +158,8 @@ func waits(t *testing.T, need string, summariser slow, never bool, method string
 	if err == nil {
 		turn.Condense(t.Context())
 		if strings.HasSuffix(need, "overflow") {
-			turn.Relieve(t.Context(), overflow.Overflow{Limit: 1500})
-			turn.Settle(t.Context(), true)
+			turn.overflow(t.Context(), overflow.Overflow{Limit: 1500})
+			turn.settle(t.Context(), true)
 		}
 		most := deadline + read
 		switch {

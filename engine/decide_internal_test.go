@@ -22,12 +22,12 @@ func TestOverWindow(t *testing.T) {
 // TestLostSummaries: no model writes a summary once two threads in a row have lost theirs, unless the client asks for one.
 func TestLostSummaries(t *testing.T) {
 	for lost, never := range map[int]bool{0: false, 1: false, 2: true, 3: true} {
-		turn := Turn{}
-		turn.in.Tenant, turn.place.Thread.Lost = &Tenant{}, lost
-		if got := turn.neverWaits(); got != never {
+		f := Form{Turn: &Turn{}}
+		f.in.Tenant, f.place.Thread.Lost = &Tenant{}, lost
+		if got := f.neverWaits(); got != never {
 			t.Errorf("%d lost: never waits: %t", lost, got)
 		}
-		if turn.in.Wish = WishNow; turn.neverWaits() {
+		if f.asked.wish = WishNow; f.neverWaits() {
 			t.Errorf("%d lost: a request that asks for a summary does not wait", lost)
 		}
 	}
@@ -36,10 +36,10 @@ func TestLostSummaries(t *testing.T) {
 // TestReserved: the client's limit is reserved for the answer, or else the model's, but not more than an eighth of its window.
 func TestReserved(t *testing.T) {
 	for _, c := range []struct{ asked, most, window, want int }{{700, 500, 1000, 700}, {0, 125, 1000, 125}, {0, 126, 1000, 125}, {0, 124, 1000, 124}} {
-		turn := Turn{}
-		turn.in.Split = &dialect.Request{MaxOutput: c.asked}
-		turn.model.MaxOutput, turn.model.Window = c.most, c.window
-		if got := turn.reserved(); got != c.want {
+		f := Form{Turn: &Turn{}}
+		f.in.Split = &dialect.Request{MaxOutput: c.asked}
+		f.model.MaxOutput, f.relief.window = c.most, c.window
+		if got := f.reserved(); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}

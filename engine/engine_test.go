@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,25 +75,67 @@ func (r *rig) start() {
 }
 
 // begin begins the turn of a request.
-func (r *rig) begin(b *body, wish engine.Wish) *engine.Turn {
+func (r *rig) begin(b *body, wish engine.Wish) *request {
 	r.Helper()
 	t, err := r.tryBegin(b, wish)
 	must(r.T, err)
 	return t
 }
 
-func (r *rig) tryBegin(b *body, wish engine.Wish) (*engine.Turn, error) {
+func (r *rig) tryBegin(b *body, wish engine.Wish) (*request, error) {
 	r.Helper()
 	split, err := r.settings.Dialects[0].Split(b.bytes)
 	must(r.T, err)
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave() // a turn outlives its client
-	return r.engine.Begin(ctx, engine.Input{
+	form, err := r.engine.Begin(ctx, engine.Input{
 		Settings: r.settings, Tenant: &r.tenant, Wish: wish,
 		Dialect: r.settings.Dialects[0], Split: split, Model: r.settings.Models(split.Model), Body: b, Late: r.late,
 		Client: engine.Client{Credential: r.client, Header: r.header}, Upstream: condense.Endpoint{BaseURL: r.upstream, APIKey: r.client},
 	})
+	return &request{form}, err
 }
+
+// request goes from form to form.
+type request struct{ *engine.Form }
+
+func (r *request) Condense(ctx context.Context) (report engine.Report) {
+	r.Form, report = r.Form.Condense(ctx)
+	return report
+}
+
+// refuse has upstream refuse the request, and reports whether it is sent again in another form.
+func (r *request) refuse(ctx context.Context, why overflow.Refusal) (report engine.Report, again bool) {
+	why.Status = cmp.Or(why.Status, 400)
+	r.Form, report, again = r.Form.Next(ctx, why)
+	return report, again
+}
+
+func (r *request) overflow(ctx context.Context, over overflow.Overflow) (engine.Report, bool) {
+	return r.refuse(ctx, overflow.Refusal{Overflow: &over})
+}
+
+// settle ends a request that upstream took, or refused once more.
+func (r *request) settle(ctx context.Context, taken bool) (report engine.Report) {
+	var why overflow.Refusal
+	if !taken {
+		why.Status = 400
+	}
+	r.Form, report = r.Form.Settle(ctx, taken, why)
+	return report
+}
+
+func (r *request) Unanswered(ctx context.Context) (report engine.Report) {
+	r.Form, report = r.Form.Unanswered(ctx)
+	return report
+}
+
+func (r *request) Log() (write func(context.Context) (bool, error)) {
+	r.Form, write = r.Form.Log()
+	return write
+}
+
+func (r *request) LimitTo(tokens int) { r.Form = r.Form.LimitTo(tokens) }
 
 // header returns the session key for the first of the headers that may name a session, and nothing for the others.
 func (r *rig) header(name string) string {
@@ -103,7 +146,7 @@ func (r *rig) header(name string) string {
 }
 
 // logged writes a turn's messages to the log.
-func (r *rig) logged(t *engine.Turn) {
+func (r *rig) logged(t *request) {
 	r.Helper()
 	_, err := t.Log()(r.Context())
 	must(r.T, err)
@@ -162,7 +205,7 @@ func says(n int) *body {
 	return &body{bytes: []byte(`{"model":"m","messages":[` + strings.Join(all, ",") + `]}`)}
 }
 
-func forwarded(t *engine.Turn) []byte { return bytes.Join(t.Forwarded(), nil) }
+func forwarded(t *request) []byte { return bytes.Join(t.Body(), nil) }
 
 func rolling() condense.Condenser {
 	return condense.AmortizedForgetting{Settings: condense.Settings{MaxSize: 10, KeepFirst: 1}}
@@ -302,23 +345,23 @@ func TestRelieve(t *testing.T) {
 	turn := r.begin(says(21), engine.WishNone)
 	r.logged(turn)
 	before := turn.Sent().Tokens
-	if _, smaller := turn.Relieve(t.Context(), overflow.Overflow{ByOutput: true}); smaller {
+	if _, smaller := turn.overflow(t.Context(), overflow.Overflow{ByOutput: true}); smaller {
 		t.Error("a shorter history does not help where the answer is too long")
 	}
-	report, smaller := turn.Relieve(t.Context(), overflow.Overflow{})
+	report, smaller := turn.overflow(t.Context(), overflow.Overflow{})
 	if !smaller || turn.Sent().Tokens >= before || report.Window != 0 {
 		t.Errorf("report %+v, %d tokens of %d", report, turn.Sent().Tokens, before)
 	}
-	if report := turn.Settle(t.Context(), true); report.Window != before || len(report.Attempts) == 0 || report.Attempts[0].Made == nil {
+	if report := turn.settle(t.Context(), true); report.Window != before || len(report.Attempts) == 0 || report.Attempts[0].Made == nil {
 		t.Errorf("%d tokens were too many, learnt %+v", before, report)
 	}
 	for _, taken := range []bool{false, true} {
 		named := r.begin(says(41), engine.WishNone)
 		r.logged(named)
-		if report, smaller := named.Relieve(t.Context(), overflow.Overflow{Limit: 600}); !smaller {
+		if report, smaller := named.overflow(t.Context(), overflow.Overflow{Limit: 600}); !smaller {
 			t.Fatalf("upstream told of its window: %+v", report)
 		}
-		report, want := named.Settle(t.Context(), taken), 0
+		report, want := named.settle(t.Context(), taken), 0
 		if taken {
 			want = 600
 		}
@@ -335,7 +378,7 @@ func TestWhatUpstreamTookIsKept(t *testing.T) {
 	for _, answered := range []bool{false, true} {
 		turn := r.begin(says(41), engine.WishNone)
 		r.logged(turn)
-		if _, smaller := turn.Relieve(t.Context(), overflow.Overflow{Limit: 600}); !smaller {
+		if _, smaller := turn.overflow(t.Context(), overflow.Overflow{Limit: 600}); !smaller {
 			t.Fatal("nothing was condensed")
 		}
 		lease, err := r.store.Lock(t.Context(), turn.Place().Thread.ID, time.Hour)
@@ -344,7 +387,7 @@ func TestWhatUpstreamTookIsKept(t *testing.T) {
 		leave()
 		var report engine.Report
 		if answered {
-			report = turn.Settle(gone, true)
+			report = turn.settle(gone, true)
 		} else {
 			report = turn.Unanswered(gone)
 		}
@@ -365,8 +408,8 @@ func TestAlternatesIsForgotten(t *testing.T) {
 		turn := r.begin(says(21), engine.WishNone)
 		turn.Condense(t.Context())
 		r.logged(turn)
-		news := turn.AlternateRoles()
-		turn.Settle(t.Context(), true)
+		_, news := turn.refuse(t.Context(), overflow.Refusal{Status: 429, Alternates: true}) // for which there is no other remedy
+		turn.settle(t.Context(), true)
 		return news
 	}
 	if !asked() || asked() {
@@ -378,7 +421,7 @@ func TestAlternatesIsForgotten(t *testing.T) {
 		t.Error("it is forgotten at once")
 	}
 	r.clock = r.clock.Add(3 * time.Hour)
-	late.Settle(t.Context(), true)
+	late.settle(t.Context(), true)
 	if !asked() {
 		t.Error("it is never forgotten")
 	}

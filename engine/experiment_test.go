@@ -13,7 +13,7 @@ import (
 )
 
 // compared enters an answered request in the holdout, at a cost of one dollar.
-func (r *rig) compared(b *body) *engine.Turn {
+func (r *rig) compared(b *body) *request {
 	r.Helper()
 	turn := r.begin(b, engine.WishNone)
 	r.logged(turn)

@@ -34,8 +34,8 @@ func TestOverflowOnAFile(t *testing.T) {
 	turn := r.begin(withFile(41), engine.WishNone)
 	turn.Condense(t.Context())
 	r.logged(turn)
-	relief, _ := turn.Relieve(t.Context(), overflow.Overflow{Limit: window, Prompt: turn.Sent().Tokens + fileTokens})
-	report := turn.Settle(t.Context(), true)
+	relief, _ := turn.overflow(t.Context(), overflow.Overflow{Limit: window, Prompt: turn.Sent().Tokens + fileTokens})
+	report := turn.settle(t.Context(), true)
 	if len(report.Attempts) != 1 || report.Attempts[0].Fallback != nil || report.Attempts[0].Made == nil {
 		t.Fatalf("relief %+v, report %+v", relief, report)
 	}
@@ -80,8 +80,8 @@ func TestOverflowAfterSmallFiles(t *testing.T) {
 	turn = r.begin(withFile(41), engine.WishNone)
 	r.logged(turn)
 	before := turn.Sent().Tokens
-	turn.Relieve(t.Context(), overflow.Overflow{})
-	if got := turn.Settle(t.Context(), true).Window; got != before {
+	turn.overflow(t.Context(), overflow.Overflow{})
+	if got := turn.settle(t.Context(), true).Window; got != before {
 		t.Errorf("%d tokens were too many, and the window is taken for %d", before, got)
 	}
 }

@@ -39,19 +39,19 @@ type flight struct {
 
 	next func(run bool) // starts, or drops, the work that waits for the end of a flight that is ahead; guarded by flights.mu. nil: none
 
-	turn   *Turn // the copy it works on. The request takes turn and report over once the flight has finished
+	form   *Form // at the end. The request takes form and report over once the flight has finished
 	report Report
 	done   chan struct{} // closed at the end
 
 	mu         chanMutex // held while a condensation is logged, so that a request goes on either without it or with all of it
 	abandoned  bool      // the request that started it has gone on without it
 	finished   bool
-	checkpoint *Turn     // copy of turn as of the last condensation logged; nil: none
+	checkpoint *Form     // with the last condensation logged; nil: none
 	attempts   []Attempt // report.Attempts as of the checkpoint: those that an abandoning request reports itself
 }
 
-// flightWork works on a copy of a turn and adds to its report. Its context outlives the request.
-type flightWork func(ctx context.Context, c *Turn, report *Report)
+// flightWork takes a form to the next and adds to the report. Its context outlives the request.
+type flightWork func(ctx context.Context, f *Form, report *Report) *Form
 
 // chanMutex is a mutex on which a goroutine is durably blocked, as testing/synctest needs it.
 type chanMutex chan struct{}
@@ -172,75 +172,71 @@ func (f *flights) compute(ctx context.Context, run func()) error {
 	return nil
 }
 
-// runFlight starts work on a copy of the turn and waits for it until the deadline. If work finishes in time, the turn becomes the copy.
-// Otherwise the turn continues with what had been logged by then, and so does the work.
-func (t *Turn) runFlight(ctx context.Context, reason session.Reason, work flightWork) (report Report, inTime bool) {
-	f, err := t.startFlight(ctx, reason, false, work)
+// runFlight starts work on the form and waits for it until the deadline. If it finishes in time, it returns the form that the work returned.
+// Otherwise it returns the form with what had been logged by then, and the work goes on.
+func (f *Form) runFlight(ctx context.Context, reason session.Reason, work flightWork) (next *Form, report Report, inTime bool) {
+	own, err := f.startFlight(ctx, reason, false, work)
 	if err != nil {
-		t.attempted(&report, Attempt{Reason: reason, Err: err})
-		return report, false
+		f.attempted(&report, Attempt{Reason: reason, Err: err})
+		return f, report, false
 	}
-	f.await(ctx, t.deadline())
-	soFar := t.wait.soFar + t.engine.o.Now().Sub(f.begun)
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	own.await(ctx, f.deadline())
+	soFar := f.waits.soFar + f.engine.o.Now().Sub(own.begun)
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	next = f
 	switch {
-	case f.finished:
-		*t, report = *f.turn, f.report
-	case f.checkpoint != nil:
-		*t, report.Attempts = *f.checkpoint, slices.Clone(f.attempts)
+	case own.finished:
+		next, report = own.form, own.report
+	case own.checkpoint != nil:
+		next, report.Attempts = own.checkpoint, slices.Clone(own.attempts)
 	}
-	t.wait = waitState{soFar: soFar, later: t.wait.later}
-	if !f.finished {
-		f.abandoned = true
-		t.attempted(&report, Attempt{Reason: reason, Err: ErrDeadline})
+	next = next.with(func(next *Form) {
+		next.waits = waits{soFar: soFar, later: next.waits.later}
+		next.relief.onTrial = false // it may be set in a checkpoint
+	})
+	if !own.finished {
+		own.abandoned = true
+		next.attempted(&report, Attempt{Reason: reason, Err: ErrDeadline})
 	}
-	return report, f.finished
+	return next, report, own.finished
 }
 
-// startFlight starts work on a copy of the turn, in a goroutine that the engine owns.
-func (t *Turn) startFlight(ctx context.Context, reason session.Reason, ahead bool, work flightWork) (*flight, error) {
-	in, all := t.in, t.engine.flights
-	f := &flight{
-		thread: t.place.Thread.ID, head: t.history.Head(), owner: in.Tenant.Name, begun: t.engine.o.Now(), ahead: ahead, abandoned: ahead,
-		quick: !ahead && t.neverWaits(), done: make(chan struct{}), mu: make(chanMutex, 1),
+// startFlight starts work on the form, in a goroutine that the engine owns.
+func (f *Form) startFlight(ctx context.Context, reason session.Reason, ahead bool, work flightWork) (*flight, error) {
+	in, all := f.in, f.engine.flights
+	own := &flight{
+		thread: f.place.Thread.ID, head: f.history.Head(), owner: in.Tenant.Name, begun: f.engine.o.Now(), ahead: ahead, abandoned: ahead,
+		quick: !ahead && f.neverWaits(), done: make(chan struct{}), mu: make(chanMutex, 1),
 	}
 	if in.Tenant.Anonymous {
-		f.owner += "\x00" + in.Credential
+		own.owner += "\x00" + in.Credential
 	}
-	if err := all.add(f); err != nil {
+	if err := all.add(own); err != nil {
 		return nil, err
 	}
-	f.turn = t.copyFor(f)
+	own.form = f.with(func(next *Form) { next.waits.flight = own })
 	in.Body.Hold()
-	outliving, cancel := context.WithCancel(context.WithoutCancel(f.turn.billed(ctx)))
+	outliving, cancel := context.WithCancel(context.WithoutCancel(f.billed(ctx)))
 	stop := context.AfterFunc(all.ctx, cancel)
 	go func() {
 		// In reverse order: a panic becomes a failed attempt, the flight finishes, and then it is removed and its body released.
 		defer in.Body.Release()
-		defer all.remove(f)
+		defer all.remove(own)
 		defer cancel()
 		defer stop()
-		defer f.finish(in.Late)
+		defer own.finish(in.Late)
 		defer func() {
 			if v := recover(); v != nil {
-				f.report.Panic = v
-				f.turn.attempted(&f.report, Attempt{Reason: reason, Err: fmt.Errorf("condense: panic: %v", v)})
+				own.report.Panic = v
+				own.form = cmp.Or(own.checkpoint, own.form)
+				own.form.attempted(&own.report, Attempt{Reason: reason, Err: fmt.Errorf("condense: panic: %v", v)})
 			}
 		}()
-		f.turn.resolveLogged(outliving)
-		work(outliving, f.turn, &f.report)
+		own.form = own.form.resolved(outliving)
+		own.form = work(outliving, own.form, &own.report)
 	}()
-	return f, nil
-}
-
-// copyFor returns a copy of the turn for a flight to work on. They share nothing that is written to.
-func (t *Turn) copyFor(f *flight) *Turn {
-	c := *t
-	c.wait.flight = f
-	c.made = slices.Clone(t.made)
-	c.place = clonePlace(t.place)
-	return &c
+	return own, nil
 }
 
 // clonePlace returns a copy of r that can be written to while r is read.
@@ -278,22 +274,29 @@ func (f *flight) finish(late func(Report)) {
 	}
 }
 
-// joinFlight waits for a condensation that an earlier attempt at the same request started, and shows its result. It reports whether
-// there was one.
-func (t *Turn) joinFlight(ctx context.Context) bool {
-	f := t.engine.flights.find(t.place.Thread.ID)
-	if f == nil || f.head != t.history.Head() || f.ahead || t.neverWaits() && !f.quick {
-		return false
+// joinFlight waits for a condensation that an earlier attempt at the same request started, and returns the form with its result. It reports
+// whether there was one.
+func (f *Form) joinFlight(ctx context.Context) (*Form, bool) {
+	other := f.engine.flights.find(f.place.Thread.ID)
+	if other == nil || other.head != f.history.Head() || other.ahead || f.neverWaits() && !other.quick {
+		return f, false
 	}
-	ctx, done := t.announce(ctx, condense.Need{})
-	defer done()
-	begun := t.engine.o.Now()
-	inTime := f.await(ctx, t.deadline())
-	t.wait.soFar += t.engine.o.Now().Sub(begun)
-	if inTime && (!t.place.New || t.logNew(ctx) == nil) { // another request may have begun the thread meanwhile
-		_, _ = t.overtaken(ctx) // if it cannot be read, the view stays as it is
+	ctx, done := f.announce(ctx, condense.Need{})
+	defer done(nil)
+	begun := f.engine.o.Now()
+	inTime := other.await(ctx, f.deadline())
+	f = f.with(func(next *Form) { next.waits.soFar += next.engine.o.Now().Sub(begun) })
+	if !inTime {
+		return f, true
 	}
-	return true
+	if f.place.New { // another request may have begun the thread meanwhile
+		var err error
+		if f, err = f.logNew(ctx); err != nil {
+			return f, true
+		}
+	}
+	f, _, _ = f.overtaken(ctx) // if it cannot be read, the view stays as it is
+	return f, true
 }
 
 // DefaultDeadline is how long a request waits for a condensation unless its tenant's configuration says otherwise.
@@ -304,32 +307,32 @@ const DefaultCondenseTimeout = 5 * time.Minute
 
 // deadline returns how long the request still waits for a condensation. The tenant's deadline bounds all its waits together. Once it is
 // spent, a condensation is made without a model, for which the last tenth is more than enough.
-func (t *Turn) deadline() time.Duration {
-	d := t.longestWait()
-	return max(d-t.wait.soFar, d/10)
+func (f *Form) deadline() time.Duration {
+	d := f.longestWait()
+	return max(d-f.waits.soFar, d/10)
 }
 
 // spent reports whether the request has waited for as long as it may.
-func (t *Turn) spent() bool { return t.wait.soFar > t.longestWait()*9/10 }
+func (f *Form) spent() bool { return f.waits.soFar > f.longestWait()*9/10 }
 
 func (t *Turn) longestWait() time.Duration { return cmp.Or(t.in.Tenant.Deadline, DefaultDeadline) }
 
 // condenseTimeout returns how long one condensation of a flight may take. A hard one has to leave time to fall back to a condensation without
 // a model, and to log that.
-func (t *Turn) condenseTimeout(need condense.Need) time.Duration {
-	limit := cmp.Or(t.in.Tenant.CondenseTimeout, DefaultCondenseTimeout)
+func (f *Form) condenseTimeout(need condense.Need) time.Duration {
+	limit := cmp.Or(f.in.Tenant.CondenseTimeout, DefaultCondenseTimeout)
 	if !need.Hard {
 		return limit
 	}
-	left := t.deadline()
-	left = max(left-t.engine.o.Now().Sub(t.wait.flight.begun), left/10)
+	left := f.deadline()
+	left = max(left-f.engine.o.Now().Sub(f.waits.flight.begun), left/10)
 	return min(left*9/10, limit)
 }
 
 // dueSoon returns the condensation by a model that will soon be due, nil if there is none. The window may be reached by our own count first.
-func (t *Turn) dueSoon(fixed, total int) condense.Job {
+func (f *Form) dueSoon(fixed, total int) condense.Job {
 	for _, need := range [...]condense.Need{{Ahead: true}, {Ahead: true, WindowOnly: true}} {
-		d := t.in.Tenant.Condenser.Condense(t.inputFor(need, fixed, total))
+		d := f.in.Tenant.Condenser.Condense(f.inputFor(need, fixed, total))
 		if d.Job != nil && d.Job.Asks() {
 			return d.Job
 		}
@@ -338,158 +341,168 @@ func (t *Turn) dueSoon(fixed, total int) condense.Job {
 }
 
 // prepare starts writing the summary that will soon be due, so that no request has to wait for it.
-func (t *Turn) prepare(ctx context.Context) {
-	base, known := t.engine.memory.ready.Get(t.place.Thread.ID)
-	prepared := known && base == t.lastApplied()
-	running := t.engine.flights.find(t.place.Thread.ID) != nil
-	ahead := t.in.Tenant.Ahead && !t.losesSummaries()
-	if !ahead || t.in.Tenant.Passes() || t.purpose.Spares() || prepared || running || t.dueSoon(t.fixed(), t.maxTokens()) == nil {
+func (f *Form) prepare(ctx context.Context) {
+	base, known := f.engine.memory.ready.Get(f.place.Thread.ID)
+	prepared := known && base == f.lastApplied()
+	running := f.engine.flights.find(f.place.Thread.ID) != nil
+	ahead := f.in.Tenant.Ahead && !f.losesSummaries()
+	if !ahead || f.in.Tenant.Passes() || f.purpose.Spares() || prepared || running || f.dueSoon(f.fixed(), f.maxTokens()) == nil {
 		return
 	}
-	job := t.dueSoon(t.counted().fixed, t.size().Tokens)
+	job := f.dueSoon(f.counted().fixed, f.size().Tokens)
 	if job == nil {
 		return
 	}
-	t.runAhead(ctx, job.Need(), func(ctx context.Context, c *Turn) Attempt {
-		job := c.dueSoon(c.counted().fixed, c.size().Tokens)
-		ready, err := c.prepared(ctx)
-		newest := c.shown.view.Newest()
+	f.runAhead(ctx, job.Need(), func(ctx context.Context, f *Form) Attempt {
+		job := f.dueSoon(f.counted().fixed, f.size().Tokens)
+		ready, err := f.prepared(ctx)
+		newest := f.shown.view.Newest()
 		lacked := newest != nil && slices.Equal(ready.Forgotten, newest.Forgotten) // the summary that the newest condensation lacks
 		tried, found := Attempt{}, err == nil && !lacked
 		switch {
-		case found && ready.ID.Thread != c.place.Thread.ID: // an ancestor's: later threads find it here
-			tried.Err = c.registry.Prepare(ctx, &c.place, &c.shown.view, ready)
-		case job != nil && !found && !c.ancestorPrepares(ctx):
-			tried = c.storePrepared(ctx, job)
+		case found && ready.ID.Thread != f.place.Thread.ID: // an ancestor's: later threads find it here
+			tried.Err = f.registry.Prepare(ctx, f.at(), &f.shown.view, ready)
+		case job != nil && !found && !f.ancestorPrepares(ctx):
+			tried = f.storePrepared(ctx, job)
 			found = tried.Err == nil
 		}
 		if found {
-			c.engine.memory.ready.Add(c.place.Thread.ID, c.lastApplied())
+			f.engine.memory.ready.Add(f.place.Thread.ID, f.lastApplied())
 		}
 		return tried
 	})
 }
 
 // ancestorPrepares reports whether a condensation is being prepared for an ancestor of the thread, or that cannot be found out.
-func (t *Turn) ancestorPrepares(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+func (f *Form) ancestorPrepares(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
 	defer cancel()
-	busy, err := t.registry.Preparing(ctx, &t.place)
+	busy, err := f.registry.Preparing(ctx, f.at())
 	return busy || err != nil
 }
 
 // summariseLater starts writing the summary for which excerpts stand in, or else one that will soon be due. If one is being written, which
-// the excerpts have overtaken, theirs is next.
-func (t *Turn) summariseLater(ctx context.Context) {
-	job := t.wait.later
-	switch t.wait.later = nil; {
+// the excerpts have overtaken, theirs is next. It returns the form without that job.
+func (f *Form) summariseLater(ctx context.Context) *Form {
+	job := f.waits.later
+	f = f.with(func(next *Form) { next.waits.later = nil })
+	switch {
 	case job == nil:
-		t.prepare(ctx)
-		return
-	case !t.in.Tenant.Ahead || t.losesSummaries():
-		return
+		f.prepare(ctx)
+		return f
+	case !f.in.Tenant.Ahead || f.losesSummaries():
+		return f
 	}
-	c := t.copyFor(nil)
-	c.in.Body.Hold()
+	f.in.Body.Hold()
 	start := func(run bool) {
-		defer c.in.Body.Release()
-		if run && !c.engine.settings.Load().tenant(c.in.Tenant.Name).Passes() { // it may have been switched off meanwhile
-			c.runAhead(ctx, job.Need(), func(ctx context.Context, c *Turn) Attempt { return c.storePrepared(ctx, job) })
+		defer f.in.Body.Release()
+		if run && !f.engine.settings.Load().tenant(f.in.Tenant.Name).Passes() { // it may have been switched off meanwhile
+			f.runAhead(ctx, job.Need(), func(ctx context.Context, f *Form) Attempt { return f.storePrepared(ctx, job) })
 		}
 	}
-	if !t.engine.flights.postpone(t.place.Thread.ID, start) {
+	if !f.engine.flights.postpone(f.place.Thread.ID, start) {
 		start(true)
 	}
+	return f
 }
 
 // runAhead runs work under the thread's lock while no request waits for it. If another request works on the thread, or too many
 // condensations are running, it is left to a later request.
-func (t *Turn) runAhead(ctx context.Context, need condense.Need, work func(ctx context.Context, c *Turn) Attempt) {
-	_, _ = t.startFlight(ctx, need.Reason, true, func(ctx context.Context, c *Turn, report *Report) {
-		ctx, cancel := context.WithTimeout(ctx, c.condenseTimeout(need))
+func (f *Form) runAhead(ctx context.Context, need condense.Need, work func(ctx context.Context, f *Form) Attempt) {
+	_, _ = f.startFlight(ctx, need.Reason, true, func(ctx context.Context, f *Form, report *Report) *Form {
+		ctx, cancel := context.WithTimeout(ctx, f.condenseTimeout(need))
 		defer cancel()
-		held, release, err := c.lockThread(ctx, false)
+		f, held, release, err := f.lockThread(ctx, false)
 		if errors.Is(err, session.ErrLocked) {
-			return
+			return f
 		}
 		tried := Attempt{Err: err}
 		if err == nil {
 			defer release()
-			base := c.lastApplied()
-			_, tried.Err = c.overtaken(ctx)
-			if tried.Err == nil && c.lastApplied() == base {
-				tried = work(held, c)
+			base := f.lastApplied()
+			f, _, tried.Err = f.overtaken(ctx)
+			if tried.Err == nil && f.lastApplied() == base {
+				tried = work(held, f)
 			}
 		}
 		if tried.Err != nil {
 			tried.Reason, tried.Err = need.Reason, fmt.Errorf("prepare: %w", tried.Err)
 		}
 		if tried.Reason != "" { // empty: nothing was due any more
-			c.attempted(report, tried)
+			f.attempted(report, tried)
 		}
+		return f
 	})
 }
 
 // storePrepared makes a condensation and stores it as prepared.
-func (t *Turn) storePrepared(ctx context.Context, job condense.Job) Attempt {
-	tried, _ := t.runJob(ctx, job)
+func (f *Form) storePrepared(ctx context.Context, job condense.Job) Attempt {
+	tried, _ := f.runJob(ctx, job)
 	if tried.Err != nil {
 		return tried
 	}
 	made := *tried.Made
 	tried.Made, tried.Fallback = nil, nil // it is not logged yet
-	ctx, cancel := context.WithTimeout(ctx, writeFactor*t.engine.o.Limits.Store)
+	ctx, cancel := context.WithTimeout(ctx, writeFactor*f.engine.o.Limits.Store)
 	defer cancel()
-	tried.Err = t.registry.Prepare(ctx, &t.place, &t.shown.view, made)
+	tried.Err = f.registry.Prepare(ctx, f.at(), &f.shown.view, made)
 	if tried.Err != nil { // a store may keep it later than it says so
-		t.engine.noteWrite(tried.Err)
+		f.engine.noteWrite(tried.Err)
 	}
 	return tried
 }
 
 // lastApplied returns the id of the view's newest condensation, zero if it has none.
-func (t *Turn) lastApplied() session.CondensationID {
-	if c := t.shown.view.Newest(); c != nil {
+func (f *Form) lastApplied() session.CondensationID {
+	if c := f.shown.view.Newest(); c != nil {
 		return c.ID
 	}
 	return session.CondensationID{}
 }
 
 // prepared returns the condensation prepared for the view, or session.ErrNotFound.
-func (t *Turn) prepared(ctx context.Context) (session.Condensation, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+func (f *Form) prepared(ctx context.Context) (session.Condensation, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
 	defer cancel()
-	return t.registry.Prepared(ctx, &t.place, &t.shown.view)
+	return f.registry.Prepared(ctx, f.at(), &f.shown.view)
 }
 
 // usePrepared logs and shows the prepared condensation. It reports whether the view has changed, which includes a condensation that
 // another request logged meanwhile. It needs no lock: of two condensations, the first one logged counts.
-func (t *Turn) usePrepared(ctx context.Context, need condense.Need, report *Report) bool {
-	if !t.in.Tenant.Ahead || t.place.New && t.place.Thread.Parent == "" {
-		return false
+func (f *Form) usePrepared(ctx context.Context, need condense.Need, report *Report) (*Form, bool) {
+	if !f.in.Tenant.Ahead || f.place.New && f.place.Thread.Parent == "" {
+		return f, false
 	}
-	c, err := t.prepared(ctx)
-	if err != nil || t.logNew(ctx) != nil {
-		return false // the caller makes another one
+	c, err := f.prepared(ctx)
+	if err != nil {
+		return f, false // the caller makes another one
 	}
-	if changed, err := t.overtaken(ctx); err != nil || changed {
-		return changed
+	if f, err = f.logNew(ctx); err != nil {
+		return f, false
 	}
-	c.Reason, c.Stripped, c.Time = need.Reason, t.history.LastSealed(), time.Time{}
-	return t.commit(ctx, Attempt{Reason: c.Reason, Made: &c}, nil, report)
+	f, changed, err := f.overtaken(ctx)
+	if err != nil || changed {
+		return f, changed
+	}
+	c.Reason, c.Stripped, c.Time = need.Reason, f.history.LastSealed(), time.Time{}
+	return f.commit(ctx, Attempt{Reason: c.Reason, Made: &c}, nil, report)
 }
 
 // coldAfter is the idle time after which no provider has a prefix in its cache any more.
 const coldAfter = time.Hour
 
 // catchUp replaces excerpts by the summary prepared for them, once the cache is cold, so that the changed prefix costs nothing extra.
-func (t *Turn) catchUp(ctx context.Context) Report {
-	newest := t.shown.view.Newest()
-	if newest == nil || !newest.Provisional || t.thread().Idle < coldAfter || t.in.Tenant.Passes() ||
-		t.purpose.Spares() || t.place.Again || t.place.Match == session.MatchReplay {
-		return Report{}
+func (f *Form) catchUp(ctx context.Context, report *Report) *Form {
+	newest := f.shown.view.Newest()
+	if newest == nil || !newest.Provisional || f.thread().Idle < coldAfter || f.in.Tenant.Passes() ||
+		f.purpose.Spares() || f.place.Again || f.place.Match == session.MatchReplay {
+		return f
 	}
 	need := condense.Need{Reason: newest.Reason}
-	report, _ := t.runFlight(ctx, need.Reason, func(ctx context.Context, c *Turn, report *Report) { c.usePrepared(ctx, need, report) })
-	return report
+	f, step, _ := f.runFlight(ctx, need.Reason, func(ctx context.Context, f *Form, report *Report) *Form {
+		f, _ = f.usePrepared(ctx, need, report)
+		return f
+	})
+	report.add(step)
+	return f
 }

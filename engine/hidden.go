@@ -59,16 +59,18 @@ func toolsOf(h Hidden) (all []dialect.Tool) {
 // offered.
 const maxAnswers = 5
 
-// hidden is a turn's state of hidden tools and their calls.
+// hidden is what a turn knows of hidden tools and their earlier calls.
 type hidden struct {
-	tools    []dialect.Tool          // offered upstream
+	tools    []dialect.Tool          // to offer upstream
 	asides   map[int]session.Instead // messages that replace earlier answers, by the position of the answer's last message
 	commands bool                    // user messages may be commands
+}
 
-	tail      [][]byte // messages to append to the view: what the model said in this turn so far, with the results of its calls
-	answers   int      // answers so far after which upstream was asked again
-	answer    [][]byte // messages that replace the answer that the client gets
-	withdrawn bool     // upstream refused the request with tools
+// hiddenCalls are the calls of hidden tools that a request has led to.
+type hiddenCalls struct {
+	tail    [][]byte // messages to append to the view: what the model said in this turn so far, with the results of its calls
+	answers int      // answers so far after which upstream was asked again
+	answer  [][]byte // messages that replace the answer that the client gets
 }
 
 // prepareHidden chooses the tools to offer, and reads the messages that replace earlier answers.
@@ -113,8 +115,8 @@ func (t *Turn) isCommand(m *session.Message) bool {
 }
 
 // Offers reports whether the request goes upstream with hidden tools.
-func (t *Turn) Offers() bool {
-	return len(t.hidden.tools) > 0 && !t.verbatim() && !t.hidden.withdrawn && t.hidden.answers < maxAnswers-1
+func (f *Form) Offers() bool {
+	return len(f.hidden.tools) > 0 && !f.verbatim() && !f.relief.withdrawn && f.calls.answers < maxAnswers-1
 }
 
 // Strain returns an AnswerFilter that removes the calls of hidden tools from an answer to the request.
@@ -124,48 +126,42 @@ func (t *Turn) Strain(streamed bool) dialect.AnswerFilter {
 	})
 }
 
-// Withdraw makes the turn forward the request without hidden tools, because upstream refused it. It reports whether there were any.
-func (t *Turn) Withdraw() bool {
-	if !t.Offers() {
-		return false
-	}
-	t.hidden.withdrawn, t.hidden.tail = true, nil
-	return true
-}
-
-// Reply answers the hidden calls of an answer. It reports whether upstream must be asked again, because the answer holds nothing else.
-func (t *Turn) Reply(ctx context.Context, said dialect.Said) (report Report, again bool) {
-	h := &t.hidden
+// Reply returns the form with answers to the hidden calls of an answer. It reports whether upstream must be asked again, because the answer
+// holds nothing else.
+func (f *Form) Reply(ctx context.Context, said dialect.Said) (next *Form, report Report, again bool) {
+	calls := f.calls
+	calls.answer = nil
 	if len(said.Calls) == 0 || said.Message == nil || !said.Complete {
-		h.answer = nil
-		if h.answers > 0 && said.Message != nil && said.Complete {
-			h.answer = append(slices.Clip(h.tail), said.Message)
+		if calls.answers > 0 && said.Message != nil && said.Complete {
+			calls.answer = append(slices.Clip(calls.tail), said.Message)
 		}
-		return report, false
+		return f.with(func(next *Form) { next.calls = calls }), report, false
 	}
-	again = said.OnlyHidden() && h.answers < maxAnswers-1
-	condensed, results := false, make([][]byte, len(said.Calls))
+	again = said.OnlyHidden() && calls.answers < maxAnswers-1
+	results := make([][]byte, len(said.Calls))
 	for i, call := range said.Calls {
-		text := t.answerCall(ctx, call, again, &report)
-		condensed = condensed || report.made()
-		results[i] = t.in.Dialect.Result(call, text)
+		text := ""
+		f, text = f.answerCall(ctx, call, again, &report)
+		results[i] = f.in.Dialect.Result(call, text)
 	}
+	condensed := report.made()
 	if condensed {
-		said.Message = t.withoutReasoning(said.Message)
-		for i := range h.tail {
-			h.tail[i] = t.withoutReasoning(h.tail[i])
+		said.Message = f.withoutReasoning(said.Message)
+		calls.tail = slices.Clone(calls.tail)
+		for i := range calls.tail {
+			calls.tail[i] = f.withoutReasoning(calls.tail[i])
 		}
 	}
-	all := append(append(slices.Clip(h.tail), said.Message), results...)
+	all := append(append(slices.Clip(calls.tail), said.Message), results...)
 	if !again {
-		h.answer = all
-		return report, false
+		calls.answer = all
+		return f.with(func(next *Form) { next.calls = calls }), report, false
 	}
-	h.answers++
+	calls.answers++
 	if !condensed || len(said.Calls) > 1 { // a call that only asked for a condensation needs no reply once it is made
-		h.tail = all
+		calls.tail = all
 	}
-	return report, true
+	return f.with(func(next *Form) { next.calls = calls }), report, true
 }
 
 // withoutReasoning returns a message without its sealed reasoning, or unchanged if it cannot be read.
@@ -177,44 +173,43 @@ func (t *Turn) withoutReasoning(raw []byte) []byte {
 }
 
 // answerCall returns the result of a hidden call. A condensation that the call asks for is made at once if now is set.
-func (t *Turn) answerCall(ctx context.Context, call session.Call, now bool, report *Report) string {
+func (f *Form) answerCall(ctx context.Context, call session.Call, now bool, report *Report) (_ *Form, text string) {
 	if call.Name == recallTool {
-		return t.lookUp(ctx, call.Arguments)
+		return f, f.lookUp(ctx, call.Arguments)
 	}
-	t.logRequest(ctx)
+	f.logRequest(ctx)
 	if !now {
-		return "The history will be condensed before your next step."
+		return f, "The history will be condensed before your next step."
 	}
-	t.in.Wish = WishNow
-	report.add(t.Condense(ctx))
-	if report.made() {
-		return "The history has been condensed."
+	f, step := f.with(func(next *Form) { next.asked.wish = WishNow }).Condense(ctx)
+	if report.add(step); report.made() {
+		return f, "The history has been condensed."
 	}
-	return "The history was not condensed. Continue without asking again."
+	return f, "The history was not condensed. Continue without asking again."
 }
 
 // logRequest logs that a condensation of the thread was requested. The request stays pending until one is made.
-func (t *Turn) logRequest(ctx context.Context) {
-	t.awaitLog()
-	archive, can := t.store.(session.Archive)
-	if !can || t.logged == nil || t.logged.place.Thread.ID == "" {
+func (f *Form) logRequest(ctx context.Context) {
+	f.awaitLog()
+	archive, can := f.store.(session.Archive)
+	if !can || f.logged == nil || f.logged.place.Thread.ID == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+	ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
 	defer cancel()
-	_ = archive.Request(ctx, t.logged.place.Thread.ID, t.engine.o.Now()) // if it is lost, at worst the request is not met
+	_ = archive.Request(ctx, f.logged.place.Thread.ID, f.engine.o.Now()) // if it is lost, at worst the request is not met
 }
 
 // setAside logs the messages that replace the answer that the client got, if there are any.
-func (t *Turn) setAside(ctx context.Context, echo []byte) error {
-	if t.hidden.answer == nil || echo == nil {
+func (f *Form) setAside(ctx context.Context, echo []byte) error {
+	if f.calls.answer == nil || echo == nil {
 		return nil
 	}
-	messages := splitMessage(t.in.Dialect, echo)
+	messages := splitMessage(f.in.Dialect, echo)
 	if len(messages) == 0 {
 		return errors.New("set answer aside: it has no messages")
 	}
-	if err := t.registry.SetAside(ctx, &t.logged.place, messages, t.hidden.answer); err != nil {
+	if err := f.registry.SetAside(ctx, &f.logged.place, messages, f.calls.answer); err != nil {
 		return fmt.Errorf("set answer aside: %w", err)
 	}
 	return nil

@@ -32,6 +32,13 @@ type memory struct {
 	supposed lru.Cache[session.ThreadID, []session.Condensation] // that threads of observing tenants would have
 }
 
+// boundOf returns which of a thread's answers are bound to a history that is no longer shown.
+func (m *memory) boundOf(thread session.ThreadID) (b bound) {
+	b.verbatim, _ = m.verbatim.Get(thread)
+	b.stripTo, _ = m.stripTo.Get(thread)
+	return b
+}
+
 // Sizes of caches, in entries.
 const (
 	learntKept = 4096
@@ -204,32 +211,32 @@ type Misreport struct {
 
 // Used records the usage that upstream reported for a request that Sent counted as ours. It calibrates later counts. It also asks the
 // server for its window, now that it is known to serve the model. The body may have been released.
-func (t *Turn) Used(ours int, u session.Usage) (report Report) {
-	if w := t.engine.o.Windows; w != nil && !t.model.Configured {
-		w.Ask(t.in.Upstream.BaseURL, t.in.Upstream.APIKey, t.in.Split.Model)
+func (f *Form) Used(ours int, u session.Usage) (report Report) {
+	if w := f.engine.o.Windows; w != nil && !f.model.Configured {
+		w.Ask(f.in.Upstream.BaseURL, f.in.Upstream.APIKey, f.in.Split.Model)
 	}
-	actual, thread := u.Input, t.place.Thread.ID
-	if actual <= 0 || t.remote() { // a remote history is counted by upstream only
+	actual, thread := u.Input, f.place.Thread.ID
+	if actual <= 0 || f.remote() { // a remote history is counted by upstream only
 		return report
 	}
-	last, _ := t.engine.memory.usages.Get(thread)
-	last.cached, last.cachedBy = max(u.Cached, 0)+max(u.Written, 0), t.counter.cacheKey
+	last, _ := f.engine.memory.usages.Get(thread)
+	last.cached, last.cachedBy = max(u.Cached, 0)+max(u.Written, 0), f.counter.cacheKey
 	next, believed := last.next(ours, actual)
-	if t.shown.attached { // our count is an estimate, by which upstream's cannot be judged
+	if f.shown.attached { // our count is an estimate, by which upstream's cannot be judged
 		next, believed = last, true
 	}
-	t.engine.memory.usages.Add(thread, next)
+	f.engine.memory.usages.Add(thread, next)
 	if believed {
-		t.engine.o.Tokens.Observe(t.calibration(t.shown.attached), ours, actual, t.shown.attached)
+		f.engine.o.Tokens.Observe(f.calibration(f.shown.attached), ours, actual, f.shown.attached)
 		return report
 	}
 	report.Doubted = true
 	cut := next.plateau.cut && !last.plateau.cut
 	if cut {
-		t.rememberWindow(next.plateau.most, &report)
+		f.rememberWindow(next.plateau.most, &report)
 	}
 	if cut || actual < ours/2 { // report it once for each model of an upstream
-		if reported, _ := t.engine.memory.doubted.ContainsOrAdd(t.sourceOf(fmt.Sprint("cut ", cut)), struct{}{}); !reported {
+		if reported, _ := f.engine.memory.doubted.ContainsOrAdd(f.sourceOf(fmt.Sprint("cut ", cut)), struct{}{}); !reported {
 			report.Misreport = &Misreport{Ours: ours, Theirs: actual, Cut: cut}
 		}
 	}

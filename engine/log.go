@@ -35,54 +35,52 @@ func (l *logWrite) finished() bool {
 	}
 }
 
-// Log returns a function that writes the request's new messages to the log, and reports whether there were any. The function must be
-// called exactly once, in any goroutine, and releases the body at its end; the turn goes on meanwhile. If it fails, the thread's next
-// request writes the messages.
-func (t *Turn) Log() func(ctx context.Context) (wrote bool, err error) {
-	t.in.Body.Hold() // events alias it
+// Log returns the form whose messages are being logged, and a function that writes the new ones to the log and reports whether there were any. The
+// function must be called exactly once, in any goroutine, and releases the body at its end. If it fails, the thread's next request writes the
+// messages.
+func (f *Form) Log() (_ *Form, write func(ctx context.Context) (wrote bool, err error)) {
+	f.in.Body.Hold() // events alias it
 	l := &logWrite{done: make(chan struct{})}
-	t.logged = l
-	place := clonePlace(t.place)
-	logged, asked := place.Logged, t.place
-	return func(ctx context.Context) (bool, error) {
-		defer t.in.Body.Release()
+	f = f.with(func(next *Form) { next.logged = l })
+	return f, func(ctx context.Context) (bool, error) {
+		defer f.in.Body.Release()
 		defer close(l.done)
-		if t.remote() {
-			t.copyMessages(ctx)
+		if f.remote() {
+			l.said = f.messagesToKeep(ctx)
 			return false, nil
 		}
-		tally := t.counted().tally
-		ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+		tally, place := f.counted().tally, f.at()
+		ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
 		defer cancel()
-		if err := t.registry.Append(ctx, &place, &tally); err != nil {
+		if err := f.registry.Append(ctx, place, &tally); err != nil {
 			return false, err
 		}
 		l.place = place.WithoutText()
-		d, _ := t.registry.Diverges(ctx, &asked) // an error shows in the cause
+		d, _ := f.registry.Diverges(ctx, f.at()) // an error shows in the cause
 		l.cause = d.Cause
-		return place.Logged > logged, nil
+		return place.Logged > f.place.Logged, nil
 	}
 }
 
 // Logs reports whether Log was called.
-func (t *Turn) Logs() bool { return t.logged != nil }
+func (f *Form) Logs() bool { return f.logged != nil }
 
 // Cause returns why a thread began with this request although part of its history was known; empty if none did. It does not wait for
 // the log.
-func (t *Turn) Cause() session.Cause {
+func (f *Form) Cause() session.Cause {
 	switch {
-	case !t.place.New:
+	case !f.place.New:
 		return ""
-	case t.logged.finished():
-		return t.logged.cause
+	case f.logged.finished():
+		return f.logged.cause
 	}
 	return session.CauseUnread
 }
 
 // awaitLog waits until the messages of this request are written, if they are to be.
-func (t *Turn) awaitLog() {
-	if t.logged != nil {
-		<-t.logged.done
+func (f *Form) awaitLog() {
+	if f.logged != nil {
+		<-f.logged.done
 	}
 }
 
@@ -91,39 +89,39 @@ func (t *Turn) awaitLog() {
 // holds the body until then.
 //
 // The echo is the answer as the client will send it back. It is nil unless upstream has to see something else in its place.
-func (t *Turn) Answered(answer dialect.Answer, echo []byte) func(ctx context.Context) error {
+func (f *Form) Answered(answer dialect.Answer, echo []byte) func(ctx context.Context) error {
 	ids, arguments := []string(nil), slices.Clone(answer.Compactions)
 	for _, c := range answer.Calls {
 		ids = append(ids, c.ID)
 		arguments = append(arguments, argumentTexts(c.Arguments)...)
 	}
-	kept := t.keptTraces(answer)
-	items := t.rememberItems(answer)
+	kept := f.keptTraces(answer)
+	items := f.rememberItems(answer)
 	release := func() {}
-	if t.remote() {
-		t.in.Body.Hold() // for the system messages
-		release = t.in.Body.Release
+	if f.remote() {
+		f.in.Body.Hold() // for the system messages
+		release = f.in.Body.Release
 	}
 	return func(ctx context.Context) error {
 		defer release()
-		t.awaitLog()
-		if t.logged == nil {
+		f.awaitLog()
+		if f.logged == nil {
 			return nil
 		}
-		ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+		ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
 		defer cancel()
 		var err error
-		place, seed := &t.logged.place, t.history.Chain[0]
+		place, seed := &f.logged.place, f.history.Chain[0]
 		switch {
-		case t.remote():
-			err = t.logKept(ctx, answer, slices.Concat(kept, session.CallTraces(seed, ids), session.AnswerTraces(seed, answer.Text, arguments)))
+		case f.remote():
+			err = f.logKept(ctx, answer, slices.Concat(kept, session.CallTraces(seed, ids), session.AnswerTraces(seed, answer.Text, arguments)))
 		case place.Thread.ID != "":
-			if answer.ID != "" && t.in.Split.Stores && len(answer.Said) <= maxAnswerKept {
-				t.engine.memory.answers.Add(session.KeptTrace(seed, answer.ID), answer.Said)
+			if answer.ID != "" && f.in.Split.Stores && len(answer.Said) <= maxAnswerKept {
+				f.engine.memory.answers.Add(session.KeptTrace(seed, answer.ID), answer.Said)
 			}
-			err = errors.Join(t.setAside(ctx, echo), t.registry.Answered(ctx, place, answer.Text, ids, arguments, kept...))
+			err = errors.Join(f.setAside(ctx, echo), f.registry.Answered(ctx, place, answer.Text, ids, arguments, kept...))
 			if len(items) > 0 {
-				err = errors.Join(err, t.registry.KeepItems(ctx, place, items))
+				err = errors.Join(err, f.registry.KeepItems(ctx, place, items))
 			}
 		}
 		if errors.Is(err, session.ErrNotFound) { // the session was deleted meanwhile
@@ -181,56 +179,57 @@ const (
 	maxAnswerKept = 16 << 10 // bytes
 )
 
-// copyMessages copies the request's messages while its body is held. They are logged together with the answer: upstream does not keep
-// a request without one either.
+// messagesToKeep returns copies of the request's messages, after those of the answer before it that the log lacks. They are logged together
+// with the answer: upstream does not keep a request without one either. It must be called while the body is held.
 //
 // A question for a record is not part of the history, and if upstream compacts what it keeps, no message is added to that.
-func (t *Turn) copyMessages(ctx context.Context) {
-	t.counted()
-	if t.in.Asks || t.in.Compacts && t.history.Len() == 0 {
-		return
+func (f *Form) messagesToKeep(ctx context.Context) []session.Message {
+	f.counted()
+	if f.in.Asks || f.in.Compacts && f.history.Len() == 0 {
+		return nil
 	}
-	t.logged.said = t.unloggedAnswer(ctx)
-	for i := range t.in.Split.Messages {
-		if m := t.in.Split.Messages[i]; m.Kind != session.System {
+	said := f.unloggedAnswer(ctx)
+	for i := range f.in.Split.Messages {
+		if m := f.in.Split.Messages[i]; m.Kind != session.System {
 			m.Raw = bytes.Clone(m.Raw)
-			t.logged.said = append(t.logged.said, m)
+			said = append(said, m)
 		}
 	}
+	return said
 }
 
 // unloggedAnswer returns the messages of the answer that the request continues, if they are not logged.
-func (t *Turn) unloggedAnswer(ctx context.Context) []session.Message {
-	last, known := t.engine.memory.answers.Get(session.KeptTrace(t.history.Chain[0], t.in.Split.Kept.Answer))
-	if !known && !t.place.New && t.place.Thread.Purpose != session.PurposeKept { // another process relayed it
-		if items, err := t.registry.NewestItems(ctx, &t.place); err == nil && len(items) > 0 {
+func (f *Form) unloggedAnswer(ctx context.Context) []session.Message {
+	last, known := f.engine.memory.answers.Get(session.KeptTrace(f.history.Chain[0], f.in.Split.Kept.Answer))
+	if !known && !f.place.New && f.place.Thread.Purpose != session.PurposeKept { // another process relayed it
+		if items, err := f.registry.NewestItems(ctx, f.at()); err == nil && len(items) > 0 {
 			last = items[len(items)-1]
 		}
 	}
-	return t.splitLogged(last)
+	return f.splitLogged(last)
 }
 
-// readKept adds what the log has of a history that upstream keeps to the turn's own.
-func (t *Turn) readKept(ctx context.Context) error {
-	if !t.remote() {
-		return nil
+// withKept returns the form whose history also holds what the log has of the history that upstream keeps.
+func (f *Form) withKept(ctx context.Context) (*Form, error) {
+	if !f.remote() {
+		return f, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+	ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
 	defer cancel()
-	logged, err := t.registry.Logged(ctx, &t.place)
+	logged, err := f.registry.Logged(ctx, f.at())
 	if err != nil {
-		return fmt.Errorf("read history: %w", err)
+		return f, fmt.Errorf("read history: %w", err)
 	}
-	request := *t.in.Split
+	request := *f.in.Split
 	request.Messages = nil
 	for i := range logged {
-		request.Messages = append(request.Messages, t.splitLogged(logged[i].Payload)...)
+		request.Messages = append(request.Messages, f.splitLogged(logged[i].Payload)...)
 	}
-	request.Messages = slices.Concat(request.Messages, t.unloggedAnswer(ctx), t.in.Split.Messages)
-	t.in.Split, t.history = &request, session.NewHistory(t.history.Chain[0], request.Messages)
-	t.prepareCounting()
-	t.show(t.project(nil))
-	return nil
+	request.Messages = slices.Concat(request.Messages, f.unloggedAnswer(ctx), f.in.Split.Messages)
+	whole := *f.Turn
+	whole.in.Split, whole.history = &request, session.NewHistory(f.history.Chain[0], request.Messages)
+	whole.prepareCounting()
+	return whole.form(nil), nil
 }
 
 // splitLogged splits an answer or a logged message into messages.
@@ -242,13 +241,12 @@ func (t *Turn) splitLogged(said []byte) []session.Message {
 }
 
 // logKept logs a request and its answer that continue a history kept by upstream.
-func (t *Turn) logKept(ctx context.Context, a dialect.Answer, traces []session.Hash) error {
-	said := session.Said{Messages: append(t.logged.said, t.splitLogged(a.Said)...), Traces: traces}
+func (f *Form) logKept(ctx context.Context, a dialect.Answer, traces []session.Hash) error {
+	said := session.Said{Messages: append(f.logged.said, f.splitLogged(a.Said)...), Traces: traces}
 	for i := range said.Messages {
-		said.Tokens = append(said.Tokens, t.tokens(&said.Messages[i]))
+		said.Tokens = append(said.Tokens, f.tokens(&said.Messages[i]))
 	}
-	place := clonePlace(t.place) // t.place may be read meanwhile
-	return t.registry.AppendKept(ctx, &place, t.in.Split.Kept, said)
+	return f.registry.AppendKept(ctx, f.at(), f.in.Split.Kept, said)
 }
 
 // keptTraces returns the traces by which a later request may continue from an answer that upstream keeps.

@@ -20,7 +20,7 @@ const (
 
 // lookUp answers a call of the recall tool from the history that the client sent, and from the earlier threads of the conversation in
 // the log.
-func (t *Turn) lookUp(ctx context.Context, arguments string) string {
+func (f *Form) lookUp(ctx context.Context, arguments string) string {
 	var asked struct {
 		Query       string
 		Event, Last json.RawMessage
@@ -32,42 +32,41 @@ func (t *Turn) lookUp(ctx context.Context, arguments string) string {
 	if !named && strings.TrimSpace(asked.Query) == "" {
 		return "Give a query, or the id of an event."
 	}
-	t = t.copyFor(t.wait.flight) // the log may be reading t
-	t.resolveLogged(ctx)
+	f = f.resolved(ctx)
 	if named && span.Back == 0 {
-		return t.quoteEvents(t.events(span), "")
+		return f.quoteEvents(f.events(span), "")
 	}
-	read, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
-	earlier := t.registry.Earlier(read, &t.place)
+	read, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
+	earlier := f.registry.Earlier(read, f.at())
 	cancel()
 	if named {
-		return t.quoteEvents(t.earlierEvents(earlier, span), unsearched(earlier))
+		return f.quoteEvents(f.earlierEvents(earlier, span), unsearched(earlier))
 	}
 	answer := "The history cannot be searched now."
-	_ = t.engine.flights.compute(ctx, func() { answer = t.quoteLines(earlier, asked.Query) }) // it fails only if the client has left
+	_ = f.engine.flights.compute(ctx, func() { answer = f.quoteLines(earlier, asked.Query) }) // it fails only if the client has left
 	return answer
 }
 
 // quoteEvents returns whole events. If there are none, it says so and adds the note.
-func (t *Turn) quoteEvents(events []recall.Event, note string) string {
+func (f *Form) quoteEvents(events []recall.Event, note string) string {
 	if len(events) == 0 {
-		return strings.TrimSpace(fmt.Sprintf("That event is not there. There are events 1 to %d. %s", t.history.Len(), note))
+		return strings.TrimSpace(fmt.Sprintf("That event is not there. There are events 1 to %d. %s", f.history.Len(), note))
 	}
-	return recall.Whole(events, recall.Room{Tokens: eventTokens, Count: t.counter.Text})
+	return recall.Whole(events, recall.Room{Tokens: eventTokens, Count: f.counter.Text})
 }
 
 // quoteLines returns the lines that match a query best, from everything that the view does not show.
-func (t *Turn) quoteLines(earlier session.Earlier, query string) string {
+func (f *Form) quoteLines(earlier session.Earlier, query string) string {
 	var events []recall.Event
 	for back := len(earlier.Threads); back > 0; back-- {
-		events = append(events, t.earlierEvents(earlier, recall.Span{First: 1, Last: math.MaxInt, Back: back})...)
+		events = append(events, f.earlierEvents(earlier, recall.Span{First: 1, Last: math.MaxInt, Back: back})...)
 	}
-	events = append(events, t.outOfView()...)
+	events = append(events, f.outOfView()...)
 	note := unsearched(earlier)
 	if len(events) == 0 && note == "" {
 		return "Nothing of this conversation is hidden: look above."
 	}
-	room := recall.Room{Tokens: lineTokens - t.counter.Text(note), Count: t.counter.Text}
+	room := recall.Room{Tokens: lineTokens - f.counter.Text(note), Count: f.counter.Text}
 	return strings.TrimSpace(recall.Lines(events, query, room) + "\n" + note)
 }
 
@@ -83,17 +82,17 @@ func unsearched(e session.Earlier) string {
 }
 
 // outOfView returns the messages that the view hides or shows only in part.
-func (t *Turn) outOfView() (hidden []recall.Event) {
-	shown := make([]bool, t.history.Len()+1)
-	for i := range t.shown.view.Items {
-		item := &t.shown.view.Items[i]
-		if item.Index >= 0 && (item.Strip || t.shown.view.Verbatim(item)) {
-			shown[t.history.Pos(item.Index)] = true
+func (f *Form) outOfView() (hidden []recall.Event) {
+	shown := make([]bool, f.history.Len()+1)
+	for i := range f.shown.view.Items {
+		item := &f.shown.view.Items[i]
+		if item.Index >= 0 && (item.Strip || f.shown.view.Verbatim(item)) {
+			shown[f.history.Pos(item.Index)] = true
 		}
 	}
-	for p := 1; p <= t.history.Len(); p++ {
+	for p := 1; p <= f.history.Len(); p++ {
 		if !shown[p] {
-			hidden = append(hidden, t.event(p))
+			hidden = append(hidden, f.event(p))
 		}
 	}
 	return hidden

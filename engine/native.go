@@ -27,17 +27,16 @@ var (
 const secretTimeout = 10 * time.Second
 
 // Record returns the text that replaces the turn's whole history: the record that a model wrote, and the user's own words. If no model
-// did, it has excerpts, and fails if there is nothing to quote. For a nil turn, whose history is not known, it holds only the model's record.
-func (t *Turn) Record(ctx context.Context, written string) (string, error) {
-	if t == nil {
+// did, it has excerpts, and fails if there is nothing to quote. For a nil form, whose history is not known, it holds only the model's record.
+func (f *Form) Record(ctx context.Context, written string) (string, error) {
+	if f == nil {
 		return record.Summary{Record: written}.String(), nil
 	}
-	t = t.copyFor(t.wait.flight) // the log may be reading t
-	if err := t.readKept(ctx); err != nil && written == "" {
+	f, err := f.withKept(ctx)
+	if err != nil && written == "" {
 		return "", err
 	}
-	t.resolveLogged(ctx)
-	in := t.input(condense.Need{})
+	in := f.resolved(ctx).input(condense.Need{})
 	in.Thread.Recall = false // another history begins with the record, with other numbers
 	return condense.Replacement(context.WithoutCancel(ctx), in, written)
 }

@@ -78,7 +78,7 @@ func TestALoserTriesOnceMore(t *testing.T) {
 		r, _ := hurrying(t)
 		r.tenant.Ahead = false
 		r.logged(r.begin(says(9), engine.WishNone))
-		var shorter []*engine.Turn
+		var shorter []*request
 		for n := range losses {
 			shorter = append(shorter, r.begin(says(23+20*n), engine.WishNone))
 		}
@@ -116,7 +116,7 @@ func TestACondensationIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := hurrying(t)
 		var reports [2]engine.Report
-		var turns [2]*engine.Turn
+		var turns [2]*request
 		var both sync.WaitGroup
 		condensed := func(i int) { both.Go(func() { reports[i] = turns[i].Condense(t.Context()) }) }
 		r.tenant.Ahead = false
@@ -126,7 +126,7 @@ func TestACondensationIsLoggedOnce(t *testing.T) {
 		}}
 		r.start()
 		r.logged(r.begin(says(9), engine.WishNone))
-		turns = [2]*engine.Turn{r.begin(says(23), engine.WishNone), r.begin(says(25), engine.WishNone)}
+		turns = [2]*request{r.begin(says(23), engine.WishNone), r.begin(says(25), engine.WishNone)}
 		condensed(0)
 		both.Wait()
 		thread, err := r.store.Thread(t.Context(), turns[0].Place().Thread.ID)
@@ -144,7 +144,7 @@ func TestRepeatedAtOnce(t *testing.T) {
 		r.tenant.Ahead = false
 		r.logged(r.begin(says(9), engine.WishNone))
 		first := r.begin(says(23), engine.WishNone)
-		var second *engine.Turn
+		var second *request
 		var both sync.WaitGroup
 		r.overtakes(func() {
 			second = r.begin(says(23), engine.WishNone)

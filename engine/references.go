@@ -101,19 +101,26 @@ func (t *Turn) learnFrom(payloads [][]byte, err error) {
 	t.learnItems(func(id string) []byte { return logged[id] })
 }
 
-// resolveLogged also makes the items known that only the log has. The counts of messages with items that it does not have, either, are kept
-// as they are. It changes the turn, which must not be in use by another goroutine.
-func (t *Turn) resolveLogged(ctx context.Context) {
-	if !slices.ContainsFunc(t.history.Messages, func(m session.Message) bool { return !t.knows(&m) }) {
-		return
+// resolved returns the form whose turn also knows the items that only the log has.
+func (f *Form) resolved(ctx context.Context) *Form {
+	if !slices.ContainsFunc(f.history.Messages, func(m session.Message) bool { return !f.knows(&m) }) {
+		return f
 	}
+	own := *f.Turn
+	own.resolveLogged(ctx, f.at())
+	return f.with(func(next *Form) { next.Turn = &own })
+}
+
+// resolveLogged makes the items known that only the log has. The counts of messages with items that it does not have, either, are kept as they
+// are. It changes the turn, which nothing else may use yet.
+func (t *Turn) resolveLogged(ctx context.Context, place *session.Resolution) {
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
-	payloads, err := t.registry.References(ctx, &t.place)
+	payloads, err := t.registry.References(ctx, place)
 	if t.learnFrom(payloads, err); err != nil {
 		return
 	}
-	for p := 1; p <= min(t.place.Logged, t.history.Len()); p++ {
+	for p := 1; p <= min(place.Logged, t.history.Len()); p++ {
 		if m := t.history.Message(p); !t.knows(m) {
 			t.engine.counts.byKey.Add(t.engine.counts.messageKey(t.counter.Encoding(), m), t.read(m))
 		}
@@ -154,13 +161,13 @@ func (t *Turn) knows(m *session.Message) bool {
 
 // countsUnknown reports whether the view is counted message by message, and a logged one refers to items that were not known when it was
 // counted.
-func (t *Turn) countsUnknown() bool {
-	if t.shown.view.Identity() {
+func (f *Form) countsUnknown() bool {
+	if f.shown.view.Identity() {
 		return false
 	}
-	for p := 1; p <= min(t.place.Logged, t.history.Len()); p++ {
-		m := t.history.Message(p)
-		if !t.knows(m) && !t.engine.counts.byKey.Contains(t.engine.counts.messageKey(t.counter.Encoding(), m)) {
+	for p := 1; p <= min(f.place.Logged, f.history.Len()); p++ {
+		m := f.history.Message(p)
+		if !f.knows(m) && !f.engine.counts.byKey.Contains(f.engine.counts.messageKey(f.counter.Encoding(), m)) {
 			return true
 		}
 	}

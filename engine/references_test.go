@@ -36,7 +36,7 @@ func (r *referrer) speakResponses() {
 }
 
 // send sends a history, which is condensed and logged.
-func (r *referrer) send(items ...string) *engine.Turn {
+func (r *referrer) send(items ...string) *request {
 	r.Helper()
 	turn := r.begin(&body{bytes: []byte(`{"model":"m","input":[` + strings.Join(items, ",") + `]}`)}, engine.WishNone)
 	turn.Condense(r.Context())
@@ -45,7 +45,7 @@ func (r *referrer) send(items ...string) *engine.Turn {
 }
 
 // ask asks the n-th question, and adds the answer to the history: its text if inline is set, else its id.
-func (r *referrer) ask(n int, inline bool) *engine.Turn {
+func (r *referrer) ask(n int, inline bool) *request {
 	r.Helper()
 	r.items = append(r.items, fmt.Sprintf(`{"role":"user","content":"How deep is sea %d?"}`, n))
 	turn := r.send(r.items...)
@@ -66,7 +66,7 @@ func saying(n, times int) string {
 func referring(n int) string { return fmt.Sprintf(`{"type":"item_reference","id":"msg_%d"}`, n) }
 
 // messages returns the messages in the log of a turn's thread.
-func (r *referrer) messages(t *engine.Turn) []session.Event {
+func (r *referrer) messages(t *request) []session.Event {
 	r.Helper()
 	events, err := r.store.Events(r.Context(), t.Place().Thread.ID, 1, 100)
 	must(r.T, err)
@@ -74,7 +74,7 @@ func (r *referrer) messages(t *engine.Turn) []session.Event {
 }
 
 // payloads returns what the log of a turn's thread holds for its messages.
-func (r *referrer) payloads(t *engine.Turn) (all [][]byte) {
+func (r *referrer) payloads(t *request) (all [][]byte) {
 	r.Helper()
 	for _, e := range r.messages(t) {
 		all = append(all, e.Payload)

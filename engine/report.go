@@ -11,6 +11,7 @@ import (
 type Report struct {
 	Attempts []Attempt
 	Kept     Outcome // the outcome if there were no attempts
+	Shrunk   bool    // the request was too long, and is smaller now
 	Window   int     // the context window that was learnt from upstream, in tokens; 0: none
 	Panic    any     // value that a condensation panicked with; nil: none did
 
@@ -40,9 +41,9 @@ func (a *Attempt) failed(err error) Attempt {
 }
 
 // attempted adds an attempt to a report.
-func (t *Turn) attempted(r *Report, a Attempt) {
-	a.Session, a.Thread = t.place.Thread.Session, t.place.Thread.ID
-	a.Ahead = t.wait.flight != nil && t.wait.flight.ahead
+func (f *Form) attempted(r *Report, a Attempt) {
+	a.Session, a.Thread = f.place.Thread.Session, f.place.Thread.ID
+	a.Ahead = f.waits.flight != nil && f.waits.flight.ahead
 	r.Attempts = append(r.Attempts, a)
 }
 

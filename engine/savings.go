@@ -46,13 +46,13 @@ func withCost(ctx context.Context) (context.Context, func() session.Cost) {
 }
 
 // Save adds to the savings of the turn's thread, after waiting for its log.
-func (t *Turn) Save(ctx context.Context, more session.Savings) error {
-	id := t.place.Thread.ID
-	if t.logged != nil {
-		t.awaitLog()
-		id = cmp.Or(t.logged.place.Thread.ID, id)
+func (f *Form) Save(ctx context.Context, more session.Savings) error {
+	id := f.place.Thread.ID
+	if f.logged != nil {
+		f.awaitLog()
+		id = cmp.Or(f.logged.place.Thread.ID, id)
 	}
-	return t.save(ctx, id, more)
+	return f.save(ctx, id, more)
 }
 
 // save adds to the savings of a thread. It is no error if the thread was deleted meanwhile.
@@ -88,44 +88,44 @@ func (t *Turn) takeSeat(secret session.Secret) {
 func (t *Turn) Compared() bool { return t.entry != nil }
 
 // Compare adds an answered request and its cost in USD to the tenant's holdout; known reports whether the cost is known.
-func (t *Turn) Compare(ctx context.Context, usd float64, known bool) error {
+func (f *Form) Compare(ctx context.Context, usd float64, known bool) error {
 	var sums session.Sums
-	counted, begun := t.engine.memory.begun.Get(t.place.Thread.Session) // by this request, or by one that upstream did not answer
+	counted, begun := f.engine.memory.begun.Get(f.place.Thread.Session) // by this request, or by one that upstream did not answer
 	if begun && counted.CompareAndSwap(false, true) {
 		sums.Sessions = 1
 	}
-	if t.purpose == session.PurposeMain {
+	if f.purpose == session.PurposeMain {
 		sums.Steps = 1
 	}
-	return t.enter(ctx, sums, usd, known)
+	return f.enter(ctx, sums, usd, known)
 }
 
 // enter adds sums and a cost to the session's entry in the holdout.
-func (t *Turn) enter(ctx context.Context, sums session.Sums, usd float64, known bool) error {
+func (f *Form) enter(ctx context.Context, sums session.Sums, usd float64, known bool) error {
 	if known {
 		sums.Nano = int64(math.Round(usd * nano))
 	} else {
 		sums.Unpriced = 1
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
+	ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
 	defer cancel()
-	entry := *t.entry
-	entry.Sums, entry.Begun = sums, t.sessionCreated(ctx)
-	if err := t.store.Enter(ctx, entry); err != nil {
+	entry := *f.entry
+	entry.Sums, entry.Begun = sums, f.sessionCreated(ctx)
+	if err := f.store.Enter(ctx, entry); err != nil {
 		return fmt.Errorf("add to holdout: %w", err)
 	}
 	return nil
 }
 
 // sessionCreated returns when the session began, or this thread if that cannot be read.
-func (t *Turn) sessionCreated(ctx context.Context) time.Time {
-	id, created := t.place.Thread.Session, t.engine.memory.created
+func (f *Form) sessionCreated(ctx context.Context) time.Time {
+	id, created := f.place.Thread.Session, f.engine.memory.created
 	if at, known := created.Get(id); known {
 		return at
 	}
-	s, err := t.store.Session(ctx, id)
+	s, err := f.store.Session(ctx, id)
 	if err != nil {
-		return t.place.Thread.Created
+		return f.place.Thread.Created
 	}
 	created.Add(id, s.Created)
 	return s.Created
@@ -133,17 +133,17 @@ func (t *Turn) sessionCreated(ctx context.Context) time.Time {
 
 // billed returns a context whose model calls are passed to Input.Spent and added to the session's holdout entry, and for which budgets are
 // asked before each call. Losing a figure does no harm.
-func (t *Turn) billed(ctx context.Context) context.Context {
-	compared, spent, id := t.entry != nil, t.in.Spent, t.place.Thread.Session
-	if t.in.Budgets != nil {
-		ctx = limit.WithBudget(ctx, func(ctx context.Context, model string) bool { return t.engine.overspent(ctx, t.in.Budgets(id, model)) })
+func (f *Form) billed(ctx context.Context) context.Context {
+	compared, spent, id := f.entry != nil, f.in.Spent, f.place.Thread.Session
+	if f.in.Budgets != nil {
+		ctx = limit.WithBudget(ctx, func(ctx context.Context, model string) bool { return f.engine.overspent(ctx, f.in.Budgets(id, model)) })
 	}
 	if !compared && spent == nil {
 		return ctx
 	}
 	return limit.WithBill(ctx, func(ctx context.Context, c limit.Call) {
 		if compared && c.Charged() {
-			_ = t.enter(ctx, session.Sums{}, c.USD, c.Known)
+			_ = f.enter(ctx, session.Sums{}, c.USD, c.Known)
 		}
 		if spent != nil {
 			spent(id, c)

@@ -65,16 +65,18 @@ func (e *Engine) Show(p Past) (Shown, error) {
 	if t.in.Tenant.Passes() {
 		p.Condensations = nil
 	}
-	shown := t.project(readable(t.history, p.Condensations))
-	shown.applied = shown.view.Applied
-	t.show(shown)
+	f := t.form(readable(t.history, p.Condensations))
+	f.shown.applied = f.shown.view.Applied
 	if p.Purpose == session.PurposeCompaction {
-		_ = t.showUnabridged(shown.applied, func(some []session.Condensation) ([]session.Condensation, error) { // returns no error
+		f, err = t.unabridged(f.shown.applied, func(some []session.Condensation) ([]session.Condensation, error) { // returns no error
 			return readable(t.history, some), nil
 		})
+		if err != nil {
+			return Shown{}, fmt.Errorf("show history: %w", err)
+		}
 	}
-	t.Shape()
-	return Shown{View: t.shown.view, Messages: t.messages(), Before: t.Before(), After: t.size()}, nil
+	f = f.Shape()
+	return Shown{View: f.shown.view, Messages: f.messages(), Before: f.Before(), After: f.size()}, nil
 }
 
 // asLogged returns the messages with these payloads, which together were split as given. A message that referred to several items may have been
@@ -97,11 +99,13 @@ func asLogged(split []session.Message, payloads [][]byte) (all []session.Message
 	return all
 }
 
-// Shape shows the view that the tenant's condenser makes for each request. It makes no condensation.
-func (t *Turn) Shape() {
-	if !t.in.Tenant.Passes() {
-		t.shape(t.decide())
+// Shape returns the form with the view that the tenant's condenser makes for each request. It makes no condensation.
+func (f *Form) Shape() *Form {
+	if f.in.Tenant.Passes() {
+		return f
 	}
+	f, _ = f.shape(f.decide())
+	return f
 }
 
 // readable returns the condensations that apply to a history, by the same rules as for a request.

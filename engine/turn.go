@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -75,36 +73,26 @@ type Body interface {
 	Release()
 }
 
-// Turn takes one request through the engine: recognise, project, condense, forward, log. It must be used by one goroutine at a time,
-// except for the functions that Log and Answered return.
+// Turn is a request as the engine recognised it. Nothing changes it after Begin. It may be used concurrently.
 type Turn struct {
-	in     Input
+	in     Input // with the tenant and the wish that are in force
 	engine *Engine
 	sessionLog
 	counter meter
-	model   Model // with the learnt window
+	model   Model // with the window that earlier requests have shown
 	history *session.History
 	purpose session.Purpose
-	place   session.Resolution
-	counted func() *counts // counts on the first call, in the goroutine that makes it
-	shown   projection
-	made    []session.Condensation // part of what goes upstream
-	relief  relief
-	wait    waitState
+	place   session.Resolution // in the log, when it was recognised
+	counted func() *counts     // counts on the first call, in the goroutine that makes it
+	bound   bound
 	hidden  hidden
-	records
+	entry   *session.Entry // the fields that all holdout entries of the turn share; nil: the tenant has no holdout
 }
 
 // sessionLog is the log that a turn reads and writes.
 type sessionLog struct {
 	registry *session.Registry
 	store    session.Store
-}
-
-// records are what a turn writes to the store.
-type records struct {
-	logged *logWrite
-	entry  *session.Entry // the fields that all holdout entries of the turn share; nil: the tenant has no holdout
 }
 
 // meter counts a request's tokens.
@@ -115,15 +103,8 @@ type meter struct {
 	cacheKey uint64 // identifies upstream, key, model, tools and system prompt; valid only in this process
 }
 
-// waitState is how a turn waits for condensations.
-type waitState struct {
-	flight *flight       // the flight that works on this copy of the turn; nil for the request's own turn
-	soFar  time.Duration // time the request has already waited
-	later  condense.Job  // writes the summary for excerpts that stand in for it; nil: none
-}
-
-// Begin finds the thread that a request continues, and projects its view.
-func (e *Engine) Begin(ctx context.Context, in Input) (*Turn, error) {
+// Begin finds the thread that a request continues, and returns the form with which it starts: its view under the condensations of the thread.
+func (e *Engine) Begin(ctx context.Context, in Input) (*Form, error) {
 	if in.Tenant.Off {
 		in.Wish = WishOff
 	}
@@ -134,8 +115,7 @@ func (e *Engine) Begin(ctx context.Context, in Input) (*Turn, error) {
 	t.prepareCounting()
 	if t.remote() {
 		t.in.Tenant = t.in.Tenant.passive()
-		t.show(t.project(nil))
-		return t, nil
+		return t.form(nil), nil
 	}
 	t.obeyCommand()
 	ctx, cancel := context.WithTimeout(ctx, e.o.Limits.Store)
@@ -147,19 +127,18 @@ func (e *Engine) Begin(ctx context.Context, in Input) (*Turn, error) {
 	if err := t.prepareHidden(ctx); err != nil {
 		return nil, err
 	}
-	if t.purpose != session.PurposeCompaction {
-		t.show(t.project(applied))
-		if t.countsUnknown() {
-			t.resolveLogged(ctx)
-		}
-		return t, nil
+	if t.purpose == session.PurposeCompaction {
+		return t.unabridged(applied, func(some []session.Condensation) ([]session.Condensation, error) {
+			place := t.place
+			place.Thread.Condensations = some
+			return t.registry.Condensations(ctx, &place)
+		})
 	}
-	readable := func(some []session.Condensation) ([]session.Condensation, error) {
-		place := t.place
-		place.Thread.Condensations = some
-		return t.registry.Condensations(ctx, &place)
+	f := t.form(applied)
+	if f.countsUnknown() {
+		t.resolveLogged(ctx, &t.place)
 	}
-	return t, t.showUnabridged(applied, readable)
+	return f, nil
 }
 
 // resolve finds the history's place in the log.
@@ -202,6 +181,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 	}
 	t.resolveNew(ctx)
 	t.takeSeat(secret)
+	t.bound = t.engine.memory.boundOf(t.place.Thread.ID)
 	return nil
 }
 
@@ -225,50 +205,11 @@ func (t *Turn) prepareCounting() {
 // NeedsText reports whether Answered reads the request's text: if upstream keeps the history, the log is written only then.
 func (t *Turn) NeedsText() bool { return t.remote() }
 
-// WithoutText returns a copy of the turn for use once its answer has begun. It refers to none of the request's bytes, so that they can be
-// freed while a slow client reads. Answered, Used, Save, Compare and the methods that report what was done work on the copy;
-// it can no longer be forwarded, condensed or relieved.
-func (t *Turn) WithoutText() *Turn {
-	bare, counted := *t, *t.counted()
-	counted.tally.Count = nil
-	bare.counted = func() *counts { return &counted }
-	bare.in.Body, bare.in.Header = nil, nil
-	split := t.in.Split
-	bare.in.Split = &dialect.Request{
-		Model: split.Model, MaxOutput: split.MaxOutput, Choices: split.Choices, Kept: split.Kept, Stores: split.Stores,
-	}
-	bare.history = t.history.WithoutMessages()
-	bare.place = t.place.WithoutText()
-	bare.show(projection{attached: t.shown.attached})
-	bare.relief.withheld, bare.relief.beforeTrial, bare.relief.trial = nil, projection{}, nil
-	bare.wait.later, bare.hidden = nil, hidden{}
-	return &bare
-}
-
-// Place returns the history's place in the log.
-func (t *Turn) Place() *session.Resolution { return &t.place }
-
 // ModelName returns the model name that the client sent, cut to a bounded length.
 func (t *Turn) ModelName() string { return clip(t.in.Split.Model) }
 
-// Condensed returns the condensations that this turn has made and that are part of what goes upstream.
-func (t *Turn) Condensed() []session.Condensation {
-	if t.verbatim() {
-		return nil
-	}
-	return t.made
-}
-
 // Before returns the size of the history as the client sent it, uncalibrated.
 func (t *Turn) Before() session.Size { return t.counted().before }
-
-// Sent returns the size of what goes upstream, uncalibrated.
-func (t *Turn) Sent() session.Size {
-	if t.verbatim() {
-		return t.Before()
-	}
-	return t.size()
-}
 
 // Known returns how many tokens of the request were sent before, 0 if none.
 func (t *Turn) Known() int {
@@ -279,26 +220,5 @@ func (t *Turn) Known() int {
 	return c.fixed + c.tally.System + c.tally.Total(c.tally.From)
 }
 
-// Adjust calibrates a count by what upstream has reported for the client's requests to this model.
-func (t *Turn) Adjust(n int) int { return t.engine.o.Tokens.Adjust(t.calibration(t.shown.attached), n) }
-
-// LimitTo asks for a condensation above that many tokens, unless the session is held out.
-func (t *Turn) LimitTo(tokens int) {
-	heldOut := t.entry != nil && t.entry.Seat.Arm == session.HeldOut
-	if !heldOut && (t.in.Limit == 0 || tokens < t.in.Limit) {
-		t.in.Limit = tokens
-	}
-}
-
 // Choices returns how many answers the client asks for.
 func (t *Turn) Choices() int { return max(t.in.Split.Choices, 1) }
-
-// MaxOutput returns how many tokens the answer may have: the client's limit, capped by the model's output limit or, where that is not
-// known, by its window. 0: not known.
-func (t *Turn) MaxOutput() int {
-	asked := t.in.Split.MaxOutput
-	if asked <= 0 {
-		return t.model.MaxOutput
-	}
-	return min(asked, cmp.Or(t.model.MaxOutput, t.model.Window, asked))
-}

@@ -52,7 +52,7 @@ func TestNothingIsPaidThatIsNotKept(t *testing.T) {
 			r.store, r.tenant.Never, r.tenant.Ahead = store, ahead, ahead
 			r.start()
 			n := 9
-			step := func() *engine.Turn {
+			step := func() *request {
 				n += 2
 				r.clock = r.clock.Add(5 * time.Second)
 				asked := says(n)

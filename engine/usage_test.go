@@ -10,7 +10,7 @@ import (
 )
 
 // step runs a request with n messages, and reports an arbitrary count by upstream.
-func (r *rig) step(n int, count func(ours int) session.Usage) (*engine.Turn, engine.Report) {
+func (r *rig) step(n int, count func(ours int) session.Usage) (*request, engine.Report) {
 	r.Helper()
 	turn := r.begin(says(n), engine.WishNone)
 	turn.Condense(r.Context())
@@ -131,8 +131,8 @@ func TestWindowOfAnError(t *testing.T) {
 		r.window, r.configured = 128_000, configured > 0
 		turn := r.begin(says(n), engine.WishNone)
 		r.logged(turn)
-		turn.Relieve(t.Context(), over)
-		if got := turn.Settle(t.Context(), taken).Window; got != want {
+		turn.overflow(t.Context(), over)
+		if got := turn.settle(t.Context(), taken).Window; got != want {
 			t.Errorf("%s: learnt %d, want %d", what, got, want)
 		}
 	}

@@ -199,7 +199,7 @@ func TestALateSummaryDoesNotDelayTheNextCondensation(t *testing.T) {
 }
 
 // standsIn condenses a turn and checks that it gets excerpts.
-func (r *rig) standsIn(t *engine.Turn) {
+func (r *rig) standsIn(t *request) {
 	r.Helper()
 	report := t.Condense(r.Context())
 	if len(report.Attempts) != 1 || report.Attempts[0].Made == nil || !report.Attempts[0].Made.Provisional || report.Attempts[0].Made.Cause != "at_once" {

@@ -173,9 +173,9 @@ func (r *request) learn(ability *ability, model string, shown Compacts) {
 
 // refusesToManage reports whether upstream refused the request because it does not manage histories, and remembers that. It does so once a
 // request.
-func (r *request) refusesToManage(why refusal) bool {
+func (r *request) refusesToManage(why overflow.Refusal) bool {
 	d := r.compactor()
-	if !why.managed || d == nil || r.parsed.compaction.managed {
+	if !why.Manages || d == nil || r.parsed.compaction.managed {
 		return false
 	}
 	m := d.StripManagement(r.body.bytes)
@@ -206,7 +206,7 @@ func (r *request) answer() (resp *http.Response, err error) {
 // pauseToCompact asks for a record if the history is longer than its client allows and upstream would have answered with a compaction alone.
 func (r *request) pauseToCompact() error {
 	c := &r.parsed.compaction
-	if !c.Pauses || c.wanted || r.turn == nil || !r.turn.Exceeds(c.Limit) {
+	if !c.Pauses || c.wanted || r.form == nil || !r.form.Exceeds(c.Limit) {
 		return nil
 	}
 	c.wanted = true
@@ -256,7 +256,7 @@ func (r *request) exchangeCompaction() (*http.Response, error) {
 // failsToCompact reports whether an answer shows that upstream does not compact histories, and remembers what it shows.
 func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool {
 	ok := resp.StatusCode == http.StatusOK
-	if !ok && !refuses(resp.StatusCode) && resp.StatusCode != http.StatusNotFound || len(codings(resp.Header)) > 0 {
+	if !ok && !(overflow.Refusal{Status: resp.StatusCode}).Objects() && resp.StatusCode != http.StatusNotFound || len(codings(resp.Header)) > 0 {
 		return false
 	}
 	compact, model := r.server.abilities.compact, r.parsed.compaction.Model
@@ -345,13 +345,13 @@ func (r *request) makeRecord(resp *http.Response, answer dialect.Answer, whole b
 	}
 	r.obs.record.Condensed.Compaction = CompactionMade
 	if failed != nil {
-		if r.turn == nil {
+		if r.form == nil {
 			return "", failed
 		}
 		text, r.obs.failed, r.obs.record.Condensed.Compaction = "", cause(failed), CompactionExcerpts
-		r.server.o.Log.Warn("no summary for a compaction", append(r.reporter().fields(r.turn.Place().Thread), zap.Error(failed))...)
+		r.server.o.Log.Warn("no summary for a compaction", append(r.reporter().fields(r.form.Place().Thread), zap.Error(failed))...)
 	}
-	return r.turn.Record(r.ctx, text) // the client gets errNoRecord
+	return r.form.Record(r.ctx, text) // the client gets errNoRecord
 }
 
 // readAnswer parses an answer that was read as a whole.

@@ -12,7 +12,7 @@ import (
 
 // describe sets the headers that describe what was done to the request.
 func (r *request) describe(h *fasthttp.ResponseHeader) {
-	t := r.turn
+	t := r.form
 	before, after, thread := t.Before(), t.Sent(), &t.Place().Thread
 	h.Set("X-Dewpoint-Session", string(thread.Session))
 	h.Set("X-Dewpoint-Thread", string(thread.ID))
@@ -45,7 +45,7 @@ func (r *request) describe(h *fasthttp.ResponseHeader) {
 // notice returns a sentence about what was condensed for this request, for a client to show. It is empty if nothing was, or if the tenant has
 // notices switched off.
 func (r *request) notice() string {
-	made := r.turn.Condensed()
+	made := r.form.Condensed()
 	if !r.tenant.Notify || len(made) == 0 {
 		return ""
 	}

@@ -13,10 +13,11 @@ import (
 // startLog writes the request's new messages to the log during the call upstream. The write ends before the client has its whole answer,
 // so that the client's next request finds it. If it fails, the next request repairs it.
 func (r *request) startLog() {
-	if r.turn.Probes() || !r.server.reserve("append") {
+	if r.form.Probes() || !r.server.reserve("append") {
 		return
 	}
-	log := r.turn.Log()
+	form, log := r.form.Log()
+	r.adopt(form)
 	r.server.write("append", func(ctx context.Context) error {
 		wrote, err := log(ctx)
 		if wrote && err == nil {
@@ -42,7 +43,7 @@ func (r *request) markAnswer(tee dialect.Tee) {
 	if record := r.parsed.compaction.record; record != "" {
 		answer.Text = record // the client sends its compaction item back, which is read as this text
 	}
-	mark := r.turn.Answered(answer, r.echo())
+	mark := r.form.Answered(answer, r.echo())
 	settle := r.settle(http.StatusOK, r.lastAnswer(answer))
 	done := make(chan struct{})
 	s.inBackground(func() {
@@ -60,11 +61,11 @@ func (r *request) finish(l *relay, answer dialect.Answer) {
 	status := l.resp.StatusCode
 	r.settle(status, r.lastAnswer(answer))((*Server).inBackground)
 	call := &r.obs.record.Call
-	if r.turn != nil && status == http.StatusOK {
+	if r.form != nil && status == http.StatusOK {
 		if r.hidden.rounds > 0 {
 			call.Doubted = true // the usage is the sum of several calls
 		} else if answer.Usage != nil {
-			r.noteReport(r.turn.Used(r.obs.record.Turn.After.Tokens, *answer.Usage))
+			r.noteReport(r.form.Used(r.obs.record.Turn.After.Tokens, *answer.Usage))
 		}
 		call.Usage = answer.Usage
 		r.addToHoldout(answer.Usage)
@@ -92,7 +93,7 @@ func (r *request) content(answer dialect.Answer) *Content {
 
 // addSavings adds what the answered request saved to the sum of its thread.
 func (r *request) addSavings() {
-	turn, t := r.turn, r.obs.record.Turn
+	turn, t := r.form, r.obs.record.Turn
 	if t == nil || turn == nil || t.Saved == (Saving{}) || !r.server.reserve("save") {
 		return
 	}
@@ -107,7 +108,7 @@ func (r *request) addSavings() {
 
 // addToHoldout adds the answered request to its tenant's comparison of condensed and held-out sessions, if the tenant has one.
 func (r *request) addToHoldout(usage *session.Usage) {
-	turn, price := r.turn, r.model.Price
+	turn, price := r.form, r.model.Price
 	if r.params.counts || !turn.Compared() {
 		return
 	}

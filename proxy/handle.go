@@ -46,7 +46,7 @@ func (r *request) serve(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	l := &relay{r: r}
-	if r.turn != nil && r.params.streams && r.server.o.Limits.KeepAlive > 0 {
+	if r.form != nil && r.params.streams && r.server.o.Limits.KeepAlive > 0 {
 		return l.serveStream(ctx)
 	}
 	l.resp, l.err = r.answer() //nolint:bodyclose // relay.Close closes it
@@ -91,14 +91,14 @@ func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 // orPassThrough runs a step that a request can do without: if the step panics, the body is forwarded unchanged.
 func (r *request) orPassThrough(step func()) {
 	if !r.server.o.guard(step) {
-		r.turn = nil
+		r.form = nil
 	}
 }
 
-// recognise parses the body and begins the request's turn. It leaves r.turn nil if the body is to be forwarded unchanged: on other paths,
+// recognise parses the body and begins the request's turn. It leaves r.form nil if the body is to be forwarded unchanged: on other paths,
 // if the body cannot be parsed, and while the store is unavailable.
 func (r *request) recognise() error {
-	r.turn = nil // of an earlier attempt, whose body has been replaced
+	r.form = nil // of an earlier attempt, whose body has been replaced
 	if r.params.dialect == nil {
 		return nil
 	}
@@ -145,9 +145,9 @@ func (r *request) parse() error {
 
 // beginTurn looks the conversation up. If the store is unavailable, the request is forwarded without a turn.
 func (r *request) beginTurn() error {
-	turn, err := r.server.o.Engine.Begin(r.ctx, r.input())
+	form, err := r.server.o.Engine.Begin(r.ctx, r.input())
 	if err == nil {
-		r.turn = turn
+		r.adopt(form)
 		r.server.degraded.readOK()
 		r.noteRecognised()
 		return nil
@@ -177,14 +177,16 @@ func (r *request) exchange() (*http.Response, error) {
 
 // condense runs the condensation that is due, if any, and starts to write the log.
 func (r *request) condense() {
-	if r.turn == nil {
+	if r.form == nil {
 		return
 	}
 	if r.params.counts {
-		r.turn.Shape()
+		r.adopt(r.form.Shape())
 		return
 	}
-	r.noteReport(r.turn.Condense(r.ctx))
+	form, report := r.form.Condense(r.ctx)
+	r.adopt(form)
+	r.noteReport(report)
 	r.startLog()
 }
 
@@ -194,7 +196,7 @@ func (r *request) payAndSend() (*http.Response, error) {
 		return nil, err
 	}
 	resp, err := r.send(r.forwarded())
-	if err == nil && (r.turn != nil || r.carriesSealed()) {
+	if err == nil && (r.form != nil || r.carriesSealed()) {
 		resp, err = r.retryRefused(resp)
 	}
 	// A request that timed out, or whose client left, may have been served and billed. It is not refunded.
@@ -210,8 +212,8 @@ func (r *request) forwarded() [][]byte {
 	switch {
 	case r.parsed.stripped != nil:
 		parts = r.parsed.stripped
-	case r.turn != nil:
-		r.orPassThrough(func() { parts = r.turn.Forwarded() })
+	case r.form != nil:
+		r.orPassThrough(func() { parts = r.form.Body() })
 	}
 	return parts
 }

@@ -23,12 +23,12 @@ type hidden struct {
 // answerHidden removes the calls of the proxy's own tools from upstream's answer and answers them itself. The client gets one answer,
 // however many calls upstream that takes.
 func (r *request) answerHidden(resp *http.Response) (*http.Response, error) {
-	offered := r.turn != nil && !r.params.counts && r.turn.Offers()
+	offered := r.form != nil && !r.params.counts && r.form.Offers()
 	if !offered || resp.StatusCode != http.StatusOK || len(codings(resp.Header)) > 0 {
 		return resp, nil
 	}
 	streams := isEventStream(resp.Header)
-	r.hidden.strainer = r.turn.Strain(streams)
+	r.hidden.strainer = r.form.Strain(streams)
 	r.hidden.tee = r.params.dialect.Tee(streams)
 	if !streams {
 		return r.answerHiddenWhole(resp)
@@ -79,11 +79,12 @@ func (r *request) answerCalls() (again bool) {
 	r.hidden.answered = true
 	said := r.hidden.strainer.Close()
 	r.orPassThrough(func() {
-		report, more := r.turn.Reply(r.ctx, said)
+		form, report, more := r.form.Reply(r.ctx, said)
+		r.adopt(form)
 		again = more
 		r.noteReport(report)
 	})
-	if r.turn != nil {
+	if r.form != nil {
 		r.obs.record.Condensed.Hidden += len(said.Calls)
 	}
 	return again

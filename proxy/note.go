@@ -30,8 +30,8 @@ func (s *Server) first(kind, name string) bool {
 
 // noteRecognised records the thread of a request that was recognised.
 func (r *request) noteRecognised() {
-	s, place := r.server, r.turn.Place()
-	if name := r.turn.ModelName(); r.model.Name == "" && s.first("model", name) {
+	s, place := r.server, r.form.Place()
+	if name := r.form.ModelName(); r.model.Name == "" && s.first("model", name) {
 		s.o.Log.Warn("unknown model: its window and encoding are a guess; configure it under models", zap.String("model", name))
 	}
 	// The key of these summaries is not configured, or they were altered. The history is forwarded without their condensations, and
@@ -43,7 +43,6 @@ func (r *request) noteRecognised() {
 		s.o.Log.Error("a summary cannot be read: is its key missing in store.encryption.keys? Logged once; counted in dewpoint_store_losses_total",
 			r.reporter().fields(place.Thread)...)
 	}
-	r.obs.turn = r.turn
 	r.obs.price = r.model.Price
 	r.obs.record.Times.Resolved = s.o.Now()
 	r.obs.record.Turn = &TurnRecord{
@@ -70,8 +69,8 @@ func (r *request) noteReport(report engine.Report) {
 		}
 	}
 	if report.Window > 0 {
-		o.Log.Info("context window learnt", append(r.reporter().fields(r.turn.Place().Thread),
-			zap.String("name", r.turn.ModelName()), zap.Int("window", report.Window))...)
+		o.Log.Info("context window learnt", append(r.reporter().fields(r.form.Place().Thread),
+			zap.String("name", r.form.ModelName()), zap.Int("window", report.Window))...)
 	}
 	r.obs.record.Call.Doubted = report.Doubted
 	if m := report.Misreport; m != nil { // reported once for each model
@@ -79,8 +78,8 @@ func (r *request) noteReport(report engine.Report) {
 		if m.Cut {
 			message = "upstream cuts prompts and says nothing: its count stays while the history grows, and is taken for its window"
 		}
-		o.Log.Warn(message, append(r.reporter().fields(r.turn.Place().Thread),
-			zap.String("name", r.turn.ModelName()), zap.Int("counted", m.Ours), zap.Int("reported", m.Theirs))...)
+		o.Log.Warn(message, append(r.reporter().fields(r.form.Place().Thread),
+			zap.String("name", r.form.ModelName()), zap.Int("counted", m.Ours), zap.Int("reported", m.Theirs))...)
 	}
 	r.reporter().attempts(report)
 }

@@ -18,7 +18,7 @@ type observation struct {
 	o       *Options
 	ctx     context.Context // carries the request's span
 	record  Record
-	turn    *engine.Turn  // nil: not recognised
+	form    *engine.Form  // nil: not recognised
 	endSpan func(*Record) // ends the span of the call upstream; nil: there is none
 	failed  string        // why the last condensation failed or fell back; empty: it did not
 	idle    time.Duration // since the thread was last seen
@@ -118,10 +118,10 @@ func (o *observation) endRelayed(status int, failed bool, err error) {
 // endTurn records the results of the turn. It may have to count tokens first.
 func (o *observation) endTurn() {
 	t := o.record.Turn
-	t.Condensed = o.turn.Condensed()
-	t.Cause = o.turn.Cause()
-	t.Before = o.turn.Before()
-	t.Known = o.turn.Known()
+	t.Condensed = o.form.Condensed()
+	t.Cause = o.form.Cause()
+	t.Before = o.form.Before()
+	t.Known = o.form.Known()
 	o.adjustSizes()
 	if t.After != (session.Size{}) && o.record.Call.Status == http.StatusOK {
 		t.Account = o.account()
@@ -131,7 +131,7 @@ func (o *observation) endTurn() {
 // adjustSizes converts the record's sizes into the tokens that upstream charges: by its report of this request if that is believed,
 // otherwise as the turn corrects its count.
 func (o *observation) adjustSizes() {
-	t, usage, adjust := o.record.Turn, o.record.Call.Usage, o.turn.Adjust
+	t, usage, adjust := o.record.Turn, o.record.Call.Usage, o.form.Adjust
 	if counted := t.After.Tokens; usage != nil && usage.Input > 0 && counted > 0 && !o.record.Call.Doubted {
 		adjust = func(n int) int { return int(math.Round(float64(n) * float64(usage.Input) / float64(counted))) }
 	}
@@ -183,7 +183,7 @@ func (o *observation) end(status int, code string) {
 	o.ended = true
 	o.record.Status = status
 	o.record.Code = code
-	if o.turn != nil {
+	if o.form != nil {
 		o.o.guard(o.endTurn)
 	}
 	o.endCall()

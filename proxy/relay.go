@@ -148,11 +148,11 @@ func (l *relay) attach(header *fasthttp.ResponseHeader) {
 	if why := r.obs.record.Unread; why != "" {
 		header.Set("X-Dewpoint-Unread", why)
 	}
-	if r.turn != nil {
+	if r.form != nil {
 		r.orPassThrough(func() { r.describe(header) })
 	}
-	if r.turn != nil {
-		if r.turn.Logs() && l.resp.StatusCode == http.StatusOK {
+	if r.form != nil {
+		if r.form.Logs() && l.resp.StatusCode == http.StatusOK {
 			l.beforeEnd = func() {
 				if l.tee == nil || !l.tee.Failed() {
 					r.markAnswer(l.tee)
@@ -165,7 +165,7 @@ func (l *relay) attach(header *fasthttp.ResponseHeader) {
 		}
 	}
 	// The body is no longer needed unless it is logged, counted at the end, or sent again with the results of hidden tools.
-	if !r.tenant.LogContent && r.turn == r.obs.turn && r.hidden.strainer == nil && (r.turn == nil || !r.turn.NeedsText()) {
+	if !r.tenant.LogContent && r.form == r.obs.form && r.hidden.strainer == nil && (r.form == nil || !r.form.NeedsText()) {
 		r.dropText()
 	}
 }

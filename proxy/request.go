@@ -36,7 +36,7 @@ type request struct {
 	early  func() // starts the client's stream while a condensation takes long; nil: the answer is not streamed
 	parsed parsed
 	hidden hidden
-	turn   *engine.Turn    // nil: the body is forwarded unchanged
+	form   *engine.Form    // nil: the body is forwarded unchanged
 	ctx    context.Context // ends when the client leaves
 	cancel context.CancelCauseFunc
 	lease  lease
@@ -215,15 +215,17 @@ const minDropped = 64 << 10
 // memory.
 func (r *request) dropText() {
 	if r.body != nil && len(r.body.bytes) >= minDropped {
-		if r.turn != nil {
-			r.turn = r.turn.WithoutText()
-			r.obs.turn = r.turn
+		if r.form != nil {
+			r.adopt(r.form.WithoutText())
 		}
 		r.parsed.split, r.parsed.stripped = nil, nil
 	}
 	r.lease.sent.drop()
 	r.releaseBody()
 }
+
+// adopt makes a form the one that goes upstream.
+func (r *request) adopt(f *engine.Form) { r.form, r.obs.form = f, f }
 
 // releaseBody gives back the request's share in its body, once.
 func (r *request) releaseBody() {

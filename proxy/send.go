@@ -53,8 +53,8 @@ func (r *request) transport() http.RoundTripper {
 // upstreamHeader returns the client's header, with a value added if the forwarded body needs one that the client did not send.
 func (r *request) upstreamHeader() http.Header {
 	name, value := r.parsed.unbinding[0], r.parsed.unbinding[1]
-	if r.turn != nil {
-		name, value = r.turn.Unbinding()
+	if r.form != nil {
+		name, value = r.form.Header()
 	}
 	header := r.header.Clone() // the transport may still be reading that of an earlier attempt
 	if sent := strings.Join(header[name], ","); name != "" && !strings.Contains(sent, value) {
@@ -90,20 +90,20 @@ func withoutKeys(query string) string {
 func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 	for {
 		opener := r.params.dialect
-		if r.turn != nil && !r.turn.MayRetry() {
+		if r.form != nil && !r.form.MayRetry() {
 			opener = nil // nothing is held back for an error that would be passed on anyway
 		}
 		why := r.server.o.readRefusal(resp, opener)
 		cut := r.cutByWindow(resp)
-		why.overflow = cmp.Or(why.overflow, cut)
+		why.Overflow = cmp.Or(why.Overflow, cut)
 		if r.refusesToManage(why) {
 			return resp, nil
 		}
 		retry := false
 		r.orPassThrough(func() { retry = r.remedy(why) })
 		if !retry {
-			if r.turn != nil {
-				r.orPassThrough(func() { r.endTurn(resp.StatusCode, why) })
+			if r.form != nil {
+				r.orPassThrough(func() { r.settleForm(resp.StatusCode, why) })
 			}
 			return resp, nil
 		}
@@ -122,61 +122,45 @@ func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 	}
 }
 
-// endTurn ends a turn whose request is not sent again.
-func (r *request) endTurn(status int, why refusal) {
-	r.turn.NoteFailure(why.status)
-	passing := why.status == http.StatusInternalServerError || why.status >= http.StatusBadRequest && !slices.Contains(doubtful, why.status)
-	if passing && why.overflow == nil && !why.refused {
-		r.endUnanswered() // such as a rate limit: the request itself may be acceptable
-		return
-	}
-	r.noteReport(r.turn.Settle(r.ctx, status == http.StatusOK && why == (refusal{})))
+// settleForm ends a request that is not sent again.
+func (r *request) settleForm(status int, why overflow.Refusal) {
+	form, report := r.form.Settle(r.ctx, status == http.StatusOK && why == overflow.Refusal{}, why)
+	r.adopt(form)
+	r.noteReport(report)
 }
 
 // endUnanswered ends a turn whose request gets no answer.
 func (r *request) endUnanswered() {
-	if r.turn != nil {
-		r.orPassThrough(func() { r.noteReport(r.turn.Unanswered(r.ctx)) })
+	if r.form == nil {
+		return
 	}
+	r.orPassThrough(func() {
+		form, report := r.form.Unanswered(r.ctx)
+		r.adopt(form)
+		r.noteReport(report)
+	})
 }
 
 // remedy changes the request so that upstream may accept it, and reports whether to send it again. It does not go on for ever: relief from
 // an overflow is tried a few times, every other remedy once.
-func (r *request) remedy(why refusal) bool {
-	if r.turn == nil {
-		return why.refused && r.stripSealed(why.thinking)
+func (r *request) remedy(why overflow.Refusal) (again bool) {
+	if r.form == nil {
+		return why.Objects() && r.stripSealed(why)
 	}
-	if why.overflow != nil {
-		return r.relieve(*why.overflow)
-	}
-	if why.alternates && r.turn.AlternateRoles() {
-		return true
-	}
-	if why.refused && (r.turn.Withdraw() || r.turn.StripReasoning(why.reasoning, why.thinking)) {
-		return true
-	}
+	var form *engine.Form
 	var report engine.Report
-	retry := false
-	switch {
-	case why.refused:
-		report, retry = r.turn.ForwardVerbatim()
-	case slices.Contains(doubtful, why.status):
-		report, retry = r.turn.DoubtChange(why.status)
+	next := func() { form, report, again = r.form.Next(r.ctx, why) }
+	if why.Overflow == nil {
+		next()
+	} else {
+		r.withKeepAlive(next)
 	}
+	r.adopt(form)
 	r.noteReport(report)
-	return retry
-}
-
-// relieve makes a request smaller that was too long for upstream, and reports whether it could.
-func (r *request) relieve(over overflow.Overflow) bool {
-	var report engine.Report
-	smaller := false
-	r.withKeepAlive(func() { report, smaller = r.turn.Relieve(r.ctx, over) })
-	r.noteReport(report)
-	if smaller {
+	if report.Shrunk {
 		r.obs.record.Turn.Relieved++
 	}
-	return smaller
+	return again
 }
 
 // carriesSealed reports whether a request without a turn carries sealed reasoning.
@@ -187,24 +171,13 @@ func (r *request) carriesSealed() bool {
 
 // stripSealed removes the sealed reasoning from a request without a turn, whose thread may have been condensed before. It reports whether
 // that changed the body; it does so at most once.
-func (r *request) stripSealed(unbind bool) bool {
+func (r *request) stripSealed(why overflow.Refusal) bool {
 	if r.parsed.stripped != nil {
 		return false
 	}
 	p := &r.parsed
-	p.stripped, p.unbinding[0], p.unbinding[1] = r.server.o.Engine.StripReasoning(r.params.dialect, p.split, unbind)
+	p.stripped, p.unbinding[0], p.unbinding[1] = r.server.o.Engine.WithoutReasoning(r.params.dialect, p.split, why)
 	return r.parsed.stripped != nil
-}
-
-// refusal is why upstream refused a request. The zero value is an answer.
-type refusal struct {
-	status     int                // of the failure, which the body may state in place of an answer
-	overflow   *overflow.Overflow // it is too long
-	alternates bool               // its roles do not alternate
-	refused    bool               // upstream objects to its content, for one of these reasons or another
-	managed    bool               // upstream does not manage histories, which the request asks for
-	thinking   bool               // upstream's objection mentions thinking
-	reasoning  bool               // or reasoning by another name
 }
 
 // maxRefusal bounds how much of an answer is read to recognise a refusal, in bytes.
@@ -212,8 +185,7 @@ const maxRefusal = 64 << 10
 
 // readRefusal looks for a refusal in an answer and leaves the response readable from its beginning. Of a stream it reads the first event,
 // and of a body of unknown length the first piece, if that comes soon: some upstreams report errors there.
-func (o *Options) readRefusal(resp *http.Response, in dialect.Dialect) refusal {
-	var why refusal
+func (o *Options) readRefusal(resp *http.Response, in dialect.Dialect) overflow.Refusal {
 	var head []byte
 	switch {
 	case mayBeError(resp):
@@ -225,34 +197,7 @@ func (o *Options) readRefusal(resp *http.Response, in dialect.Dialect) refusal {
 		resp.Body = first
 		head = first.peek()
 	}
-	contentType := resp.Header.Get("Content-Type")
-	why.status = overflow.Failure(resp.StatusCode, contentType, head)
-	why.refused = refuses(why.status)
-	if over, ok := overflow.Recognise(resp.StatusCode, contentType, head); ok {
-		why.overflow = &over
-	}
-	mentions := func(word string) bool { return why.refused && bytes.Contains(head, []byte(word)) }
-	why.managed = mentions("context_management")
-	why.thinking = mentions("thinking")
-	why.reasoning = why.thinking || mentions("reasoning") || mentions("encrypted")
-	why.alternates = overflow.AlternatesRoles(resp.StatusCode, contentType, head)
-	return why
-}
-
-// refuses reports whether a status is a refusal of the request's content, and not of its key, price, address, rate or length.
-func refuses(status int) bool {
-	switch status {
-	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
-		http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests:
-		return false
-	}
-	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
-}
-
-// doubtful are the statuses with which some servers refuse a request's content: filters with 403 and 413, templates with 500 and 501. Those
-// of overload and of gateways say nothing about the content.
-var doubtful = []int{
-	http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusInternalServerError, http.StatusNotImplemented,
+	return overflow.ReadRefusal(resp.StatusCode, resp.Header.Get("Content-Type"), head)
 }
 
 // mayBeError reports whether an answer may be an error and can be read to find out: it has an error status, or it is short and complete,

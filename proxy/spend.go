@@ -105,8 +105,8 @@ func (r *request) budgets() []allowance {
 		return nil
 	}
 	var id session.SessionID
-	if r.turn != nil {
-		id = r.turn.Place().Thread.Session
+	if r.form != nil {
+		id = r.form.Place().Thread.Session
 	}
 	return r.server.accounts(r.tenant, id, r.model)
 }
@@ -122,7 +122,7 @@ const (
 // limitToBudgets has the history condensed harder if little is left of a budget that is configured to save.
 func (r *request) limitToBudgets() {
 	saving := slices.DeleteFunc(r.budgets(), func(a allowance) bool { return !a.saves })
-	if r.turn == nil || len(saving) == 0 {
+	if r.form == nil || len(saving) == 0 {
 		return
 	}
 	queries := charges(saving, nil)
@@ -139,7 +139,7 @@ func (r *request) limitToBudgets() {
 		if price := saving[i].price; price.Known() {
 			tokens /= price.Input
 		}
-		r.turn.LimitTo(max(int(tokens), minRequest))
+		r.adopt(r.form.LimitTo(max(int(tokens), minRequest)))
 	}
 }
 
@@ -157,10 +157,10 @@ func (r *request) pay() error {
 	if r.obs.record.Unread == unreadEncoding {
 		p.prompt = len(r.body.bytes) // compressed text has about a token per byte
 	}
-	if r.turn != nil {
+	if r.form != nil {
 		r.orPassThrough(func() {
-			p.prompt = r.turn.Adjust(r.turn.Sent().Tokens)
-			p.room = min(min(cmp.Or(r.turn.MaxOutput(), unknownOutput), maxCharged)*r.turn.Choices(), maxCharged)
+			p.prompt = r.form.Adjust(r.form.Sent().Tokens)
+			p.room = min(min(cmp.Or(r.form.MaxOutput(), unknownOutput), maxCharged)*r.form.Choices(), maxCharged)
 		})
 	}
 	p.prompt = max(p.prompt, 1)

@@ -1,0 +1,510 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/internal/lesson"
+	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// maxReliefs is how many times a request that overflowed is made smaller and sent again.
+const maxReliefs = 3
+
+// ErrRefused is reported when a condensation is given up because upstream refused the request with it.
+var ErrRefused = errors.New("upstream refused the condensed request")
+
+// relief is what upstream's refusals of a request have taught, and what its form does about them.
+type relief struct {
+	tries       int
+	ours        int         // our count of the request that was refused; 0 if upstream gave no count
+	theirs      int         // upstream's count of it; 0 likewise
+	files       int         // the part of ours that is messages with images or files
+	alternates  bool        // upstream refused this request because roles did not alternate
+	verbatim    bool        // upstream refused the changed request, so the client's body is forwarded unchanged
+	strippedTo  int         // upstream refused sealed reasoning, which is stripped up to this position; 0: not stripped
+	refused     bool        // upstream refused a change made to this request
+	doubted     bool        // upstream failed on the changed request, perhaps because of the change
+	withdrawn   bool        // upstream refused the request with hidden tools
+	withheld    *projection // the view that upstream would refuse again, as it did earlier; nil: none
+	onTrial     bool        // condensations are made on trial
+	minReserve  bool        // reserve little for the answer: the client set no limit, and the request does not fit otherwise
+	trial       []Attempt   // condensations that are shown, and logged once upstream accepts them
+	beforeTrial projection  // the view without them
+	window      int         // the window that the request has to fit
+	exceeded    int         // the window that upstream reported, or that the refused request exceeded; 0: neither is known
+}
+
+// remedy is a way to make a request acceptable that upstream refused. Each helps once, but for shrinking, which helps maxReliefs times.
+type remedy struct {
+	name  string
+	cures func(overflow.Refusal) bool
+	// next returns the form to try, and whether there is one. It adds to the report what was given up.
+	next func(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool)
+	last bool // if it does not help, nothing does
+}
+
+// remedies returns all remedies, in the order in which they are tried.
+func remedies() []remedy {
+	return []remedy{
+		{name: "shrink", cures: func(r overflow.Refusal) bool { return r.Overflow != nil }, next: shrunk, last: true},
+		{name: "alternate", cures: func(r overflow.Refusal) bool { return r.Alternates }, next: alternating},
+		{name: "without hidden tools", cures: overflow.Refusal.Objects, next: withoutTools},
+		{name: "without sealed reasoning", cures: overflow.Refusal.Objects, next: unsealed},
+		{name: "verbatim", cures: overflow.Refusal.Objects, next: refusedChange},
+		{name: "verbatim on trial", cures: overflow.Refusal.MayObject, next: doubtedChange},
+	}
+}
+
+// Next returns the form to send instead of one that upstream refused, and whether there is one. The form that it returns goes on in any case.
+func (f *Form) Next(ctx context.Context, r overflow.Refusal) (next *Form, report Report, again bool) {
+	for _, remedy := range remedies() {
+		if !remedy.cures(r) {
+			continue
+		}
+		if f, again = remedy.next(ctx, f, r, &report); again || remedy.last {
+			break
+		}
+	}
+	return f, report, again
+}
+
+// shrunk is the remedy for a request that is too long for upstream. Its condensations are on trial until the form is settled.
+func shrunk(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
+	if r.Overflow.ByOutput {
+		return f, false
+	}
+	f, smaller := f.tryShrinking(ctx, *r.Overflow, report)
+	isSummary := func(a Attempt) bool { return a.Made.Made() == session.MadeSummary }
+	if !smaller && slices.ContainsFunc(f.relief.trial, isSummary) {
+		f.noteQuirk(refusesSummaries, f.alone())
+	}
+	report.Shrunk = smaller
+	return f, smaller
+}
+
+func (f *Form) tryShrinking(ctx context.Context, over overflow.Overflow, report *Report) (*Form, bool) {
+	if !f.mayShrink() {
+		return f, false
+	}
+	f.awaitLog()
+	before := f.Sent()
+	f, plausible := f.learnOverflow(over, before)
+	if !plausible {
+		return f, false
+	}
+	f = f.with(func(next *Form) {
+		r := &next.relief
+		if r.withheld != nil { // the request is too long without it
+			next.shown = *r.withheld
+			r.withheld, r.verbatim, r.refused = nil, false, false
+		}
+		if r.tries == 0 {
+			r.beforeTrial = next.shown
+		}
+		r.tries++
+	})
+	ctx, done := f.announce(ctx, condense.Need{Reason: session.ReasonOverflow, Hard: true})
+	made := len(f.made)
+	f, step, _ := f.runFlight(ctx, session.ReasonOverflow, func(ctx context.Context, f *Form, report *Report) *Form {
+		f = f.with(func(next *Form) { next.relief.onTrial = true })
+		return f.shrink(ctx, report).with(func(next *Form) { next.relief.onTrial = false })
+	})
+	done(f.made[made:])
+	report.add(step)
+	return f, f.size().Tokens < before.Tokens
+}
+
+// mayShrink reports whether the request may be made smaller after an overflow.
+func (f *Form) mayShrink() bool {
+	fixed := f.asked.wish == WishOff || f.in.Tenant.Observe || f.relief.verbatim && f.relief.withheld == nil
+	return !fixed && f.relief.tries < maxReliefs && f.in.Tenant.Condenser.Name() != (condense.Noop{}).Name()
+}
+
+// MayRetry reports whether the request could be sent again in another form if upstream refused it.
+func (f *Form) MayRetry() bool { return f.mayShrink() || f.changed() || f.mayBeBound() }
+
+// learnOverflow returns the form that has to fit the window which an overflow shows. It reports whether the request can be too long at all:
+// a smaller history does not cure an error about something else.
+func (f *Form) learnOverflow(over overflow.Overflow, sent session.Size) (*Form, bool) {
+	if over.Prompt > 0 && !over.AtLeast && sent.Tokens > 0 {
+		ratio := float64(over.Prompt) / float64(sent.Tokens)
+		if f.shown.attached && ratio > 1 || ratio <= maxCountRatio && ratio >= 1/maxCountRatio {
+			files := f.fileTokens()
+			f = f.with(func(next *Form) {
+				next.relief.ours, next.relief.theirs, next.relief.files = sent.Tokens, over.Prompt, files
+			})
+		}
+	}
+	ours := max(f.calibrate(sent.Tokens), f.relief.theirs)
+	if f.shown.attached {
+		ours = max(ours, sent.Tokens) // the calibration may come from smaller files
+	}
+	if over.Limit > 0 && !f.shown.attached && maxCountRatio*float64(ours+f.reserved()) < float64(over.Limit) {
+		return f, false
+	}
+	window, exceeded, whole := over.Limit, over.Limit, ours+f.reserved()
+	switch {
+	case window == 0:
+		window = ours * 9 / 10 // smaller than what was sent
+		exceeded = ours
+	case whole <= window: // upstream counts more than we do, and does not say how many
+		window = whole * 9 / 10
+		if !f.shown.attached {
+			exceeded = whole
+		}
+	case f.model.Configured && window < f.relief.window: // trust the configuration rather than the error
+		window = ours / 2
+	}
+	return f.with(func(next *Form) {
+		next.relief.exceeded = exceeded
+		if next.relief.window == 0 || window < next.relief.window {
+			next.relief.window = window
+		}
+	}), true
+}
+
+// maxCountRatio is the largest believable ratio between upstream's token count and ours, either way.
+const maxCountRatio = 4.0
+
+// shrink makes the view fit if it can. If the newest results alone are too long for any condensation to help, it cuts those. Otherwise
+// it tries the tenant's condenser, then a condensation without a summary, then cutting results as well. As a last resort it does so
+// again with less room reserved for the answer.
+func (f *Form) shrink(ctx context.Context, report *Report) *Form {
+	f, fits := f.abridged(ctx)
+	if fits && f.fits() {
+		return f
+	}
+	cut := func(all bool) func(*Form) (*Form, bool) {
+		return func(f *Form) (*Form, bool) { return f.shorten(ctx, all, report) }
+	}
+	hard := func(c condense.Condenser, locked bool) func(*Form) (*Form, bool) {
+		return func(f *Form) (*Form, bool) { return f.condenseHard(ctx, c, locked, report) }
+	}
+	steps := []func(*Form) (*Form, bool){hard(f.in.Tenant.Condenser, true), hard(condense.ConversationWindow{}, false), cut(false), cut(true)}
+	if in := f.input(condense.Need{Reason: session.ReasonOverflow, Hard: true}); condense.Essential(in) > condense.Room(in) {
+		steps = slices.Insert(steps, 0, cut(false))
+	}
+	if f, fits = f.firstThatFits(steps); fits || f.in.Split.MaxOutput > 0 {
+		return f
+	}
+	f = f.with(func(next *Form) { next.relief.minReserve = true })
+	f, _ = f.firstThatFits([]func(*Form) (*Form, bool){func(f *Form) (*Form, bool) { return f, f.fits() }, cut(false), cut(true)})
+	return f
+}
+
+// firstThatFits takes steps, each on the form of the one before, until one reports that the request fits.
+func (f *Form) firstThatFits(steps []func(*Form) (*Form, bool)) (_ *Form, fits bool) {
+	for _, step := range steps {
+		if f, fits = step(f); fits {
+			break
+		}
+	}
+	return f, fits
+}
+
+// fits reports whether the request should fit upstream's window.
+func (f *Form) fits() bool {
+	in := f.input(f.requested())
+	return in.Total <= condense.Room(in)
+}
+
+// condenseHard condenses a request that upstream refused for its length, and reports whether it should fit now.
+func (f *Form) condenseHard(ctx context.Context, c condense.Condenser, locked bool, report *Report) (*Form, bool) {
+	inVain := f.hasQuirk(refusesSummaries, f.alone()) // no further summary is paid for
+	d := c.Condense(f.input(condense.Need{Reason: session.ReasonOverflow, Hard: true, AtOnce: inVain}))
+	if d.Job != nil {
+		next, changed := f.applyJob(ctx, d.Job, locked, report)
+		if f = next; changed {
+			if shape := f.in.Tenant.Condenser.Condense(f.input(f.requested())); shape.View != nil {
+				f = f.showing(f.reshaped(*shape.View, math.MaxInt))
+			}
+		}
+	}
+	return f, f.fits()
+}
+
+// shorten cuts tool results, the newest or all of them, if that makes the request fit. It reports whether it does.
+func (f *Form) shorten(ctx context.Context, all bool, report *Report) (*Form, bool) {
+	job := condense.Shorten(f.input(f.requested()), all)
+	if job == nil {
+		return f, false
+	}
+	f, changed := f.applyJob(ctx, job, !f.relief.onTrial, report)
+	return f, changed && f.fits()
+}
+
+// showingOnTrial returns the form that shows a condensation which is not logged yet.
+func (f *Form) showingOnTrial(a Attempt) *Form {
+	c := f.withSizes(*a.Made)
+	c.ID = session.CondensationID{Thread: f.place.Thread.ID, Seq: math.MaxUint64 - uint64(len(f.shown.applied))} // beyond any log
+	return f.with(func(next *Form) {
+		next.relief.trial = append(slices.Clip(f.relief.trial), a)
+		next.shown = f.project(append(slices.Clip(f.shown.applied), c))
+	})
+}
+
+// alternating is the remedy for a changed request whose roles do not alternate.
+func alternating(_ context.Context, f *Form, _ overflow.Refusal, _ *Report) (*Form, bool) {
+	if f.alternates() || !f.changed() {
+		return f, false
+	}
+	p := f.shown
+	p.view.Items = slices.Clone(p.view.Items)
+	return f.with(func(next *Form) {
+		next.relief.alternates = true
+		next.shown = f.bind(p, binding{alternates: true})
+	}), true
+}
+
+// withoutTools is the remedy for a request that offers hidden tools.
+func withoutTools(_ context.Context, f *Form, _ overflow.Refusal, _ *Report) (*Form, bool) {
+	if !f.Offers() {
+		return f, false
+	}
+	return f.with(func(next *Form) { next.relief.withdrawn, next.calls.tail = true, nil }), true
+}
+
+// refusedChange is the remedy for a changed request: the client's body unchanged.
+func refusedChange(_ context.Context, f *Form, _ overflow.Refusal, report *Report) (*Form, bool) {
+	if !f.changed() {
+		return f, false
+	}
+	reason := session.ReasonOverflow
+	if n := len(f.shown.applied); n > 0 {
+		reason = f.shown.applied[n-1].Reason
+	}
+	f.attempted(report, Attempt{Reason: reason, Err: ErrRefused})
+	return f.with(func(next *Form) { next.relief.verbatim, next.relief.refused, next.relief.strippedTo = true, true, 0 }), true
+}
+
+// FailureKept is how long unchanged bodies are not tried for a client after upstream failed on both forms of a request.
+const FailureKept = time.Minute
+
+// doubtedChange is refusedChange for a failure that the change may not have caused. The unchanged body is tried once, if it should fit, and not
+// while upstream fails on unchanged requests as well. A 5xx, which may have passed, is not remembered.
+func doubtedChange(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
+	whole := f.inputFor(condense.Need{}, f.counted().fixed, f.Before().Tokens)
+	if f.relief.doubted || f.hasQuirk(failsUnchanged, lesson.Place{Own: f.counter.source}) || overWindow(whole) {
+		return f, false
+	}
+	next, again := refusedChange(ctx, f, r, report)
+	if !again {
+		return f, false
+	}
+	return next.asAccepted().with(func(next *Form) { // shrunk shows the view again if the unchanged body is too long
+		next.calls.tail, next.relief.doubted, next.relief.refused = nil, true, r.Status < 500
+	}), true
+}
+
+// Settle must be called with upstream's last answer to the form: whether it accepted the request, or why it refused it and no remedy is left. It logs the condensations on trial, and remembers what was learnt, if they helped. Otherwise it drops them, but after a
+// failure that says nothing about the request it acts as Unanswered.
+func (f *Form) Settle(ctx context.Context, accepted bool, r overflow.Refusal) (_ *Form, report Report) {
+	if f.relief.doubted && r.Status/100 == 5 { // upstream failed by itself
+		f.noteQuirk(failsUnchanged, lesson.Place{Own: f.counter.source})
+	}
+	if r.Passes() {
+		return f.Unanswered(ctx)
+	}
+	trial := f.relief.trial
+	f = f.with(func(next *Form) { next.relief.trial = nil })
+	if accepted {
+		f.rememberAccepted()
+	}
+	if !accepted || f.relief.verbatim {
+		f.dropTrial(trial, &report)
+		return f, report
+	}
+	f = f.logTrial(ctx, trial, &report)
+	f.rememberHelp(&report)
+	return f, report
+}
+
+// rememberHelp remembers what upstream's refusals of an earlier form have taught, now that it has accepted this one.
+func (f *Form) rememberHelp(report *Report) {
+	r := &f.relief
+	if r.withdrawn {
+		f.noteQuirk(refusesTools, f.lessons())
+	}
+	if r.alternates {
+		f.noteQuirk(alternatesOnly, f.lessons())
+	}
+	if r.tries > 0 && r.exceeded > 0 {
+		f.rememberWindow(r.exceeded, report)
+	}
+	f.engine.o.Tokens.Observe(f.calibration(r.files > 0), r.ours, r.theirs, r.files > 0)
+}
+
+// rememberAccepted remembers in which form upstream accepted the request, for the next one of the thread.
+func (f *Form) rememberAccepted() {
+	r, m, id := &f.relief, f.engine.memory, f.place.Thread.ID
+	m.quirks[refusesSummaries].Forget(f.alone())
+	switch {
+	case r.refused:
+		m.refused.Add(f.conversation(), refusal{f.engine.o.Now(), f.openLoop()})
+	case f.changed():
+		m.refused.Remove(f.conversation())
+	}
+	if r.strippedTo > 0 {
+		m.stripTo.Add(id, r.strippedTo)
+	}
+	if !f.changed() && f.mayBeBound() && f.purpose != session.PurposeCompaction {
+		m.verbatim.Add(id, f.history.Len()+1)
+	}
+}
+
+// dropTrial drops condensations on trial that did not help.
+func (f *Form) dropTrial(trial []Attempt, report *Report) {
+	for _, a := range trial {
+		f.attempted(report, Attempt{Reason: a.Reason, Err: ErrRefused, Cost: a.Cost})
+	}
+}
+
+// Unanswered is called instead of Settle if no answer came. It logs the condensations on trial that have a summary, since a retry would pay for
+// them again, and drops the others.
+func (f *Form) Unanswered(ctx context.Context) (_ *Form, report Report) {
+	paid := slices.DeleteFunc(slices.Clone(f.relief.trial), func(a Attempt) bool { return a.Made.Made() != session.MadeSummary })
+	f = f.with(func(next *Form) { next.relief.trial = nil })
+	if f.relief.verbatim {
+		f.dropTrial(paid, &report)
+		return f, report
+	}
+	return f.logTrial(ctx, paid, &report), report
+}
+
+// logTrial logs condensations that were on trial, even if the client has left. The view that is forwarded does not change. It needs no lock: of
+// two condensations, the first one logged counts, and upstream has accepted these.
+func (f *Form) logTrial(ctx context.Context, trial []Attempt, report *Report) *Form {
+	if len(trial) == 0 {
+		return f
+	}
+	forwarded := f.shown
+	ctx = context.WithoutCancel(ctx)
+	f, err := f.logNew(ctx)
+	if err != nil {
+		f.attempted(report, Attempt{Reason: trial[0].Reason, Err: err})
+		return f
+	}
+	f = f.showing(f.relief.beforeTrial)
+	for _, a := range trial {
+		next, err := f.logAndShow(ctx, a, false, report)
+		if f = next; err != nil {
+			f.attempted(report, a.failed(err))
+			break
+		}
+	}
+	forwarded.seen = f.shown.seen
+	return f.showing(forwarded)
+}
+
+// RefusalKept is how long a thread's history is forwarded unchanged after upstream has refused it condensed, and no summary is paid for
+// after it has refused that for its length.
+const RefusalKept = 10 * time.Minute
+
+// refusal records that upstream refused a thread's condensed history and then accepted the unchanged one.
+type refusal struct {
+	at   time.Time
+	loop int // start of the open tool loop whose reasoning was needed: the refusal may be about that loop only; 0: there was none
+}
+
+// conversation names the thread's requests to this model.
+func (f *Form) conversation() source { return f.sourceOf("thread " + string(f.place.Thread.ID)) }
+
+// alone is the place for what holds for the conversation and no other.
+func (f *Form) alone() lesson.Place { return lesson.Place{Own: f.conversation()} }
+
+// refusedRecently reports whether upstream refused the thread's condensed history recently, and the history fits unchanged.
+func (f *Form) refusedRecently() bool {
+	r, known := f.engine.memory.refused.Get(f.conversation())
+	if !known || f.asked.wish == WishNow || f.engine.o.Now().Sub(r.at) >= RefusalKept {
+		return false
+	}
+	whole := f.inputFor(condense.Need{}, f.counted().fixed, f.Before().Tokens)
+	return (r.loop == 0 || r.loop == f.openLoop()) && !overWindow(whole)
+}
+
+// unsealed is the remedy for a request with sealed reasoning that upstream refuses. It strips the changed history if upstream objected to
+// reasoning: its client may have edited or left out what the reasoning is bound to. It strips the unchanged history if that may be bound to a
+// condensed one. An open tool loop that needs its reasoning keeps it, or, if the objection mentions thinking, as much of it as upstream demands,
+// and upstream is asked to drop what is bound to another history.
+func unsealed(_ context.Context, f *Form, r overflow.Refusal, _ *Report) (*Form, bool) {
+	changed := f.changed()
+	switch {
+	case f.remote(), changed && !r.Reasoning:
+		return f, false
+	case !changed && (f.relief.strippedTo > 0 || !f.mayBeBound() && !f.hasUnloggedAnswers()):
+		return f, false
+	}
+	p, end, sent := f.shown, f.stripEnd(r.Thinking), f.shown.strippedCount()
+	p.view.Items = slices.Clone(p.view.Items)
+	if !changed {
+		p = f.project(nil)
+		if f.relief.withheld == nil {
+			sent = 0 // of the client's own body
+		}
+	}
+	if p = f.bind(p, binding{end: end, alternates: f.alternates()}); p.strippedCount() == sent {
+		return f, false
+	}
+	return f.with(func(next *Form) {
+		next.shown = p
+		next.relief.verbatim, next.relief.strippedTo = !changed, min(end-1, f.history.Len())
+	}), true
+}
+
+// strippedCount returns how many messages a projection shows without their sealed reasoning, or with reasoning that upstream may drop.
+func (p *projection) strippedCount() (n int) {
+	for i := range p.view.Items {
+		if p.view.Items[i].Strip || p.view.Items[i].Loose {
+			n++
+		}
+	}
+	return n
+}
+
+// stripEnd returns the position from which sealed reasoning is kept: the start of the open tool loop that needs it, if there is one and upstream
+// is not asked to drop reasoning.
+func (t *Turn) stripEnd(unbind bool) int {
+	_, can := t.in.Dialect.(dialect.Unbinder)
+	if loop := t.openLoop(); loop > 0 && !(unbind && can) {
+		return loop
+	}
+	return math.MaxInt
+}
+
+// mayBeBound reports whether the thread's answers may be bound to a condensed history, even if the tenant's requests now pass unchanged.
+func (f *Form) mayBeBound() bool { return len(f.place.Thread.Condensations)+len(f.hidden.asides) > 0 }
+
+// hasUnloggedAnswers reports whether the history has sealed answers to requests that the log does not hold, because the store was
+// unavailable or has lost them. Those requests may have been condensed.
+func (f *Form) hasUnloggedAnswers() bool {
+	if f.engine.memory.stripTo.Contains(f.place.Thread.ID) {
+		return true
+	}
+	missing := 0
+	for i := range f.in.Split.Messages {
+		if f.in.Split.Messages[i].Sealed && f.history.Pos(i) > f.place.Logged {
+			missing++
+		}
+	}
+	return missing > 1 || missing == 1 && f.place.New // the answer to a logged request arrives with the next request
+}
+
+// WithoutReasoning returns the body of a request whose thread is not known, and so may have been condensed before, without the sealed reasoning that
+// upstream refused; nil if that makes no difference. It also returns the header that the body needs; empty if none.
+func (e *Engine) WithoutReasoning(d dialect.Dialect, split *dialect.Request, r overflow.Refusal) (body [][]byte, name, value string) {
+	t := &Turn{engine: e, in: Input{Tenant: &Tenant{}, Dialect: d, Split: split}, history: session.NewHistory(session.Hash{}, split.Messages)}
+	t.place.New = true
+	f, again := unsealed(context.Background(), t.form(nil), overflow.Refusal{Reasoning: true, Thinking: r.Thinking}, nil)
+	if !again {
+		return nil, "", ""
+	}
+	name, value = f.Header()
+	return f.Body(), name, value
+}

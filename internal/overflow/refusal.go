@@ -1,0 +1,51 @@
+package overflow
+
+import "bytes"
+
+// Refusal is why an upstream refused a request. The zero value is an answer.
+type Refusal struct {
+	Status     int       // of the failure, which the body may state in place of an answer
+	Overflow   *Overflow // it is too long
+	Alternates bool      // its roles do not alternate
+	Manages    bool      // the objection mentions the management of the history
+	Thinking   bool      // or thinking
+	Reasoning  bool      // or reasoning, by this name or another
+}
+
+// ReadRefusal looks for a refusal in the first bytes of an answer.
+func ReadRefusal(status int, contentType string, head []byte) Refusal {
+	r := Refusal{Status: Failure(status, contentType, head), Alternates: AlternatesRoles(status, contentType, head)}
+	if over, ok := Recognise(status, contentType, head); ok {
+		r.Overflow = &over
+	}
+	mentions := func(word string) bool { return r.Objects() && bytes.Contains(head, []byte(word)) }
+	r.Manages = mentions("context_management")
+	r.Thinking = mentions("thinking")
+	r.Reasoning = r.Thinking || mentions("reasoning") || mentions("encrypted")
+	return r
+}
+
+// Objects reports whether upstream refused the request's content, and not its key, price, address, rate or length.
+func (r Refusal) Objects() bool {
+	switch r.Status {
+	case 401, 402, 403, 404, 405, 407, 408, 413, 429:
+		return false
+	}
+	return r.Status >= 400 && r.Status < 500
+}
+
+// MayObject reports whether some servers refuse a request's content with this status: filters with 403 and 413, templates with 500 and 501.
+// Those of overload and of gateways say nothing about the content.
+func (r Refusal) MayObject() bool {
+	switch r.Status {
+	case 403, 413, 500, 501:
+		return true
+	}
+	return false
+}
+
+// Passes reports whether the failure says nothing about the request, such as a rate limit.
+func (r Refusal) Passes() bool {
+	failed := r.Status == 500 || r.Status >= 400 && !r.MayObject()
+	return failed && r.Overflow == nil && !r.Objects()
+}

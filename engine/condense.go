@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/engine/summaries"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -33,7 +34,7 @@ func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
 		f.prepare(ctx)
 		return f, report
 	}
-	f, again := f.joinFlight(ctx)
+	f, again := f.joinTask(ctx)
 	again = again || f.asked.wish != WishNow && (f.place.Again || f.place.Match == session.MatchReplay)
 	in, decision := f.decide()
 	switch {
@@ -79,7 +80,7 @@ const maxCondensations = 2
 func (f *Form) condenseDue(ctx context.Context, need condense.Need) (*Form, Report, bool) {
 	ctx, done := f.announce(ctx, need)
 	before := len(f.made)
-	next, report, inTime := f.runFlight(ctx, need.Reason, func(ctx context.Context, f *Form, report *Report) *Form {
+	next, report, inTime := f.await(ctx, need.Reason, func(ctx context.Context, f *Form, report *Report) *Form {
 		return f.condenseAll(ctx, need, report)
 	})
 	done(next.made[before:])
@@ -156,8 +157,8 @@ func (f *Form) shape(in condense.Input, d condense.Decision) (*Form, bool) {
 // summary, runJob also returns the job that writes that summary.
 func (f *Form) runJob(ctx context.Context, job condense.Job) (Attempt, condense.Job) {
 	begun := f.engine.o.Now()
-	if job.Asks() && !job.Need().AtOnce && !f.engine.mayAsk() {
-		return Attempt{Reason: job.Need().Reason, Err: errUnkept}, nil
+	if job.Asks() && !job.Need().AtOnce && !f.engine.summaries.MayAsk() {
+		return Attempt{Reason: job.Need().Reason, Err: summaries.ErrUnkept}, nil
 	}
 	billed, total := withCost(ctx)
 	result, err := job.Run(billed)
@@ -219,40 +220,16 @@ func (f *Form) announce(ctx context.Context, need condense.Need) (context.Contex
 	return f.in.Condensing(ctx, need)
 }
 
-// lockRetry is how often a request that has to be condensed tries to lock its thread.
-const lockRetry = 100 * time.Millisecond
-
-// lockThread logs the new messages and locks the thread. The lock is renewed until release is called. The context held ends when the
-// lock is lost.
-//
-// If another request has the lock, a patient caller waits for it until ctx ends, and then continues without it: the holder takes too
-// long, and of two condensations, the first one logged counts.
+// lockThread logs the new messages and locks the thread; see summaries.LockThread.
 func (f *Form) lockThread(ctx context.Context, patient bool) (next *Form, held context.Context, release func(), err error) {
 	if f, err = f.logNew(ctx); err != nil {
 		return f, nil, nil, fmt.Errorf("lock thread: %w", err)
 	}
-	ttl := f.engine.o.Limits.CondenseLease
-	for waited := false; ; waited = true {
-		limited, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
-		lease, err := f.store.Lock(limited, f.place.Thread.ID, ttl)
-		cancel()
-		if err == nil {
-			held, release = lease.Hold(ctx, ttl)
-			return f, held, release, nil
-		}
-		taken := errors.Is(err, session.ErrLocked) || waited && ctx.Err() != nil
-		if !taken || !patient {
-			return f, nil, nil, fmt.Errorf("lock thread: %w", err)
-		}
-		if f.neverWaits() {
-			return f, ctx, func() {}, nil
-		}
-		select {
-		case <-time.After(lockRetry):
-		case <-ctx.Done():
-			return f, ctx, func() {}, nil
-		}
-	}
+	limits := &f.engine.o.Limits
+	held, release, err = summaries.LockThread(ctx, f.store, f.place.Thread.ID, summaries.Lock{
+		Lease: limits.CondenseLease, Limit: limits.Store, Patient: patient, Waits: !f.neverWaits(),
+	})
+	return f, held, release, err
 }
 
 // logNew appends the messages that the thread's log does not have yet.
@@ -296,17 +273,23 @@ const writeFactor = 5
 
 // commit logs a condensation and shows it. On trial, it is only shown until upstream accepts it, unless the request has gone on without it. If
 // another request has condensed the thread first, commit shows the view that results from that. It reports whether the view has changed.
-func (f *Form) commit(ctx context.Context, made Attempt, later condense.Job, report *Report) (*Form, bool) {
-	own := f.waits.flight
-	own.mu.Lock()
-	defer own.mu.Unlock()
+func (f *Form) commit(ctx context.Context, made Attempt, later condense.Job, report *Report) (next *Form, changed bool) {
 	made.Session, made.Thread = f.place.Thread.Session, f.place.Thread.ID
-	next, err := f, error(nil)
-	if f.relief.onTrial && !own.abandoned {
+	f.waits.task.Commit(func(left bool) (progress, bool) {
+		next, changed = f.commitUnlessLate(ctx, made, later, left, report)
+		return progress{next, Report{Attempts: slices.Clone(report.Attempts)}}, changed
+	})
+	return next, changed
+}
+
+// commitUnlessLate is commit while the request can neither leave nor return; left tells whether it has gone on.
+func (f *Form) commitUnlessLate(ctx context.Context, made Attempt, later condense.Job, left bool, report *Report) (next *Form, changed bool) {
+	var err error
+	if f.relief.onTrial && !left {
 		next = f.showingOnTrial(made)
-	} else if next, err = f.logAndShow(ctx, made, own.abandoned, report); err != nil {
+	} else if next, err = f.logAndShow(ctx, made, left, report); err != nil {
 		shown := false
-		if errors.Is(err, ErrSuperseded) && !own.abandoned {
+		if errors.Is(err, ErrSuperseded) && !left {
 			next, shown, _ = f.overtaken(ctx) // if the thread cannot be read, the view stays as it is
 		}
 		if !shown || made.Cost.Calls > 0 {
@@ -317,11 +300,7 @@ func (f *Form) commit(ctx context.Context, made Attempt, later condense.Job, rep
 		}
 		later = f.waits.later
 	}
-	next = next.with(func(next *Form) { next.waits.later = later })
-	if !own.abandoned { // what is logged so far, for the request
-		own.checkpoint, own.attempts = next, slices.Clone(report.Attempts)
-	}
-	return next, true
+	return next.with(func(next *Form) { next.waits.later = later }), true
 }
 
 // logAndShow logs a condensation and shows it. A request waits for a write no longer than one read beyond its deadline.
@@ -329,24 +308,19 @@ func (f *Form) logAndShow(ctx context.Context, a Attempt, abandoned bool, report
 	limit := writeFactor * f.engine.o.Limits.Store
 	if !abandoned {
 		left := f.longestWait() - f.waits.soFar
-		if own := f.waits.flight; own != nil {
-			left -= f.engine.o.Now().Sub(own.begun)
+		if f.waits.task != nil {
+			left -= f.engine.o.Now().Sub(f.waits.task.Begun)
 		}
 		limit = min(limit, max(left, 0)+f.engine.o.Limits.Store)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	a.Made.Cause = condense.Cause(a.Fallback)
-	mu := make(chanMutex, 1)
-	if known, ok, _ := f.engine.memory.logging.PeekOrAdd(f.place.Thread.ID, mu); ok {
-		mu = known
+	release, err := f.engine.summaries.HoldLog(ctx, f.place.Thread.ID)
+	if err != nil {
+		return f, err
 	}
-	select {
-	case mu <- struct{}{}:
-		defer mu.Unlock()
-	case <-ctx.Done():
-		return f, fmt.Errorf("another request is still logging a condensation: %w", session.ErrUnavailable)
-	}
+	defer release()
 	c, err := f.revalidate(ctx, *a.Made, abandoned)
 	if err == nil {
 		f, c, err = f.logCondensation(ctx, f.withSizes(c))
@@ -374,7 +348,7 @@ func (f *Form) logCondensation(ctx context.Context, c session.Condensation) (*Fo
 	place := f.at()
 	c, err := f.registry.Condense(ctx, place, &f.shown.view, c)
 	if err != nil || c.Answers() { // a trim may fit where a summary does not
-		f.engine.noteWrite(err)
+		f.engine.summaries.NoteWrite(err)
 	}
 	if err == nil {
 		logged()
@@ -410,29 +384,3 @@ func (f *Form) revalidate(ctx context.Context, c session.Condensation, abandoned
 
 // ErrSuperseded is reported when a finished condensation is not logged because another request was first.
 var ErrSuperseded = errors.New("another request has meanwhile condensed the thread")
-
-// unkeptPause is how long no model is called after the store did not keep a condensation, as when its disk is full but can still be read.
-// Excerpts are still tried: they cost nothing, and end the pause if they are kept.
-const unkeptPause = 5 * time.Minute
-
-// errUnkept is the reason why no model is called: its summary would probably be lost, and the next request would pay again.
-var errUnkept = fmt.Errorf("no model is called, since the store did not keep a recent condensation: %w", session.ErrUnavailable)
-
-// pauses reports whether models are not called for now.
-func (e *Engine) pauses() bool { return e.o.Now().UnixNano() < e.pausedUntil.Load() }
-
-// mayAsk reports whether a model may be called. After a pause it admits one call, and another pause begins.
-func (e *Engine) mayAsk() bool {
-	until := e.pausedUntil.Load()
-	return until == 0 || !e.pauses() && e.pausedUntil.CompareAndSwap(until, e.o.Now().Add(unkeptPause).UnixNano())
-}
-
-// noteWrite records the outcome of writing a condensation. Failures during a pause do not extend it.
-func (e *Engine) noteWrite(err error) {
-	switch {
-	case err == nil:
-		e.pausedUntil.Store(0)
-	case errors.Is(err, session.ErrUnavailable) && !e.pauses():
-		e.pausedUntil.Store(e.o.Now().Add(unkeptPause).UnixNano())
-	}
-}

@@ -53,7 +53,7 @@ func (f *Form) belowAllThresholds() bool {
 // inputFor returns the condenser's input for a request of total tokens, fixed of which are not messages; both are uncalibrated. Whether
 // it fits the window, or soon will not, is judged by the larger of both counts, since upstream may report too little.
 func (f *Form) inputFor(need condense.Need, fixed, total int) condense.Input {
-	need.AtOnce = (need.AtOnce || f.neverWaits() || f.engine.pauses()) && !need.Ahead
+	need.AtOnce = (need.AtOnce || f.neverWaits() || f.engine.summaries.Paused()) && !need.Ahead
 	need.WindowOnly = need.WindowOnly || f.purpose == session.PurposeCompaction
 	reserved, window := f.reserved(), f.relief.window
 	byLarger := need.Ahead && need.WindowOnly || window > 0 && total+min(reserved, window/2) > window
@@ -70,7 +70,7 @@ func (f *Form) inputFor(need condense.Need, fixed, total int) condense.Input {
 		Model:    f.in.Split.Model,
 		Upstream: f.in.Upstream,
 		Codec:    f.in.Dialect,
-		Work:     f.engine.flights.compute,
+		Work:     f.engine.summaries.Compute,
 		Thread:   f.thread(),
 
 		NeedsReasoning: f.in.Split.NeedsReasoning,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/engine/summaries"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -113,13 +114,11 @@ type Settings struct {
 
 // Engine runs turns. It is safe for concurrent use. Call Close when done.
 type Engine struct {
-	o        Options
-	settings atomic.Pointer[Settings]
-	memory   *memory
-	counts   *countCache
-	flights  *flights
-
-	pausedUntil atomic.Int64 // in nanoseconds of Unix time; 0: models may be called
+	o         Options
+	settings  atomic.Pointer[Settings]
+	memory    *memory
+	counts    *countCache
+	summaries *summaries.Service[progress]
 }
 
 // New returns an engine without settings: call Swap before the first turn.
@@ -133,7 +132,7 @@ func New(o Options) (*Engine, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Engine{o: o, memory: newMemory(), counts: newCountCache(), flights: newFlights()}, nil
+	return &Engine{o: o, memory: newMemory(), counts: newCountCache(), summaries: summaries.New[progress](o.Now)}, nil
 }
 
 // Swap puts settings in force for turns that begin from now on, and returns them with their defaults filled in. It forgets what was

@@ -107,8 +107,8 @@ func (r *request) Condense(ctx context.Context) (report engine.Report) {
 // refuse has upstream refuse the request, and reports whether it is sent again in another form.
 func (r *request) refuse(ctx context.Context, why overflow.Refusal) (report engine.Report, again bool) {
 	why.Status = cmp.Or(why.Status, 400)
-	r.Form, report, again = r.Form.Next(ctx, why)
-	return report, again
+	r.Form, report = r.Form.Next(ctx, why)
+	return report, report.Remedy != ""
 }
 
 func (r *request) overflow(ctx context.Context, over overflow.Overflow) (engine.Report, bool) {

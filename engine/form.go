@@ -32,9 +32,9 @@ type asked struct {
 
 // waits is how a request waits for condensations.
 type waits struct {
-	flight *flight       // the flight that works on this form; nil: the request itself
-	soFar  time.Duration // time the request has already waited
-	later  condense.Job  // writes the summary for excerpts that stand in for it; nil: none
+	task  *task         // that works on this form; nil: the request itself
+	soFar time.Duration // time the request has already waited
+	later condense.Job  // writes the summary for excerpts that stand in for it; nil: none
 }
 
 // form returns the form of a turn that shows the history under condensations.
@@ -59,6 +59,15 @@ func (f *Form) showing(p projection) *Form { return f.with(func(next *Form) { ne
 func (f *Form) at() *session.Resolution {
 	place := clonePlace(f.place)
 	return &place
+}
+
+// clonePlace returns a copy of r that can be written to while r is read.
+func clonePlace(r session.Resolution) session.Resolution {
+	if r.Base != nil {
+		base := clonePlace(*r.Base)
+		r.Base = &base
+	}
+	return r
 }
 
 // moved returns the form at another place.

@@ -20,11 +20,9 @@ type memory struct {
 	verbatim lru.Cache[session.ThreadID, int] // position of the last answer to a request forwarded unchanged
 	stripTo  lru.Cache[session.ThreadID, int] // last position whose sealed reasoning is bound to a history no longer shown
 
-	ready   lru.Cache[session.ThreadID, session.CondensationID] // the condensation on top of which the next one is prepared
-	answers lru.Cache[session.Hash, []byte]                     // that upstream keeps and the log does not have
-	items   lru.Cache[session.Hash, []byte]                     // of answers, which upstream keeps
+	answers lru.Cache[session.Hash, []byte] // that upstream keeps and the log does not have
+	items   lru.Cache[session.Hash, []byte] // of answers, which upstream keeps
 
-	logging  lru.Cache[session.ThreadID, chanMutex] // held while a condensation of the thread is logged, so that none is logged twice
 	usages   lru.Cache[session.ThreadID, usage]
 	doubted  lru.Cache[source, struct{}]                         // sources for which a Misreport was returned
 	begun    lru.Cache[session.SessionID, *atomic.Bool]          // sessions that began here, and whether a holdout has counted them
@@ -52,10 +50,8 @@ func newMemory() *memory {
 		refused:  lru.New[source, refusal](learntKept),
 		verbatim: lru.New[session.ThreadID, int](learntKept),
 		stripTo:  lru.New[session.ThreadID, int](learntKept),
-		ready:    lru.New[session.ThreadID, session.CondensationID](learntKept),
 		answers:  lru.New[session.Hash, []byte](answersKept),
 		items:    lru.New[session.Hash, []byte](itemsKept),
-		logging:  lru.New[session.ThreadID, chanMutex](learntKept),
 		usages:   lru.New[session.ThreadID, usage](usagesKept),
 		doubted:  lru.New[source, struct{}](learntKept),
 		begun:    lru.New[session.SessionID, *atomic.Bool](usagesKept),

@@ -43,7 +43,7 @@ func (f *Form) lookUp(ctx context.Context, arguments string) string {
 		return f.quoteEvents(f.earlierEvents(earlier, span), unsearched(earlier))
 	}
 	answer := "The history cannot be searched now."
-	_ = f.engine.flights.compute(ctx, func() { answer = f.quoteLines(earlier, asked.Query) }) // it fails only if the client has left
+	_ = f.engine.summaries.Compute(ctx, func() { answer = f.quoteLines(earlier, asked.Query) }) // it fails only if the client has left
 	return answer
 }
 

@@ -41,9 +41,22 @@ type relief struct {
 	exceeded    int         // the window that upstream reported, or that the refused request exceeded; 0: neither is known
 }
 
-// remedy is a way to make a request acceptable that upstream refused. Each helps once, but for shrinking, which helps maxReliefs times.
+// Remedy is a way to make a request acceptable that upstream refused.
+type Remedy string
+
+// The remedies. Each is tried once for a request, but for Shrink, which is tried maxReliefs times.
+const (
+	Shrink        Remedy = "shrink"         // condense the history further, cut results, reserve less for the answer
+	Alternate     Remedy = "alternate"      // let roles alternate
+	WithdrawTools Remedy = "withdraw_tools" // offer no hidden tools
+	Unseal        Remedy = "unseal"         // strip sealed reasoning, or ask upstream to drop what is bound to another history
+	Verbatim      Remedy = "verbatim"       // forward the client's body unchanged
+	OnTrial       Remedy = "on_trial"       // the same, where something else may be to blame
+)
+
+// remedy is a row of the table of remedies.
 type remedy struct {
-	name  string
+	Remedy
 	cures func(overflow.Refusal) bool
 	// next returns the form to try, and whether there is one. It adds to the report what was given up.
 	next func(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool)
@@ -53,26 +66,32 @@ type remedy struct {
 // remedies returns all remedies, in the order in which they are tried.
 func remedies() []remedy {
 	return []remedy{
-		{name: "shrink", cures: func(r overflow.Refusal) bool { return r.Overflow != nil }, next: shrunk, last: true},
-		{name: "alternate", cures: func(r overflow.Refusal) bool { return r.Alternates }, next: alternating},
-		{name: "without hidden tools", cures: overflow.Refusal.Objects, next: withoutTools},
-		{name: "without sealed reasoning", cures: overflow.Refusal.Objects, next: unsealed},
-		{name: "verbatim", cures: overflow.Refusal.Objects, next: refusedChange},
-		{name: "verbatim on trial", cures: overflow.Refusal.MayObject, next: doubtedChange},
+		{Remedy: Shrink, cures: func(r overflow.Refusal) bool { return r.Overflow != nil }, next: shrunk, last: true},
+		{Remedy: Alternate, cures: func(r overflow.Refusal) bool { return r.Alternates }, next: alternating},
+		{Remedy: WithdrawTools, cures: overflow.Refusal.Objects, next: withoutTools},
+		{Remedy: Unseal, cures: overflow.Refusal.Objects, next: unsealed},
+		{Remedy: Verbatim, cures: overflow.Refusal.Objects, next: refusedChange},
+		{Remedy: OnTrial, cures: overflow.Refusal.MayObject, next: doubtedChange},
 	}
 }
 
-// Next returns the form to send instead of one that upstream refused, and whether there is one. The form that it returns goes on in any case.
-func (f *Form) Next(ctx context.Context, r overflow.Refusal) (next *Form, report Report, again bool) {
-	for _, remedy := range remedies() {
-		if !remedy.cures(r) {
+// Next returns the form to send instead of one that upstream refused; the report names the remedy. If there is none, the form that it returns
+// goes on all the same.
+func (f *Form) Next(ctx context.Context, r overflow.Refusal) (next *Form, report Report) {
+	for _, row := range remedies() {
+		if !row.cures(r) {
 			continue
 		}
-		if f, again = remedy.next(ctx, f, r, &report); again || remedy.last {
+		var helps bool
+		if f, helps = row.next(ctx, f, r, &report); helps {
+			report.Remedy = row.Remedy
+			break
+		}
+		if row.last {
 			break
 		}
 	}
-	return f, report, again
+	return f, report
 }
 
 // shrunk is the remedy for a request that is too long for upstream. Its condensations are on trial until the form is settled.
@@ -85,7 +104,6 @@ func shrunk(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*
 	if !smaller && slices.ContainsFunc(f.relief.trial, isSummary) {
 		f.noteQuirk(refusesSummaries, f.alone())
 	}
-	report.Shrunk = smaller
 	return f, smaller
 }
 
@@ -112,7 +130,7 @@ func (f *Form) tryShrinking(ctx context.Context, over overflow.Overflow, report 
 	})
 	ctx, done := f.announce(ctx, condense.Need{Reason: session.ReasonOverflow, Hard: true})
 	made := len(f.made)
-	f, step, _ := f.runFlight(ctx, session.ReasonOverflow, func(ctx context.Context, f *Form, report *Report) *Form {
+	f, step, _ := f.await(ctx, session.ReasonOverflow, func(ctx context.Context, f *Form, report *Report) *Form {
 		f = f.with(func(next *Form) { next.relief.onTrial = true })
 		return f.shrink(ctx, report).with(func(next *Form) { next.relief.onTrial = false })
 	})

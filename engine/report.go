@@ -11,7 +11,7 @@ import (
 type Report struct {
 	Attempts []Attempt
 	Kept     Outcome // the outcome if there were no attempts
-	Shrunk   bool    // the request was too long, and is smaller now
+	Remedy   Remedy  // how the request was changed after upstream refused it; empty: it was not
 	Window   int     // the context window that was learnt from upstream, in tokens; 0: none
 	Panic    any     // value that a condensation panicked with; nil: none did
 
@@ -43,7 +43,7 @@ func (a *Attempt) failed(err error) Attempt {
 // attempted adds an attempt to a report.
 func (f *Form) attempted(r *Report, a Attempt) {
 	a.Session, a.Thread = f.place.Thread.Session, f.place.Thread.ID
-	a.Ahead = f.waits.flight != nil && f.waits.flight.ahead
+	a.Ahead = f.waits.task != nil && f.waits.task.Ahead
 	r.Attempts = append(r.Attempts, a)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/engine/summaries"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -92,7 +93,7 @@ func cause(err error) string {
 		return ""
 	case errors.Is(err, engine.ErrDeadline):
 		return "deadline"
-	case errors.Is(err, engine.ErrCrowded):
+	case errors.Is(err, summaries.ErrCrowded):
 		return "busy"
 	case errors.Is(err, engine.ErrRefused):
 		return "refused"

@@ -149,7 +149,7 @@ func (r *request) remedy(why overflow.Refusal) (again bool) {
 	}
 	var form *engine.Form
 	var report engine.Report
-	next := func() { form, report, again = r.form.Next(r.ctx, why) }
+	next := func() { form, report = r.form.Next(r.ctx, why) }
 	if why.Overflow == nil {
 		next()
 	} else {
@@ -157,10 +157,10 @@ func (r *request) remedy(why overflow.Refusal) (again bool) {
 	}
 	r.adopt(form)
 	r.noteReport(report)
-	if report.Shrunk {
+	if report.Remedy == engine.Shrink {
 		r.obs.record.Turn.Relieved++
 	}
-	return again
+	return report.Remedy != ""
 }
 
 // carriesSealed reports whether a request without a turn carries sealed reasoning.

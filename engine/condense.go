@@ -17,6 +17,9 @@ import (
 // Condense makes the condensations that are due, and returns the form that shows them. It never fails: if a condensation fails, or takes longer
 // than the request waits, the view stays as it was.
 func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
+	if f.passes {
+		return f, report
+	}
 	report.Kept = Below
 	switch {
 	case f.remote():

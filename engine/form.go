@@ -82,9 +82,12 @@ func (f *Form) Place() *session.Resolution { return &f.place }
 // freed while a slow client reads. Answered, Used, Save, Compare and the methods that report what was done work on the copy;
 // it can no longer be forwarded, condensed or changed.
 func (f *Form) WithoutText() *Form {
-	bare, counted := *f.Turn, *f.counted()
-	counted.tally.Count = nil
-	bare.counted = func() *counts { return &counted }
+	bare := *f.Turn
+	if !f.passes {
+		counted := *f.counted()
+		counted.tally.Count = nil
+		bare.counted = func() *counts { return &counted }
+	}
 	bare.in.Body, bare.in.Header = nil, nil
 	split := f.in.Split
 	bare.in.Split = &dialect.Request{
@@ -128,7 +131,7 @@ func (f *Form) LimitTo(tokens int) *Form {
 }
 
 // Exceeds reports whether what would be forwarded has more than limit tokens.
-func (f *Form) Exceeds(limit int) bool { return f.calibrate(f.size().Tokens) > limit }
+func (f *Form) Exceeds(limit int) bool { return !f.passes && f.calibrate(f.size().Tokens) > limit }
 
 // MaxOutput returns how many tokens the answer may have: the client's limit, capped by the model's output limit or, where that is not
 // known, by its window. 0: not known.

@@ -27,9 +27,9 @@ var (
 const secretTimeout = 10 * time.Second
 
 // Record returns the text that replaces the turn's whole history: the record that a model wrote, and the user's own words. If no model
-// did, it has excerpts, and fails if there is nothing to quote. For a nil form, whose history is not known, it holds only the model's record.
+// did, it has excerpts, and fails if there is nothing to quote. If the request was not recognised, it holds only the model's record.
 func (f *Form) Record(ctx context.Context, written string) (string, error) {
-	if f == nil {
+	if f.passes {
 		return record.Summary{Record: written}.String(), nil
 	}
 	f, err := f.withKept(ctx)

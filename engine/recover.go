@@ -146,7 +146,9 @@ func (f *Form) mayShrink() bool {
 }
 
 // MayRetry reports whether the request could be sent again in another form if upstream refused it.
-func (f *Form) MayRetry() bool { return f.mayShrink() || f.changed() || f.mayBeBound() }
+func (f *Form) MayRetry() bool {
+	return f.mayShrink() || f.changed() || f.mayBeBound() || f.passes && f.hasUnloggedAnswers()
+}
 
 // learnOverflow returns the form that has to fit the window which an overflow shows. It reports whether the request can be too long at all:
 // a smaller history does not cure an error about something else.
@@ -308,6 +310,9 @@ const FailureKept = time.Minute
 // doubtedChange is refusedChange for a failure that the change may not have caused. The unchanged body is tried once, if it should fit, and not
 // while upstream fails on unchanged requests as well. A 5xx, which may have passed, is not remembered.
 func doubtedChange(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
+	if !f.changed() {
+		return f, false
+	}
 	whole := f.inputFor(condense.Need{}, f.counted().fixed, f.Before().Tokens)
 	if f.relief.doubted || f.hasQuirk(failsUnchanged, lesson.Place{Own: f.counter.source}) || overWindow(whole) {
 		return f, false
@@ -324,6 +329,9 @@ func doubtedChange(ctx context.Context, f *Form, r overflow.Refusal, report *Rep
 // Settle must be called with upstream's last answer to the form: whether it accepted the request, or why it refused it and no remedy is left. It logs the condensations on trial, and remembers what was learnt, if they helped. Otherwise it drops them, but after a
 // failure that says nothing about the request it acts as Unanswered.
 func (f *Form) Settle(ctx context.Context, accepted bool, r overflow.Refusal) (_ *Form, report Report) {
+	if f.passes {
+		return f, report
+	}
 	if f.relief.doubted && r.Status/100 == 5 { // upstream failed by itself
 		f.noteQuirk(failsUnchanged, lesson.Place{Own: f.counter.source})
 	}
@@ -454,7 +462,7 @@ func (f *Form) refusedRecently() bool {
 func unsealed(_ context.Context, f *Form, r overflow.Refusal, _ *Report) (*Form, bool) {
 	changed := f.changed()
 	switch {
-	case f.remote(), changed && !r.Reasoning:
+	case f.remote() && !f.passes, changed && !r.Reasoning:
 		return f, false
 	case !changed && (f.relief.strippedTo > 0 || !f.mayBeBound() && !f.hasUnloggedAnswers()):
 		return f, false
@@ -512,17 +520,4 @@ func (f *Form) hasUnloggedAnswers() bool {
 		}
 	}
 	return missing > 1 || missing == 1 && f.place.New // the answer to a logged request arrives with the next request
-}
-
-// WithoutReasoning returns the body of a request whose thread is not known, and so may have been condensed before, without the sealed reasoning that
-// upstream refused; nil if that makes no difference. It also returns the header that the body needs; empty if none.
-func (e *Engine) WithoutReasoning(d dialect.Dialect, split *dialect.Request, r overflow.Refusal) (body [][]byte, name, value string) {
-	t := &Turn{engine: e, in: Input{Tenant: &Tenant{}, Dialect: d, Split: split}, history: session.NewHistory(session.Hash{}, split.Messages)}
-	t.place.New = true
-	f, again := unsealed(context.Background(), t.form(nil), overflow.Refusal{Reasoning: true, Thinking: r.Thinking}, nil)
-	if !again {
-		return nil, "", ""
-	}
-	name, value = f.Header()
-	return f.Body(), name, value
 }

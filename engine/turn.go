@@ -86,6 +86,7 @@ type Turn struct {
 	counted func() *counts     // counts on the first call, in the goroutine that makes it
 	bound   bound
 	hidden  hidden
+	passes  bool           // it was not recognised; see Pass
 	entry   *session.Entry // the fields that all holdout entries of the turn share; nil: the tenant has no holdout
 }
 
@@ -203,7 +204,7 @@ func (t *Turn) prepareCounting() {
 }
 
 // NeedsText reports whether Answered reads the request's text: if upstream keeps the history, the log is written only then.
-func (t *Turn) NeedsText() bool { return t.remote() }
+func (t *Turn) NeedsText() bool { return !t.passes && t.remote() }
 
 // ModelName returns the model name that the client sent, cut to a bounded length.
 func (t *Turn) ModelName() string { return clip(t.in.Split.Model) }

@@ -69,7 +69,7 @@ func TestBillOfARun(t *testing.T) {
 // TestAccountOfADoubtedCount uses our own count but charges what upstream reports. A request that is not condensed because its tenant
 // observes has an estimate.
 func TestAccountOfADoubtedCount(t *testing.T) {
-	o := observation{price: model.Price{Input: 10, CachedInput: 1, CacheWrite: 10, Output: 40}}
+	o := recorder{price: model.Price{Input: 10, CachedInput: 1, CacheWrite: 10, Output: 40}}
 	o.record.Call = Call{Usage: &session.Usage{Input: 40, Cached: 40}, Doubted: true}
 	o.record.Turn = &TurnRecord{Before: session.Size{Tokens: 1000}, Known: 900, After: session.Size{Tokens: 400}}
 	want := Account{Charged: 40e-6, Saved: Saving{Tokens: 600, NotSent: 600e-6}}
@@ -97,7 +97,7 @@ func TestEstimateGoesByWhatTheCacheHad(t *testing.T) {
 		"warm after two hours": {900, false, 2 * time.Hour, 600e-6},
 		"warm, condensed":      {900, true, 0, 600e-6 - 300*9e-6},
 	} {
-		o := observation{price: model.Price{Input: 10, CachedInput: 1, CacheWrite: 10, Output: 40}, idle: c.idle}
+		o := recorder{price: model.Price{Input: 10, CachedInput: 1, CacheWrite: 10, Output: 40}, idle: c.idle}
 		o.record.Call = Call{Usage: &session.Usage{Input: 1000, Cached: c.cached}}
 		o.record.Turn = &TurnRecord{Before: session.Size{Tokens: 1000}, Known: 900, After: session.Size{Tokens: 1000}}
 		o.record.Turn.Spared, o.record.Turn.Made = 600, c.made

@@ -68,7 +68,7 @@ type bodyReader struct {
 }
 
 // bodyReader returns a reader for the request's client, with the tenant's limit if that is lower.
-func (r *request) bodyReader() *bodyReader {
+func (r *accepted) bodyReader() *bodyReader {
 	br := r.server.reader
 	if limit := int64(r.tenant.Limits.Body); limit > 0 && limit < br.limit {
 		br.limit, br.setting = limit, "max_body in the tenant's limits, or in limits.tenant"

@@ -60,7 +60,7 @@ func newAbility() *ability {
 type abilities struct{ compact, manage *ability }
 
 // compactor returns the request's dialect if clients can ask for compactions in it, otherwise nil.
-func (r *request) compactor() dialect.Compactor {
+func (r *accepted) compactor() dialect.Compactor {
 	d, _ := r.params.dialect.(dialect.Compactor)
 	return d
 }
@@ -119,7 +119,7 @@ func (r *request) unseal(d dialect.Compactor) error {
 		r.body.replace(text)
 		return nil
 	case errors.Is(err, engine.ErrForeign), errors.Is(err, engine.ErrOldKey):
-		r.obs.record.Condensed.Compaction = CompactionRefused
+		r.recorder.record.Condensed.Compaction = CompactionRefused
 		e := badRequest("invalid_compaction",
 			"A compaction item cannot be opened: "+err.Error()+". Leave the item out and send the history, or start a new conversation.")
 		e.Param = "input"
@@ -141,12 +141,11 @@ func (r *request) askForRecord(d dialect.Compactor) {
 	var body []byte
 	body, c.streamed = d.Ask(r.body.bytes, question)
 	r.body.replace(body)
-	r.params.path = strings.TrimSuffix(r.params.path, "/compact")
 	c.ours = true
 }
 
 // ability returns what is configured for upstream, or else remembered of it. Requests of a tenant that only observes are not rewritten.
-func (r *request) ability(known *ability, model string) Compacts {
+func (r *accepted) ability(known *ability, model string) Compacts {
 	if r.tenant.Observe {
 		return CompactsItself
 	}
@@ -159,7 +158,7 @@ func (r *request) ability(known *ability, model string) Compacts {
 
 // lessons is the place for what the client is shown of upstream, and then all of the tenant's clients. It depends on the model, since a
 // gateway has several upstreams behind one address.
-func (r *request) lessons(model string) lesson.Place {
+func (r *accepted) lessons(model string) lesson.Place {
 	of := func(client string) lesson.Source {
 		return lesson.SourceOf(r.tenant.Name, client, r.tenant.Upstream.BaseURL.String(), model)
 	}
@@ -167,7 +166,7 @@ func (r *request) lessons(model string) lesson.Place {
 }
 
 // learn remembers what upstream has just shown of an ability.
-func (r *request) learn(ability *ability, model string, shown Compacts) {
+func (r *accepted) learn(ability *ability, model string, shown Compacts) {
 	ability.Learn(r.lessons(model), shown, r.server.o.Now())
 }
 
@@ -198,7 +197,7 @@ func (r *request) answer() (resp *http.Response, err error) {
 	}
 	r.withKeepAlive(func() { resp, err = r.exchangeCompaction() }) //nolint:bodyclose // the relay closes it
 	if c.ours && c.record == "" {
-		r.obs.record.Condensed.Compaction = CompactionFailed
+		r.recorder.record.Condensed.Compaction = CompactionFailed
 	}
 	return resp, err
 }
@@ -206,7 +205,7 @@ func (r *request) answer() (resp *http.Response, err error) {
 // pauseToCompact asks for a record if the history is longer than its client allows and upstream would have answered with a compaction alone.
 func (r *request) pauseToCompact() error {
 	c := &r.parsed.compaction
-	if !c.Pauses || c.wanted || r.form == nil || !r.form.Exceeds(c.Limit) {
+	if !c.Pauses || c.wanted || !r.form.Exceeds(c.Limit) {
 		return nil
 	}
 	c.wanted = true
@@ -227,7 +226,7 @@ func (r *request) exchangeManaged() (*http.Response, error) {
 func (r *request) restart(resp *http.Response) (*http.Response, error) {
 	_ = resp.Body.Close()
 	r.endUnanswered() // another turn begins
-	r.obs.record.Unread = ""
+	r.recorder.record.Unread = ""
 	if err := r.recognise(); err != nil {
 		return nil, err
 	}
@@ -319,7 +318,7 @@ func (r *request) sealRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 	}
 	c := &r.parsed.compaction
 	c.record = record
-	r.obs.record.Condensed.Did = "compaction"
+	r.recorder.record.Condensed.Did = "compaction"
 	resp.StatusCode = http.StatusOK
 	resp.Header.Set("Content-Type", "application/json")
 	if c.streamed {
@@ -343,12 +342,12 @@ func (r *request) makeRecord(resp *http.Response, answer dialect.Answer, whole b
 	case failed == nil && !(whole && complete):
 		failed = &condense.SummaryError{Kind: condense.FaultTruncated}
 	}
-	r.obs.record.Condensed.Compaction = CompactionMade
+	r.recorder.record.Condensed.Compaction = CompactionMade
 	if failed != nil {
-		if r.form == nil {
+		if !r.form.Recognised() {
 			return "", failed
 		}
-		text, r.obs.failed, r.obs.record.Condensed.Compaction = "", cause(failed), CompactionExcerpts
+		text, r.recorder.failed, r.recorder.record.Condensed.Compaction = "", cause(failed), CompactionExcerpts
 		r.server.o.Log.Warn("no summary for a compaction", append(r.reporter().fields(r.form.Place().Thread), zap.Error(failed))...)
 	}
 	return r.form.Record(r.ctx, text) // the client gets errNoRecord

@@ -28,17 +28,17 @@ func (r *request) describe(h *fasthttp.ResponseHeader) {
 		events, tokens := c.Before.Events-c.After.Events, c.Before.Tokens-c.After.Tokens
 		h.Add("X-Dewpoint-Condensed", fmt.Sprintf("%s; %d; %d; %s", c.Reason, events, tokens, c.Made()))
 	}
-	if due := r.obs.record.Turn.Due; due != "" {
+	if due := r.recorder.record.Turn.Due; due != "" {
 		h.Set("X-Dewpoint-Due", string(due))
 	}
-	if r.obs.failed != "" {
-		h.Set("X-Dewpoint-Condense-Failed", r.obs.failed)
+	if r.recorder.failed != "" {
+		h.Set("X-Dewpoint-Condense-Failed", r.recorder.failed)
 	}
 	if notice := r.notice(); notice != "" {
 		h.Set("X-Dewpoint-Notice", notice)
 	}
 	if !r.params.counts {
-		r.obs.record.Turn.After = after
+		r.recorder.record.Turn.After = after
 	}
 }
 

@@ -53,7 +53,7 @@ func (r *request) decodeBody() error {
 
 // markUnread records that a body is forwarded without being parsed, although its path is served.
 func (r *request) markUnread(why string) {
-	r.obs.record.Unread = why
+	r.recorder.record.Unread = why
 	if r.server.first("unread", why) {
 		r.server.o.Log.Warn("a request body was forwarded unread. Logged once; counted in dewpoint_unread_total",
 			zap.String("tenant", r.tenant.Name), zap.String("why", why))

@@ -142,14 +142,14 @@ func (r *request) refuse(ctx *fasthttp.RequestCtx, err error) {
 // endWithError ends the request with an error, and returns the answer for its client. ok is false if the client has left.
 func (r *request) endWithError(err error) (e apiError, ok bool) {
 	if errors.Is(err, errClientGone) {
-		r.obs.end(statusClientGone, CodeClientGone)
+		r.recorder.end(statusClientGone, CodeClientGone)
 		return e, false
 	}
 	if !errors.As(err, &e) {
 		r.server.o.Log.Error("request failed", zap.Error(err))
 		e = errInternal
 	}
-	r.obs.end(e.Status, e.Code)
+	r.recorder.end(e.Status, e.Code)
 	return e, true
 }
 

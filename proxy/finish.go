@@ -13,7 +13,7 @@ import (
 // startLog writes the request's new messages to the log during the call upstream. The write ends before the client has its whole answer,
 // so that the client's next request finds it. If it fails, the next request repairs it.
 func (r *request) startLog() {
-	if r.form.Probes() || !r.server.reserve("append") {
+	if !r.form.Recognised() || r.form.Probes() || !r.server.reserve("append") {
 		return
 	}
 	form, log := r.form.Log()
@@ -35,7 +35,7 @@ const maxHold = 250 * time.Millisecond
 func (r *request) markAnswer(tee dialect.Tee) {
 	s := r.server
 	begun := s.o.Now()
-	defer func() { r.obs.record.Times.Held = max(s.o.Now().Sub(begun), 1) }()
+	defer func() { r.recorder.record.Times.Held = max(s.o.Now().Sub(begun), 1) }()
 	var answer dialect.Answer
 	if tee != nil {
 		answer = tee.Answer()
@@ -60,24 +60,24 @@ func (r *request) markAnswer(tee dialect.Tee) {
 func (r *request) finish(l *relay, answer dialect.Answer) {
 	status := l.resp.StatusCode
 	r.settle(status, r.lastAnswer(answer))((*Server).inBackground)
-	call := &r.obs.record.Call
-	if r.form != nil && status == http.StatusOK {
+	call := &r.recorder.record.Call
+	if r.form.Recognised() && status == http.StatusOK {
 		if r.hidden.rounds > 0 {
 			call.Doubted = true // the usage is the sum of several calls
 		} else if answer.Usage != nil {
-			r.noteReport(r.form.Used(r.obs.record.Turn.After.Tokens, *answer.Usage))
+			r.noteReport(r.form.Used(r.recorder.record.Turn.After.Tokens, *answer.Usage))
 		}
 		call.Usage = answer.Usage
 		r.addToHoldout(answer.Usage)
 	}
-	r.obs.record.Content = r.content(answer)
-	r.obs.endRelayed(status, answer.Failed, l.end)
+	r.recorder.record.Content = r.content(answer)
+	r.recorder.endRelayed(status, answer.Failed, l.end)
 	r.addSavings()
 }
 
 // content returns what the request log shows of the conversation, nil unless the tenant has LogContent set.
 func (r *request) content(answer dialect.Answer) *Content {
-	if r.params.dialect == nil || r.obs.record.Unread != "" || !r.tenant.LogContent {
+	if r.params.dialect == nil || r.recorder.record.Unread != "" || !r.tenant.LogContent {
 		return nil
 	}
 	b := r.body
@@ -93,27 +93,27 @@ func (r *request) content(answer dialect.Answer) *Content {
 
 // addSavings adds what the answered request saved to the sum of its thread.
 func (r *request) addSavings() {
-	turn, t := r.form, r.obs.record.Turn
-	if t == nil || turn == nil || t.Saved == (Saving{}) || !r.server.reserve("save") {
+	turn, t := r.form, r.recorder.record.Turn
+	if t == nil || !turn.Recognised() || t.Saved == (Saving{}) || !r.server.reserve("save") {
 		return
 	}
 	more := session.Savings{
 		Tokens: int64(t.Saved.Tokens), NotSent: model.Nano(t.Saved.NotSent), Rewritten: model.Nano(t.Saved.Rewritten),
 	}
-	if !r.model.Price.Known() {
-		more.Unpriced = r.obs.record.Model
+	if !r.parsed.model.Price.Known() {
+		more.Unpriced = r.recorder.record.Model
 	}
 	r.server.write("save", func(ctx context.Context) error { return turn.Save(ctx, more) })
 }
 
 // addToHoldout adds the answered request to its tenant's comparison of condensed and held-out sessions, if the tenant has one.
 func (r *request) addToHoldout(usage *session.Usage) {
-	turn, price := r.form, r.model.Price
+	turn, price := r.form, r.parsed.model.Price
 	if r.params.counts || !turn.Compared() {
 		return
 	}
 	// A sum over several calls is no measure of one prompt, but it is the bill. Only a single call's usage is doubted here.
-	doubted := r.obs.record.Call.Doubted && r.hidden.rounds == 0
+	doubted := r.recorder.record.Call.Doubted && r.hidden.rounds == 0
 	known := usage != nil && price.Known() && !doubted
 	usd := 0.0
 	if known {

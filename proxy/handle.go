@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 )
 
 // handle is fasthttp's handler. A request is accepted, recognised, condensed and sent; sent again if upstream refuses it for a reason that
@@ -46,7 +47,7 @@ func (r *request) serve(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	l := &relay{r: r}
-	if r.form != nil && r.params.streams && r.server.o.Limits.KeepAlive > 0 {
+	if r.form.Recognised() && r.parsed.streams && r.server.o.Limits.KeepAlive > 0 {
 		return l.serveStream(ctx)
 	}
 	l.resp, l.err = r.answer() //nolint:bodyclose // relay.Close closes it
@@ -73,7 +74,7 @@ func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 	if r.tenant.Anonymous {
 		r.params.credential = credentialOf(r.tenant, r.params.keys)
 	}
-	record := &r.obs.record
+	record := &r.recorder.record
 	record.Tenant = r.tenant.Name
 	record.Condenser = r.tenant.Condenser.Name()
 	record.Upstream = r.tenant.Upstream.BaseURL
@@ -91,35 +92,49 @@ func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 // orPassThrough runs a step that a request can do without: if the step panics, the body is forwarded unchanged.
 func (r *request) orPassThrough(step func()) {
 	if !r.server.o.guard(step) {
-		r.form = nil
+		r.pass()
 	}
 }
 
-// recognise parses the body and begins the request's turn. It leaves r.form nil if the body is to be forwarded unchanged: on other paths,
-// if the body cannot be parsed, and while the store is unavailable.
+// recognise parses the body and looks its conversation up. The body is to be forwarded unchanged on other paths, if it cannot be parsed, and
+// while the store is unavailable.
 func (r *request) recognise() error {
-	r.form = nil // of an earlier attempt, whose body has been replaced
-	if r.params.dialect == nil {
-		return nil
+	form, err := r.begun()
+	switch {
+	case err != nil:
+		return err
+	case form == nil:
+		r.pass()
+	default:
+		r.adopt(form)
+		r.noteRecognised()
 	}
-	r.header.Set("Accept-Encoding", "identity") // the tee reads the answer
-	record := &r.obs.record
+	return nil
+}
+
+// begun returns the form with which a recognised request begins, nil for one that is not recognised.
+func (r *request) begun() (*engine.Form, error) {
+	record := &r.recorder.record
+	r.parsed.split = nil // of an earlier body
+	if r.params.dialect == nil {
+		return nil, nil
+	}
 	if r.params.ambiguous && record.Unread == "" {
 		r.markUnread(unreadPath)
 	}
 	if record.Unread != "" {
-		return nil
+		return nil, nil
 	}
 	if err := r.prepareCompaction(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.parse(); err != nil || record.Unread != "" {
-		return err
+		return nil, err
 	}
-	r.model = r.live.Models(r.parsed.split.Model)
-	r.params.streams = r.parsed.split.Stream || r.parsed.compaction.streamed
-	record.Model = cmp.Or(r.model.Name, OtherModel)
-	return r.beginTurn()
+	r.parsed.model = r.live.Models(r.parsed.split.Model)
+	r.parsed.streams = r.parsed.split.Stream || r.parsed.compaction.streamed
+	record.Model = cmp.Or(r.parsed.model.Name, OtherModel)
+	return r.lookUp()
 }
 
 // parse splits the body into messages. A body that is not a conversation is marked as unread; that is not an error.
@@ -139,26 +154,24 @@ func (r *request) parse() error {
 	// Upstream may serve it all the same, as it does a stored prompt in the Responses API. Budgets in dollars need the model's price.
 	var named struct{ Model string }
 	_ = json.Unmarshal(r.body.bytes, &named)
-	r.model = r.live.Models(cmp.Or(named.Model, r.params.model))
+	r.parsed.model = r.live.Models(cmp.Or(named.Model, r.params.model))
 	return nil
 }
 
-// beginTurn looks the conversation up. If the store is unavailable, the request is forwarded without a turn.
-func (r *request) beginTurn() error {
+// lookUp looks the conversation up. It returns nil if the store is unavailable.
+func (r *request) lookUp() (*engine.Form, error) {
 	form, err := r.server.o.Engine.Begin(r.ctx, r.input())
 	if err == nil {
-		r.adopt(form)
 		r.server.degraded.readOK()
-		r.noteRecognised()
-		return nil
+		return form, nil
 	}
 	if r.ctx.Err() != nil {
-		return upstreamError(r.ctx, err)
+		return nil, upstreamError(r.ctx, err)
 	}
-	r.obs.record.Times.Resolved = r.server.o.Now()
-	r.obs.record.Condensed.Did = "store_away"
+	r.recorder.record.Times.Resolved = r.server.o.Now()
+	r.recorder.record.Condensed.Did = "store_away"
 	r.server.degraded.readFailed(err)
-	return nil
+	return nil, nil
 }
 
 // exchange condenses a recognised request where that is due, sends it and returns upstream's answer, without calls of hidden tools.
@@ -177,9 +190,6 @@ func (r *request) exchange() (*http.Response, error) {
 
 // condense runs the condensation that is due, if any, and starts to write the log.
 func (r *request) condense() {
-	if r.form == nil {
-		return
-	}
 	if r.params.counts {
 		r.adopt(r.form.Shape())
 		return
@@ -195,8 +205,8 @@ func (r *request) payAndSend() (*http.Response, error) {
 	if err := r.pay(); err != nil {
 		return nil, err
 	}
-	resp, err := r.send(r.forwarded())
-	if err == nil && (r.form != nil || r.carriesSealed()) {
+	resp, err := r.send()
+	if err == nil {
 		resp, err = r.retryRefused(resp)
 	}
 	// A request that timed out, or whose client left, may have been served and billed. It is not refunded.
@@ -207,13 +217,10 @@ func (r *request) payAndSend() (*http.Response, error) {
 }
 
 // forwarded returns the parts of the body that goes upstream.
-func (r *request) forwarded() [][]byte {
-	parts := [][]byte{r.body.bytes}
-	switch {
-	case r.parsed.stripped != nil:
-		parts = r.parsed.stripped
-	case r.form != nil:
-		r.orPassThrough(func() { parts = r.form.Body() })
+func (r *request) forwarded() (parts [][]byte) {
+	r.orPassThrough(func() { parts = r.form.Body() })
+	if parts == nil { // it panicked
+		parts = [][]byte{r.body.bytes}
 	}
 	return parts
 }

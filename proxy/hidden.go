@@ -23,7 +23,7 @@ type hidden struct {
 // answerHidden removes the calls of the proxy's own tools from upstream's answer and answers them itself. The client gets one answer,
 // however many calls upstream that takes.
 func (r *request) answerHidden(resp *http.Response) (*http.Response, error) {
-	offered := r.form != nil && !r.params.counts && r.form.Offers()
+	offered := !r.params.counts && r.form.Offers()
 	if !offered || resp.StatusCode != http.StatusOK || len(codings(resp.Header)) > 0 {
 		return resp, nil
 	}
@@ -84,8 +84,8 @@ func (r *request) answerCalls() (again bool) {
 		again = more
 		r.noteReport(report)
 	})
-	if r.form != nil {
-		r.obs.record.Condensed.Hidden += len(said.Calls)
+	if r.form.Recognised() {
+		r.recorder.record.Condensed.Hidden += len(said.Calls)
 	}
 	return again
 }
@@ -172,7 +172,7 @@ func (s *filteredStream) Read(p []byte) (int, error) {
 // receive filters what was read of upstream's answer. If the client gets nothing of it for long, it gets a comment.
 func (s *filteredStream) receive(p []byte, err error) {
 	if len(p) > 0 {
-		s.r.obs.firstByte()
+		s.r.recorder.firstByte()
 	}
 	if s.received += len(p); s.received > maxStrained {
 		s.out = append([]byte("\n\n"), s.r.endWithEvent(errTooLongToRead)...) // the last event may not have ended

@@ -32,7 +32,7 @@ func (s *Server) first(kind, name string) bool {
 // noteRecognised records the thread of a request that was recognised.
 func (r *request) noteRecognised() {
 	s, place := r.server, r.form.Place()
-	if name := r.form.ModelName(); r.model.Name == "" && s.first("model", name) {
+	if name := r.form.ModelName(); r.parsed.model.Name == "" && s.first("model", name) {
 		s.o.Log.Warn("unknown model: its window and encoding are a guess; configure it under models", zap.String("model", name))
 	}
 	// The key of these summaries is not configured, or they were altered. The history is forwarded without their condensations, and
@@ -44,14 +44,14 @@ func (r *request) noteRecognised() {
 		s.o.Log.Error("a summary cannot be read: is its key missing in store.encryption.keys? Logged once; counted in dewpoint_store_losses_total",
 			r.reporter().fields(place.Thread)...)
 	}
-	r.obs.price = r.model.Price
-	r.obs.record.Times.Resolved = s.o.Now()
-	r.obs.record.Turn = &TurnRecord{
+	r.recorder.price = r.parsed.model.Price
+	r.recorder.record.Times.Resolved = s.o.Now()
+	r.recorder.record.Turn = &TurnRecord{
 		Session: place.Thread.Session, Thread: place.Thread.ID,
 		Source: place.Source, Begins: place.Begins, Relation: place.Relation(),
 	}
 	if !place.New {
-		r.obs.idle = r.obs.record.Times.Resolved.Sub(place.Thread.Seen)
+		r.recorder.idle = r.recorder.record.Times.Resolved.Sub(place.Thread.Seen)
 	}
 }
 
@@ -59,12 +59,12 @@ func (r *request) noteRecognised() {
 func (r *request) noteReport(report engine.Report) {
 	o := &r.server.o
 	for _, a := range report.Attempts {
-		r.obs.failed = cause(cmp.Or(a.Err, a.Fallback, a.Replaced))
+		r.recorder.failed = cause(cmp.Or(a.Err, a.Fallback, a.Replaced))
 	}
 	if outcome := report.Outcome(); outcome != "" {
-		r.obs.noteOutcome(outcome, r.obs.failed, report.Due)
-		r.obs.failed = cmp.Or(r.obs.failed, string(r.obs.record.Condensed.Whole))
-		r.obs.record.Turn.Supposed = report.Supposed
+		r.recorder.noteOutcome(outcome, r.recorder.failed, report.Due)
+		r.recorder.failed = cmp.Or(r.recorder.failed, string(r.recorder.record.Condensed.Whole))
+		r.recorder.record.Turn.Supposed = report.Supposed
 		if report.Supposed.Made {
 			o.Observer.Condensed(r.reporter().condensation(report.Due, OutcomeObserved))
 		}
@@ -73,7 +73,7 @@ func (r *request) noteReport(report engine.Report) {
 		o.Log.Info("context window learnt", append(r.reporter().fields(r.form.Place().Thread),
 			zap.String("name", r.form.ModelName()), zap.Int("window", report.Window))...)
 	}
-	r.obs.record.Call.Doubted = report.Doubted
+	r.recorder.record.Call.Doubted = report.Doubted
 	if m := report.Misreport; m != nil { // reported once for each model
 		message := "usage is not believed: upstream counted far less than was sent; the count stays as it is. Said once for each model"
 		if m.Cut {
@@ -114,7 +114,7 @@ type reporter struct {
 }
 
 func (r *request) reporter() reporter {
-	return reporter{r.server, r.tenant, r.obs.record.Asked, r.obs.record.Model}
+	return reporter{r.server, r.tenant, r.recorder.record.Asked, r.recorder.record.Model}
 }
 
 // fields returns the log fields that identify a request and its conversation.

@@ -90,7 +90,7 @@ func (l *relay) respond(ctx *fasthttp.RequestCtx) error {
 	}
 	header := &ctx.Response.Header
 	incoming(header, l.resp)
-	header.Set(requestIDHeader, l.r.obs.record.Asked.ID)
+	header.Set(requestIDHeader, l.r.recorder.record.Asked.ID)
 	l.attach(header)
 	size := int(max(l.resp.ContentLength, -1))
 	if l.r.params.method == http.MethodHead {
@@ -145,13 +145,13 @@ func (l *relay) attach(header *fasthttp.ResponseHeader) {
 	if r.params.dialect != nil && l.resp.Header.Get("Content-Encoding") == "" {
 		r.orPassThrough(func() { l.tee = r.params.dialect.Tee(isEventStream(l.resp.Header)) })
 	}
-	if why := r.obs.record.Unread; why != "" {
+	if why := r.recorder.record.Unread; why != "" {
 		header.Set("X-Dewpoint-Unread", why)
 	}
-	if r.form != nil {
+	if r.form.Recognised() {
 		r.orPassThrough(func() { r.describe(header) })
 	}
-	if r.form != nil {
+	if r.form.Recognised() {
 		if r.form.Logs() && l.resp.StatusCode == http.StatusOK {
 			l.beforeEnd = func() {
 				if l.tee == nil || !l.tee.Failed() {
@@ -165,7 +165,7 @@ func (l *relay) attach(header *fasthttp.ResponseHeader) {
 		}
 	}
 	// The body is no longer needed unless it is logged, counted at the end, or sent again with the results of hidden tools.
-	if !r.tenant.LogContent && r.form == r.obs.form && r.hidden.strainer == nil && (r.form == nil || !r.form.NeedsText()) {
+	if !r.tenant.LogContent && r.form.Recognised() == (r.recorder.form != nil) && r.hidden.strainer == nil && !r.form.NeedsText() {
 		r.dropText()
 	}
 }
@@ -236,7 +236,7 @@ func (l *relay) read(p []byte) (int, error) {
 	ended := errors.Is(err, io.EOF)
 	_, filtered := l.resp.Body.(*filteredStream)
 	if n > 0 && !filtered { // a filtered stream notes the first byte of upstream's itself
-		l.r.obs.firstByte()
+		l.r.recorder.firstByte()
 	}
 	l.received += int64(n)
 	if !l.r.server.o.guard(func() { l.observe(p[:n], ended) }) { // the answer goes on, unobserved
@@ -327,9 +327,9 @@ func (l *relay) conclude() {
 			answer = l.tee.Answer()
 		}
 	case errors.Is(l.end, errDefect):
-		l.r.obs.end(http.StatusInternalServerError, codeInternal)
+		l.r.recorder.end(http.StatusInternalServerError, codeInternal)
 	default:
-		l.r.obs.end(statusClientGone, CodeClientGone) // unless attachLate ended it
+		l.r.recorder.end(statusClientGone, CodeClientGone) // unless attachLate ended it
 	}
 }
 

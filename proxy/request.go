@@ -22,32 +22,36 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
 
-// request is the state of one client request. It outlives the handler: the answer is relayed and the log written after the handler has
-// returned. Only one goroutine uses it at a time.
+// request is one client request on its way. It outlives the handler: the answer is relayed and the log written after the handler has returned.
+// Only one goroutine uses it at a time.
 type request struct {
+	accepted
+	body     *body // decoded if the client encoded it
+	parsed   parsed
+	form     *engine.Form // what goes upstream
+	early    func()       // starts the client's stream while a condensation takes long; nil: the answer is not streamed
+	hidden   hidden
+	lease    lease
+	recorder recorder
+}
+
+// accepted is what a request is once its header and body have been read. It does not change afterwards.
+type accepted struct {
 	server *Server
 	live   *live // the configuration that it is served under, to its end
 	tenant *Tenant
 	params params
-	header http.Header // sent upstream
-	marks  []string    // of the proxies that the request has passed
-	body   *body       // decoded if the client encoded it
-	model  ModelInfo
-	early  func() // starts the client's stream while a condensation takes long; nil: the answer is not streamed
-	parsed parsed
-	hidden hidden
-	form   *engine.Form    // nil: the body is forwarded unchanged
+	header http.Header     // of the client, without what must not go upstream
+	marks  []string        // of the proxies that the request has passed
 	ctx    context.Context // ends when the client leaves
 	cancel context.CancelCauseFunc
-	lease  lease
-	obs    observation
 }
 
-// parsed is a body that could be read, whether or not its conversation is known.
+// parsed is what a body says. A changed body is parsed again.
 type parsed struct {
 	split      *dialect.Request // nil: it was not read
-	stripped   [][]byte         // the body without sealed reasoning; nil unless upstream refused it unchanged
-	unbinding  [2]string        // name and value of a header that stripped needs; empty: none
+	model      ModelInfo
+	streams    bool // the answer is streamed
 	compaction compaction
 }
 
@@ -58,8 +62,7 @@ type params struct {
 	keys          string                   // all keys that the client sent
 	credential    credential               // the hash of keys if only upstream authenticates clients
 	header        func(name string) string // reads the client's header; valid until the answer is sent
-	streams       bool                     // the answer is streamed
-	notices       bool                     // and notices are sent as comments in the stream
+	notices       bool                     // notices are sent as comments in a stream
 	route
 }
 
@@ -75,11 +78,10 @@ type lease struct {
 
 // newRequest starts a request whose header has been read, and sends its id to the client.
 func (s *Server) newRequest(ctx *fasthttp.RequestCtx, id string) *request {
-	r := &request{server: s}
-	r.obs.o = &s.o
-	r.obs.ctx = context.Background()
-	r.obs.record.Asked.ID = id
-	r.obs.record.Times.Begun = s.o.Now()
+	r := &request{accepted: accepted{server: s}}
+	r.recorder = recorder{o: &s.o, ctx: context.Background()}
+	r.recorder.record.Asked.ID = id
+	r.recorder.record.Times.Begun = s.o.Now()
 	s.o.Observer.Begun()
 	ctx.Response.Header.Set(requestIDHeader, id)
 	return r
@@ -99,32 +101,33 @@ func (l *live) readParams(ctx *fasthttp.RequestCtx) params {
 
 // input returns what the engine needs to know of the request.
 func (r *request) input() engine.Input {
-	r.model.Alternates = r.model.Alternates || r.tenant.Upstream.AlternateRoles
+	model := r.parsed.model.Model
+	model.Alternates = model.Alternates || r.tenant.Upstream.AlternateRoles
 	c := &r.parsed.compaction
 	return engine.Input{
 		Settings:   r.live.settings,
 		Tenant:     &r.tenant.Tenant,
 		Upstream:   r.endpoint(),
-		Client:     engine.Client{Credential: r.params.keys, Header: r.params.header, Request: r.obs.record.Asked.ID},
+		Client:     engine.Client{Credential: r.params.keys, Header: r.params.header, Request: r.recorder.record.Asked.ID},
 		Wish:       r.wish(),
 		Dialect:    r.params.dialect,
 		Split:      r.parsed.split,
-		Model:      r.model.Model,
+		Model:      model,
 		Body:       r.body,
 		Compaction: engine.Compaction{Compacts: c.wanted, Asks: c.ours, Limit: c.Limit, Told: c.Instructions},
-		Condensing: r.obs.condensing,
+		Condensing: r.recorder.condensing,
 		Spent:      r.reporter().chargeSummary,
 		Budgets:    r.reporter().budgets,
 		Late:       r.reporter().attempts,
 	}
 }
 
-func (r *request) wish() engine.Wish {
+func (r *accepted) wish() engine.Wish {
 	return engine.Wish(strings.ToLower(r.params.header("X-Dewpoint-Condense")))
 }
 
 // endpoint returns the request's upstream and how it is called: key, path, query and headers.
-func (r *request) endpoint() condense.Endpoint {
+func (r *accepted) endpoint() condense.Endpoint {
 	to := condense.Endpoint{BaseURL: r.tenant.Upstream.BaseURL.String(), APIKey: cmp.Or(r.tenant.Upstream.APIKey, r.params.key)}
 	to.Way = condense.Way{API: r.params.dialect.Name(), Path: r.params.deployment}
 	to.Way.KeyHeader, _ = r.keyHeader()
@@ -143,7 +146,7 @@ const azureKey = "Api-Key"
 
 // keyHeader returns the header that carries the configured key: Azure's own for its servers, otherwise the protocol's. If no key is
 // configured, it is the header in which the client sent its own.
-func (r *request) keyHeader() (name, value string) {
+func (r *accepted) keyHeader() (name, value string) {
 	key, d := r.tenant.Upstream.APIKey, r.params.clientDialect
 	switch {
 	case key == "":
@@ -179,7 +182,7 @@ func sharedHeaders(h http.Header) (copied, routing string) {
 
 // begin creates the context of an accepted request, which ends when the client leaves.
 func (r *request) begin(ctx *fasthttp.RequestCtx) {
-	record := &r.obs.record
+	record := &r.recorder.record
 	record.Times.Read = r.server.o.Now()
 	if r.params.dialect != nil {
 		record.Dialect = r.params.dialect.Name()
@@ -189,7 +192,7 @@ func (r *request) begin(ctx *fasthttp.RequestCtx) {
 	if tracer := r.server.o.Tracer; tracer != nil {
 		r.ctx = tracer.Request(r.ctx, record, r.header)
 	}
-	r.obs.ctx = r.ctx
+	r.recorder.ctx = r.ctx
 	r.lease.unwatch = listen.WatchClient(ctx.Conn(), func() { r.cancel(errClientGone) })
 }
 
@@ -215,17 +218,29 @@ const minDropped = 64 << 10
 // memory.
 func (r *request) dropText() {
 	if r.body != nil && len(r.body.bytes) >= minDropped {
-		if r.form != nil {
-			r.adopt(r.form.WithoutText())
-		}
-		r.parsed.split, r.parsed.stripped = nil, nil
+		r.adopt(r.form.WithoutText())
+		r.parsed.split = nil
 	}
 	r.lease.sent.drop()
 	r.releaseBody()
 }
 
 // adopt makes a form the one that goes upstream.
-func (r *request) adopt(f *engine.Form) { r.form, r.obs.form = f, f }
+func (r *request) adopt(f *engine.Form) {
+	r.form = f
+	if f.Recognised() {
+		r.recorder.form = f
+	}
+}
+
+// pass makes the request go on without the engine.
+func (r *request) pass() {
+	var text []byte
+	if r.body != nil {
+		text = r.body.bytes
+	}
+	r.adopt(r.server.o.Engine.Pass(r.params.dialect, r.parsed.split, text))
+}
 
 // releaseBody gives back the request's share in its body, once.
 func (r *request) releaseBody() {

@@ -15,64 +15,71 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// send makes one call upstream with a body of parts.
-func (r *request) send(parts [][]byte) (*http.Response, error) {
-	r.authorize()
-	to, err := target(r.tenant.Upstream.BaseURL, r.params.path, r.params.query)
+// attempt is one call upstream.
+type attempt struct {
+	url    *url.URL
+	header http.Header
+	parts  [][]byte // of the body
+}
+
+// attempt returns the call that sends the request's form.
+func (r *request) attempt() (a attempt, err error) {
+	path, query := r.params.path, r.params.query
+	if r.parsed.compaction.ours { // upstream is asked for a record in its place
+		path = strings.TrimSuffix(path, "/compact")
+	}
+	a.header = r.header.Clone() // the transport may still be reading that of an earlier attempt
+	if r.params.dialect != nil {
+		a.header.Set("Accept-Encoding", "identity") // the tee reads the answer
+	}
+	if r.tenant.Upstream.APIKey != "" { // it replaces all credentials of the client
+		for _, name := range agents.CredentialHeaders() {
+			a.header.Del(name)
+		}
+		query = withoutKeys(query)
+		a.header.Set(r.keyHeader())
+	}
+	name, value := r.form.Header()
+	if sent := strings.Join(a.header[name], ","); name != "" && !strings.Contains(sent, value) {
+		a.header.Set(name, strings.TrimPrefix(sent+","+value, ","))
+	}
+	if a.url, err = target(r.tenant.Upstream.BaseURL, path, query); err != nil {
+		return a, err
+	}
+	a.parts = r.forwarded()
+	return a, nil
+}
+
+// send makes one call upstream with the request's form.
+func (r *request) send() (*http.Response, error) {
+	a, err := r.attempt()
 	if err != nil {
 		return nil, err
 	}
 	if timeout := r.tenant.Upstream.Timeout; timeout > 0 && r.lease.timeout == nil {
 		r.lease.timeout = time.AfterFunc(timeout, func() { r.cancel(context.DeadlineExceeded) })
 	}
-	header := r.upstreamHeader()
-	r.obs.beginCall(header)
-	resp, err := r.transport().RoundTrip(r.upstreamRequest(to, header, parts))
+	r.recorder.beginCall(a.header)
+	resp, err := r.transport().RoundTrip(r.upstreamRequest(a))
 	if err != nil {
 		err = upstreamError(r.ctx, err)
-		r.obs.callFailed(err)
+		r.recorder.callFailed(err)
 		return nil, err
 	}
-	r.obs.record.Call.Status = resp.StatusCode
+	r.recorder.record.Call.Status = resp.StatusCode
 	resp.Body = withIdleTimeout(resp.Body, r.server.o.Limits.StreamIdle, r.cancel)
 	redact(resp, r.tenant.Upstream.APIKey)
 	r.noteAccepted(resp.StatusCode)
 	return resp, nil
 }
 
-func (r *request) transport() http.RoundTripper {
+func (r *accepted) transport() http.RoundTripper {
 	if own := r.tenant.Upstream.Transport; own != nil {
 		return own
 	}
 	return r.server.o.Upstream
-}
-
-// upstreamHeader returns the client's header, with a value added if the forwarded body needs one that the client did not send.
-func (r *request) upstreamHeader() http.Header {
-	name, value := r.parsed.unbinding[0], r.parsed.unbinding[1]
-	if r.form != nil {
-		name, value = r.form.Header()
-	}
-	header := r.header.Clone() // the transport may still be reading that of an earlier attempt
-	if sent := strings.Join(header[name], ","); name != "" && !strings.Contains(sent, value) {
-		header.Set(name, strings.TrimPrefix(sent+","+value, ","))
-	}
-	return header
-}
-
-// authorize replaces all credentials of the client by the configured key, if there is one.
-func (r *request) authorize() {
-	if r.tenant.Upstream.APIKey == "" {
-		return
-	}
-	for _, name := range agents.CredentialHeaders() {
-		r.header.Del(name)
-	}
-	r.params.query = withoutKeys(r.params.query)
-	r.header.Set(r.keyHeader())
 }
 
 // withoutKeys removes the parameters that carry a client's key from a query, and leaves the rest verbatim.
@@ -89,8 +96,12 @@ func withoutKeys(query string) string {
 // remedy is left. It returns the last answer, which may be upstream's refusal.
 func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 	for {
+		may := r.form.MayRetry()
+		if !may && !r.form.Recognised() {
+			return resp, nil
+		}
 		opener := r.params.dialect
-		if r.form != nil && !r.form.MayRetry() {
+		if !may {
 			opener = nil // nothing is held back for an error that would be passed on anyway
 		}
 		why := r.server.o.readRefusal(resp, opener)
@@ -102,9 +113,7 @@ func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 		retry := false
 		r.orPassThrough(func() { retry = r.remedy(why) })
 		if !retry {
-			if r.form != nil {
-				r.orPassThrough(func() { r.settleForm(resp.StatusCode, why) })
-			}
+			r.orPassThrough(func() { r.settleForm(resp.StatusCode, why) })
 			return resp, nil
 		}
 		_ = resp.Body.Close()
@@ -113,7 +122,7 @@ func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 			err = r.pay() // the last call is settled
 		}
 		if err == nil {
-			resp, err = r.send(r.forwarded())
+			resp, err = r.send()
 		}
 		if err != nil {
 			r.endUnanswered()
@@ -129,11 +138,8 @@ func (r *request) settleForm(status int, why overflow.Refusal) {
 	r.noteReport(report)
 }
 
-// endUnanswered ends a turn whose request gets no answer.
+// endUnanswered ends a request that gets no answer.
 func (r *request) endUnanswered() {
-	if r.form == nil {
-		return
-	}
 	r.orPassThrough(func() {
 		form, report := r.form.Unanswered(r.ctx)
 		r.adopt(form)
@@ -141,12 +147,8 @@ func (r *request) endUnanswered() {
 	})
 }
 
-// remedy changes the request so that upstream may accept it, and reports whether to send it again. It does not go on for ever: relief from
-// an overflow is tried a few times, every other remedy once.
+// remedy changes the request so that upstream may accept it, and reports whether to send it again.
 func (r *request) remedy(why overflow.Refusal) (again bool) {
-	if r.form == nil {
-		return why.Objects() && r.stripSealed(why)
-	}
 	var form *engine.Form
 	var report engine.Report
 	next := func() { form, report = r.form.Next(r.ctx, why) }
@@ -158,26 +160,9 @@ func (r *request) remedy(why overflow.Refusal) (again bool) {
 	r.adopt(form)
 	r.noteReport(report)
 	if report.Remedy == engine.Shrink {
-		r.obs.record.Turn.Relieved++
+		r.recorder.record.Turn.Relieved++
 	}
 	return report.Remedy != ""
-}
-
-// carriesSealed reports whether a request without a turn carries sealed reasoning.
-func (r *request) carriesSealed() bool {
-	sealed := func(m session.Message) bool { return m.Sealed }
-	return r.parsed.split != nil && slices.ContainsFunc(r.parsed.split.Messages, sealed)
-}
-
-// stripSealed removes the sealed reasoning from a request without a turn, whose thread may have been condensed before. It reports whether
-// that changed the body; it does so at most once.
-func (r *request) stripSealed(why overflow.Refusal) bool {
-	if r.parsed.stripped != nil {
-		return false
-	}
-	p := &r.parsed
-	p.stripped, p.unbinding[0], p.unbinding[1] = r.server.o.Engine.WithoutReasoning(r.params.dialect, p.split, why)
-	return r.parsed.stripped != nil
 }
 
 // maxRefusal bounds how much of an answer is read to recognise a refusal, in bytes.

@@ -104,11 +104,7 @@ func (r *request) budgets() []allowance {
 	if r.params.dialect == nil || r.params.counts {
 		return nil
 	}
-	var id session.SessionID
-	if r.form != nil {
-		id = r.form.Place().Thread.Session
-	}
-	return r.server.accounts(r.tenant, id, r.model)
+	return r.server.accounts(r.tenant, r.form.Place().Thread.Session, r.parsed.model)
 }
 
 // When less than 1/lowBudget of a budget is left, a request may use 1/requestShare of the rest, but at least minRequest tokens: with fewer
@@ -122,7 +118,7 @@ const (
 // limitToBudgets has the history condensed harder if little is left of a budget that is configured to save.
 func (r *request) limitToBudgets() {
 	saving := slices.DeleteFunc(r.budgets(), func(a allowance) bool { return !a.saves })
-	if r.form == nil || len(saving) == 0 {
+	if !r.form.Recognised() || len(saving) == 0 {
 		return
 	}
 	queries := charges(saving, nil)
@@ -154,10 +150,10 @@ func (r *request) pay() error {
 		return nil
 	}
 	p := payment{accounts: accounts, prompt: len(r.body.bytes) / 4, room: unknownOutput}
-	if r.obs.record.Unread == unreadEncoding {
+	if r.recorder.record.Unread == unreadEncoding {
 		p.prompt = len(r.body.bytes) // compressed text has about a token per byte
 	}
-	if r.form != nil {
+	if r.form.Recognised() {
 		r.orPassThrough(func() {
 			p.prompt = r.form.Adjust(r.form.Sent().Tokens)
 			p.room = min(min(cmp.Or(r.form.MaxOutput(), unknownOutput), maxCharged)*r.form.Choices(), maxCharged)

@@ -69,14 +69,14 @@ const maxAccepted = 16 << 10
 
 // trusted returns a function that reports whether the client may spend the operator's money: it is authenticated, or upstream has accepted it.
 // A condensation may call it after the request is over.
-func (r *request) trusted() func() bool {
+func (r *accepted) trusted() func() bool {
 	anonymous, accepted, c := r.tenant.Anonymous, r.server.accepted, r.params.credential
 	return func() bool { return !anonymous || accepted.Contains(c) }
 }
 
 // noteAccepted remembers the client's credential if upstream answered a conversation with it. Other paths, and errors, may be answered before
 // upstream checks the key.
-func (r *request) noteAccepted(status int) {
+func (r *accepted) noteAccepted(status int) {
 	if r.tenant.Anonymous && r.params.dialect != nil && !r.params.counts && status/100 == 2 {
 		r.server.accepted.Add(r.params.credential, struct{}{})
 	}

@@ -70,7 +70,7 @@ func (t *Transport) CloseIdleConnections() {
 // RoundTrip implements http.RoundTripper. If a reused connection is closed within a second, before the first byte of the response, the request
 // is sent once more on a new connection, even a POST.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	first := &attempt{}
+	first := &trip{}
 	resp, err := t.kept.RoundTrip(first.follow(req))
 	if err != nil && req.Context().Err() == nil && first.crossed(err, t.window) {
 		again := *req
@@ -100,8 +100,8 @@ var errMalformedHeader = errors.New("malformed response header")
 // errConnectionClosed keeps net/http from sending the body again.
 var errConnectionClosed = errors.New("the kept connection closed before the response")
 
-// attempt follows one request through net/http, which may use several connections for it.
-type attempt struct {
+// trip follows one request through net/http, which may use several connections for it.
+type trip struct {
 	reused   atomic.Int64 // when it got a kept HTTP/1.1 connection, in nanoseconds of Unix time; 0: its last connection is not one
 	http2    atomic.Bool
 	answered atomic.Bool // the first byte of the response was received
@@ -109,7 +109,7 @@ type attempt struct {
 
 // follow returns a copy of the request that reports its connections to the attempt. net/http repeats requests with an Idempotency-Key, however
 // late, so over HTTP/1.1 it does not get the body again: Transport decides. HTTP/2 servers say which requests were not processed.
-func (a *attempt) follow(req *http.Request) *http.Request {
+func (a *trip) follow(req *http.Request) *http.Request {
 	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
 		GotConn: a.connected, GotFirstResponseByte: func() { a.answered.Store(true) },
 	}))
@@ -124,7 +124,7 @@ func (a *attempt) follow(req *http.Request) *http.Request {
 	return req
 }
 
-func (a *attempt) connected(info httptrace.GotConnInfo) {
+func (a *trip) connected(info httptrace.GotConnInfo) {
 	wire := info.Conn
 	secured, ok := info.Conn.(*tls.Conn)
 	if ok {
@@ -159,7 +159,7 @@ func silent(wire net.Conn) bool {
 }
 
 // crossed reports whether the request and the close of its connection may have crossed on the wire.
-func (a *attempt) crossed(err error, window time.Duration) bool {
+func (a *trip) crossed(err error, window time.Duration) bool {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, context.Canceled) {
 		return false

@@ -31,7 +31,8 @@ func TestTrust(t *testing.T) {
 	} {
 		accepted := lru.New[credential, struct{}](2)
 		from := func(key byte) *request {
-			r := &request{server: &Server{accepted: accepted}, tenant: &Tenant{Tenant: engine.Tenant{Anonymous: !c.known}}}
+			r := &request{}
+			r.server, r.tenant = &Server{accepted: accepted}, &Tenant{Tenant: engine.Tenant{Anonymous: !c.known}}
 			r.params.credential, r.params.counts = credential{key}, c.counts
 			if c.conversation {
 				r.params.dialect = chat.New(chat.Options{})

@@ -17,10 +17,10 @@ import (
 )
 
 // upstreamRequest returns the request to send. Its body is the parts, one after the other.
-func (r *request) upstreamRequest(url *url.URL, header http.Header, parts [][]byte) *http.Request {
-	parts, held := r.wireBody(header, parts)
+func (r *request) upstreamRequest(a attempt) *http.Request {
+	parts, held := r.wireBody(a.header, a.parts)
 	req := (&http.Request{
-		Method: r.params.method, URL: url, Host: url.Host, Header: header, ProtoMajor: 1, ProtoMinor: 1,
+		Method: r.params.method, URL: a.url, Host: a.url.Host, Header: a.header, ProtoMajor: 1, ProtoMinor: 1,
 	}).WithContext(r.ctx)
 	for _, p := range parts {
 		req.ContentLength += int64(len(p))

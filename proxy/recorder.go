@@ -13,8 +13,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// observation collects the record of one request, and passes it to the Observer at the end. It is used by one goroutine at a time.
-type observation struct {
+// recorder collects the record of one request, and passes it to the Observer at the end. It is used by one goroutine at a time.
+type recorder struct {
 	o       *Options
 	ctx     context.Context // carries the request's span
 	record  Record
@@ -28,7 +28,7 @@ type observation struct {
 
 // condensing is called when a condensation begins, and the function that it returns when it has ended, with the condensations made. The
 // context is for the calls of the condensation.
-func (o *observation) condensing(ctx context.Context, need condense.Need) (context.Context, func([]session.Condensation)) {
+func (o *recorder) condensing(ctx context.Context, need condense.Need) (context.Context, func([]session.Condensation)) {
 	begun := o.o.Now()
 	endSpan := func([]session.Condensation) {}
 	if o.o.Tracer != nil {
@@ -41,7 +41,7 @@ func (o *observation) condensing(ctx context.Context, need condense.Need) (conte
 }
 
 // noteOutcome records what condensing did, why it failed, and for what reason a request was due that was not condensed.
-func (o *observation) noteOutcome(outcome engine.Outcome, cause string, due session.Reason) {
+func (o *recorder) noteOutcome(outcome engine.Outcome, cause string, due session.Reason) {
 	did := &o.record.Condensed
 	did.Did, did.Whole = string(outcome), ""
 	o.record.Turn.Due = due
@@ -61,7 +61,7 @@ func (o *observation) noteOutcome(outcome engine.Outcome, cause string, due sess
 }
 
 // beginCall is called before each call upstream.
-func (o *observation) beginCall(header http.Header) {
+func (o *recorder) beginCall(header http.Header) {
 	now := o.o.Now()
 	if o.record.Call.Sent.IsZero() {
 		o.record.Times.Overhead = now.Sub(o.record.Times.Read) - o.record.Turn.Waited()
@@ -74,7 +74,7 @@ func (o *observation) beginCall(header http.Header) {
 }
 
 // callFailed is called if upstream gave no answer.
-func (o *observation) callFailed(err error) {
+func (o *recorder) callFailed(err error) {
 	o.record.Call.Code = CodeClientGone
 	if e, ok := errors.AsType[apiError](err); ok {
 		o.record.Call.Code = e.Code
@@ -83,7 +83,7 @@ func (o *observation) callFailed(err error) {
 }
 
 // endCall ends the span of the last call upstream.
-func (o *observation) endCall() {
+func (o *recorder) endCall() {
 	if o.endSpan != nil {
 		o.endSpan(&o.record)
 		o.endSpan = nil
@@ -91,14 +91,14 @@ func (o *observation) endCall() {
 }
 
 // firstByte is called whenever a part of the answer's body has been received.
-func (o *observation) firstByte() {
+func (o *recorder) firstByte() {
 	if o.record.Call.First.IsZero() {
 		o.record.Call.First = o.o.Now()
 	}
 }
 
 // endRelayed ends a request whose answer was relayed, in full or up to err. failed tells that the answer itself reports an error.
-func (o *observation) endRelayed(status int, failed bool, err error) {
+func (o *recorder) endRelayed(status int, failed bool, err error) {
 	switch {
 	case errors.Is(err, errClientGone), err != nil && errors.Is(context.Cause(o.ctx), errClientGone):
 		o.end(status, CodeClientGone)
@@ -116,7 +116,7 @@ func (o *observation) endRelayed(status int, failed bool, err error) {
 }
 
 // endTurn records the results of the turn. It may have to count tokens first.
-func (o *observation) endTurn() {
+func (o *recorder) endTurn() {
 	t := o.record.Turn
 	t.Condensed = o.form.Condensed()
 	t.Cause = o.form.Cause()
@@ -130,7 +130,7 @@ func (o *observation) endTurn() {
 
 // adjustSizes converts the record's sizes into the tokens that upstream charges: by its report of this request if that is believed,
 // otherwise as the turn corrects its count.
-func (o *observation) adjustSizes() {
+func (o *recorder) adjustSizes() {
 	t, usage, adjust := o.record.Turn, o.record.Call.Usage, o.form.Adjust
 	if counted := t.After.Tokens; usage != nil && usage.Input > 0 && counted > 0 && !o.record.Call.Doubted {
 		adjust = func(n int) int { return int(math.Round(float64(n) * float64(usage.Input) / float64(counted))) }
@@ -141,7 +141,7 @@ func (o *observation) adjustSizes() {
 }
 
 // account returns what the answered request cost and saved.
-func (o *observation) account() (a Account) {
+func (o *recorder) account() (a Account) {
 	t, usage := o.record.Turn, o.record.Call.Usage
 	if usage != nil {
 		a.Charged = o.price.Call(model.Usage(*usage))
@@ -176,7 +176,7 @@ const (
 )
 
 // end ends the request. Only the first call counts.
-func (o *observation) end(status int, code string) {
+func (o *recorder) end(status int, code string) {
 	if o.ended {
 		return
 	}

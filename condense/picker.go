@@ -134,8 +134,8 @@ func (p *picker) cannotFit(i int) bool {
 	return attached && p.in.Need.Hard && p.in.Window > 0 && p.in.Fixed+p.size(from, to).Tokens > Room(*p.in)
 }
 
-// protect picks what is never hidden: system messages, what lasts, the newest user message, the last, perhaps open block, whatever the model
-// has not answered yet, and the beginning of an open tool loop that upstream accepts only with its reasoning. If the window has no room for all
+// protect picks what is never hidden: system messages, what lasts, the newest user message, the newest one that a person typed, the last,
+// perhaps open block, whatever the model has not answered yet, and the beginning of an open tool loop that upstream accepts only with its reasoning. If the window has no room for all
 // of that, some of what was not answered goes: older words of persons, and files.
 func (p *picker) protect() {
 	last, user, model, loop, begin := -1, -1, -1, -1, p.in.Loop()
@@ -148,7 +148,7 @@ func (p *picker) protect() {
 				p.pick(i, i+1)
 			}
 			continue
-		case item.Kind == session.User && !p.view.History.IsNotice(item.Index):
+		case p.view.History.ByUser(item.Index):
 			user = i
 		case item.Kind.ByModel():
 			model = i
@@ -161,7 +161,7 @@ func (p *picker) protect() {
 			loop = i
 		}
 	}
-	for _, i := range [...]int{user, last, loop} {
+	for _, i := range [...]int{user, newestRequest(p.in), last, loop} {
 		if i >= 0 {
 			p.pick(p.block(i))
 		}
@@ -245,12 +245,27 @@ func (p *picker) firstTyped() int {
 		if item.Index < 0 || item.Kind != session.User {
 			continue
 		}
-		if record.IsTyped(read(p.in.Codec, item.Raw)) {
+		if isTyped(p.in, &item) {
 			return i
 		}
 		first = min(first, i)
 	}
 	return first
+}
+
+// newestRequest returns the index of the newest item that a person typed, -1 if there is none.
+func newestRequest(in *Input) int {
+	for i := len(in.View.Items) - 1; i >= 0; i-- {
+		if isTyped(in, &in.View.Items[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// isTyped reports whether a person typed an item, or a part of it.
+func isTyped(in *Input, item *session.Item) bool {
+	return item.Index >= 0 && in.View.History.ByUser(item.Index) && record.IsTyped(read(in.Codec, item.Raw))
 }
 
 // beginning returns the number of items before the first hidden message.

@@ -50,15 +50,18 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 		if shown[i] != nil && !gone[p] {
 			raw = shown[i]
 		}
-		content := read(in.Codec, raw)
-		s.weights.add(m.Kind, content)
+		content, kind := read(in.Codec, raw), m.Kind
+		if m.Relayed {
+			kind = session.Observation
+		}
+		s.weights.add(kind, content)
 		quoted := content
 		quoted.Text = record.Attached(content.Text, content)
 		message := excerpt.Message{
-			Kind: m.Kind, Content: quoted, Shown: !gone[p], Injected: m.Kind == session.User && record.HasInjected(content),
+			Kind: kind, Content: quoted, Shown: !gone[p], Injected: kind == session.User && record.HasInjected(content),
 		}
 		if gone[p] {
-			heads[i] = s.words.Add(m.Kind, content)
+			heads[i] = s.words.Add(kind, content)
 			if in.Thread.Recall {
 				message.Event = p
 				s.hidden = record.Events{First: cmp.Or(s.hidden.First, p), Last: p}
@@ -66,7 +69,7 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 		}
 		s.history = append(s.history, message)
 		if fresh[p] || late[p] {
-			s.events = append(s.events, event{id: p, kind: m.Kind, content: content})
+			s.events = append(s.events, event{id: p, kind: kind, content: content})
 		}
 	}
 	for i, head := range heads {

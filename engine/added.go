@@ -28,7 +28,7 @@ func (f *Form) addKnowledge(ctx context.Context, report *Report) *Form {
 	}
 	for p := max(f.place.Logged, f.history.LastSealed()) + 1; p <= f.history.Len(); p++ {
 		m := f.history.Message(p)
-		if m.Kind != session.User {
+		if m.Kind != session.User || m.Relayed {
 			continue
 		}
 		typed := strings.ToLower(record.TypedText(f.text(m)))

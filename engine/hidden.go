@@ -110,7 +110,7 @@ func (t *Turn) obeyCommand() {
 
 // isCommand reports whether a message is a command. Long messages are not read.
 func (t *Turn) isCommand(m *session.Message) bool {
-	return m.Kind == session.User && len(m.Raw) < 1<<10 && bytes.Contains(m.Raw, []byte(Command)) &&
+	return m.Kind == session.User && !m.Relayed && len(m.Raw) < 1<<10 && bytes.Contains(m.Raw, []byte(Command)) &&
 		strings.TrimSpace(t.text(m)) == Command
 }
 

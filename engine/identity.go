@@ -91,7 +91,7 @@ func (t *Turn) readPurpose() session.Purpose {
 		return session.PurposeProbe
 	}
 	last := t.history.Message(n)
-	if last.Kind != session.User {
+	if last.Kind != session.User || last.Relayed {
 		return session.PurposeMain
 	}
 	system, all := "", t.in.Split.Messages

@@ -154,7 +154,7 @@ func Applicable(h *History, condensations []Condensation) []Condensation {
 	numbers := unitNumbers(h, units)
 	late := lateAnswers(h, units, numbers)
 	user := h.Len() // position of the newest user message
-	for user > 0 && h.Message(user).Kind != User {
+	for user > 0 && !h.ByUser(h.At(user)) {
 		user--
 	}
 	for _, c := range condensations {

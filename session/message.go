@@ -51,6 +51,7 @@ type Message struct {
 	Sealed   bool  // carries reasoning that its provider bound to everything before it
 	Attached bool  // has images or files, whose tokens are an estimate
 	Lasts    bool  // holds for the rest of the history, such as definitions of tools or a sub-agent's task: never hidden
+	Relayed  bool  // what another agent said, such as a sub-agent's report: of kind User, but not a user's words
 
 	Refers   []string // ids of items of earlier answers that it refers to, and which upstream keeps
 	Resolved []byte   // Raw with these items in the place of the references; nil if none is known
@@ -171,6 +172,12 @@ func (h *History) Replaced() []bool {
 // IsNotice reports whether message i is a user's message that a client wrote itself beside a result that lasts, such as "Tool loaded.".
 func (h *History) IsNotice(i int) bool {
 	return i > 0 && h.Messages[i].Kind == User && h.Messages[i-1].Kind == Observation && h.Messages[i-1].Lasts
+}
+
+// ByUser reports whether message i is a user's: neither a notice nor what another agent said.
+func (h *History) ByUser(i int) bool {
+	m := &h.Messages[i]
+	return m.Kind == User && !m.Relayed && !h.IsNotice(i)
 }
 
 // LastSealed returns the last position whose message carries sealed reasoning, 0 if there is none.

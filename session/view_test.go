@@ -162,3 +162,17 @@ func TestNewestUserMessageIsNotHidden(t *testing.T) {
 		}
 	}
 }
+
+// TestRelayedMessagesCanBeHidden: of what another agent said last, unlike of a user's message, nothing has to stay.
+func TestRelayedMessagesCanBeHidden(t *testing.T) {
+	h := NewHistory(Hash{}, parseMessages("u aX oX u aY oY"))
+	c := condensed(h, 4, 0, 2, 4, "sum")
+	c.Forgotten = []Range{{From: 4, To: 5}}
+	if got := shown(Project(h, []Condensation{c})); strings.Contains(got, "sum") {
+		t.Errorf("a user's message is hidden: %s", got)
+	}
+	h.Messages[3].Relayed = true
+	if got := shown(Project(h, []Condensation{c})); !strings.Contains(got, "sum") {
+		t.Errorf("a relayed message is not hidden: %s", got)
+	}
+}

@@ -27,10 +27,10 @@ type Event struct {
 // NewEvent returns a message as an event. Its text includes the names and argument values of its tool calls.
 func NewEvent(id string, kind session.Kind, c session.Content) Event {
 	e := Event{ID: id, Source: kind.String()}
-	switch kind {
-	case session.Observation:
+	switch {
+	case kind == session.Observation, kind == session.User && c.Role == "tool": // the latter is what another agent said
 		e.Source = "tool result"
-	case session.Action, session.Agent:
+	case kind.ByModel():
 		e.Source = "assistant"
 	}
 	var text strings.Builder

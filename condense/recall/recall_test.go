@@ -9,6 +9,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense/recall"
 	"github.com/dewpoint-proxy/dewpoint/internal/property"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // quarters counts one token for every four bytes.
@@ -83,6 +84,15 @@ func TestEqualLinesKeepTheirOrder(t *testing.T) {
 	for range 100 {
 		if got := recall.Lines(events, "alpha beta gamma delta epsilon zeta", room); got != first {
 			t.Fatalf("once\n%s\nthen\n%s", first, got)
+		}
+	}
+}
+
+// TestRelayedEventsAreNotTheUsers: what another agent said, which stands among the user's messages, is not shown as the user's.
+func TestRelayedEventsAreNotTheUsers(t *testing.T) {
+	for role, want := range map[string]string{"user": "user", "tool": "tool result"} {
+		if got := recall.NewEvent("1", session.User, session.Content{Role: role, Text: "Push to main."}); got.Source != want {
+			t.Errorf("a message of role %s comes from %q, want %q", role, got.Source, want)
 		}
 	}
 }

@@ -77,8 +77,11 @@ const newTask = "Message Type: NEW_TASK"
 
 // lasts reports whether the item must never be hidden: a result that defines tools, or a sub-agent's task.
 func (it *item) lasts() bool {
-	return it.is("tool_search_output") || it.is("agent_message") && bytes.Contains(it.Raw, []byte(newTask))
+	return it.is("tool_search_output") || it.isRelayed() && bytes.Contains(it.Raw, []byte(newTask))
 }
+
+// isRelayed reports whether the item is what another agent said: a sub-agent's report, or its parent's task.
+func (it *item) isRelayed() bool { return it.is("agent_message") }
 
 func (it *item) isMessage() bool {
 	return it.Get("type").Kind == 0 && it.Get("role").Kind != 0 || it.is("message")

@@ -37,6 +37,9 @@ func (d *Dialect) Read(raw []byte) (session.Content, error) {
 		c.readContent(first.Get("output"))
 	case userMessage:
 		c.Role = "user"
+		if first.isRelayed() {
+			c.Role = "tool" // it proves as little of what a user wants as a result does
+		}
 		c.readContent(first.Get("content"))
 	case systemMessage, compactionTrigger:
 		c.Role = "system"

@@ -110,7 +110,7 @@ func (r *reader) before() *session.Message {
 
 // add adds an item that is a message of its own.
 func (r *reader) add(it *item) {
-	m := session.Message{Raw: it.Raw, Lasts: it.lasts()}
+	m := session.Message{Raw: it.Raw, Lasts: it.lasts(), Relayed: it.isRelayed()}
 	role, content := it.Get("role").Text(), it.Get("content")
 	digest := &r.w.Digest
 	switch it.class() {

@@ -488,3 +488,16 @@ func TestForms(t *testing.T) {
 		}
 	}
 }
+
+// TestRelayed: what another agent said is told from a user's message.
+func TestRelayed(t *testing.T) {
+	for item, want := range map[string]string{
+		`{"type":"message","role":"user","content":"a"}`:                                "user",
+		`{"type":"agent_message","author":"/root/a","recipient":"/root","content":"a"}`: "tool",
+	} {
+		m := splitOf(t, listOf(item)).Messages[0]
+		if c, err := responses.New(split.Options{}).Read(m.Raw); err != nil || c.Role != want || m.Relayed != (want == "tool") {
+			t.Errorf("%s: role %q, relayed %t (%v)", item, c.Role, m.Relayed, err)
+		}
+	}
+}

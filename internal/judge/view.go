@@ -220,7 +220,7 @@ func (v *View) systemKept() error {
 
 func (v *View) newestKept() error {
 	for i := len(v.sent) - 1; i >= 0; i-- {
-		if v.sent[i].Kind == session.User {
+		if v.sent[i].Kind == session.User && !v.sent[i].Relayed {
 			if !v.kept[i] {
 				return fmt.Errorf("user message %d is gone", i)
 			}

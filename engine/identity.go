@@ -60,10 +60,10 @@ func IsSessionKey(v string) bool {
 
 // Credential reads the keys that a client sent. The first one selects the tenant. All of them together tell clients apart: a gateway may
 // send the same bearer token for all its users, and a key for each of them in another header.
-func Credential(header func(string) string, query string) (first, all string) {
+func Credential(header func(string) string, query string) (keys []string, all string) {
 	add := func(name, key string) {
 		if key != "" {
-			first = cmp.Or(first, key)
+			keys = append(keys, key)
 			all += fmt.Sprintf("%s %d %s\n", name, len(key), key)
 		}
 	}
@@ -78,7 +78,7 @@ func Credential(header func(string) string, query string) (first, all string) {
 	for _, name := range agents.CredentialQuery() {
 		add("?"+name, values.Get(name))
 	}
-	return first, all
+	return keys, all
 }
 
 // readPurpose infers the request's purpose from its output limit, its system prompt and its last message.

@@ -132,7 +132,7 @@ func (t *Turn) rememberWindow(window int, report *Report) {
 
 // lessons is the place for what the client is shown of this model, and then all of the tenant's clients.
 func (t *Turn) lessons() lesson.Place {
-	return lesson.Place{Own: t.counter.source, All: t.sourceOf("all")}
+	return lesson.Place{Own: t.counter.source, All: t.sourceOf("all"), Keys: t.in.Keys}
 }
 
 func (t *Turn) sourceOf(client string) source {

@@ -52,6 +52,7 @@ type Compaction struct {
 // Client identifies the sender of a request.
 type Client struct {
 	Credential string
+	Keys       []string                 // the keys in Credential
 	Header     func(name string) string // reads a request header; called only by Begin
 	Request    string                   // request id; may be empty
 }

@@ -162,7 +162,7 @@ func (r *accepted) lessons(model string) lesson.Place {
 	of := func(client string) lesson.Source {
 		return lesson.SourceOf(r.tenant.Name, client, r.tenant.Upstream.BaseURL.String(), model)
 	}
-	return lesson.Place{Own: of("client " + r.params.keys), All: of("all")}
+	return lesson.Place{Own: of("client " + r.params.credentials), All: of("all"), Keys: r.params.keys}
 }
 
 // learn remembers what upstream has just shown of an ability.

@@ -72,7 +72,7 @@ func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 		return r.refuseEarly(ctx, errUnauthorized)
 	}
 	if r.tenant.Anonymous {
-		r.params.credential = credentialOf(r.tenant, r.params.keys)
+		r.params.credential = credentialOf(r.tenant, r.params.credentials)
 	}
 	record := &r.recorder.record
 	record.Tenant = r.tenant.Name

@@ -59,8 +59,9 @@ type parsed struct {
 type params struct {
 	method, query string
 	key           string                   // finds the tenant, and is forwarded
-	keys          string                   // all keys that the client sent
-	credential    credential               // the hash of keys if only upstream authenticates clients
+	keys          []string                 // all keys that the client sent
+	credentials   string                   // the same with their places
+	credential    credential               // the hash of credentials if only upstream authenticates clients
 	header        func(name string) string // reads the client's header; valid until the answer is sent
 	notices       bool                     // notices are sent as comments in a stream
 	route
@@ -91,12 +92,16 @@ func (l *live) readParams(ctx *fasthttp.RequestCtx) params {
 	header := func(name string) string { return string(ctx.Request.Header.Peek(name)) }
 	method := string(ctx.Method())
 	query := string(ctx.URI().QueryString())
-	key, all := engine.Credential(header, query)
-	return params{
-		method: method, query: query, key: key, keys: all, header: header,
+	keys, all := engine.Credential(header, query)
+	p := params{
+		method: method, query: query, keys: keys, credentials: all, header: header,
 		notices: strings.EqualFold(header("X-Dewpoint-Notify"), "comment"),
 		route:   l.route(method, string(ctx.URI().PathOriginal())),
 	}
+	if len(keys) > 0 {
+		p.key = keys[0]
+	}
+	return p
 }
 
 // input returns what the engine needs to know of the request.
@@ -108,7 +113,7 @@ func (r *request) input() engine.Input {
 		Settings:   r.live.settings,
 		Tenant:     &r.tenant.Tenant,
 		Upstream:   r.endpoint(),
-		Client:     engine.Client{Credential: r.params.keys, Header: r.params.header, Request: r.recorder.record.Asked.ID},
+		Client:     engine.Client{Credential: r.params.credentials, Keys: r.params.keys, Header: r.params.header, Request: r.recorder.record.Asked.ID},
 		Wish:       r.wish(),
 		Dialect:    r.params.dialect,
 		Split:      r.parsed.split,

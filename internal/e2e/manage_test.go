@@ -174,10 +174,10 @@ func TestAClientsMistakeIsItsOwn(t *testing.T) {
 	}))
 	t.Cleanup(up.Close)
 	p := serve(t, "--upstream", up.URL+"/v1", "--config", newSetting(t, fakeupstream.Options{}).configAt(t, embedded(newStore(t)), 1000))
-	ask := func(key, with string, forwarded bool) {
+	ask := func(key, with string, forwarded bool, more ...http.Header) {
 		t.Helper()
 		a := sendTo(t, p, "/messages", []byte(`{"model":"claude-x","max_tokens":9,`+with+`,"messages":[{"role":"user","content":"Is it `+rand.Text()+`?"}]}`),
-			http.Header{"X-Api-Key": {key}, "Anthropic-Version": {"2023-06-01"}})
+			append(more, http.Header{"X-Api-Key": {key}, "Anthropic-Version": {"2023-06-01"}})...)
 		text, err := a.rest()
 		ok(t, err)
 		if body := got.Load().(string); a.StatusCode != http.StatusOK || strings.Contains(body, "context_management") != forwarded {
@@ -188,6 +188,11 @@ func TestAClientsMistakeIsItsOwn(t *testing.T) {
 	ask("sk-a", malformed, false)
 	ask("sk-a", wish, false)
 	ask("sk-b", wish, true)
+	for _, name := range []string{"X-Goog-Api-Key", "Api-Key", "Authorization"} { // the same client, with one more key
+		ask("sk-a", malformed, false, http.Header{name: {"Bearer x"}})
+		ask("sk-a", malformed, false, http.Header{name: {"Bearer y"}})
+		ask("sk-b", wish, true)
+	}
 	ask("sk-c", malformed, false)
 	ask("sk-b", wish, false)
 }

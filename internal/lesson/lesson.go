@@ -1,10 +1,12 @@
 // Package lesson remembers what upstreams have shown in answers to requests. What one client was shown holds for that client: its requests
-// may have been the reason. It holds for all clients once a second one was shown the same.
+// may have been the reason. It holds for all clients once a second one was shown the same. A client may add keys that nobody reads to the one
+// that upstream accepts, so two requests are of two clients only if they have no key in common.
 package lesson
 
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/lru"
@@ -17,7 +19,22 @@ type Source [sha256.Size]byte
 func SourceOf(parts ...string) Source { return sha256.Sum256(fmt.Appendf(nil, "%q", parts)) }
 
 // Place says for whom a lesson holds: for one client at first, and then for all. Without All, it never holds for others.
-type Place struct{ Own, All Source }
+type Place struct {
+	Own, All Source
+	Keys     []string // the keys that the client sent. Only their hashes are kept
+}
+
+// clients returns what no other client has: hashes of the keys, or Own if there are none.
+func (p *Place) clients() []Source {
+	if len(p.Keys) == 0 {
+		return []Source{p.Own}
+	}
+	all := make([]Source, len(p.Keys))
+	for i, key := range p.Keys {
+		all[i] = SourceOf("key", key)
+	}
+	return all
+}
 
 // Terms are those of a kind of lesson.
 type Terms[V any] struct {
@@ -39,8 +56,8 @@ type Book[V any] struct {
 type entry[V any] struct {
 	value  V
 	at     time.Time
-	by     Source // the client that was shown it last
-	shared bool   // a second client has confirmed it
+	by     []Source // the client that was shown it last, see Place.clients
+	shared bool     // a second client has confirmed it
 }
 
 // New returns an empty book for size clients and upstreams.
@@ -50,15 +67,17 @@ func New[V any](size int, terms Terms[V]) *Book[V] {
 
 // Learn records what a client has just been shown.
 func (b *Book[V]) Learn(p Place, value V, now time.Time) {
-	e := entry[V]{value: value, at: now, by: p.Own}
+	e := entry[V]{value: value, at: now}
 	b.kept.Add(p.Own, e)
 	if p.All == (Source{}) {
 		return
 	}
+	e.by = p.clients()
 	if last, known := b.kept.Get(p.All); known && now.Sub(last.at) < b.terms.Shared {
 		same, confirmed := b.terms.Same(last.value, value)
+		isKnown := func(client Source) bool { return slices.Contains(last.by, client) }
 		switch {
-		case confirmed && last.by != p.Own:
+		case confirmed && !slices.ContainsFunc(e.by, isKnown):
 			e.value, e.shared = same, true
 		case last.shared:
 			return // one client takes nothing from the others

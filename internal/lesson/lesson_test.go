@@ -51,3 +51,23 @@ func TestOneClientTeachesOnlyItself(t *testing.T) {
 		t.Error("it is not empty")
 	}
 }
+
+// TestAClientIsNotItsOwnSecond: requests that have a key in common are one client's, whichever other keys they carry.
+func TestAClientIsNotItsOwnSecond(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	b := lesson.New(100, lesson.Terms[string]{Own: time.Minute, Shared: time.Hour, Same: lesson.Equal[string]})
+	place := func(keys ...string) lesson.Place {
+		return lesson.Place{Own: lesson.SourceOf(keys...), All: lesson.SourceOf("all"), Keys: keys}
+	}
+	shared := func(want bool, keys ...string) {
+		t.Helper()
+		b.Learn(place(keys...), "x", now)
+		if _, ok := b.Shared(place("bob"), now); ok != want {
+			t.Errorf("after requests with %q: shared %t", keys, ok)
+		}
+	}
+	shared(false, "alice")
+	shared(false, "junk", "alice")
+	shared(false, "alice", "more junk")
+	shared(true, "carol")
+}

@@ -144,7 +144,7 @@ func (v *validator) url(key, text, example, instead string) *url.URL {
 	case u.Port() != "" && !validPort(u.Port()):
 		v.add(key, "has no port between 1 and 65535: correct it, or leave it out")
 	case linkLocal(u.Hostname()):
-		v.add(key, "is a link-local address, where clouds serve credentials: name another address")
+		v.add(key, "is a link-local address or another one where clouds serve credentials: name another address")
 	}
 	return u
 }

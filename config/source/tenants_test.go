@@ -249,7 +249,7 @@ condenser: {type: pipeline, condensers: [{type: tool_output_trim}, {type: custom
 	at := func(name string, line int) string {
 		return fmt.Sprintf(" (%s, line %d)", filepath.Join(dir, name), line)
 	}
-	metadata := `tenants_dir["b.yaml"].memory.mcp.url: is a link-local address, where clouds serve credentials: name another address` + at("b.yaml", 3)
+	metadata := `tenants_dir["b.yaml"].memory.mcp.url: is a link-local address or another one where clouds serve credentials: name another address` + at("b.yaml", 3)
 	for hosts, want := range map[string][]string{
 		"": {
 			`tenants_dir["a.yaml"].upstream.base_url` + refused + at("a.yaml", 2),

@@ -37,7 +37,7 @@ func (e *RefusedError) Error() string { return "refused: " + e.Rule }
 // The rules.
 const (
 	ruleOwn       = "the address is one of Dewpoint's own listeners"
-	ruleLinkLocal = "the address is link-local, where clouds serve credentials"
+	ruleLinkLocal = "the address is link-local or another one where clouds serve credentials"
 	ruleHost      = "tenants_hosts does not allow the host"
 	rulePrivate   = "the address is not public, and tenants_hosts names neither it nor exactly this host"
 )

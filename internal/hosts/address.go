@@ -19,10 +19,28 @@ func Plain(at netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(plain(a
 // An IPv4 address may be mapped to IPv6.
 func LinkLocal(a netip.Addr) bool {
 	a = plain(a)
-	return a.IsLinkLocalUnicast() || a == netip.MustParseAddr("fd00:ec2::254") || a == netip.MustParseAddr("fd20:ce::254")
+	return a.IsLinkLocalUnicast() || servesCredentials(a)
 }
 
-// Public reports whether an address belongs to the public internet: it is not of this machine, private, shared (RFC 6598) or reserved.
+// servesCredentials reports whether clouds serve the credentials of a machine at a plain address that is not link-local.
+func servesCredentials(a netip.Addr) bool {
+	for _, known := range [...]string{
+		"fd00:ec2::254", "fd00:ec2::23", // AWS: of the instance, and of pods in EKS
+		"168.63.129.16",   // Azure's WireServer
+		"fd20:ce::254",    // Google
+		"100.100.100.200", // Alibaba
+		"192.0.0.192",     // Oracle, older instances
+		"fd00:42::42",     // Scaleway
+	} {
+		if netip.MustParseAddr(known) == a {
+			return true
+		}
+	}
+	return false
+}
+
+// Public reports whether an address belongs to the public internet: it is not of this machine, private, shared (RFC 6598), reserved or
+// a cloud's service for its machines.
 func Public(a netip.Addr) bool {
 	a = plain(a)
 	for _, reserved := range [...]string{
@@ -33,5 +51,5 @@ func Public(a netip.Addr) bool {
 			return false
 		}
 	}
-	return a.IsGlobalUnicast() && !a.IsPrivate()
+	return a.IsGlobalUnicast() && !a.IsPrivate() && !servesCredentials(a)
 }

@@ -70,7 +70,7 @@ func TestPublic(t *testing.T) {
 		"8.8.8.8": true, "2606:4700::1111": true, "::ffff:8.8.8.8": true, "64:ff9b::8.8.8.8": true, "172.32.0.1": true, "100.128.0.1": true,
 		"127.0.0.1": false, "127.9.9.9": false, "::1": false, "0.0.0.0": false, "0.1.2.3": false, "::": false, "10.0.0.1": false, "172.16.0.1": false, "192.168.1.1": false,
 		"100.64.0.1": false, "100.127.255.255": false, "169.254.0.1": false, "fe80::1%1": false, "fd00::1": false, "fc00::1": false, "::ffff:10.0.0.1": false,
-		"64:ff9b::10.0.0.1": false, "192.0.0.192": false, "198.19.0.1": false, "224.0.0.1": false, "255.255.255.255": false, "ff02::1": false, "2002:7f00:1::": false,
+		"64:ff9b::10.0.0.1": false, "168.63.129.16": false, "168.63.129.17": true, "192.0.0.192": false, "198.19.0.1": false, "224.0.0.1": false, "255.255.255.255": false, "ff02::1": false, "2002:7f00:1::": false,
 	} {
 		if Public(netip.MustParseAddr(text)) != want {
 			t.Errorf("%s: want %v", text, want)
@@ -81,7 +81,9 @@ func TestPublic(t *testing.T) {
 func TestLinkLocal(t *testing.T) {
 	for text, want := range map[string]bool{
 		"169.254.169.254": true, "169.254.0.1": true, "::ffff:169.254.169.254": true, "64:ff9b::169.254.169.254": true, "fe80::1": true, "fe80::1%lo": true,
-		"febf::1": true, "fd00:ec2::254": true, "fd20:ce::254": true,
+		"febf::1": true, "fd00:ec2::254": true, "fd00:ec2::23": true, "fd20:ce::254": true, "fd00:42::42": true, "168.63.129.16": true,
+		"100.100.100.200": true, "192.0.0.192": true, "::ffff:168.63.129.16": true, "64:ff9b::168.63.129.16": true,
+		"168.63.129.17": false, "100.100.100.100": false, "192.0.0.170": false,
 		"169.253.0.1": false, "127.0.0.1": false, "10.0.0.1": false, "fd00:ec2::253": false, "fec0::1": false, "8.8.8.8": false,
 	} {
 		if LinkLocal(netip.MustParseAddr(text)) != want {

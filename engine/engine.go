@@ -65,8 +65,8 @@ type Model struct {
 type Windows interface {
 	// Window returns the window that the server at baseURL reported, in tokens; 0: none yet.
 	Window(baseURL, model string) int
-	// Ask asks the server in the background, at a bounded rate, using the key of the client's requests.
-	Ask(baseURL, key, model string)
+	// Ask asks the server in the background, at a bounded rate, for a tenant and using the key of the client's requests.
+	Ask(tenant, baseURL, key, model string)
 }
 
 // Limits bound how long a turn may take.

@@ -212,7 +212,7 @@ func (f *Form) Used(ours int, u session.Usage) (report Report) {
 		return report
 	}
 	if w := f.engine.o.Windows; w != nil && !f.model.Configured {
-		w.Ask(f.in.Upstream.BaseURL, f.in.Upstream.APIKey, f.in.Split.Model)
+		w.Ask(f.in.Tenant.Name, f.in.Upstream.BaseURL, f.in.Upstream.APIKey, f.in.Split.Model)
 	}
 	actual, thread := u.Input, f.place.Thread.ID
 	if actual <= 0 || f.remote() { // a remote history is counted by upstream only

@@ -128,7 +128,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 func (a *App) LinesLost(lines int) { a.metrics.LinesLost(lines) }
 
 func (a *App) buildEngine(store session.Store) error {
-	windows := served.New(windowCalls{a.calls})
+	windows := served.New(a.calls.windowTransport)
 	a.onStopFunc("window queries", windows.Close)
 	a.tokens = &tokenCounters{Calibration: &tokenize.Calibration{}, encoders: a.options.Encoders}
 	a.tokens.config.Store(a.config)
@@ -174,7 +174,7 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 	if err != nil {
 		return proxy.Live{}, err
 	}
-	a.calls.windows.Store(a.calls.divide(cfg, nil))
+	a.calls.useForWindows(cfg)
 	a.applyLevers(tenants)
 	fields := sessionFields(cfg)
 	remember := int(cfg.Limits.InFlight(memoryLimit()) / 24) // bytes of earlier bodies, for each of the three dialects

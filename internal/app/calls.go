@@ -28,15 +28,15 @@ type calls struct {
 	mark      func(http.RoundTripper) http.RoundTripper // adds the mark by which a loop is recognised
 	own       dial.Listeners                            // which no call may reach
 	confined  atomic.Pointer[confinement]
-	windows   atomic.Pointer[divided] // for windowCalls
-	metrics   *observe.Metrics        // nil: calls are not measured
-	spans     *observe.Spans          // nil: calls are not traced
-	spent     sync.Map                // *buckets by tenant name
-	knowledge knowledgeFolders        // added texts
-	memory    *findings.Courier       // delivers findings; nil: they are not delivered
-	draw      limit.Draw              // takes from limits that replicas share; nil: none are shared
-	health    *summariser.Health      // of the called models
-	lacks     *summariser.Lacks       // features that their servers do not support
+	windows   atomic.Pointer[map[string]http.RoundTripper] // by tenant, see windowTransport
+	metrics   *observe.Metrics                             // nil: calls are not measured
+	spans     *observe.Spans                               // nil: calls are not traced
+	spent     sync.Map                                     // *buckets by tenant name
+	knowledge knowledgeFolders                             // added texts
+	memory    *findings.Courier                            // delivers findings; nil: they are not delivered
+	draw      limit.Draw                                   // takes from limits that replicas share; nil: none are shared
+	health    *summariser.Health                           // of the called models
+	lacks     *summariser.Lacks                            // features that their servers do not support
 }
 
 func newCalls(transport http.RoundTripper, log *zap.Logger) *calls {

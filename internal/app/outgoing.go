@@ -93,10 +93,20 @@ func (c *calls) transportOf(cfg *config.Config, t config.Tenant) http.RoundTripp
 	return c.divide(cfg, own)
 }
 
-// windowCalls sends the requests that ask servers for their context windows. These do not say for which tenant they are.
-type windowCalls struct{ *calls }
+// useForWindows makes the transports under a configuration those that ask servers for their context windows. Call it after confine.
+func (c *calls) useForWindows(cfg *config.Config) {
+	transports := map[string]http.RoundTripper{}
+	for _, t := range cfg.EveryTenant() {
+		transports[t.Name] = c.transportOf(cfg, t)
+	}
+	c.windows.Store(&transports)
+}
 
-// RoundTrip implements http.RoundTripper.
-func (w windowCalls) RoundTrip(r *http.Request) (*http.Response, error) {
-	return w.windows.Load().RoundTrip(r)
+// windowTransport returns what asks for a context window on behalf of a tenant. A tenant that a reload has just removed is confined: it is no
+// longer known whether its file was trusted.
+func (c *calls) windowTransport(tenant string) http.RoundTripper {
+	if t, known := (*c.windows.Load())[tenant]; known {
+		return t
+	}
+	return c.confined.Load()
 }

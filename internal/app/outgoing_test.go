@@ -13,6 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/dial"
 	"github.com/dewpoint-proxy/dewpoint/internal/findings"
+	"github.com/dewpoint-proxy/dewpoint/internal/served"
 )
 
 // counted counts the requests that a server gets, or that a transport sends. The transport answers them itself.
@@ -82,8 +83,8 @@ func TestCallsToAddressesOfTeams(t *testing.T) {
 			return get(t, tenants[0].Upstream.Transport, server.URL+"/models")
 		}},
 		"window": {config.Tenant{Upstream: config.Upstream{BaseURL: server.URL}}, func(t *testing.T, out *calls, cfg *config.Config) error {
-			out.windows.Store(out.divide(cfg, nil))
-			return get(t, windowCalls{out}, server.URL+"/models")
+			out.useForWindows(cfg)
+			return get(t, out.windowTransport("team"), server.URL+"/models")
 		}},
 		"summary at its upstream": {config.Tenant{Upstream: config.Upstream{BaseURL: server.URL}, Condenser: &own}, condensing},
 		"custom condenser":        {config.Tenant{Condenser: &custom}, condensing},
@@ -137,6 +138,16 @@ func TestOperatorsHostInTheFileOfATeam(t *testing.T) {
 	}
 	if err := get(t, out.transportOf(cfg, other), "http://localhost:1/v1/x"); err != nil || operators.requests.Load() != 1 {
 		t.Errorf("the operator's upstream: %v", err)
+	}
+	out.useForWindows(cfg)
+	for tenant, want := range map[string]int64{"team": 0, "gone": 0, "other": 1} {
+		before := operators.requests.Load()
+		windows := served.New(out.windowTransport)
+		windows.Ask(tenant, "http://localhost:1/v1", "", "m")
+		windows.Close() // waits
+		if n := operators.requests.Load() - before; n != want {
+			t.Errorf("%s: %d inquiries by the operator's connections, want %d", tenant, n, want)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 
 // Windows holds the windows that servers have reported. It asks in the background and is safe for concurrent use.
 type Windows struct {
-	transport http.RoundTripper
+	transport func(tenant string) http.RoundTripper
 	known     lru.Cache[server, answer]
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -43,8 +43,8 @@ type answer struct {
 // server is a model at a base URL.
 type server struct{ base, model string }
 
-// New returns a Windows that sends its requests by transport. Call Close when done.
-func New(transport http.RoundTripper) *Windows {
+// New returns a Windows that sends the requests it makes for a tenant by the tenant's transport. Call Close when done.
+func New(transport func(tenant string) http.RoundTripper) *Windows {
 	known := lru.New[server, answer](maxKept)
 	w := &Windows{transport: transport, known: known}
 	w.work.SetLimit(maxInquiries)
@@ -66,16 +66,16 @@ func (w *Windows) Window(baseURL, model string) int {
 	return last.tokens
 }
 
-// Ask asks the server in the background, using the key of the client's requests, unless it was asked recently. Call it only after the server
+// Ask asks the server in the background, for a tenant and using the key of the client's requests, unless it was asked recently. Call it only after the server
 // has answered a request for the model, so that a client cannot make the proxy ask for models that do not exist.
-func (w *Windows) Ask(baseURL, key, model string) {
+func (w *Windows) Ask(tenant, baseURL, key, model string) {
 	at := server{baseURL, clip(model)}
 	last, _ := w.known.Get(at)
 	base, err := url.Parse(baseURL)
 	if err != nil || time.Since(last.asked) < maxAge {
 		return
 	}
-	i := inquiry{transport: w.transport, base: base, key: strings.Clone(key), model: at.model}
+	i := inquiry{transport: w.transport(tenant), base: base, key: strings.Clone(key), model: at.model}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ctx.Err() != nil {

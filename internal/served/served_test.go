@@ -11,7 +11,7 @@ import (
 
 func windows(t *testing.T) *Windows {
 	t.Helper()
-	w := New(http.DefaultTransport)
+	w := New(func(string) http.RoundTripper { return http.DefaultTransport })
 	t.Cleanup(w.Close)
 	return w
 }
@@ -39,7 +39,7 @@ func ask(t *testing.T, model string, answers map[string]string) int {
 	defer server.Close()
 	base := server.URL + "/v1"
 	w := windows(t)
-	w.Ask(base, "k", model)
+	w.Ask("team", base, "k", model)
 	w.work.Wait()
 	return w.Window(base, model)
 }
@@ -104,7 +104,7 @@ func TestAskedOnce(t *testing.T) {
 	base := server.URL + "/v1"
 	w := windows(t)
 	for range 3 {
-		w.Ask(base, "k", "m")
+		w.Ask("team", base, "k", "m")
 		w.work.Wait()
 	}
 	if asked.Load() != 1 || elsewhere.Load() != 0 || w.Window(base, "m") != 0 {

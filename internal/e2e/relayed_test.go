@@ -61,6 +61,29 @@ func TestReportsDoNotAct(t *testing.T) {
 	}
 }
 
+// TestRankingIsForWhatAPersonAsked: the model that ranks events is told what a person asked last, and not what a client or another agent says
+// in a user's message after it.
+func TestRankingIsForWhatAPersonAsked(t *testing.T) {
+	t.Parallel()
+	f := newForwarded(t, "{type: llm_attention, llm_config: cheap, wait: deadline, deadline: 1m, max_size: 12, min_tokens: 0}")
+	responses, messages := wires()[2], wires()[1]
+	for _, c := range []struct {
+		w    wire
+		last []string
+	}{{messages, toolLoaded()}, {responses, []string{report("The page is read.")}}, {messages, []string{messages.user("<system-reminder>The page is read.</system-reminder>")}}} {
+		history := slices.Concat([]string{c.w.user("Port the parser.")}, c.w.steps("a", 6), []string{c.w.user("Now fix the tests.")}, c.w.steps("b", 6), c.last,
+			c.w.steps("c", 1))
+		f.send(c.w, history)
+		f.mu.Lock()
+		_, asked, _ := strings.Cut(f.asked, "dewpoint_request")
+		f.asked = ""
+		f.mu.Unlock()
+		if !strings.Contains(asked, "Now fix the tests.") || strings.Contains(asked, "Tool loaded.") || strings.Contains(asked, "page is read") {
+			t.Errorf("%s: the model is told that the user asked %.200q", c.w.name, asked)
+		}
+	}
+}
+
 // wordsIn returns what an element of the Responses API lists as the user's words, if it is a record.
 func wordsIn(t *testing.T, element string) string {
 	t.Helper()

@@ -59,6 +59,14 @@ func TestUnansweredWordsStay(t *testing.T) {
 	}
 }
 
+// toolLoaded returns the elements of the Messages API with which Claude Code loads a tool.
+func toolLoaded() []string {
+	return []string{
+		`{"role":"assistant","content":[{"type":"tool_use","id":"toolu_search_000001","name":"ToolSearch","input":{"query":"select:create"}}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_search_000001","content":[{"type":"tool_reference","tool_name":"mcp__tracker__create"}]},{"type":"text","text":"Tool loaded."}]}`,
+	}
+}
+
 // TestWhatLastsStays: items that define tools, change settings or give a sub-agent its task are forwarded wherever they stand in the history,
 // and so are items of unknown types. None but the task begins another thread.
 func TestWhatLastsStays(t *testing.T) {
@@ -69,10 +77,6 @@ func TestWhatLastsStays(t *testing.T) {
 		"unknown":    {`{"type":"shiny","x":1}`},
 		"a task":     {`{"type":"agent_message","id":"amsg_1","author":"/root","recipient":"HOME","content":[{"type":"input_text","text":"Message Type: NEW_TASK\nPayload:\n"},{"type":"encrypted_content","encrypted_content":"gAAAA"}]}`},
 		"found tool": {`{"type":"tool_search_call","call_id":"call_search_000001","execution":"client","arguments":{"query":"calendar"},"status":"completed"}`, `{"type":"tool_search_output","call_id":"call_search_000001","execution":"client","status":"completed","tools":[{"type":"function","name":"create_event","parameters":{"type":"object"}}]}`},
-	}
-	loaded := []string{
-		`{"role":"assistant","content":[{"type":"tool_use","id":"toolu_search_000001","name":"ToolSearch","input":{"query":"select:create"}}]}`,
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_search_000001","content":[{"type":"tool_reference","tool_name":"mcp__tracker__create"}]},{"type":"text","text":"Tool loaded."}]}`,
 	}
 	for name, condenser := range condensersThatHide() {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +89,7 @@ func TestWhatLastsStays(t *testing.T) {
 				}
 			}
 			for _, place := range []int{1, 7, 21} {
-				f.stays(messages, "a reference to a tool", loaded, place)
+				f.stays(messages, "a reference to a tool", toolLoaded(), place)
 			}
 		})
 	}

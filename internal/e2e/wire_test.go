@@ -124,8 +124,9 @@ type forwarded struct {
 	t     *testing.T
 	proxy *process
 
-	mu   sync.Mutex
-	last map[string]json.RawMessage
+	mu    sync.Mutex
+	last  map[string]json.RawMessage
+	asked string // the newest request to the model small
 }
 
 func newForwarded(t *testing.T, condenser string) *forwarded {
@@ -160,6 +161,9 @@ func (f *forwarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.Unmarshal(raw, &body)
 	w.Header().Set("Content-Type", "application/json")
 	if string(body["model"]) == `"small"` {
+		f.mu.Lock()
+		f.asked = string(raw)
+		f.mu.Unlock()
 		text, id := "USER_CONTEXT: the parser is ported.\nCURRENT_STATE: reading", ""
 		const tool, state = "create_state_summary", `{"user_context":"the parser is ported","current_state":"reading"}`
 		if strings.Contains(string(raw), tool) {

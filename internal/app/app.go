@@ -101,9 +101,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	a.calls.transport = a.marks.Transport(transport)
 	a.onStopFunc("upstream connections", func() {
 		transport.CloseIdleConnections()
-		if c := a.calls.confined.Load(); c != nil {
-			c.direct.CloseIdleConnections()
-		}
+		a.calls.confined.closeAll()
 	})
 	a.calls.metrics = a.metrics
 	a.calls.spans = spans

@@ -27,7 +27,7 @@ type calls struct {
 	transport http.RoundTripper                         // for the operator's addresses; see transportOf
 	mark      func(http.RoundTripper) http.RoundTripper // adds the mark by which a loop is recognised
 	own       dial.Listeners                            // which no call may reach
-	confined  atomic.Pointer[confinement]
+	confined  confinements
 	windows   atomic.Pointer[map[string]http.RoundTripper] // by tenant, see windowTransport
 	metrics   *observe.Metrics                             // nil: calls are not measured
 	spans     *observe.Spans                               // nil: calls are not traced

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/dial"
@@ -22,19 +23,53 @@ type confinement struct {
 	byProxies http.RoundTripper // for requests that the environment sends to a proxy
 }
 
+// confinements are the one of the configuration that was built last, and earlier ones, which may still be in use. Safe for concurrent use.
+type confinements struct {
+	mu      sync.Mutex
+	newest  *confinement // nil: no configuration was built
+	earlier []*confinement
+}
+
+// load returns the confinement of the configuration that was built last.
+func (c *confinements) load() *confinement {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.newest
+}
+
+// closeEarlier closes the idle connections of all but the newest confinement. Call it when only that is used by new requests: a transport that
+// sends a further request keeps its connection again.
+func (c *confinements) closeEarlier() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, old := range c.earlier {
+		old.direct.CloseIdleConnections()
+	}
+	c.earlier = nil
+}
+
+// closeAll closes all idle connections.
+func (c *confinements) closeAll() {
+	c.closeEarlier()
+	if newest := c.load(); newest != nil {
+		newest.direct.CloseIdleConnections()
+	}
+}
+
 // confine prepares connections under tenants_hosts. It keeps those that there are while the list stays the same.
 func (c *calls) confine(cfg *config.Config) {
-	old := c.confined.Load()
-	if old != nil && slices.Equal(old.allowed, cfg.TenantsHosts) {
-		return
+	c.confined.mu.Lock()
+	defer c.confined.mu.Unlock()
+	if old := c.confined.newest; old != nil {
+		if slices.Equal(old.allowed, cfg.TenantsHosts) {
+			return
+		}
+		c.confined.earlier = append(c.confined.earlier, old)
 	}
 	list := hosts.NewList(cfg.TenantsHosts)
 	guard := dial.Guard{Own: &c.own, Only: &list}
 	direct := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout, guard)
-	c.confined.Store(&confinement{allowed: cfg.TenantsHosts, guard: guard, direct: direct, marked: c.mark(direct), byProxies: c.transport})
-	if old != nil {
-		old.direct.CloseIdleConnections()
-	}
+	c.confined.newest = &confinement{allowed: cfg.TenantsHosts, guard: guard, direct: direct, marked: c.mark(direct), byProxies: c.transport}
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -71,7 +106,7 @@ func site(u *url.URL) string { return strings.ToLower(u.Scheme + "://" + u.Host)
 
 // divide returns a transport for the operator's addresses, except those at the same host as one of confined.
 func (c *calls) divide(cfg *config.Config, confined []config.Address) *divided {
-	d := &divided{operators: map[string]bool{}, trusted: c.transport, confined: c.confined.Load()}
+	d := &divided{operators: map[string]bool{}, trusted: c.transport, confined: c.confined.load()}
 	mark := func(addresses []config.Address, operators bool) {
 		for _, a := range addresses {
 			if u, err := url.Parse(a.URL); err == nil {
@@ -108,5 +143,5 @@ func (c *calls) windowTransport(tenant string) http.RoundTripper {
 	if t, known := (*c.windows.Load())[tenant]; known {
 		return t
 	}
-	return c.confined.Load()
+	return c.confined.load()
 }

@@ -3,11 +3,16 @@ package app
 import (
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/config"
@@ -118,7 +123,7 @@ func TestCallsToAddressesOfTeams(t *testing.T) {
 				if n := operators.requests.Load(); n != int64(len(cfg.Addresses())) {
 					t.Errorf("%d calls to the operator's addresses", n)
 				}
-				out.confined.Load().direct.CloseIdleConnections()
+				out.confined.closeAll()
 			}
 		})
 	}
@@ -151,20 +156,117 @@ func TestOperatorsHostInTheFileOfATeam(t *testing.T) {
 	}
 }
 
-// TestConnectionsUnderAnotherList: a changed list ends the connections that the old one permitted.
+// connections counts the connections to a server.
+type connections struct {
+	mu             sync.Mutex
+	open, accepted int
+	changed        chan struct{} // has an element after each change
+}
+
+func (c *connections) note(_ net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		c.open++
+		c.accepted++
+	case http.StateClosed, http.StateHijacked:
+		c.open--
+	}
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (c *connections) counts() (open, accepted int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open, c.accepted
+}
+
+// awaitNone waits until no connection is open, for less time than an idle one is kept.
+func (c *connections) awaitNone(t *testing.T, after string) {
+	t.Helper()
+	timeout := time.After(time.Minute)
+	for {
+		open, _ := c.counts()
+		if open == 0 {
+			return
+		}
+		select {
+		case <-c.changed:
+		case <-timeout:
+			t.Fatalf("%d connections are open after %s", open, after)
+		}
+	}
+}
+
+// TestConnectionsUnderAnotherList: a changed list ends the connections that the old one permitted, also those of requests under way, once it is
+// in force. A reload that fails ends none, and a stop ends those in use.
 func TestConnectionsUnderAnotherList(t *testing.T) {
-	out, cfg := unshared(t, nil), config.Default()
-	cfg.TenantsHosts = []string{"a.example"}
-	out.confine(cfg)
-	first := out.confined.Load()
-	out.confine(cfg)
-	if out.confined.Load() != first {
-		t.Error("the same list begins new connections")
+	begun, release := make(chan struct{}), make(chan struct{})
+	var holds atomic.Bool // the answer is held back
+	conns := &connections{changed: make(chan struct{}, 1)}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if holds.Load() {
+			close(begun)
+			<-release
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}]}`)
+	}))
+	server.Config.ConnState = conns.note
+	server.Start()
+	t.Cleanup(server.Close)
+	r := run(t, zap.NewNop(), func(cfg *config.Config) {
+		cfg.Admin.Token = "token"
+		cfg.TenantsHosts = []string{"127.0.0.1"}
+		cfg.Tenants = []config.Tenant{{
+			Name: "team", Confined: true, APIKeys: []config.APIKey{{Env: "KEY", Value: "key"}}, Upstream: config.Upstream{BaseURL: server.URL + "/v1"},
+		}}
+	})
+	ask := func() { r.talk(1, "Authorization", "Bearer key") }
+	under := func(hosts ...string) *config.Config {
+		cfg := *r.config
+		cfg.TenantsHosts = append(hosts, "127.0.0.1")
+		return &cfg
 	}
-	changed := *cfg
-	changed.TenantsHosts = []string{"b.example"}
-	out.confine(&changed)
-	if out.confined.Load() == first {
-		t.Error("another list keeps the connections")
+	failToReload := func(cfg *config.Config) {
+		t.Helper()
+		cfg.Condenser = config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{{Type: "sliding"}}}
+		if err := r.Reload(cfg); err == nil {
+			t.Fatal("a condenser of an unknown type was taken")
+		}
 	}
+	ask()
+	failToReload(under("a.example"))
+	ask()
+	if open, accepted := conns.counts(); open != accepted {
+		t.Errorf("a reload that failed ended connections: %d of %d are open", open, accepted)
+	}
+	holds.Store(true)
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		ask()
+	}()
+	<-begun
+	holds.Store(false)
+	if err := r.Reload(under("b.example")); err != nil {
+		t.Fatal(err)
+	}
+	close(release)
+	<-answered
+	conns.awaitNone(t, "a reload")
+	ask()
+	confined := r.calls.confined.load()
+	if err := r.Reload(under("b.example")); err != nil || r.calls.confined.load() != confined {
+		t.Errorf("the same list begins new connections (%v)", err)
+	}
+	failToReload(under("c.example"))
+	ask()
+	shut(t, r.App)
+	conns.awaitNone(t, "a stop")
 }

@@ -43,7 +43,7 @@ func Probe(ctx context.Context, cfg *config.Config) []Probed {
 	defer transport.CloseIdleConnections()
 	out := &calls{transport: transport, mark: unmarked}
 	out.confine(cfg)
-	defer out.confined.Load().direct.CloseIdleConnections()
+	defer out.confined.closeAll()
 	seen := map[condense.Attempt]bool{}
 	var all []Probed
 	for _, name := range slices.Sorted(maps.Keys(cfg.LLMs)) {

@@ -100,6 +100,7 @@ func (a *App) configApplied(cfg *config.Config) {
 	a.metrics.Reloaded(cfg.Hash(), time.Now())
 	_ = a.calls.knowledge.closeUnused(cfg.EveryTenant()) // closing only ends their watches
 	a.calls.memory.Swap(a.calls.routes(cfg))
+	a.calls.confined.closeEarlier() // nothing that begins now uses them
 	if keys := openKeys(cfg); len(keys) > 0 {
 		a.log.Warn("no tenants are configured: any client that reaches this port spends the operator's keys. Configure tenants, or "+
 			"limits.tenant.summaries_per_minute and the like", zap.Strings("keys", keys), zap.String("listen", cfg.Listen))

@@ -1,11 +1,18 @@
 package e2e
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/property"
 )
 
 // condensersThatHide are configurations that hide most of a history of some 30 messages.
@@ -32,7 +39,9 @@ func (w wire) steps(name string, n int) (elements []string) {
 // TestUnansweredWordsStay: what persons said since the model's newest message is forwarded, however much it is.
 func TestUnansweredWordsStay(t *testing.T) {
 	t.Parallel()
-	for name, condenser := range condensersThatHide() {
+	condensers := condensersThatHide()
+	delete(condensers, "observation masking") // touches only results
+	for name, condenser := range condensers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newForwarded(t, condenser)
@@ -46,13 +55,42 @@ func TestUnansweredWordsStay(t *testing.T) {
 				}
 				sent, _ := f.send(w, append(history, words...))
 				all := strings.Join(sent, "\n")
-				if !strings.Contains(all, "MASKED") && len(sent) == len(history)+len(words) {
+				if len(sent) == len(history)+len(words) {
 					t.Errorf("%s: %d of %d messages were forwarded", w.name, len(sent), len(history)+len(words))
 				}
 				for i := range words {
 					if said := fmt.Sprintf("Line %d of what", i); !strings.Contains(all, said) {
 						t.Errorf("%s: %q was not forwarded", w.name, said)
 					}
+				}
+			}
+		})
+	}
+}
+
+// TestUnansweredResultsStay: the results of all calls in the model's newest message are forwarded whole, however many they are.
+func TestUnansweredResultsStay(t *testing.T) {
+	t.Parallel()
+	for name, condenser := range condensersThatHide() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newForwarded(t, condenser)
+			for _, w := range wires() {
+				history := append([]string{w.user("Port the parser.")}, w.steps("a", 6)...)
+				f.send(w, history) // a view stands before the results come
+				history = append(history, w.steps("b", 6)...)
+				var ids, results []string
+				for i := range 20 {
+					ids = append(ids, fmt.Sprintf("call_c_%08d", i))
+					results = append(results, strings.Repeat(fmt.Sprintf("Line of result %d. ", i), 20))
+				}
+				newest := w.fanOut(ids, results)
+				sent, _ := f.send(w, append(history, newest...))
+				if !slices.Equal(sent[max(len(sent)-len(newest), 0):], newest) {
+					t.Errorf("%s: the newest results were changed or hidden: %s", w.name, strings.Join(sent, "\n"))
+				}
+				if all := strings.Join(sent, ""); len(all) >= len(strings.Join(history, ""))+len(strings.Join(newest, "")) {
+					t.Errorf("%s: all was forwarded", w.name)
 				}
 			}
 		})
@@ -67,14 +105,13 @@ func toolLoaded() []string {
 	}
 }
 
-// TestWhatLastsStays: items that define tools, change settings or give a sub-agent its task are forwarded wherever they stand in the history,
-// and so are items of unknown types. None but the task begins another thread.
+// TestWhatLastsStays: items that define tools, change settings or give a sub-agent its task are forwarded wherever they stand in the history.
+// None but the task begins another thread.
 func TestWhatLastsStays(t *testing.T) {
 	t.Parallel()
 	items := map[string][]string{
 		"tools":      {`{"type":"additional_tools","role":"developer","tools":[{"type":"custom","name":"patch","description":"edit"}]}`},
 		"a setting":  {`{"type":"configuration_update","reasoning":{"effort":"high"}}`},
-		"unknown":    {`{"type":"shiny","x":1}`},
 		"a task":     {`{"type":"agent_message","id":"amsg_1","author":"/root","recipient":"HOME","content":[{"type":"input_text","text":"Message Type: NEW_TASK\nPayload:\n"},{"type":"encrypted_content","encrypted_content":"gAAAA"}]}`},
 		"found tool": {`{"type":"tool_search_call","call_id":"call_search_000001","execution":"client","arguments":{"query":"calendar"},"status":"completed"}`, `{"type":"tool_search_output","call_id":"call_search_000001","execution":"client","status":"completed","tools":[{"type":"function","name":"create_event","parameters":{"type":"object"}}]}`},
 	}
@@ -98,21 +135,84 @@ func TestWhatLastsStays(t *testing.T) {
 // stays sends a history that has an item at a place, twice, the second time with another step.
 func (f *forwarded) stays(w wire, what string, item []string, place int) {
 	f.t.Helper()
-	key := http.Header{"X-Dewpoint-Session": {strings.ReplaceAll(fmt.Sprint(w.name, what, place), " ", "-")}}
 	history := slices.Insert(append([]string{w.user("Port the parser.")}, w.steps("a", 12)...), place, item...)
+	if err := f.stay(w, fmt.Sprint(w.name, what, place), history, item); err != nil {
+		f.t.Errorf("%s, %s at %d: %v", w.name, what, place, err)
+	}
+}
+
+// stay sends a history of a session twice, the second time with another step, and checks that the given elements of it are forwarded in their
+// order, that others are hidden, and that both requests are in one thread.
+func (f *forwarded) stay(w wire, session string, history, elements []string) error {
+	key := http.Header{"X-Dewpoint-Session": {strings.ReplaceAll(session, " ", "-")}}
 	_, before := f.send(w, history, key)
 	sent, after := f.send(w, append(slices.Clone(history), w.steps("b", 1)...), key)
-	for _, element := range item {
-		if !slices.Contains(sent, element) {
-			f.t.Errorf("%s, %s at %d: not forwarded: %s", w.name, what, place, strings.Join(sent, "\n"))
+	rest := sent
+	for _, element := range elements {
+		at := slices.Index(rest, element)
+		if at < 0 {
+			return fmt.Errorf("not forwarded: %s", element)
 		}
+		rest = rest[at+1:]
 	}
 	if before != after {
-		f.t.Errorf("%s, %s at %d: the next request is in thread %s instead of %s", w.name, what, place, after, before)
+		return fmt.Errorf("the next request is in thread %s instead of %s", after, before)
 	}
 	if len(sent) == len(history)+2 && !strings.Contains(strings.Join(sent, ""), "MASKED") {
-		f.t.Errorf("%s, %s at %d: nothing was hidden", w.name, what, place)
+		return errors.New("nothing was hidden")
 	}
+	return nil
+}
+
+// TestUnknownItemsStay: items of unknown types, whatever they hold, are forwarded wherever they stand in the history.
+func TestUnknownItemsStay(t *testing.T) {
+	t.Parallel()
+	w, cases := wires()[2], 0
+	proxies := map[string]*forwarded{}
+	for name, condenser := range condensersThatHide() {
+		proxies[name] = newForwarded(t, condenser)
+	}
+	names := slices.Sorted(maps.Keys(proxies))
+	property.Check(t, func(rt *rapid.T) {
+		cases++
+		session := fmt.Sprint("case", cases)
+		history := append([]string{w.user("Port the parser.")}, w.steps(session, rapid.IntRange(8, 14).Draw(rt, "steps"))...)
+		items := rapid.SliceOfN(unknownItem(), 1, 4).Draw(rt, "items")
+		at := 0
+		for i, item := range items {
+			at = rapid.IntRange(at, len(history)).Draw(rt, fmt.Sprint("place ", i))
+			history = slices.Insert(history, at, item)
+			at++
+		}
+		if err := proxies[rapid.SampledFrom(names).Draw(rt, "condenser")].stay(w, session, history, items); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+// unknownItem draws an item of the Responses API of a type that no server has. Types with the endings _call and _output are calls and results.
+func unknownItem() *rapid.Generator[string] {
+	return rapid.Custom(func(rt *rapid.T) string {
+		item := map[string]any{"type": "x" + rapid.StringMatching(`[a-z_.]{0,20}`).Draw(rt, "type") + "y"}
+		for _, member := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"id", "role", "name", "content", "output", "summary", "payload", "tools"}), rapid.ID).Draw(rt, "members") {
+			text := rapid.StringN(0, 60, -1).Draw(rt, member)
+			switch rapid.IntRange(0, 3).Draw(rt, "form of "+member) {
+			case 0:
+				item[member] = text
+			case 1:
+				item[member] = strings.Repeat(text, 40)
+			case 2:
+				item[member] = []any{map[string]any{"type": "input_text", "text": text}}
+			case 3:
+				item[member] = map[string]any{"x": len(text), "y": nil}
+			}
+		}
+		raw, err := json.Marshal(item)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		return string(raw)
+	})
 }
 
 // TestSystemResults: an agent without tool calls hands the model its results in system messages. They are condensed like other results, and

@@ -68,6 +68,32 @@ func (w wire) step(id, text, result string) []string {
 		fmt.Sprintf(`{"type":"function_call_output","call_id":%s,"output":%s}`, quoted(id), quoted(result)))
 }
 
+// fanOut returns the elements of an answer that calls the tool sh several times, with these ids, and of the results, one after the other.
+func (w wire) fanOut(ids, results []string) []string {
+	var calls, answers []string
+	for i, id := range ids {
+		one := w.step(id, "", results[i])
+		calls, answers = append(calls, one[0]), append(answers, one[1])
+	}
+	if w.name == "responses" {
+		return append(calls, answers...)
+	}
+	list := map[string]string{"chat": `"tool_calls":[`, "messages": `"content":[`}[w.name]
+	join := func(elements []string) string { // the lists in elements as one, in the first element
+		var all []string
+		for _, element := range elements {
+			_, after, _ := strings.Cut(element, list)
+			all = append(all, strings.TrimSuffix(after, "]}"))
+		}
+		before, _, _ := strings.Cut(elements[0], list)
+		return before + list + strings.Join(all, ",") + "]}"
+	}
+	if w.name == "messages" {
+		answers = []string{join(answers)}
+	}
+	return append([]string{join(calls)}, answers...)
+}
+
 // body returns a request with a history and the tool sh.
 func (w wire) body(elements []string) string {
 	tools := map[string]string{

@@ -130,3 +130,41 @@ func (c *itemClient) step() (text string, calls int) {
 	c.items = append(c.items, results...)
 	return text, calls
 }
+
+// TestHiddenToolsBesideAnItemOfTools: a client whose tools are an item of its history, as current versions of Codex send them, is offered the
+// hidden tools as well, and never sees their calls.
+func TestHiddenToolsBesideAnItemOfTools(t *testing.T) {
+	t.Parallel()
+	const item = `{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"run","parameters":{"type":"object"}}]}`
+	for _, streams := range []bool{false, true} {
+		s := newSetting(t, fakeupstream.Options{})
+		p := serve(t, "--config", s.write(t, embedded(newStore(t)), "max_size: 400, recall: true", "{delay: 0s, timeout: 1m}"))
+		s.Upstream.Script(
+			fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: "call_re_0123456789", Name: "recall", Arguments: `{"query":"parcel"}`}}},
+			fakeupstream.Answer{Content: "It is sent.", ToolCalls: []fakeupstream.ToolCall{{ID: "call_ru_0123456789", Name: "run", Arguments: "{}"}}},
+		)
+		text, err := sendTo(t, p, "/responses", fmt.Appendf(nil, `{"model":"gpt-x","stream":%t,"store":false,"input":[%s,{"type":"message","role":"user","content":"Where is the parcel?"}]}`,
+			streams, item)).rest()
+		ok(t, err)
+		if strings.Contains(text, "recall") || strings.Contains(text, "call_re_") || !strings.Contains(text, "It is sent.") || !strings.Contains(text, "call_ru_") {
+			t.Errorf("streamed %t: the client got %s", streams, text)
+		}
+		requests := s.Upstream.Requests()
+		if len(requests) != 2 {
+			t.Fatalf("streamed %t: %d requests went upstream", streams, len(requests))
+		}
+		for i, r := range requests {
+			var body struct {
+				Tools []struct{ Name string }
+				Input []json.RawMessage
+			}
+			ok(t, json.Unmarshal(r.Body, &body))
+			if r.Refused != nil || len(body.Tools) != 1 || body.Tools[0].Name != "recall" || string(body.Input[0]) != item {
+				t.Errorf("streamed %t, request %d: %v: %s", streams, i, r.Refused, r.Body)
+			}
+			if answered := strings.Contains(string(r.Body), `"function_call_output"`); answered != (i > 0) {
+				t.Errorf("streamed %t, request %d: the hidden call is answered: %t", streams, i, answered)
+			}
+		}
+	}
+}

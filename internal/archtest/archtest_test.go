@@ -25,7 +25,7 @@ var allowedImports = map[string][]string{
 	"session":                           {"internal/lru"},
 	"session/seal":                      {},
 	"session/internal/codec":            {"session", "session/seal"},
-	"session/boltstore":                 {"session", "session/seal", "session/internal/codec"},
+	"session/boltstore":                 {"session", "session/seal", "session/internal/codec", "internal/platform"},
 	"session/redisstore/internal/nodes": {},
 	"session/redisstore":                {"session", "session/seal", "session/internal/codec", "session/redisstore/internal/nodes"},
 	"session/sessiontest":               {"session", "session/seal", "internal/process", "internal/property"},

@@ -2,6 +2,8 @@ package platform_test
 
 import (
 	"net"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -64,5 +66,45 @@ func TestPeek(t *testing.T) {
 	}
 	if state := wait(); state != platform.Closed {
 		t.Errorf("a closed connection: state %d", state)
+	}
+}
+
+// TestTryLock locks a file once, and again after it was closed.
+func TestTryLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	open := func() (f *os.File, locked bool) {
+		t.Helper()
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if locked, err = platform.TryLock(f); err != nil {
+			t.Error(err)
+		}
+		return f, locked
+	}
+	first, locked := open()
+	if !locked {
+		t.Error("a new file was not locked")
+	}
+	second, locked := open()
+	if locked {
+		t.Error("a locked file was locked again")
+	}
+	if err := second.Close(); err != nil { // which leaves the lock of the first
+		t.Fatal(err)
+	}
+	third, locked := open()
+	defer third.Close()
+	if locked {
+		t.Error("the lock was lost with another open file")
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fourth, locked := open()
+	defer fourth.Close()
+	if !locked {
+		t.Error("a file that was unlocked was not locked again")
 	}
 }

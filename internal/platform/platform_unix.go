@@ -2,7 +2,10 @@
 
 package platform
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // Peek returns the state of a socket without waiting and without consuming bytes.
 func Peek(socket uintptr) State {
@@ -15,4 +18,14 @@ func Peek(socket uintptr) State {
 		return Closed
 	}
 	return Readable
+}
+
+// TryLock locks a file until it is closed, and reports whether it did: another process, or another open file of this one, may have it
+// locked. It does not wait.
+func TryLock(f *os.File) (bool, error) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == syscall.EWOULDBLOCK || err == syscall.EINTR {
+		return false, nil
+	}
+	return err == nil, os.NewSyscallError("flock", err)
 }

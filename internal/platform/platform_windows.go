@@ -1,8 +1,12 @@
 package platform
 
 import (
+	"math"
+	"os"
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/windows"
 )
 
 // pollDescriptor is a WSAPOLLFD.
@@ -32,4 +36,15 @@ func Peek(socket uintptr) State {
 		return Closed
 	}
 	return Readable
+}
+
+// TryLock locks a file until it is closed, and reports whether it did: another process, or another open file of this one, may have it
+// locked. It does not wait.
+func TryLock(f *os.File) (bool, error) {
+	last := windows.Overlapped{Offset: math.MaxUint32, OffsetHigh: math.MaxUint32} // a byte that nothing reads or writes
+	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &last)
+	if err == windows.ERROR_LOCK_VIOLATION {
+		return false, nil
+	}
+	return err == nil, os.NewSyscallError("LockFileEx", err)
 }

@@ -49,10 +49,7 @@ func (o *Options) warn(message string, err error) {
 	}
 }
 
-const (
-	lockWait         = time.Second
-	defaultMaxQueued = 64 << 20 // bytes in the write queue above which appends wait
-)
+const defaultMaxQueued = 64 << 20 // bytes in the write queue above which appends wait
 
 // Open opens the store, or creates it. A damaged file is renamed to NAME.damaged-TIME, and a new one begun: so is one that the last process
 // found damaged, and one on which two starts in a row ended while they opened it. A new file gets the secret and the settings of the one
@@ -93,27 +90,21 @@ var (
 // opening is a file that is being opened.
 type opening struct {
 	Options
-	lock     *bolt.DB // NAME.lock, which has no records
+	lock     *lockFile // NAME.lock
 	recovery *recovery
 	size     int64 // of the file, before it was opened
 	db       *bolt.DB
 }
 
-// openFile opens the file. It first takes a lock of its own, with the means of bbolt: before a damaged file could end the process, it must
-// be known that no other process uses it, since a start that is merely refused does not count as one that crashed.
+// openFile opens the file. It first takes a lock of its own: before a damaged file could end the process, it must be known that no other
+// process uses it, since a start that is merely refused does not count as one that crashed.
 func (f *opening) openFile() error {
 	if err := checkPath(f.Path); err != nil {
 		return err
 	}
-	err := recovered(func() (err error) {
-		f.lock, err = bolt.Open(f.Path+".lock", 0o600, &bolt.Options{Timeout: lockWait})
+	var err error
+	if f.lock, err = takeLock(f.Path + ".lock"); err != nil {
 		return err
-	})
-	if errors.Is(err, bolterrors.ErrTimeout) {
-		return inUse()
-	}
-	if err != nil {
-		return fmt.Errorf("open %s.lock (a damaged one may be deleted): %w", f.Path, err)
 	}
 	if err = f.open(); errors.Is(err, session.ErrDamaged) {
 		if err = f.setAside(err); err == nil {
@@ -121,15 +112,16 @@ func (f *opening) openFile() error {
 		}
 	}
 	if err != nil {
-		return errors.Join(err, f.lock.Close())
+		return errors.Join(err, f.lock.undo())
 	}
 	return nil
 }
 
-func inUse() error { return fmt.Errorf("%w (waited %v for its lock)", errInUse, lockWait) }
-
 // checkPath explains the usual mistakes.
 func checkPath(path string) error {
+	if path == "" {
+		return errors.New("it has no name: set store.path")
+	}
 	folder := filepath.Dir(path)
 	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("the folder %s does not exist: create it, or set store.path to a file in another", folder)
@@ -153,7 +145,8 @@ func (f *opening) open() (err error) {
 	if f.recovery, err = readRecovery(&f.Options); err != nil {
 		return err
 	}
-	before, known := f.recovery.content, f.recovery.stored != nil
+	before := f.recovery.content
+	known := before.Format != "" // a file with no more than our count of starts says nothing
 	if cause := before.condemns(); cause != "" && f.size > 0 && f.wasStore(known) {
 		return fmt.Errorf("%w: %s", session.ErrDamaged, cause)
 	}
@@ -270,7 +263,7 @@ const (
 )
 
 // wasStore reports whether the file of which this is the damaged rest was a store. It needs two of three signs, so that no file of another
-// program is set aside: a recovery file beside it (known), bbolt's signature or zeros at its beginning, and a format record in it.
+// program is set aside: a recovery file that names a format (known), bbolt's signature or zeros at its beginning, and a format record in it.
 func (f *opening) wasStore(known bool) bool {
 	file, err := os.Open(f.Path)
 	if err != nil {

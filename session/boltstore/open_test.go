@@ -1,6 +1,8 @@
 package boltstore
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,13 +17,16 @@ func TestPathsWithoutAFile(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"no path", Options{}, "no such file"},
+		{"no path", Options{}, "set store.path"},
 		{"no directory", Options{Path: filepath.Join(t.TempDir(), "missing", "x")}, "missing does not exist: create it, or set store.path"},
 		{"a directory", Options{Path: t.TempDir()}, "directory"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if _, err := Open(tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if _, err := os.Lstat(tt.o.Path + ".lock"); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("a lock file is left (%v)", err)
 			}
 		})
 	}
@@ -36,6 +41,42 @@ func TestUsedByAnother(t *testing.T) {
 	must(t, s.Append(t.Context(), twoEvents("t", 0)))
 	must(t, s.Close())
 	must(t, second(start(t, s.options).Thread(t.Context(), "t")))
+}
+
+// TestLockFile: what the lock file contains is no reason not to start.
+func TestLockFile(t *testing.T) {
+	for _, content := range [][]byte{nil, {0}, make([]byte, 100), bytes.Repeat([]byte("garbage"), 10_000), otherBolt(t, nil)} {
+		path := filepath.Join(t.TempDir(), "store.db")
+		must(t, os.WriteFile(path+".lock", content, 0o600))
+		s := start(t, Options{Path: path})
+		if _, err := Open(s.options); !errors.Is(err, errInUse) {
+			t.Errorf("%d bytes: a second start: %v", len(content), err)
+		}
+		must(t, s.Close())
+	}
+}
+
+// TestRemovedLockFile: a start that has waited for a lock file does not take it for locked if the file was removed in the meantime.
+func TestRemovedLockFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db.lock")
+	first, err := takeLock(path)
+	must(t, err)
+	waiting, err := os.Open(path)
+	must(t, err)
+	defer waiting.Close()
+	if !isAt(waiting, path) {
+		t.Error("the file counts as removed")
+	}
+	must(t, first.undo())
+	if isAt(waiting, path) {
+		t.Error("the removed file counts")
+	}
+	next, err := takeLock(path)
+	must(t, err)
+	defer next.Close()
+	if isAt(waiting, path) || !isAt(next.File, path) {
+		t.Error("the removed file counts in place of the new one")
+	}
 }
 
 func TestEmptyFile(t *testing.T) {

@@ -239,7 +239,7 @@ func TestPageThatLeadsBack(t *testing.T) {
 	}
 }
 
-// TestUnknownFiles: a file in which too little shows that it was a store is refused. It is not changed, and no recovery file is left beside it.
+// TestUnknownFiles: a file in which too little shows that it was a store is refused. It is not changed, and no other file is left beside it.
 func TestUnknownFiles(t *testing.T) {
 	whole, err := os.ReadFile(filled(t))
 	must(t, err)
@@ -283,6 +283,9 @@ func TestUnknownFiles(t *testing.T) {
 		if after, _ := os.ReadFile(path + ".recovery"); !bytes.Equal(after, recovery) {
 			t.Errorf("%s: the recovery file is %s", name, after)
 		}
+		if _, err := os.Lstat(path + ".lock"); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: a lock file is left (%v)", name, err)
+		}
 	}
 	for name, content := range unknown {
 		f(name, content, nil)
@@ -293,13 +296,18 @@ func TestUnknownFiles(t *testing.T) {
 		f(name, content, nil)
 		f(name+" in place of a store", content, kept)
 	}
+	killed, err := json.MarshalIndent(recoveryContent{Crashes: maxCrashes}, "", "  ") // our own count is no sign of a store
+	must(t, err)
+	for _, name := range []string{"another bbolt", "zeros", "SQLite"} {
+		f(name+" after killed starts", slices.Concat(unknown[name], foreign[name]), killed)
+	}
 	f("a later version of the store", unknown["a later version"], kept)
 	f("another bbolt in place of a store", unknown["another bbolt"], kept)
 }
 
-// TestDamagedWithoutRecoveryFile: a damaged file that begins like one of bbolt, or with zeros, and has a store's format record is renamed
-// also if no recovery file is beside it.
-func TestDamagedWithoutRecoveryFile(t *testing.T) {
+// TestTwoSignsOfAStore: a damaged file that begins like one of bbolt, or with zeros, and has a store's format record is renamed also if no
+// recovery file is beside it; a recovery file that names a format takes the place of either.
+func TestTwoSignsOfAStore(t *testing.T) {
 	whole, err := os.ReadFile(filled(t))
 	must(t, err)
 	for name, damage := range map[string]func([]byte) []byte{
@@ -313,8 +321,8 @@ func TestDamagedWithoutRecoveryFile(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "store.db")
 		must(t, os.WriteFile(path, damaged, 0o600))
 		d := &damagedFile{t: t}
-		if name == "an unreadable format" {
-			crashed(t, path, 1) // any recovery file is the second sign
+		if name == "an unreadable format" { // the recovery file is the second sign
+			must(t, os.WriteFile(path+".recovery", []byte(`{"format":"`+format+`"}`), 0o600))
 		}
 		must(t, d.open(path).Close())
 		aside, err := filepath.Glob(path + ".damaged-*")

@@ -22,7 +22,7 @@ import (
 
 // Store is a session.Store in one file. All methods may be called concurrently.
 type Store struct {
-	lock      *bolt.DB // held until Close
+	lock      *lockFile // held until Close
 	db        *bolt.DB
 	recovery  *recovery
 	options   Options

@@ -1,0 +1,70 @@
+package boltstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/platform"
+)
+
+const (
+	lockWait = time.Second
+	lockPoll = 50 * time.Millisecond
+)
+
+// lockFile is an empty file that is locked until it is closed.
+type lockFile struct {
+	*os.File
+	created bool // by this start
+}
+
+// takeLock locks the file at path, which it creates if it does not exist. It waits for another process for as long as lockWait.
+func takeLock(path string) (*lockFile, error) {
+	for deadline := time.Now().Add(lockWait); ; time.Sleep(lockPoll) {
+		if l, err := tryLock(path); l != nil || err != nil {
+			return l, err
+		}
+		if time.Now().After(deadline) {
+			return nil, inUse()
+		}
+	}
+}
+
+// tryLock is takeLock without waiting: it returns nil if another process has the lock.
+func tryLock(path string) (*lockFile, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // beside the file that the operator names
+	created := err == nil
+	if errors.Is(err, os.ErrExist) {
+		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // as above
+	}
+	if err != nil {
+		return nil, err
+	}
+	locked, err := platform.TryLock(f)
+	if !locked || !isAt(f, path) {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &lockFile{f, created}, nil
+}
+
+// isAt reports whether an open file is still the one at path. A process that was refused may have removed the file in the meantime.
+func isAt(f *os.File, path string) bool {
+	opened, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	found, err := os.Stat(path)
+	return err == nil && os.SameFile(opened, found)
+}
+
+// undo unlocks the file, and removes it if this start has created it. Windows removes no open file, so there it remains.
+func (l *lockFile) undo() error {
+	if l.created {
+		_ = os.Remove(l.Name())
+	}
+	return l.Close()
+}
+
+func inUse() error { return fmt.Errorf("%w (waited %v for its lock)", errInUse, lockWait) }

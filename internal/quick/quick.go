@@ -17,8 +17,8 @@ func Skip(t testing.TB) {
 	}
 }
 
-// Alone skips a test that starts no goroutines if the race detector is on, which would find nothing in it and makes it take ten times as
-// long. 'make test' runs it.
+// Alone skips a test if the race detector is on, which would find nothing in it and makes it take ten times as long, or cannot run it.
+// 'make test' runs it.
 func Alone(t testing.TB) {
 	t.Helper()
 	if raced {

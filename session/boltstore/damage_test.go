@@ -8,7 +8,6 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -178,17 +177,10 @@ func (d *damagedFile) survives(damage func(*os.File)) (renamed int) {
 }
 
 // TestDamagedFile: whatever happens to the file, no call panics, one of the next starts has a working store with the secret and the
-// settings, and no file is lost. The race detector's pointer checks end the process on a damaged page, so that a raced test runs itself
-// once more without it.
+// settings, and no file is lost. The race detector's pointer checks end the process on a damaged page, and cannot be recovered from.
 func TestDamagedFile(t *testing.T) {
 	quick.Skip(t)
-	if raced {
-		again := exec.Command("go", "test", "-race=false", "-count=1", "-run", "^"+t.Name()+"$", ".")
-		if out, err := again.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
-		return
-	}
+	quick.Alone(t)
 	path := filled(t)
 	whole, err := os.ReadFile(path)
 	must(t, err)

@@ -110,7 +110,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{"redis: {enabled: true}\nconfig: {store: {redis: {db: 1}}}", "redis.addrs: is empty"},
 		{"config: {store: {type: redis}}\nnetworkPolicy: {enabled: true}", "config.store.type: is redis without"},
 		{"persistence: {size: 1Gi}", "persistence.size: 1Gi is less than"},
-		{"config: {store: {max_size: 20GiB}}", "persistence.size: 8Gi is less than"},
+		{"config: {store: {max_size: 20GiB}}", "persistence.size: 12Gi is less than"},
 		{"persistence: {size: 8000m}", "persistence.size:"},
 		{"serviceMonitor: {enabled: true}\npodMonitor: {enabled: true}", "podMonitor.enabled:"},
 		{"redis: {enabled: true, url: 'redis://a', addrs: ['a:1']}", "redis.url: replaces addrs"},

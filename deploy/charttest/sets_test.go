@@ -62,7 +62,7 @@ func wantKinds(t *testing.T, r rendered, want string) {
 func embeddedOnVolume(t *testing.T, r rendered) {
 	wantKinds(t, r, "ConfigMap Deployment PersistentVolumeClaim Secret Service ServiceAccount")
 	claim := one[*core.PersistentVolumeClaim](t, r, name)
-	if size := claim.Spec.Resources.Requests.Storage().String(); size != "8Gi" || claim.Spec.StorageClassName != nil {
+	if size := claim.Spec.Resources.Requests.Storage().String(); size != "12Gi" || claim.Spec.StorageClassName != nil {
 		t.Errorf("claims %s", size)
 	}
 	if claim.Annotations["helm.sh/resource-policy"] != "keep" {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -52,8 +54,8 @@ func (o *Options) warn(message string, err error) {
 const defaultMaxQueued = 64 << 20 // bytes in the write queue above which appends wait
 
 // Open opens the store, or creates it. A damaged file is renamed to NAME.damaged-TIME, and a new one begun: so is one that the last process
-// found damaged, and one on which two starts in a row ended while they opened it. A new file gets the secret and the settings of the one
-// before from NAME.recovery.
+// found damaged, and one on which two starts in a row ended while they opened it. Damaged files renamed before are deleted. A new file gets
+// the secret and the settings of the one before from NAME.recovery.
 //
 // A file that is in use by another process, cannot be read, has another format or is not a session store is an error, and is not changed.
 func Open(o Options) (*Store, error) {
@@ -302,18 +304,45 @@ func (f *opening) setAside(cause error) error {
 	return err
 }
 
-// setAside renames a damaged file and tells the operator. It replaces no other file.
+// setAside renames a damaged file and tells the operator. It replaces no other file, and then deletes those renamed before, so that damaged
+// files do not fill the volume.
 func setAside(o *Options, path, message string, cause error) error {
-	aside := path + ".damaged-" + time.Now().UTC().Format("20060102T150405Z")
-	for n, base := 2, aside; ; n++ {
-		if _, err := os.Lstat(aside); err != nil {
-			break // it does not exist
-		}
+	older, err := setAsideBefore(path)
+	if err != nil {
+		return fmt.Errorf("look for damaged files renamed before: %w (%v)", err, cause) //nolint:errorlint // it is not set aside
+	}
+	aside := path + damagedSuffix + time.Now().UTC().Format(damagedTime)
+	for n, base := 2, aside; slices.Contains(older, aside); n++ {
 		aside = fmt.Sprintf("%s-%d", base, n)
 	}
 	if err := os.Rename(path, aside); err != nil {
 		return fmt.Errorf("rename the damaged file: %w (%v)", err, cause) //nolint:errorlint // it is not set aside
 	}
 	o.warn(message, fmt.Errorf("%s is now %s: %w", path, aside, cause))
+	for _, name := range older {
+		if err := os.Remove(name); err != nil {
+			o.warn("a damaged file renamed before cannot be deleted: delete it, so that it does not fill the volume", err)
+		}
+	}
 	return nil
+}
+
+// A damaged file is renamed to NAME.damaged-TIME, or NAME.damaged-TIME-2 if there is one.
+const (
+	damagedSuffix = ".damaged-"
+	damagedTime   = "20060102T150405Z"
+)
+
+// setAsideBefore returns the names of damaged files of this path that were renamed before.
+func setAsideBefore(path string) (names []string, err error) {
+	folder, name := filepath.Split(path)
+	entries, err := os.ReadDir(filepath.Dir(path))
+	for _, e := range entries {
+		at, ours := strings.CutPrefix(e.Name(), name+damagedSuffix)
+		at, n, _ := strings.Cut(at, "-")
+		if _, err := time.Parse(damagedTime, at); ours && err == nil && strings.Trim(n, "0123456789") == "" {
+			names = append(names, folder+e.Name())
+		}
+	}
+	return names, err
 }

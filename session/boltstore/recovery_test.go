@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -151,11 +152,35 @@ func TestThirdStart(t *testing.T) {
 		s = d.open(path)
 		must(t, works(t, s))
 		must(t, s.Close())
-		aside, err := filepath.Glob(path + ".damaged-*")
-		must(t, err)
-		if len(aside) != round+1 || len(d.told) != round+1 || !strings.Contains(d.told[round], "2 starts in a row") {
-			t.Errorf("renamed %q, told %q", aside, d.told)
+		d.onlyTheLastIsLeft(path)
+		if len(d.told) != round+1 || !strings.Contains(d.told[round], "2 starts in a row") {
+			t.Errorf("told %q", d.told)
 		}
+	}
+}
+
+// TestOtherFilesAreLeft: files that were not renamed by us are neither deleted nor replaced, whatever their names.
+func TestOtherFilesAreLeft(t *testing.T) {
+	d := &damagedFile{t: t, whole: filled(t)}
+	path := d.copied()
+	now := time.Now().UTC().Format(damagedTime)
+	ours := []string{path + ".damaged-20260102T030405Z", path + ".damaged-20260102T030405Z-12", path + ".damaged-" + now}
+	others := []string{path + ".damaged-20260102T030405Z-kept", path + ".damaged-kept", path + ".damaged", path + ".recovery.damaged-20260102T030405Z", path + "2.damaged-20260102T030405Z"}
+	for _, name := range slices.Concat(ours, others) {
+		must(t, os.WriteFile(name, []byte("text"), 0o600))
+	}
+	crashed(t, path, maxCrashes)
+	must(t, d.open(path).Close())
+	for _, name := range ours {
+		if _, err := os.Lstat(name); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v, want it deleted", name, err)
+		}
+	}
+	for _, name := range others {
+		must(t, second(os.Lstat(name)))
+	}
+	if len(d.told) != 1 || strings.Contains(d.told[0], " is now "+ours[2]+":") {
+		t.Errorf("told %q", d.told)
 	}
 }
 

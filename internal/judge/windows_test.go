@@ -32,7 +32,7 @@ func ForWindows() map[string]config.Condenser {
 // TestRecordedSmallWindows plays recorded runs with windows that the proxy does not know, under every condenser: every request that can
 // be made to fit is served. Each cell plays the beginnings of two runs, in rotation, whose system prompts leave room for a conversation.
 func TestRecordedSmallWindows(t *testing.T) {
-	runs, n, cell := recordedRuns(t), 0, -1
+	recorded, n, cell := recordedRuns(t), 0, -1
 	all := ForWindows()
 	names := make([]string, 0, len(all))
 	for name := range all {
@@ -40,15 +40,18 @@ func TestRecordedSmallWindows(t *testing.T) {
 	}
 	slices.Sort(names)
 	for _, window := range []int{8 << 10, 16 << 10, 32 << 10} {
+		runs := slices.DeleteFunc(slices.Clone(recorded), func(r replay.Run) bool { return !fits(r, window) })
+		if len(runs) == 0 {
+			t.Errorf("the system prompts of all %d runs are too long for a window of %d tokens", len(recorded), window)
+			continue
+		}
 		for _, name := range names {
 			if cell++; !Selected(cell) {
 				continue
 			}
-			for played := 0; played < 2; n++ {
-				if run := runs[n%len(runs)]; fits(run, window) {
-					playInto(t, all[name], run, window)
-					played++
-				}
+			for range 2 {
+				playInto(t, all[name], runs[n%len(runs)], window)
+				n++
 			}
 		}
 	}

@@ -13,7 +13,7 @@ export GO
 # scripts/prometheus.sh installs its programs here.
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
-.PHONY: help build install run demo quick check ci full needs needs-check format vet windows lint quick-tests test race e2e slow-tests mutants schema chart chart-docs chart-package \
+.PHONY: help build install run demo quick check ci full needs format vet windows lint quick-tests test race e2e slow-tests mutants schema chart chart-docs chart-package \
 	chart-schema rehearsal cluster vuln vuln-if-reachable dist sbom replay captures recorded matrix forwarded retention cost economics soak soak-short soak-race fuzz bench microbench \
 	image clean
 
@@ -40,10 +40,10 @@ check: bin/tools/gotestsum bin/tools/golangci-lint ## the gate for every change:
 
 # The fixed strides of 'make ci': through recorded runs, combinations of settings, and slow tests.
 ci: needs ## check, and a fixed sample of what full does; RUNS and CAPTURES are recorded material, if there is any
-	@GATE_LIMIT=5100 STRIDE=4 RUNS_STRIDE=7 sh scripts/gate.sh $(CHECK) $(SAMPLED) $(if $(RUNS),replay recorded) $(if $(CAPTURES),captures)
+	@GATE_LIMIT=2700 STRIDE=4 RUNS_STRIDE=7 sh scripts/gate.sh $(CHECK) $(SAMPLED) replay recorded captures
 
 full: needs ## everything, before an issue is closed: slow tests, real clients, every recorded run, fuzzing. Interrupted or failed, it resumes with the first stage that has not passed
-	@RESUME=1 sh scripts/gate.sh $(FULL) $(if $(RUNS),replay recorded matrix) $(if $(CAPTURES),captures)
+	@RESUME=1 sh scripts/gate.sh $(FULL) replay recorded matrix captures
 
 needs: bin/tools/gotestsum bin/tools/golangci-lint ## install what all tests use besides Go, or name what is missing
 	@sh scripts/needs.sh full && sh scripts/prometheus.sh
@@ -131,16 +131,17 @@ replay: ## play RUNS through the proxy, against a strict upstream, and judge eve
 	sh scripts/replay.sh "$(RUNS)"
 
 # CAPTURES is a folder of captured client traffic.
-captures: ## check to which conversation each request of CAPTURES belongs
-	DEWPOINT_CAPTURES="$(CAPTURES)" $(GO) test -count=1 -run TestCaptures ./internal/judge
+captures: bin/tools/gotestsum ## check to which conversation each request of CAPTURES belongs
+	@sh scripts/test.sh captures
 
-recorded: ## RUNS under kills, over two replicas, with failing summarisers, and under every condenser, seal and protocol; and recall from them
-	DEWPOINT_RUNS="$(RUNS)" $(GO) test -count=1 -timeout 45m -run TestRecorded ./internal/e2e ./internal/judge ./lab/retention
+recorded: bin/tools/gotestsum ## RUNS under kills, over two replicas, with failing summarisers, and under every condenser, seal and protocol; and recall from them
+	@sh scripts/test.sh recorded
 
 # In full it plays every MATRIX_STRIDE-th run: all of them would take hours.
 MATRIX_STRIDE ?= 9
-matrix: ## RUNS in both newer protocols under every condenser and seal, with kills and two replicas; minutes per run
-	DEWPOINT_MATRIX="$$(sh scripts/sample.sh $(MATRIX_STRIDE) $(RUNS))" $(GO) test -count=1 -timeout 0 -v -run TestMatrix ./internal/e2e
+export MATRIX_STRIDE
+matrix: bin/tools/gotestsum ## RUNS in both newer protocols under every condenser and seal, with kills and two replicas; minutes per run
+	@sh scripts/test.sh matrix
 
 forwarded: build ## a SHA-256 of the bytes sent upstream for each of RUNS (folders) and CAPTURES, under five configurations
 	@$(GO) run ./lab/measure forwarded -captures "$(CAPTURES)" $(RUNS)

@@ -3,13 +3,14 @@
 #
 # The output of a stage goes to bin/gate/STAGE.log. At the end the script prints the tails of failed stages, the skipped tests with their
 # count, and the verdict. GATE_LIMIT limits the total time in seconds; unset, there is no limit. With RESUME=1, a stage that has passed
-# with the same files, flags and recorded material is not run again.
+# with the same files, settings and recorded material is not run again: bin/gate/STAGE.passed says so.
 set -u
 cd "$(dirname "$0")/.."
 logs=bin/gate
+go=${GO:-go}
 mkdir -p "$logs"
 began=$(date +%s)
-failed=""
+failed="" tested=0
 
 limited() { # limited COMMAND...
 	left=$((GATE_LIMIT - $(date +%s) + began))
@@ -25,14 +26,27 @@ stage() {
 	else "${MAKE:-make}" --no-print-directory "$1"; fi
 }
 
-# state identifies the files of the checkout, committed or not, and what the stages are given.
+# state identifies what the results of stages depend on: the files of the checkout, committed or not, the toolchain, what the stages are
+# given, and the recorded material.
 state() {
 	{
 		git rev-parse HEAD
 		git diff HEAD
-		git ls-files --others --exclude-standard -z | xargs -0 cat
-		echo "${RUNS:-} ${CAPTURES:-} ${SEED:-} ${FUZZTIME:-} ${STRIDE:-}"
+		git ls-files --others --exclude-standard -z | xargs -0 cksum
+		$go version
+		env | grep -E '^(RUNS|CAPTURES|ONLY|SEED|STRIDE|RUNS_STRIDE|MATRIX_STRIDE|FUZZTIME|VULNDB|CC|GO[A-Z0-9_]*|DEWPOINT_[A-Z0-9_]*)=' | sort
+		for folder in "${RUNS:-}" "${CAPTURES:-}"; do
+			[ -z "$folder" ] || find -L "$folder" -type f -exec cksum {} + | sort
+		done
 	} | git hash-object --stdin
+}
+
+# lacks prints the variable with the recorded material that a stage needs, if it is not set.
+lacks() {
+	case $1 in
+	replay | recorded | matrix) [ -n "${RUNS:-}" ] || echo RUNS ;;
+	captures) [ -n "${CAPTURES:-}" ] || echo CAPTURES ;;
+	esac
 }
 
 # skipped prints the tests that the given logs report as skipped, one a line, except slow tests, which 'make full' runs.
@@ -42,16 +56,28 @@ skipped() {
 		/NOT (CHECKED|TESTED): / && !/_test\.go/ { print "  " $0 }' "$@" | sort -u
 }
 
-passed=$logs/passed/$(state)
-[ "${RESUME:-}" = 1 ] || rm -rf "$logs/passed"
-mkdir -p "$passed"
 for name in "$@"; do
 	printf '== %-16s ' "$name"
 	from=$(date +%s)
-	if [ -e "$passed/$name" ]; then echo "passed before, $(cat "$passed/$name") s"; continue; fi
-	if stage "$name" >"$logs/$name.log" 2>&1; then
+	log=$logs/$name.log
+	passed=$logs/$name.passed
+	lacking=$(lacks "$name")
+	if [ -n "$lacking" ]; then
+		echo "$name: NOT TESTED: $lacking is not set" >"$log"
+		echo "NOT TESTED: $lacking is not set"
+		continue
+	fi
+	tested=$((tested + 1))
+	before=$(state)
+	if [ "${RESUME:-}" = 1 ] && read -r mark seconds 2>/dev/null <"$passed" && [ "$mark" = "$before" ]; then
+		echo "passed before, $seconds s"
+		continue
+	fi
+	rm -f "$passed"
+	if stage "$name" >"$log" 2>&1; then
 		verdict=ok
-		echo $(($(date +%s) - from)) >"$passed/$name"
+		# What this machine cannot test is tried again, as is a stage during which a file has changed.
+		if ! grep -q 'NOT \(CHECKED\|TESTED\): ' "$log" && [ "$(state)" = "$before" ]; then echo "$before $(($(date +%s) - from))" >"$passed"; fi
 	else verdict=FAILED failed="$failed $name"; fi
 	echo "$verdict, $(($(date +%s) - from)) s"
 done
@@ -70,4 +96,4 @@ if [ -z "$list" ]; then echo "SKIPPED: nothing"; else
 	echo "$list"
 fi
 if [ -n "$failed" ]; then echo "FAILED:$failed, after $(($(date +%s) - began)) s"; exit 1; fi
-echo "PASSED: $# stages, $(($(date +%s) - began)) s"
+echo "PASSED: $tested stages, $(($(date +%s) - began)) s"

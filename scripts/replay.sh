@@ -2,8 +2,8 @@
 # Plays recorded runs through the proxy, in several ways at a time, and judges every request. Any violation fails. RUNS_STRIDE samples
 # the runs: 7 plays every seventh.
 set -eu
-folder=${1:?usage: scripts/replay.sh FOLDER}
-runs=$(sh scripts/sample.sh "${RUNS_STRIDE:-1}" "$folder" | tr '\n' ' ')
+folder=$1
+runs=$(sh scripts/sample.sh "${RUNS_STRIDE:-1}" "$folder")
 export runs
 
 # The longest come first, so that no processor waits for one at the end.

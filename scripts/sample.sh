@@ -1,4 +1,13 @@
 #!/bin/sh
-# Prints every STRIDE-th recorded run of a folder, or all with a stride of 1: scripts/sample.sh STRIDE FOLDER
+# Prints the absolute paths of the recorded runs in a folder, of every STRIDE-th one: scripts/sample.sh STRIDE FOLDER. If there are none, it
+# fails, since nothing would be tested.
 set -eu
-for run in "$2"/*.json; do echo "$run"; done | awk -v stride="$1" '(NR - 1) % stride == 0'
+folder=""
+[ -z "$2" ] || folder=$(cd "$2" && pwd)
+stride=$1
+set -- "$folder"/*.json
+if [ -z "$folder" ] || [ ! -e "$1" ]; then
+	echo "RUNS must be a folder of recorded runs, with files *.json in it (see docs/replay.md), but is '$folder'" >&2
+	exit 1
+fi
+printf '%s\n' "$@" | awk -v stride="$stride" '(NR - 1) % stride == 0'

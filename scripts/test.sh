@@ -7,9 +7,11 @@
 #   race   the same tests of the packages with goroutines, with the race detector, but for those that call quick.Alone
 #   e2e    the short tests of internal/e2e, which start the built program
 #   slow   the tests that -short skips, those whose function calls testing.Short. STRIDE=4 runs every fourth of them.
+#   recorded, matrix   the tests that play the recorded runs in the folder RUNS. RUNS_STRIDE samples them, MATRIX_STRIDE the runs of a matrix.
+#   captures           the test of the client traffic in the folder CAPTURES
 #
 # Property tests draw their cases from SEED, see package internal/property. Failures and skipped tests are listed again at the end, and
-# slow tests in bin/slowest-SET.txt. 'make lint' and 'make vet' vet the tests, so they are not vetted here.
+# slow tests in bin/slowest-SET.txt, in two files for slow. 'make lint' and 'make vet' vet the tests, so they are not vetted here.
 set -u
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -42,7 +44,9 @@ sampled() { awk -v stride="${STRIDE:-1}" '(NR - 1) % stride == 0'; }
 run() { # run FLAG...
 	mkdir -p bin
 	gotestsum=bin/tools/gotestsum
-	$gotestsum --format pkgname --jsonfile "bin/test-$set.json" -- -vet=off -p $((processors + 1)) "$@"
+	# Results of other cases are no results of these.
+	[ "${SEED:-}" != 0 ] || set -- -count=1 "$@"
+	$gotestsum --format "${format:-pkgname}" --jsonfile "bin/test-$set.json" -- -vet=off -p $((processors + 1)) "$@"
 	code=$?
 	# In bin, since the gate shows the end of the output.
 	$gotestsum tool slowest --jsonfile "bin/test-$set.json" --threshold 3s >"bin/slowest-$set.txt"
@@ -75,13 +79,35 @@ race) run -short -race -parallel $((2 * processors)) "$@" $(concurrent) ;;
 e2e) run -short "$@" ./internal/e2e ;;
 slow) # replays and measurements have their concurrency in the program, which other tests watch; e2e runs a program built without the detector
 	failed=0
+	set=slow-plain
 	plain='^\(internal/\(e2e\|judge\|holdout\)\|lab\)/'
 	slow -e "$plain" "$@" || failed=1
+	set=slow-raced
 	slow -ve "$plain" -race "$@" || failed=1
 	exit $failed
 	;;
+recorded)
+	DEWPOINT_RUNS=$(sh scripts/sample.sh 1 "${RUNS:-}") || exit 1
+	export DEWPOINT_RUNS
+	run -count=1 -timeout 45m -run TestRecorded "$@" ./internal/e2e ./internal/judge ./lab/retention
+	;;
+matrix)
+	DEWPOINT_MATRIX=$(sh scripts/sample.sh "${MATRIX_STRIDE:-1}" "${RUNS:-}") || exit 1
+	export DEWPOINT_MATRIX
+	format=testname # it takes hours, so that it shows what it has done
+	run -count=1 -timeout 0 -run TestMatrix "$@" ./internal/e2e
+	;;
+captures)
+	if [ -z "$(find -L "${CAPTURES:-}" -name '*.json' 2>/dev/null | head -n 1)" ]; then
+		echo "CAPTURES must be a folder of captured client traffic, with files *.json in it, but is '${CAPTURES:-}'" >&2
+		exit 1
+	fi
+	DEWPOINT_CAPTURES=$(cd "$CAPTURES" && pwd) # the test runs in the folder of its package
+	export DEWPOINT_CAPTURES
+	run -count=1 -run TestCaptures "$@" ./internal/judge
+	;;
 *)
-	echo "usage: scripts/test.sh quick|short|race|e2e|slow [FLAG...]" >&2
+	echo "usage: scripts/test.sh quick|short|race|e2e|slow|recorded|matrix|captures [FLAG...]" >&2
 	exit 2
 	;;
 esac

@@ -19,7 +19,7 @@ import (
 func TestImage(t *testing.T) {
 	launcher := os.Getenv("DEWPOINT_TEST_IMAGE")
 	if launcher == "" {
-		t.Skip("NOT TESTED: no image at hand; 'make image' builds one and runs this test with it")
+		t.Skip("SKIPPED: make image builds an image and runs this test with it")
 	}
 	s := newSetting(t, fakeupstream.Options{})
 	t.Setenv("IMAGE_ENV", "DEWPOINT_LISTEN=127.0.0.1:0 DEWPOINT_ADMIN_LISTEN=127.0.0.1:0 "+

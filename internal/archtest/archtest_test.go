@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"io/fs"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -121,14 +122,33 @@ type pkg struct {
 	Imports    []string
 }
 
-func list(t *testing.T) []pkg {
+// goList runs 'go list' in the root of the module. It lists the folders first: go test does not see what another program reads, and would
+// return a cached result after a file was changed.
+func goList(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "../../...").Output()
+	const root = "../.."
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if name := entry.Name(); err == nil && path != root && entry.IsDir() && (name == "bin" || name[0] == '.') {
+			return fs.SkipDir
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	command := exec.Command("go", append([]string{"list"}, args...)...)
+	command.Dir = root
+	out, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func list(t *testing.T) []pkg {
+	t.Helper()
 	var pkgs []pkg
-	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+	for dec := json.NewDecoder(strings.NewReader(goList(t, "-json=ImportPath,Imports", "./..."))); ; {
 		var p pkg
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
 			return pkgs
@@ -161,11 +181,7 @@ func TestImportsPointOneWay(t *testing.T) {
 // binary returns the packages of which the program is built.
 func binary(t *testing.T) []string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-deps", "../../cmd/proxy").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Fields(string(out))
+	return strings.Fields(goList(t, "-deps", "./cmd/proxy"))
 }
 
 // TestBinaryHasNoGRPC: gRPC would make the binary 50% larger, and nothing uses it.

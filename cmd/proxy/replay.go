@@ -17,9 +17,7 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	fs := flags("replay", errs)
 	var choice replay.Choice
 	file := fs.String("config", "", "configuration file with the condenser to use, and the llms and models that it needs")
-	fs.StringVar(&choice.Tenant, "tenant", "", "the tenant whose condenser to use (default: the only one, or else the condenser of tenants without their own)")
-	fs.IntVar(&choice.MaxSize, "max-size", 0, "condense above this number of events (0: as configured)")
-	fs.Float64Var(&choice.MaxTokens, "max-tokens", 0, "condense above this number of tokens (up to 1: share of the model's window; 0: as configured)")
+	choice.Flags(fs)
 	model := fs.String("model", replay.DefaultModel, "the model that requests ask for, with its window and prices")
 	records := fs.Bool("records", false, "print each condensation with the record that it left")
 	asJSON := fs.Bool("json", false, "print the results, records included, as JSON")

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +16,13 @@ type Choice struct {
 	Tenant    string  // whose condenser; empty: that of the only tenant, or else of tenants without their own
 	MaxSize   int     // condense above this number of events; 0: as configured
 	MaxTokens float64 // condense above this number of tokens, up to 1: a share of the model's window; 0: as configured
+}
+
+// Flags adds the flags of a choice to a command.
+func (c *Choice) Flags(fs *flag.FlagSet) {
+	fs.StringVar(&c.Tenant, "tenant", "", "the tenant whose condenser to use (default: the only one, or else the condenser of tenants without their own)")
+	fs.IntVar(&c.MaxSize, "max-size", 0, "condense above this number of events (0: as configured)")
+	fs.Float64Var(&c.MaxTokens, "max-tokens", 0, "condense above this number of tokens (up to 1: share of the model's window; 0: as configured)")
 }
 
 // placeholder replaces the API keys of a configuration. They go to no server, but whether there is one decides who pays for summaries.

@@ -71,9 +71,7 @@ func judgeRuns(ctx context.Context, args []string, out io.Writer) error {
 func parseJudged(args []string) (j judged, err error) {
 	fs := flag.NewFlagSet("judge", flag.ContinueOnError)
 	fs.StringVar(&j.config, "config", "", "configuration file with the condenser to use, and the llms and models that it needs")
-	fs.StringVar(&j.choice.Tenant, "tenant", "", "the tenant whose condenser to use (default: the only one, or else the condenser of tenants without their own)")
-	fs.IntVar(&j.choice.MaxSize, "max-size", 0, "condense above this number of events (0: as configured)")
-	fs.Float64Var(&j.choice.MaxTokens, "max-tokens", 0, "condense above this number of tokens (up to 1: share of the model's window; 0: as configured)")
+	j.choice.Flags(fs)
 	fs.BoolVar(&j.play.Stream, "stream", false, "request streamed answers")
 	fs.IntVar(&j.play.Window, "window", 0, "context window of the fake upstream, in tokens, not known to the proxy (0: unlimited)")
 	fs.StringVar(&j.play.Model, "model", judge.Model, "requested model; an unknown model has no known window")

@@ -66,15 +66,19 @@ func run(ctx context.Context, only string) error {
 	return nil
 }
 
-// testUnchanged checks that the tests pass without a mutant. If they did not, they would seem to catch each one.
+// testUnchanged checks that the tests pass without a mutant, run as they are with one. If they did not, they would seem to catch each one.
 func testUnchanged(ctx context.Context, mutants []mutant) error {
 	patterns := map[string][]string{}
 	for _, m := range mutants {
 		patterns[m.pkg] = append(patterns[m.pkg], m.tests)
 	}
 	for pkg, tests := range patterns {
-		if out, err := command(ctx, "", "go", "test", "-short", "-run", strings.Join(tests, "|"), "./"+pkg); err != nil {
-			return fmt.Errorf("without a mutant, tests of %s fail: %w\n%s", pkg, err, out)
+		passed, out, err := test(ctx, trial{pkg: pkg, tests: strings.Join(tests, "|"), timeout: 10 * time.Minute})
+		if err == nil && !passed {
+			err = fmt.Errorf("they fail:\n%s", out)
+		}
+		if err != nil {
+			return fmt.Errorf("test %s without a mutant: %w", pkg, err)
 		}
 	}
 	return nil
@@ -139,26 +143,52 @@ func (m mutant) try(ctx context.Context) error {
 		return fmt.Errorf("make a temporary folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	changed, overlay, tests := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "tests")
+	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
 	path, err := filepath.Abs(m.path())
 	replaced, _ := json.Marshal(map[string]map[string]string{"Replace": {path: changed}}) // strings always encode
 	if err = errors.Join(err, os.WriteFile(changed, []byte(text), 0o600), os.WriteFile(overlay, replaced, 0o600)); err != nil {
 		return fmt.Errorf("write the mutant: %w", err)
 	}
-	if out, err := command(ctx, "", "go", "test", "-c", "-ldflags=-w", "-overlay", overlay, "-o", tests, "./"+m.pkg); err != nil {
-		return fmt.Errorf("it cannot be built: %w\n%s", err, out)
+	passed, _, err := test(ctx, trial{pkg: m.pkg, tests: m.tests, overlay: overlay, timeout: 2 * time.Minute})
+	if err == nil && passed {
+		return errors.New("SURVIVED")
 	}
-	out, err := command(ctx, m.pkg, tests, "-test.short", "-test.failfast", "-test.timeout=2m", "-test.run="+m.tests)
+	return err
+}
+
+// trial is a run of the tests of a package whose names match a pattern. The overlay names what the compiler reads in place of files; it may be
+// empty.
+type trial struct {
+	pkg, tests, overlay string
+	timeout             time.Duration
+}
+
+// test builds and runs the tests of a trial. It returns whether they pass, and what they print. Tests that cannot be built, do not exist or
+// do not end prove nothing: that is an error.
+func test(ctx context.Context, t trial) (passed bool, out string, err error) {
+	dir, err := os.MkdirTemp("", "mutant")
+	if err != nil {
+		return false, "", fmt.Errorf("make a temporary folder: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	tests := filepath.Join(dir, "tests")
+	out, err = command(ctx, "", "go", "test", "-c", "-ldflags=-w", "-overlay="+t.overlay, "-o", tests, "./"+t.pkg)
+	if err != nil {
+		return false, out, fmt.Errorf("the tests cannot be built: %w\n%s", err, out)
+	}
+	out, err = command(ctx, t.pkg, tests, "-test.short", "-test.failfast", "-test.timeout="+t.timeout.String(), "-test.run="+t.tests)
 	_, failed := errors.AsType[*exec.ExitError](err)
 	switch {
+	case failed && strings.Contains(out, "panic: test timed out after"):
+		return false, out, fmt.Errorf("TIMED OUT after %v: the tests hang, or the machine is too busy", t.timeout)
 	case failed:
-		return nil
+		return false, out, nil
 	case err != nil:
-		return err
+		return false, out, err
 	case strings.Contains(out, "no tests to run"):
-		return fmt.Errorf("no test matches %s", m.tests)
+		return false, out, fmt.Errorf("no test matches %s", t.tests)
 	}
-	return errors.New("SURVIVED")
+	return true, out, nil
 }
 
 // command runs a program in a folder and returns its output. If ctx ends, the program is interrupted.

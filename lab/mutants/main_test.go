@@ -1,9 +1,12 @@
 package main
 
 import (
+	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 func TestParse(t *testing.T) {
@@ -34,4 +37,26 @@ func TestEveryMutantApplies(t *testing.T) {
 			t.Errorf("%s: %v", m.path(), err)
 		}
 	}
+}
+
+// TestTrial: tests that fail have noticed, tests that do not end or do not exist prove nothing.
+func TestTrial(t *testing.T) {
+	t.Chdir(t.TempDir())
+	tests := "package a\n\nimport \"testing\"\n\nfunc TestPasses(*testing.T) {}\nfunc TestFails(t *testing.T) { t.Fail() }\nfunc TestHangs(*testing.T) { select {} }\n"
+	for name, text := range map[string]string{"go.mod": "module a\n", "a_test.go": tests} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := func(pattern string, timeout time.Duration, want bool, says string) {
+		t.Helper()
+		passed, out, err := test(t.Context(), trial{pkg: ".", tests: pattern, timeout: timeout})
+		if passed != want || (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: passed %t, %v, want %t, %q\n%s", pattern, passed, err, want, says, out)
+		}
+	}
+	f("TestPasses", 0, true, "")
+	f("TestFails|TestPasses", 0, false, "")
+	f("TestHangs", time.Second, false, "TIMED OUT after 1s")
+	f("TestNothing", 0, false, "no test matches TestNothing")
 }

@@ -17,10 +17,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// TestMain makes the test binary the bare proxy, too.
+// TestMain makes the test binary the bare proxy and the relay, too.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == "bare-proxy" {
-		if err := ServeBare(os.Args[2], os.Stdout); err != nil {
+	serve := map[string]func(upstream string, out io.Writer) error{"bare-proxy": ServeBare, "relay": ServeRelay}
+	if len(os.Args) == 3 && serve[os.Args[1]] != nil {
+		if err := serve[os.Args[1]](os.Args[2], os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -43,12 +44,12 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	result, err := Run(t.Context(), Options{
-		Dewpoint: binary, Bare: []string{self, "bare-proxy"}, Tiny: true, Log: func(line string) { t.Log(line) },
+		Dewpoint: binary, Bare: []string{self, "bare-proxy"}, Relay: []string{self, "relay"}, Tiny: true, Log: func(line string) { t.Log(line) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{nameBare, nameEmbedded}
+	want := []string{nameBare, nameDirect, nameRelay, nameEmbedded}
 	for name, program := range map[string]string{nameNginx: "nginx", nameRedis: "redis-server"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Run(program, func(t *testing.T) { t.Skip("NOT TESTED: it is not installed") })

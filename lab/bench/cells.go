@@ -39,6 +39,9 @@ func sizeName(n int) string {
 // Sizes of the bodies, in bytes.
 func sizes() []int { return []int{10_000, 100_000, 1_000_000, 4_000_000} }
 
+// middleSize is a size of which only known sessions are measured, for the comparison with the relay.
+const middleSize = 400_000
+
 // cells are the experiments of a run.
 func (o *Options) cells() []Cell {
 	if o.Tiny {
@@ -50,6 +53,7 @@ func (o *Options) cells() []Cell {
 	for _, size := range sizes() {
 		out = append(out, Cell{Known, size, 1, ""}, Cell{FirstSeen, size, 1, ""}, Cell{Known, size, cpuConns, ""})
 	}
+	out = append(out, Cell{Known, middleSize, 1, ""})
 	for _, size := range []int{100_000, 1_000_000} {
 		for _, api := range []API{Messages, Responses} {
 			out = append(out, Cell{Known, size, 1, api}, Cell{FirstSeen, size, 1, api})
@@ -66,7 +70,7 @@ type effort struct {
 }
 
 func (o *Options) effort(c Cell) effort {
-	full := map[int]effort{10_000: {8, 150, 3}, 100_000: {8, 60, 8}, 1_000_000: {8, 16, 24}, 4_000_000: {6, 6, 24}}[c.Size]
+	full := map[int]effort{10_000: {8, 150, 3}, 100_000: {8, 60, 8}, middleSize: {8, 30, 16}, 1_000_000: {8, 16, 24}, 4_000_000: {6, 6, 24}}[c.Size]
 	e := pick(o, effort{2, 4, 3}, effort{4, max(full.Requests/3, 2), full.Steps}, full)
 	if c.Kind == FirstSeen {
 		e.Requests = max(e.Requests/3, 2)
@@ -91,6 +95,7 @@ type TargetResult struct {
 	Ratio    Spread        // p50 over the bare proxy's, block by block
 	CPU      time.Duration // of a request
 	CPURatio Spread        // over the bare proxy's, block by block
+	Added    Spread        // what it adds to the p50 of a request without a proxy, over what the relay adds, block by block
 	OverChat Spread        // p50 over that of Chat Completions, block by block; of cells in another protocol
 	Strange  int           // requests forwarded without being recognised, the store being late
 }
@@ -273,13 +278,18 @@ func (l *lane) run(at int, t *Target) error {
 func (g *grid) sum(at int, t *Target) TargetResult {
 	out := TargetResult{Name: t.Name}
 	var p50s []time.Duration
-	var ratios, cpus, overs []float64
+	var ratios, added, cpus, overs []float64
+	direct, relay := g.named(nameDirect), g.named(nameRelay)
 	var cpu time.Duration
 	for n, b := range g.blocks[at] {
 		bare := g.blocks[0][n]
 		p50 := quantile(b.took, 0.5)
 		p50s = append(p50s, p50)
 		ratios = append(ratios, float64(p50)/float64(quantile(bare.took, 0.5)))
+		without := quantile(direct[n].took, 0.5)
+		if relays := quantile(relay[n].took, 0.5) - without; relays > 0 {
+			added = append(added, float64(p50-without)/float64(relays))
+		}
 		if g.chat != nil {
 			overs = append(overs, float64(p50)/float64(quantile(g.chat.blocks[at][n].took, 0.5)))
 		}
@@ -290,9 +300,14 @@ func (g *grid) sum(at int, t *Target) TargetResult {
 		out.Requests += len(b.took)
 		out.Strange += b.strange
 	}
-	out.P50, out.Ratio, out.OverChat = quantile(p50s, 0.5), spread(ratios), spread(overs)
+	out.P50, out.Ratio, out.Added, out.OverChat = quantile(p50s, 0.5), spread(ratios), spread(added), spread(overs)
 	out.CPU, out.CPURatio = cpu/time.Duration(max(out.Requests, 1)), spread(cpus)
 	return out
+}
+
+// named gives the blocks of a target.
+func (g *grid) named(name string) []block {
+	return g.blocks[slices.IndexFunc(g.rig.targets, func(t *Target) bool { return t.Name == name })]
 }
 
 // find gives a target's part of a cell.

@@ -27,6 +27,9 @@ func (r *rig) leave(ctx context.Context, tries int) ([]Gone, error) {
 		{"before headers", answerHold}, {"in a silent gap", answerGap}, {"in the middle of a chunk", answerPart},
 	} {
 		for _, t := range r.targets {
+			if t.proc == nil { // upstream itself
+				continue
+			}
 			g := Gone{Name: t.Name, Phase: phase[0]}
 			var took []time.Duration
 			for g.Tries < tries && g.Untold <= 2 { // then it is clear enough, and each takes a second

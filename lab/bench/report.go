@@ -11,6 +11,7 @@ import (
 
 const (
 	budgetAPI       = 1.3                   // of p50 over that of Chat Completions, measured in turn
+	budgetAdded     = 2                     // of what is added to a known session, over what the relay adds
 	budgetGone      = 50 * time.Millisecond // from a client's leaving to upstream's being told
 	budgetNeighbour = 3                     // of a client's p99 while others misbehave, over its p99 before
 	budgetDelay     = 2                     // of a chunk one way, over nginx's p50
@@ -47,6 +48,7 @@ func (r *Result) Markdown(w io.Writer) {
 	r.machine(w)
 	if len(r.Cells) > 0 {
 		r.budgets(w)
+		r.added(w)
 		r.cpuBudgets(w)
 		r.protocols(w)
 	}
@@ -148,6 +150,27 @@ func (r *Result) budgets(w io.Writer) {
 		}
 		return []string{string(c.Kind), sizeName(c.Size), t.Name, ms(c.Targets[0].P50), ms(t.P50), t.Ratio.String(), number(budget), verdict(t.Ratio.Median, budget), nginx}
 	}))
+}
+
+// added writes what is added to a request that goes to upstream without a proxy, next to what a relay on Go's net/http adds.
+func (r *Result) added(w io.Writer) {
+	rows := r.rows(func(c CellResult, t TargetResult) []string {
+		direct, _ := c.find(nameDirect)
+		relay, ok := c.find(nameRelay)
+		if !ok || !isDewpoint(t.Name) || c.Kind != Known || c.Conns != 1 || c.API != "" {
+			return nil
+		}
+		budget := 0.0
+		if t.Name == nameEmbedded && (c.Size == 100_000 || c.Size == middleSize) {
+			budget = budgetAdded
+		}
+		return []string{sizeName(c.Size), t.Name, ms(direct.P50), ms(relay.P50 - direct.P50), ms(t.P50 - direct.P50), t.Added.String(), number(budget), verdict(t.Added.Median, budget)}
+	})
+	if len(rows) > 0 {
+		fmt.Fprint(w, "What is added to the p50 of a request without a proxy, known sessions, one connection. The relay is some fifteen lines on Go's net/http "+
+			"that read nothing.\n\n")
+		table(w, []string{"body", "", "without", "relay adds", "adds", "over the relay's", "budget", ""}, rows)
+	}
 }
 
 func (r *Result) cpuBudgets(w io.Writer) {

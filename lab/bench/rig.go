@@ -27,6 +27,7 @@ func Parts() []string { return []string{"cells", "stream", "memory", "waits"} }
 type Options struct {
 	Dewpoint string       // the binary
 	Bare     []string     // the command of the bare proxy; the mock's address is added to it
+	Relay    []string     // the command of the relay, likewise
 	Parts    []string     // none: all
 	Quick    bool         // a short run, for a first look
 	Tiny     bool         // the shortest run: to see that everything works
@@ -60,6 +61,8 @@ type rig struct {
 // Names of the targets that have a part of their own in tables.
 const (
 	nameBare     = "bare fasthttp"
+	nameDirect   = "direct"
+	nameRelay    = "net/http relay"
 	nameNginx    = "nginx"
 	nameEmbedded = "dewpoint"
 	nameRedis    = "dewpoint, Redis"
@@ -80,7 +83,11 @@ func newRig(ctx context.Context, o Options) (r *rig, err error) {
 		return r, err
 	}
 	r.stop = r.mock.Close
-	if err := r.add(startBare(ctx, o.Bare, r.mock.Addr())); err != nil {
+	if err := r.add(startServed(ctx, nameBare, o.Bare, r.mock.Addr())); err != nil {
+		return r, err
+	}
+	r.targets = append(r.targets, &Target{Name: nameDirect, Addr: r.mock.Addr()})
+	if err := r.add(startServed(ctx, nameRelay, o.Relay, r.mock.Addr())); err != nil {
 		return r, err
 	}
 	if err := r.add(startNginx(ctx, filepath.Join(r.dir, "nginx"), r.mock.Addr())); err != nil {

@@ -47,7 +47,7 @@ func (r *rig) measureStreaming(ctx context.Context) (*Streaming, error) {
 
 // delays measures streams at a pace, block by block, of all targets and of the mock itself.
 func (r *rig) delays(ctx context.Context, streams int) (out []Delay, err error) {
-	targets := append([]*Target{{Name: "direct", Addr: r.mock.Addr()}}, r.targets...)
+	targets := r.targets
 	all, p50s := make([][]time.Duration, len(targets)), make([][]float64, len(targets))
 	for n := range pick(&r.Options, 1, 2, 3) {
 		for i := range targets {

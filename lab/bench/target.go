@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,23 +39,62 @@ func newTarget(name, addr string, proc *process.Process) *Target {
 	return &Target{Name: name, Addr: addr, proc: proc, pids: []int{proc.Command.Process.Pid}}
 }
 
-// startBare starts the bare proxy, by a command of which it is a part.
-func startBare(ctx context.Context, command []string, upstream string) (*Target, error) {
+// startServed starts one of the proxies that this package serves, by a command of which it is a part.
+func startServed(ctx context.Context, name string, command []string, upstream string) (*Target, error) {
 	p, at, err := servers.Serve(ctx, command[0], append(command[1:len(command):len(command)], upstream)...)
 	if err != nil {
 		return nil, err
 	}
-	return newTarget(nameBare, at.Listen, p), nil
+	return newTarget(name, at.Listen, p), nil
+}
+
+// listenLocally listens on a free port, and logs the address to out.
+func listenLocally(out io.Writer) (net.Listener, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		_, err = fmt.Fprintf(out, `{"msg":"serving","listen":%q}`+"\n", l.Addr().String())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	return l, nil
+}
+
+// ServeRelay is the simplest relay that Go's standard library makes: it hands a request on and its answer back, piece by piece, and reads
+// neither. It logs its address to out.
+func ServeRelay(upstream string, out io.Writer) error {
+	l, err := listenLocally(out)
+	if err != nil {
+		return err
+	}
+	client := &http.Transport{MaxIdleConnsPerHost: 128}
+	err = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Scheme, r.URL.Host, r.RequestURI = "http", upstream, ""
+		resp, err := client.RoundTrip(r)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer resp.Body.Close()
+		maps.Copy(w.Header(), resp.Header)
+		w.WriteHeader(resp.StatusCode)
+		piece := make([]byte, 32<<10)
+		for n := 0; err == nil; {
+			n, err = resp.Body.Read(piece)
+			_, _ = w.Write(piece[:n]) // a client that has left ends the request
+			_ = http.NewResponseController(w).Flush()
+		}
+	}))
+	return fmt.Errorf("relay: %w", err)
 }
 
 // ServeBare is the bare proxy that everything is compared with: fasthttp's server, which buffers bodies, and its client, headers
 // copied, nothing else. It logs its address to out.
 func ServeBare(upstream string, out io.Writer) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := listenLocally(out)
 	if err != nil {
-		return fmt.Errorf("bare proxy: %w", err)
+		return err
 	}
-	fmt.Fprintf(out, `{"msg":"serving","listen":%q}`+"\n", l.Addr().String())
 	up := &fasthttp.HostClient{Addr: upstream, MaxConns: 1024}
 	bare := &fasthttp.Server{
 		MaxRequestBodySize: bareBody, NoDefaultServerHeader: true, Handler: func(ctx *fasthttp.RequestCtx) { bareTurn(up, ctx) },
@@ -212,7 +253,9 @@ http {
 // closeAll ends targets, the last one first, after their use came to err.
 func closeAll(err error, targets ...*Target) error {
 	for i := len(targets) - 1; i >= 0; i-- {
-		err = errors.Join(err, servers.Stop(targets[i].proc))
+		if targets[i].proc != nil {
+			err = errors.Join(err, servers.Stop(targets[i].proc))
+		}
 	}
 	return err
 }

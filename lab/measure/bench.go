@@ -14,8 +14,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/lab/bench"
 )
 
-// bareProxy is the hidden subcommand that is the bare proxy of a benchmark.
-const bareProxy = "bare-proxy"
+// The hidden subcommands that are the proxies with which a benchmark compares.
+const (
+	bareProxy = "bare-proxy"
+	relay     = "relay"
+)
 
 // measureBench measures what the proxy adds to a request, and writes the tables to out or into a document.
 func measureBench(ctx context.Context, args []string, out io.Writer) error {
@@ -37,7 +40,7 @@ func measureBench(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	o.Dewpoint, o.Bare = path, []string{self, bareProxy}
+	o.Dewpoint, o.Bare, o.Relay = path, []string{self, bareProxy}, []string{self, relay}
 	if *only != "" {
 		o.Parts = strings.Split(*only, ",")
 	}

@@ -32,6 +32,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	commands := map[string]func(context.Context, []string, io.Writer) error{
 		"judge": judgeRuns, "retention": measureRetention, "forwarded": measureForwarded, "cost": measureCost, "saved": measureSaved, economics: measureEconomics,
 		"bench": measureBench, "soak": measureSoak,
+		relay: func(_ context.Context, upstream []string, out io.Writer) error {
+			return bench.ServeRelay(strings.Join(upstream, ""), out)
+		},
 		bareProxy: func(_ context.Context, upstream []string, out io.Writer) error {
 			return bench.ServeBare(strings.Join(upstream, ""), out)
 		},

@@ -149,7 +149,11 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 			b.Traces = append(b.Traces, answerTrace(h, t.Session, m))
 		}
 	}
-	last, first := h.resultTraces(res.Logged)
+	got := res.Logged
+	if res.New && !res.Begins { // a client that edits its history sends results again
+		got = max(got, h.lastByModel())
+	}
+	last, first := h.resultTraces(res.Logged, got)
 	b.Traces, b.First = append(b.Traces, last...), first
 	for p := min(res.Logged, max(res.Known.Pos, t.ForkAt)) + 1; p <= h.Len(); p++ {
 		b.Places = append(b.Places, IndexEntry{Hash: h.Chain[p], Place: Place{

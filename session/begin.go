@@ -54,7 +54,7 @@ func (r *Registry) beginThread(ctx context.Context, q Query, res *Resolution) er
 		t.Session, res.Begins = session, true
 	}
 	if linked != nil {
-		t.Condensations = carryOver(q.History, linked.Condensations, 0)
+		t.Condensations = r.carryOver(ctx, q.History, linked.Condensations, 0)
 	}
 	if !res.Begins {
 		if err := r.follow(ctx, q.History, &t, linked); err != nil {

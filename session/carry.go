@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"math"
@@ -10,7 +11,7 @@ import (
 // carryOver returns those of a thread's condensations that apply to a history which shares the thread's first positions, up
 // to shared. These are the condensations that cover no more than the shared positions, and those whose hidden messages are in
 // the history unchanged, or changed only in tool results that the client cut since, although something before them changed.
-func carryOver(h *History, all []Condensation, shared int) []Condensation {
+func (r *Registry) carryOver(ctx context.Context, h *History, all []Condensation, shared int) []Condensation {
 	var out []Condensation
 	shifts := []int{0, 1, -1, 2, -2, 3, -3} // by which the messages before the hidden ones may have grown or shrunk; one if it is known
 	for _, c := range all {
@@ -22,7 +23,8 @@ func carryOver(h *History, all []Condensation, shared int) []Condensation {
 			continue
 		}
 		for _, shift := range shifts {
-			if s := c.shifted(h, 0, shift); s.matches(h) {
+			s := c.shifted(h, 0, shift)
+			if cut, ok := s.matches(h); ok && r.cutByClient(ctx, h, cut) {
 				out, shifts = append(out, s), []int{shift}
 				break
 			}
@@ -96,18 +98,43 @@ func (c *Condensation) shifted(h *History, after, shift int) Condensation {
 	return s
 }
 
-// matches reports whether the messages that c hides, trims or adds to are those that it was made for.
-func (c *Condensation) matches(h *History) bool {
-	return !c.Hidden.Span.IsZero() && c.Hidden.Span == spanOf(h, c) ||
-		!c.Hidden.Run.IsZero() && c.Hidden.Run == runOf(h, c) && !slices.ContainsFunc(c.Hidden.Results, func(r Result) bool {
-			return !r.same(h.Message(r.Pos)) && !r.shortened(h.Message(r.Pos))
-		})
+// matches reports whether the messages that c hides, trims or adds to are those that it was made for, except for tool results that the
+// client may have cut since. It returns the positions of these. If c does not remember all its results, only the log tells which differ.
+func (c *Condensation) matches(h *History) (cut []int, ok bool) {
+	if !c.Hidden.Span.IsZero() && c.Hidden.Span == spanOf(h, c) {
+		return nil, true
+	}
+	if c.Hidden.Run.IsZero() || c.countResults(h) > len(c.Hidden.Results) || c.Hidden.Run != runOf(h, c) {
+		return nil, false
+	}
+	for _, r := range c.Hidden.Results {
+		m := h.Message(r.Pos)
+		if r.same(m) {
+			continue
+		}
+		if !r.shortened(m) {
+			return nil, false
+		}
+		cut = append(cut, r.Pos)
+	}
+	return cut, true
+}
+
+// countResults returns how many tool results c touches.
+func (c *Condensation) countResults(h *History) (n int) {
+	first, last := c.extent()
+	for p := max(first, 1); p <= last; p++ {
+		if c.touches(p) && h.Message(p).Kind == Observation {
+			n++
+		}
+	}
+	return n
 }
 
 // A Result says which tool result was at a position, so that another run's is told from the same one that the client cut since.
 type Result struct {
 	Pos  int
-	Sum  uint64 // the first 16 bits of its digest
+	Sum  uint64 // the first 21 bits of its digest, which take 3 bytes in a record
 	Size int    // bytes of its message
 }
 
@@ -124,7 +151,7 @@ func resultOfEvent(e *Event) Result {
 	return Result{Pos: e.Pos, Sum: checksum(e.Digest), Size: len(e.Payload)}
 }
 
-func checksum(digest Hash) uint64 { return uint64(binary.BigEndian.Uint16(digest[:])) }
+func checksum(digest Hash) uint64 { return uint64(binary.BigEndian.Uint32(digest[:]) >> 11) }
 
 func (r *Result) same(m *Message) bool { return r.Sum == checksum(m.Digest) }
 

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -89,6 +90,27 @@ func TestCondensationsAreCarriedOver(t *testing.T) {
 	f("another answer after a cut result", "u1 a1 o1 a2 o2 g3 u3", "u1 first a2 - g3 u3", "o2")
 	f("another first answer", "u1 g1 u2 a2 o2 a3 o3 a4 o4", "u1 g1 u2 a2 o2 a3 o3 a4 o4")
 	f("nothing but its end", "u9 a3 o3 a4 o4", "u9 a3 o3 a4 o4")
+}
+
+// TestCutResults: a condensation is carried over, however many results it hides, although the client cuts some of them and sends them so
+// again, also after another first message.
+func TestCutResults(t *testing.T) {
+	for _, n := range []int{6, 24} {
+		for name, results := range map[string]string{"the oldest": "o1", "the newest": fmt.Sprint("o", n-4), "all": steps("", n-2)} {
+			d, scope := newDesk(t), session.Scope{Tenant: "t"}
+			for i := 1; i < n; i++ {
+				d.send(d.registry, query(scope, "u1"+steps("", i)))
+			}
+			d.condensed(query(scope, "u1"+steps("", n)), "sum", session.Range{From: 2, To: 2*n - 2})
+			gone := slices.DeleteFunc(strings.Fields(results), func(w string) bool { return w[0] != 'o' })
+			for _, first := range []string{"u1", "u1", "u8", "u9"} {
+				got := d.shown(cut(query(scope, first+steps("", n+1)), scope, gone...))
+				if want := first + " sum" + strings.TrimPrefix(steps("", n+1), steps("", n-2)); got != want {
+					t.Errorf("%s of %d: got %s, want %s", name, n, got, want)
+				}
+			}
+		}
+	}
 }
 
 // TestAClockDoesNotEndAThreadsCondensations: a client that edits the same message before each request keeps its condensations.
@@ -197,6 +219,26 @@ func TestAPreparedSummaryIsPlaced(t *testing.T) {
 		c, err := d.another().Prepared(t.Context(), &res, &view)
 		if err != nil || len(view.Applied) != 1 || c.Offset != 2 {
 			t.Errorf("%s: the summary is at %d, after %d condensations: %v", words, c.Offset, len(view.Applied), err)
+		}
+	}
+}
+
+// TestAPreparedSummaryOfCutResults: a prepared condensation applies although the client has cut a result that it hides, and has sent it so
+// before.
+func TestAPreparedSummaryOfCutResults(t *testing.T) {
+	d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+	q := query(scope, "u1 a1 o1 a2 o2 a3 o3")
+	res := d.send(d.registry, q)
+	view := projected(t, d, &res, q)
+	must(t, d.registry.Prepare(t.Context(), &res, &view, session.Condensation{
+		Prefix: 3, Hash: q.History.Chain[3], Forgotten: []session.Range{{From: 2, To: 4}}, Offset: 2, Summary: "late",
+	}))
+	for _, words := range []string{"u8 a1 o1 a2 o2 a3 o3 a4 o4", "u9 a1 o1 a2 o2 a3 o3 a4 o4 a5 o5"} {
+		q := cut(query(scope, words), scope, "o1")
+		res := d.send(d.another(), q)
+		view := projected(t, d, &res, q)
+		if _, err := d.another().Prepared(t.Context(), &res, &view); err != nil {
+			t.Errorf("%s: %v", words, err)
 		}
 	}
 }

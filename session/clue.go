@@ -1,6 +1,9 @@
 package session
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // A clue is the traces that together may show where something in a history was last relayed or logged: one trace, or those of a call and its
 // result.
@@ -92,8 +95,8 @@ func (h *History) callClues(p int) (out []clue) {
 }
 
 // resultTraces returns the traces that the tool results after a position leave when they are logged, and those that keep the place where they
-// were left first.
-func (h *History) resultTraces(after int) (last, first []Hash) {
+// were left first, which only results after the position got leave: a run got them, while those before may be what a client made of a result.
+func (h *History) resultTraces(after, got int) (last, first []Hash) {
 	for p := max(after-maxCallAhead, 0) + 1; p <= h.Len(); p++ {
 		for _, id := range h.Message(p).Calls {
 			at := h.resultOf(p, id)
@@ -103,9 +106,31 @@ func (h *History) resultTraces(after int) (last, first []Hash) {
 			if c := callClue(h.Chain[0], id, h.Message(at)); h.repeated()[id] {
 				last = append(last, c[idRepeated])
 			} else {
-				last, first = append(last, c[idResult]), append(first, c[idFirstResult], c[idThisFirst])
+				last = append(last, c[idResult])
+				if at > got {
+					first = append(first, c[idFirstResult], c[idThisFirst])
+				}
 			}
 		}
 	}
 	return last, first
+}
+
+// cutByClient reports whether tool results that differ from those of the history's run are what its client left of them: the ids of their
+// calls identify them, and no run got these results. If that cannot be read, it returns false.
+func (r *Registry) cutByClient(ctx context.Context, h *History, positions []int) bool {
+	var traces []Hash
+	for _, p := range positions {
+		m := h.Message(p)
+		if !h.identifies(m.Result) || p > h.lastByModel() {
+			return false
+		}
+		c := callClue(h.Chain[0], m.Result, m)
+		traces = append(traces, c[idRepeated], c[idThisFirst])
+	}
+	if len(traces) == 0 {
+		return true
+	}
+	places, err := r.readTraces(ctx, traces)
+	return err == nil && !slices.ContainsFunc(places, Place.Known)
 }

@@ -1,6 +1,8 @@
 package session_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -65,13 +67,67 @@ func TestRelayedCallsProveTheirRun(t *testing.T) {
 }
 
 // TestAnotherRunsResultsAreNotCarried: a condensation is not carried over to a history with the same calls and other results, even in the
-// same session.
+// same session. Shorter results are another run's, too, if a run got them.
 func TestAnotherRunsResultsAreNotCarried(t *testing.T) {
-	scope := session.Scope{Tenant: "t", Key: "k"}
-	d := newDesk(t)
-	d.condensed(query(scope, "u1 a1 o1 a2 o2 a3 o3 a4 o4"), "secret", session.Range{From: 2, To: 6})
-	const other = "u9 a1 p1x a2 p2x a3 o3 a4 o4"
-	if got := d.shown(query(scope, other)); got != other {
-		t.Errorf("shown %s", got)
+	for name, c := range map[string]struct {
+		key    string
+		others string // the first results of the other run, o.. is shorter than p..
+		first  string // those of the run that is condensed
+		steps  int
+		slides bool // the other run's client has left out the oldest step
+		early  bool // the condensation is made before the other run begins
+		once   bool // the other run's steps come in one request
+	}{
+		"longer, in one request":       {key: "k", first: "o1 o2", others: "p1x p2x", steps: 4, once: true},
+		"longer":                       {key: "k", first: "o1 o2", others: "p1x p2x", steps: 4},
+		"shorter":                      {key: "k", first: "p1x p2x", others: "o1 o2", steps: 4},
+		"shorter, later":               {key: "k", first: "p1x p2x", others: "o1 o2", steps: 4, early: true},
+		"shorter, no key":              {first: "p1x p2x", others: "o1 o2", steps: 4},
+		"shorter, no key, later":       {first: "p1x p2x", others: "o1 o2", steps: 4, early: true},
+		"shorter, the oldest left out": {key: "k", first: "p1x p2x", others: "o1 o2", steps: 4, slides: true},
+		"longer, old":                  {key: "k", first: "o1 o2", others: "p1x o2", steps: 24},
+		"shorter, old":                 {key: "k", first: "p1x o2", others: "o1 o2", steps: 24},
+		"shorter, old, one left out":   {key: "k", first: "o1 p2x", others: "o1 o2", steps: 24, slides: true},
+	} {
+		scope, d := session.Scope{Tenant: "t", Key: c.key}, newDesk(t)
+		condense := func() {
+			words := "u1" + steps(c.first, c.steps)
+			d.condensed(query(scope, words), "secret", session.Range{From: 2, To: 2*c.steps - 2})
+		}
+		other := func(n int) string { // its client edits its first message at each step
+			words := steps(c.others, n)
+			if c.slides && n == c.steps {
+				words = words[len(steps(c.others, 1)):]
+			}
+			return "u9" + string(rune('a'+n)) + words
+		}
+		if c.early {
+			condense()
+		}
+		for n := range c.steps {
+			if c.once {
+				break
+			}
+			d.send(d.registry, query(scope, other(n)))
+		}
+		if !c.early {
+			condense()
+		}
+		if got := d.shown(query(scope, other(c.steps))); got != other(c.steps) {
+			t.Errorf("%s: shown %s", name, got)
+		}
 	}
+}
+
+// steps returns calls with their results: the given ones, and those of all runs after them.
+func steps(results string, n int) (words string) {
+	given := strings.Fields(results)
+	for i := range n {
+		result := fmt.Sprintf("o%d", i+1)
+		if i < len(given) {
+			result = given[i]
+		}
+		words += fmt.Sprintf(" a%d %s", i+1, result)
+	}
+	return words
 }

@@ -90,7 +90,7 @@ func (r *Registry) adapt(ctx context.Context, view *View, t *Thread, c *Condensa
 	}
 	alone := *c
 	alone.Base = CondensationID{}
-	kept := carryOver(view.History, []Condensation{alone}, shared)
+	kept := r.carryOver(ctx, view.History, []Condensation{alone}, shared)
 	if len(kept) == 0 {
 		for i := range t.Condensations {
 			alone.Base = t.Condensations[i].ID

@@ -147,7 +147,7 @@ func (r *Registry) assignThread(ctx context.Context, q Query, res *Resolution, t
 			res.Thread.Lost = 0 // its client goes on with what it sent before
 		}
 	case MatchInside:
-		res.Thread, res.Source = fork(thread, q, res.Logged), SourcePrefix
+		res.Thread, res.Source = r.fork(ctx, thread, q, res.Logged), SourcePrefix
 		res.New, res.parentCreated = true, thread.Created
 		err = r.follow(ctx, q.History, &res.Thread, thread)
 	case MatchNone:
@@ -198,7 +198,7 @@ func (r *Registry) isSeparate(ctx context.Context, q Query, res *Resolution, thr
 }
 
 // fork returns a new thread that shares its parent's first at positions and the condensations that apply to them.
-func fork(parent *Thread, q Query, at int) Thread {
+func (r *Registry) fork(ctx context.Context, parent *Thread, q Query, at int) Thread {
 	now, id := time.Now(), ThreadID(newID())
 	if !q.randomNames && at < q.History.Len() { // derived from its parent and its first own message
 		id = ThreadID(trace(q.History.Chain[at+1], 'F', string(parent.ID)).String()[:32])
@@ -207,7 +207,7 @@ func fork(parent *Thread, q Query, at int) Thread {
 		ID: id, Session: parent.Session, Tenant: parent.Tenant, Purpose: q.Purpose, Dialect: q.Dialect,
 		Origin: Origin{Parent: parent.ID, ForkAt: at, Lost: parent.Lost}, Len: at, Head: q.History.Chain[at], System: parent.System, Created: now, Seen: now,
 		Lists: Lists{
-			Condensations: carryOver(q.History, parent.Condensations, at),
+			Condensations: r.carryOver(ctx, q.History, parent.Condensations, at),
 			Asides: slices.DeleteFunc(slices.Clone(parent.Asides), func(c Condensation) bool {
 				return c.Prefix > at || !q.History.Covers(c.Prefix, c.Hash)
 			}),
@@ -228,7 +228,7 @@ func (r *Registry) resolveBranch(ctx context.Context, q Query, res Resolution) (
 	}
 	at := main.History.Len()
 	res.Base = &base
-	res.Thread, res.New, res.Begins = fork(&base.Thread, q, at), true, base.Begins
+	res.Thread, res.New, res.Begins = r.fork(ctx, &base.Thread, q, at), true, base.Begins
 	res.Match, res.Source = MatchInside, base.Source
 	res.Logged, res.parentCreated = at, base.Thread.Created
 	return res, nil

@@ -14,12 +14,12 @@ const minAnswers = 3
 // These are the ones that carryOver finds or, if the client sends only its newest messages, what is left of them. Only if some do not
 // apply as they are, it reads t's log. If that fails, or takes more than half of the time left in ctx, they count as invalidated.
 func (r *Registry) carry(ctx context.Context, h *History, t *Thread, all []Condensation, shared int) []Condensation {
-	whole := carryOver(h, all, shared)
+	whole := r.carryOver(ctx, h, all, shared)
 	if len(whole) == len(all) {
 		return whole
 	}
 	s := newSlide(h, all, shared)
-	if s.last == 0 || !s.readLog(ctx, r.store, t) || !s.find() {
+	if s.last == 0 || !s.readLog(ctx, r.store, t) || !s.find() || !r.cutByClient(ctx, h, s.cutResults()) {
 		return whole
 	}
 	rest := s.rest()
@@ -116,18 +116,18 @@ func (s *slide) find() bool {
 	for s.shift = 0; s.last+s.shift > s.shared; s.shift-- {
 		s.begin = s.last + 1
 		answers, proven := s.nextAnswers()
-		next, cut := answers > 0, false
+		next := answers > 0
 		for p := s.last; p >= s.first && (!s.touched[p] || s.same(p) || s.sameCall(p)); p-- {
 			if !s.touched[p] {
 				continue
 			}
-			s.begin, cut = p, cut || !s.same(p)
+			s.begin = p
 			if s.events[p].Kind.ByModel() {
 				answers, proven = answers+1, proven || s.hasUniqueCall(p)
 			}
 		}
 		// Only messages at the beginning may be missing, and the answers show that the rest is not found by chance.
-		if next && s.begin <= s.last && s.begin+s.shift <= s.first && (proven || !cut && answers >= minAnswers) {
+		if next && s.begin <= s.last && s.begin+s.shift <= s.first && (proven || answers >= minAnswers) {
 			return true
 		}
 	}
@@ -135,7 +135,7 @@ func (s *slide) find() bool {
 }
 
 // nextAnswers returns how many answers after the touched messages the history still has, up to the first one that it does not have,
-// and whether one of them makes a call with a unique id.
+// and whether hasUniqueCall holds for one of them.
 func (s *slide) nextAnswers() (n int, proven bool) {
 	for p := s.last + 1; ; p++ {
 		switch e, read := s.events[p]; {
@@ -165,12 +165,32 @@ func (s *slide) sameCall(p int) bool {
 	for s.events[p].Kind == Observation {
 		p--
 	}
-	return (!known || was.shortened(result)) && result.Kind == Observation && s.same(p) && slices.Contains(s.history.Message(p+s.shift).Calls, result.Result)
+	call := p + s.shift
+	if p <= s.shared {
+		call = p
+	} else if !s.same(p) {
+		return false
+	}
+	return (!known || was.shortened(result)) && result.Kind == Observation && slices.Contains(s.history.Message(call).Calls, result.Result)
 }
 
-// hasUniqueCall reports whether the message at position p, which the history still has, makes a call with a unique id.
+// cutResults returns the positions in the history of the tool results that it has in another form than the thread.
+func (s *slide) cutResults() (positions []int) {
+	for p := s.begin; p <= s.last; p++ {
+		if s.touched[p] && !s.same(p) {
+			positions = append(positions, p+s.shift)
+		}
+	}
+	return positions
+}
+
+// hasUniqueCall reports whether the message at position p, which the history still has, makes a call with a unique id, whose result the
+// history still has unchanged.
 func (s *slide) hasUniqueCall(p int) bool {
-	return s.history.callsUnique(s.history.Message(p + s.shift))
+	return slices.ContainsFunc(s.history.Message(p+s.shift).Calls, func(id string) bool {
+		at := s.history.resultOf(p+s.shift, id)
+		return at > 0 && s.same(at-s.shift) && s.history.identifies(id)
+	})
 }
 
 // rest returns what is left of the condensations, at the positions of the history.

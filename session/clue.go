@@ -29,20 +29,25 @@ func callClue(seed Hash, id string, result *Message) clue {
 	}
 }
 
-// place returns the place that the clue's traces prove, zero if they prove none. A call's result must be the first that was logged for its
-// id, or the call was relayed once and has no logged result yet.
+// place returns the place that the clue's traces prove, zero if they prove none. Only one call with the id may have been relayed. Its result
+// must be the first that was logged for the id, and no other session may have logged it last, or there is no logged result yet.
 func (c clue) place(places []Place) Place {
-	switch {
-	case len(c) < idTraces:
+	if len(c) < idTraces {
 		return places[0]
+	}
+	relayed, first := places[idRelayed], places[idFirstRelayed]
+	result, got := places[idResult], places[idThisFirst]
+	switch {
 	case places[idRepeated].Known():
 		return Place{}
-	case places[idFirstResult] != places[idThisFirst]:
+	case first.Known() && first != relayed:
 		return Place{}
-	case places[idResult].Known():
-		return places[idResult]
-	case places[idRelayed] == places[idFirstRelayed]:
-		return places[idRelayed]
+	case got != places[idFirstResult], got.Known() && got.Session != result.Session:
+		return Place{}
+	case result.Known():
+		return result
+	case first == relayed:
+		return relayed
 	}
 	return Place{}
 }

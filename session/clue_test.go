@@ -66,6 +66,37 @@ func TestRelayedCallsProveTheirRun(t *testing.T) {
 	}
 }
 
+// TestACallOfTwoRunsProvesNothing: two runs got a call with the same id, and the same result for it. That links no history to either.
+func TestACallOfTwoRunsProvesNothing(t *testing.T) {
+	anyone := session.Scope{Tenant: "t"}
+	for name, c := range map[string]struct {
+		relays  bool
+		history []string
+	}{
+		"both logged the result":         {false, []string{"u1", "u1 a1 o1", "u2", "u2 a1 o1"}},
+		"both logged it, once more":      {true, []string{"u1", "u1 a1 o1", "u2", "u2 a1 o1", "u1 a1 o1 a2 o2", "u2 a1 o1 a3 o3"}},
+		"one logged it":                  {true, []string{"u1", "u1 a1 o1", "u2"}},
+		"one logged it, the other began": {true, []string{"u2", "u1", "u1 a1 o1"}},
+	} {
+		d, sessions := newDesk(t), map[session.SessionID]bool{}
+		for _, words := range c.history {
+			res := d.send(d.registry, query(anyone, words))
+			sessions[res.Thread.Session] = true
+			var calls []string
+			if c.relays && len(words) == 2 {
+				calls = []string{"call-of-a1-123456"}
+			}
+			must(t, d.registry.Answered(t.Context(), &res, "", calls, nil))
+		}
+		if len(sessions) != 2 {
+			t.Errorf("%s: two runs are %d sessions", name, len(sessions))
+		}
+		if later := d.send(d.another(), query(anyone, "u9 a1 o1")); sessions[later.Thread.Session] {
+			t.Errorf("%s: a third history is linked to one of them", name)
+		}
+	}
+}
+
 // TestAnotherRunsResultsAreNotCarried: a condensation is not carried over to a history with the same calls and other results, even in the
 // same session. Shorter results are another run's, too, if a run got them.
 func TestAnotherRunsResultsAreNotCarried(t *testing.T) {

@@ -32,18 +32,25 @@ type EarlierThread struct {
 // threads of its session that began before it. When ctx is done, Earlier returns the messages that it has read so far.
 func (r *Registry) Earlier(ctx context.Context, res *Resolution) Earlier {
 	e := earlierReader{
-		Earlier: Earlier{Kept: true, Whole: true}, store: r.store, history: res.query.History, seen: map[Hash]bool{},
+		Earlier: Earlier{Kept: true, Whole: true}, registry: r, store: r.store, history: res.query.History, seen: map[Hash]bool{},
 		visited: map[ThreadID]bool{"": true, res.Thread.ID: true}, eventsLeft: maxEarlierEvents, bytesLeft: maxEarlierBytes,
 	}
 	for i := range e.history.Messages {
 		e.seen[e.history.Messages[i].Digest] = true
 	}
-	branch, forkAt := resultsOf(e.history), res.Thread.ForkAt
-	for t := e.thread(ctx, res.Thread.Parent); t != nil; t = e.thread(ctx, t.Parent) {
-		branch = e.read(ctx, t, branch, forkAt)
-		forkAt = t.ForkAt
+	branch, results, child := newestStep(e.history, res.Thread.ForkAt+1), resultsOf(e.history), &res.Thread
+	for t := e.thread(ctx, child.Parent); t != nil; t = e.thread(ctx, t.Parent) {
+		if child != &res.Thread {
+			branch = e.eventsAfter(ctx, child.ID, child.ForkAt)
+		}
+		e.parted = e.parted || child.ForkAt > 0 && e.isAnotherRun(ctx, branch, e.eventsAfter(ctx, t.ID, child.ForkAt))
+		if e.parted && child.ForkAt == 0 {
+			break // what that thread is linked to is another run's
+		}
+		results = e.read(ctx, t, results, child.ForkAt)
+		child = t
 	}
-	if !res.Begins {
+	if !res.Begins && (!e.parted || res.query.Scope.Key != "") {
 		e.readSiblings(ctx, &res.Thread)
 	}
 	return e.Earlier
@@ -52,12 +59,14 @@ func (r *Registry) Earlier(ctx context.Context, res *Resolution) Earlier {
 // earlierReader reads the events of threads.
 type earlierReader struct {
 	Earlier
+	registry   *Registry
 	store      Store
 	history    *History
 	seen       map[Hash]bool // digests of the messages in the history and of those that were read
 	visited    map[ThreadID]bool
-	eventsLeft int // events that may still be read
-	bytesLeft  int // bytes of payloads that may still be read
+	parted     bool // a thread that was read is another run's, except for what it shares with the branch that was forked from it
+	eventsLeft int  // events that may still be read
+	bytesLeft  int  // bytes of payloads that may still be read
 }
 
 // thread reads the record of a thread that was not visited before, nil if it cannot be read or enough threads were.
@@ -114,11 +123,51 @@ func resultsOf(h *History) map[int]Result {
 	return results
 }
 
+// newestStep returns the messages of a history from position p to its next answer, as events.
+func newestStep(h *History, p int) (events []Event) {
+	for ; p <= h.Len(); p++ {
+		m := h.Message(p)
+		events = append(events, Event{Pos: p, Kind: m.Kind, Digest: m.Digest, Chain: h.Chain[p], Payload: m.Payload()})
+		if m.Kind.ByModel() {
+			break
+		}
+	}
+	return events
+}
+
+// eventsAfter returns the next messages of a thread after a position, none if they cannot be read.
+func (e *earlierReader) eventsAfter(ctx context.Context, id ThreadID, position int) []Event {
+	events, err := e.registry.eventsAt(ctx, id, position+1)
+	if err != nil {
+		e.failed(err)
+		return nil
+	}
+	return events
+}
+
+// isAnotherRun reports whether a branch is another run than the thread that it was forked from: both have a tool result after the fork, and
+// the branch did not get its own by cutting that of the thread. Such a result is shorter, and no history that ends with it was answered.
+func (e *earlierReader) isAnotherRun(ctx context.Context, branch, thread []Event) bool {
+	if len(branch) == 0 || len(thread) == 0 {
+		return true // they cannot be compared
+	}
+	own, other := &branch[0], &thread[0]
+	if own.Kind != Observation || other.Kind != Observation || own.Digest == other.Digest {
+		return false
+	}
+	next := slices.IndexFunc(branch, func(event Event) bool { return event.Kind.ByModel() })
+	if next < 0 || len(own.Payload) >= len(other.Payload) {
+		return true
+	}
+	places, err := e.registry.readTraces(ctx, []Hash{AnsweredTrace(branch[next-1].Chain)})
+	return err != nil || places[0].Known()
+}
+
 // read reads a thread from its end, and returns its tool results. If the branch that was forked from it at a position, 0 for none, has other
 // results since, it may be another run that began alike and got the same answers: then read leaves out what the thread has after the fork.
 func (e *earlierReader) read(ctx context.Context, t *Thread, branch map[int]Result, forkAt int) map[int]Result {
 	var events []Event
-	results, parted := map[int]Result{}, false
+	results, parted := map[int]Result{}, e.parted
 	for last := t.Seq; last > 0 && e.open(); {
 		page, err := e.store.Events(ctx, t.ID, last, -earlierPage)
 		if !e.charge(page, err) || len(page) == 0 {
@@ -139,7 +188,7 @@ func (e *earlierReader) read(ctx context.Context, t *Thread, branch map[int]Resu
 		last = page[0].Seq - 1
 	}
 	slices.Reverse(events)
-	if parted {
+	if parted && forkAt > 0 {
 		events = slices.DeleteFunc(events, func(event Event) bool { return event.Pos > forkAt })
 	}
 	e.Threads = append(e.Threads, EarlierThread{Dialect: t.Dialect, Events: events})

@@ -67,6 +67,47 @@ func TestEarlier(t *testing.T) {
 	}
 }
 
+// TestEarlierOfAForkWithOtherResults: two runs have the same beginning, so the second is a fork of the first's thread. Nothing that the first
+// has after the fork is read for the second, also if the first is longer than what is read. A client that cut its own result is the same run.
+func TestEarlierOfAForkWithOtherResults(t *testing.T) {
+	for name, c := range map[string]struct {
+		key     string
+		first   string
+		more    int      // messages that the first run has after that
+		history []string // of the second run
+		cut     string
+		want    string
+	}{
+		"shorter":                  {first: "u1 a1 o1 a2 p2x a3 p3x", history: []string{"u1 a1 o1 a2 o2"}},
+		"shorter, some steps on":   {first: "u1 a1 o1 a2 p2x a3 p3x", history: []string{"u1 a1 o1 a2 o2", "u1 a1 o1 a2 o2 a3 o3"}},
+		"shorter, key":             {key: "k", first: "u1 a1 o1 a2 p2x a3 p3x", history: []string{"u1 a1 o1 a2 o2", "u1 a1 o1 a2 o2 a3 o3"}},
+		"shorter, short ids":       {key: "k", first: "u1 c1 r1 c2 r2xx c3 r3xx", history: []string{"u1 c1 r1 c2 r2", "u1 c1 r1 c2 r2 c3 r3"}},
+		"shorter, compacted since": {first: "u1 a1 o1 a2 p2x a3 p3x", history: []string{"u1 a1 o1 a2 o2", "u1 a1 o1 a2 o2 a4 o4", "u9 a4 o4"}, want: "o2 | u1 a1 o1 a2"},
+		"longer":                   {first: "u1 a1 o1 a2 o2 a3 o3", history: []string{"u1 a1 o1 a2 p2x"}},
+		"longer, a long thread":    {first: "u1 a1 o1 a2 o2", more: 4500, history: []string{"u1 a1 o1 a2 p2x"}},
+		"cut":                      {first: "u1 a1 o1 a2 p2x a3 p3x", history: []string{"u1 a1 o1 a2 p2x a3 p3x a4 o4"}, cut: "p2x", want: "p2x"},
+		"cut, key, short ids":      {key: "k", first: "u1 c1 r1 c2 r2xx c3 r3", history: []string{"u1 c1 r1 c2 r2xx c3 r3 c4 r4"}, cut: "r2xx", want: "r2xx"},
+	} {
+		d, scope := newDesk(t), session.Scope{Tenant: "t", Key: c.key}
+		for i := range c.more {
+			c.first += fmt.Sprintf(" g%d", i)
+		}
+		d.send(d.registry, query(scope, c.first))
+		var last session.Resolution
+		for _, words := range c.history {
+			q := query(scope, words)
+			if c.cut != "" {
+				q = cut(q, scope, c.cut)
+			}
+			last = d.send(d.another(), q)
+			must(t, d.registry.Answered(t.Context(), &last, "", nil, nil))
+		}
+		if got, _ := d.earlier(t.Context(), last); strings.TrimSpace(got) != c.want {
+			t.Errorf("%s: got %.80q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // TestEarlierIsBounded: the newest events of a long log are read, and reading ends with the context.
 func TestEarlierIsBounded(t *testing.T) {
 	d := newDesk(t)

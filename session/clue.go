@@ -108,7 +108,7 @@ func (h *History) resultTraces(after, got int) (last, first []Hash) {
 			if at <= after || !unique(id) {
 				continue
 			}
-			if c := callClue(h.Chain[0], id, h.Message(at)); h.repeated()[id] {
+			if c := callClue(h.Chain[0], id, h.Message(at)); h.repeated(id) {
 				last = append(last, c[idRepeated])
 			} else {
 				last = append(last, c[idResult])

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Kind is the kind of a message or event.
@@ -74,7 +75,7 @@ type History struct {
 	pos      []int  // pos[i] is the position of message i
 	at       []int  // at[p-1] is the index of the message at position p
 
-	repeated func() map[string]bool // see repeatedCalls
+	repeated func(callID string) bool // see repeatedCalls
 }
 
 // WithoutMessages returns the history's chain alone: positions and hashes, without the bytes of its messages.
@@ -101,27 +102,44 @@ func NewHistory(seed Hash, messages []Message) *History {
 		h.at = append(h.at, i)
 		h.pos[i] = len(h.at)
 	}
-	h.repeated = sync.OnceValue(func() map[string]bool { return repeatedCalls(messages) })
+	h.repeated = repeatedCalls(messages)
 	return h
 }
 
-// repeatedCalls returns the ids that identify more than one call of the messages.
-func repeatedCalls(messages []Message) map[string]bool {
-	seen, repeated := map[string]bool{}, map[string]bool{}
-	for i := range messages {
-		for _, id := range messages[i].Calls {
-			if seen[id] {
-				repeated[id] = true
+// maxSearches is how many ids are searched for among all calls of a history, before it is worth counting the calls with each id.
+const maxSearches = 16
+
+// repeatedCalls returns a function that reports whether an id identifies more than one call of the messages. It may be called concurrently.
+func repeatedCalls(messages []Message) func(callID string) bool {
+	var searches atomic.Int32
+	counts := sync.OnceValue(func() map[string]int {
+		counts := map[string]int{}
+		for i := range messages {
+			for _, id := range messages[i].Calls {
+				counts[id]++
 			}
-			seen[id] = true
 		}
+		return counts
+	})
+	return func(callID string) bool {
+		if searches.Add(1) > maxSearches {
+			return counts()[callID] > 1
+		}
+		n := 0
+		for i := range messages {
+			for _, id := range messages[i].Calls {
+				if id == callID {
+					n++
+				}
+			}
+		}
+		return n > 1
 	}
-	return repeated
 }
 
 // identifies reports whether a call id can identify its run: it looks unique, and the history has one call with it at most. Some servers
 // give each call the same id, or count from 0 in each answer.
-func (h *History) identifies(callID string) bool { return unique(callID) && !h.repeated()[callID] }
+func (h *History) identifies(callID string) bool { return unique(callID) && !h.repeated(callID) }
 
 // callsUnique reports whether a message makes a call whose id can identify its run.
 func (h *History) callsUnique(m *Message) bool { return slices.ContainsFunc(m.Calls, h.identifies) }

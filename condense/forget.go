@@ -64,7 +64,7 @@ func Room(in Input) int { return in.Window - in.Window/roomShare - min(in.Reserv
 // RecentEvents shows the beginning of a history and its newest events. It hides no messages for later requests.
 type RecentEvents struct {
 	KeepFirst int // number of messages at the beginning that stay, not counting system messages
-	MaxEvents int // maximum number of events; exceeded only by what must stay (system messages, newest user message, last unit)
+	MaxEvents int // maximum number of events, without the system messages after the first other message; exceeded only by what protect picks
 }
 
 func (RecentEvents) Name() string { return "recent_events" }

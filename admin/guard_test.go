@@ -42,6 +42,7 @@ func TestAttacks(t *testing.T) {
 		"sandboxed page":             {open, get, list, []string{"Origin", "null"}, 403, "cross_origin"},
 		"image or script tag":        {open, get, list, []string{"Sec-Fetch-Site", "cross-site"}, 403, "cross_origin"},
 		"image tag, metrics":         {open, get, "/metrics", []string{"Sec-Fetch-Site", "cross-site"}, 403, "cross_origin"},
+		"another port's image tag":   {open, get, list, []string{"Sec-Fetch-Site", "same-site"}, 403, "cross_origin"},
 		"typed by the user":          {open, get, list, []string{"Sec-Fetch-Site", "none"}, 200, ""},
 		"form":                       {open, post, gone + "/threads/a/condense", []string{"X-Dewpoint-Admin", "", "Content-Type", "application/x-www-form-urlencoded"}, 403, "header_required"},
 		"form with text":             {open, post, gone + "/threads/a/condense", []string{"X-Dewpoint-Admin", "", "Content-Type", "text/plain; charset=application/json"}, 403, "header_required"},

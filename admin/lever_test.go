@@ -266,6 +266,25 @@ func TestViewOfThen(t *testing.T) {
 	r.get(stranger.url("/diff?request=of-another"), new(any))
 }
 
+// TestViewOfThenHasThePromptOfThen: at an earlier request, the view has the system prompt that this request brought.
+func TestViewOfThenHasThePromptOfThen(t *testing.T) {
+	r := start(t, nil)
+	conversation := turns("ships", 5)
+	var prompts []string
+	var p place
+	for n := 2; n <= len(conversation); n += 2 {
+		prompts = append(prompts, say("system", fmt.Sprint("The prompt of request ", n)))
+		p = r.ask(append(prompts[len(prompts)-1:], conversation[1:n]...))
+	}
+	for i, prompt := range prompts {
+		var view struct{ Items []item }
+		r.get(p.url(fmt.Sprint("/view?at=", 2*i+1)), &view)
+		if len(view.Items) != 2*i+2 || string(view.Items[0].Message) != prompt {
+			t.Errorf("at %d: %+v, want %s first", 2*i+1, view.Items, prompt)
+		}
+	}
+}
+
 // withStore opens the store of a stopped service and lets change write settings to it.
 func withStore(t *testing.T, cfg *config.Config, change func(set func(name string, value []byte))) {
 	t.Helper()

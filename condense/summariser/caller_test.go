@@ -342,6 +342,51 @@ func TestSummariserFollowsNoRedirect(t *testing.T) {
 	}
 }
 
+// roundTrip is an http.RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestErrorsDoNotTellTheKey: neither a connection nor an error code that quotes the key shows it.
+func TestErrorsDoNotTellTheKey(t *testing.T) {
+	const key = "a_key_like_a_code"
+	r := request("http://a.test", "m")
+	r.Endpoint.APIKey = key
+	for what, answer := range map[string]roundTrip{
+		"connection": func(*http.Request) (*http.Response, error) { return nil, errors.New("the proxy refuses " + key) },
+		"code": func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 401, Body: io.NopCloser(strings.NewReader(`{"error":{"code":"no_such_` + key + `"}}`))}, nil
+		},
+	} {
+		_, err := summariser.Caller{Client: &http.Client{Transport: answer}}.Summarise(t.Context(), r)
+		call, ok := errors.AsType[*condense.CallError](err)
+		if !ok || strings.Contains(err.Error(), key) || strings.Contains(call.Code, key) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestEfforts: models are asked for the lowest effort that they are known to accept, others for none.
+func TestEfforts(t *testing.T) {
+	for model, want := range map[string]any{
+		"gpt-5": "minimal", "openai/GPT-5": "minimal", "gpt-5-mini": "minimal", "gpt-5.1": "none", "o3": "low", "o3-mini": "low",
+		"gpt-5-pro": nil, "gpt-5.1-codex": nil, "o1-mini": nil, "gpt-4o": nil, "gpt-5x": nil,
+	} {
+		var body map[string]any
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+				t.Error(err)
+			}
+			io.WriteString(w, fine)
+		}))
+		_, err := summariser.Caller{}.Summarise(t.Context(), request(server.URL, model))
+		server.Close()
+		if err != nil || body["reasoning_effort"] != want {
+			t.Errorf("%s: %v, %v, want %v", model, body["reasoning_effort"], err, want)
+		}
+	}
+}
+
 // TestEffortIsTakenBack: a call is repeated once, without the parameter, if the server does not support it, and for no other reason.
 func TestEffortIsTakenBack(t *testing.T) {
 	for message, want := range map[string]int{

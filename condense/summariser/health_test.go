@@ -44,6 +44,7 @@ func TestWhoseTrouble(t *testing.T) {
 		"rate limited":   {failing(condense.FailureRateLimited, 429), true, true},
 		"server error":   {failing(condense.FailureServer, 503), true, true},
 		"denied":         {failing(condense.FailureDenied, 401), true, true},
+		"forbidden":      {failing(condense.FailureDenied, 403), true, false},
 		"no such model":  {failing(condense.FailureRejected, 404), true, true},
 		"rejected":       {failing(condense.FailureRejected, 400), true, false},
 		"malformed":      {failing(condense.FailureMalformed, 200), true, false},

@@ -68,13 +68,17 @@ func TestStreamedAnswers(t *testing.T) {
 			delta(`"tool_calls":[{"id":"2","function":{"name":"note","arguments":"{\"ids\":"}}]`, "null"),
 			delta(`"tool_calls":[{"function":{"arguments":"[]}"}}]`, `"tool_calls"`), "[DONE]",
 		}, condense.Reply{Arguments: `{"ids":[]}`, Finish: "tool_calls"}, ""},
+		"call that ends like a text": {function, []string{
+			delta(`"tool_calls":[{"index":0,"id":"2","function":{"name":"note","arguments":"{}"}}]`, `"stop"`), "[DONE]",
+		}, condense.Reply{Arguments: `{}`, Finish: "tool_calls"}, ""},
 		"older call": {function, []string{
 			delta(`"function_call":{"name":"note","arguments":"{"}`, "null"), delta(`"function_call":{"arguments":"}"}`, `"function_call"`), "[DONE]",
 		}, condense.Reply{Arguments: `{}`, Finish: "function_call"}, ""},
 		"cut off, usage in each piece": {nil, []string{`{"choices":[{"index":0,"delta":{"content":"STATE: fi"},"finish_reason":null}],"usage":{"prompt_tokens":1}}`},
 			condense.Reply{}, condense.FailureUnreachable},
-		"cut off": {nil, []string{delta(`"content":"STATE: fi"`, "null")}, condense.Reply{}, condense.FailureUnreachable},
-		"error":   {nil, []string{delta(`"content":"S"`, "null"), `{"error":{"message":"` + key + `","code":500}}`}, condense.Reply{}, condense.FailureServer},
+		"cut off":                         {nil, []string{delta(`"content":"STATE: fi"`, "null")}, condense.Reply{}, condense.FailureUnreachable},
+		"ended without a finish or usage": {nil, []string{delta(`"content":"STATE: fi"`, "null"), "[DONE]"}, condense.Reply{}, condense.FailureUnreachable},
+		"error":                           {nil, []string{delta(`"content":"S"`, "null"), `{"error":{"message":"` + key + `","code":500}}`}, condense.Reply{}, condense.FailureServer},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { events(w, c.events...) }))
 		r := request(server.URL, "m")

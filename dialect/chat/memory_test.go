@@ -79,6 +79,10 @@ func TestRemembered(t *testing.T) {
 			if known := chat.Known(d, bodyOf(around[0], edited, around[1])); known != 39 {
 				t.Errorf("after an edit of the last but one %d messages are known", known)
 			}
+			edited[39], edited[1] = all[39], saying(1, "THIS is message 1 of a conversation") // of the same length
+			if known := chat.Known(d, bodyOf(around[0], edited, around[1])); known != 0 {
+				t.Errorf("after an edit in place of the second %d messages are known", known)
+			}
 			edited[1] = saying(1, "something else")
 			if known := chat.Known(d, bodyOf(around[0], edited, around[1])); known != 0 {
 				t.Errorf("after an edit of the second %d messages are known", known)

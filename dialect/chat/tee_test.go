@@ -98,6 +98,7 @@ func TestTeeStreamReads(t *testing.T) {
 	say := func(s string) string { return `data: {"choices":[{"delta":{"content":"` + s + `"}}]}` + "\n" }
 	f(say("a")+say("b"), dialect.Answer{Text: "ab"}) // no empty lines between events
 	f("data: {\"choices\":[{\"delta\":\ndata: {\"content\":\ndata\ndata: \"a\"}}]}\n\n"+say("b"), dialect.Answer{Text: "ab"})
+	f("data: {\"choices\":[{\"delta\":\r\ndata: {\"content\":\"a\"}}]}\r\n\r\n", dialect.Answer{Text: "a"}) // a line ends in both
 	f(say("a")+"data: junk\n\ndata: {\"choices\":[\n\n"+say("b"), dialect.Answer{Text: "ab", Garbled: true})
 	f(`data: {"choices":[{"delta":{"content":[{"type":"thinking"},{"type":"text","text":"a"}]}}]}`+"\n\n", dialect.Answer{Text: "a"})
 	f(say("a")+"data: "+strings.Repeat("x", 2*split.MaxAnswer)+"\n\n"+say("b"), dialect.Answer{Text: "ab"})

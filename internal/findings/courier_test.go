@@ -235,8 +235,14 @@ func TestFailingSink(t *testing.T) {
 		if n := r.sink.tried; n < 12 || n > 40 {
 			t.Errorf("tried %d times in an hour", n)
 		}
+		tried := r.sink.tried
+		r.condensed("c")
+		r.want(time.Millisecond)
+		if r.sink.tried != tried {
+			t.Error("new findings ended the pause")
+		}
 		r.sink.set(nil)
-		r.want(10*time.Minute, "a: of a", "b: of b")
+		r.want(10*time.Minute, "a: of a", "b: of b", "c: of c")
 		if sinks, _ := r.watch.said(); !slices.Equal(sinks, []error{errDown, nil}) {
 			r.t.Errorf("reported of the sink: %v", sinks)
 		}
@@ -267,14 +273,16 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestExpired: findings that could not be delivered within MaxAge are dropped.
+// TestExpired: findings that could not be delivered within MaxAge are dropped, all by the first attempt after that.
 func TestExpired(t *testing.T) {
 	inBubble(t, func(r *rig) {
+		r.route(6)
 		r.sink.set(errDown, "")
-		r.condensed("a", "b", "c")
-		r.want(25 * time.Hour)
+		r.condensed("a", "b", "c", "d", "e", "f")
+		r.want(24*time.Hour + 6*time.Minute) // the longest pause is 5 minutes
+		r.counted(findings.Expired, 6)
+		r.want(time.Hour)
 		r.waiting(0)
-		r.counted(findings.Expired, 3)
 	})
 }
 

@@ -94,6 +94,7 @@ func TestWebhook(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		if r.URL.Path == "/elsewhere" {
 			elsewhere++
+			return
 		}
 		want := http.Header{}
 		seconds, err := strconv.ParseInt(r.Header.Get("Webhook-Timestamp"), 10, 64)

@@ -137,8 +137,13 @@ func TestExcerptsByPriceSave(t *testing.T) {
 	if got := r.Without.Cost.USD - r.With.Cost.USD; got != r.Saved().USD {
 		t.Errorf("saved %v, want %v", r.Saved(), got)
 	}
-	if again := play(t, cfg, demo.Sample(), "gpt-4o"); !reflect.DeepEqual(again, r) {
-		t.Errorf("a second replay differs: %+v, then %+v", r, again)
+	again, err := replay.Play(t.Context(), cfg, demo.Sample(), replay.Options{Model: "gpt-4o", Encoders: encoders, Each: func(s replay.Step) {
+		if n := len(s.Condensations); n > 0 && (s.Condensations[n-1].TokensAfter != s.TokensForwarded || s.Condensations[0].TokensBefore <= s.TokensForwarded) {
+			t.Errorf("step %+v", s)
+		}
+	}})
+	if err != nil || !reflect.DeepEqual(again, r) {
+		t.Errorf("a second replay differs: %+v, then %+v, %v", r, again, err)
 	}
 }
 

@@ -260,7 +260,7 @@ func TestCorrupt(t *testing.T) {
 	f("event", nil)
 	f("event", event[:8])
 	f("event", append(bytes.Clone(event), 0))
-	f("event", []byte{8, 0x80, 2}) // kind 256
+	f("event", append([]byte{8, 0x80 | event[1], 2}, event[2:]...)) // 256 more than its kind
 	f("event", []byte{8, 2, 0x42, 0})
 	f("text", nil)
 	f("text", []byte{0x0a, 1, 7})

@@ -90,12 +90,23 @@ func TestSealedRecordsAreBound(t *testing.T) {
 	if _, err := parseEvent(o, "b", event, 1); !errors.Is(err, session.ErrUnreadable) || !errors.Is(err, seal.ErrTampered) {
 		t.Errorf("in another thread: %v", err)
 	}
-	other := said(marker)
-	other.Pos++
-	moved := o.Event("a", other)
-	spliced := append(bytes.Clone(event[:len(event)-len(marker)]), moved[len(moved)-len(marker):]...)
-	if _, err := parseEvent(o, "a", spliced, 1); !errors.Is(err, session.ErrUnreadable) {
-		t.Errorf("another event's payload: %v", err)
+	sealed := event[len(codec.Content{}.Event("a", said(marker))):] // all behind the fields that are in clear
+	for what, change := range map[string]func(*session.Event){
+		"kind":     func(e *session.Event) { e.Kind = session.Agent },
+		"position": func(e *session.Event) { e.Pos++ },
+		"after":    func(e *session.Event) { e.After++ },
+		"digest":   func(e *session.Event) { e.Digest[0]++ },
+		"chain":    func(e *session.Event) { e.Chain[0]++ },
+		"tokens":   func(e *session.Event) { e.Tokens++ },
+		"time":     func(e *session.Event) { e.Time = e.Time.Add(1) },
+	} {
+		other := said(marker)
+		change(&other)
+		moved := o.Event("a", other)
+		copy(moved[len(moved)-len(sealed):], sealed)
+		if e, err := parseEvent(o, "a", moved, 1); !errors.Is(err, session.ErrUnreadable) {
+			t.Errorf("the payload of an event with another %s: %+v, %v", what, e, err)
+		}
 	}
 	here := summed("a")
 	text := o.Text(here)

@@ -266,6 +266,9 @@ func TestRefused(t *testing.T) {
 			r.condensed(id)
 		}
 		r.want(time.Hour, took...)
+		if r.sink.tried > 600 {
+			t.Errorf("tried %d times in an hour: a round goes on although the sink refuses what it gets", r.sink.tried)
+		}
 		r.waiting(30)
 		r.want(25*time.Hour, took...)
 		r.waiting(0)

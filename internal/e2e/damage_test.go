@@ -11,8 +11,8 @@ import (
 )
 
 // TestDamagedStoreIsSetAside destroys the file of a running proxy, and later that of a stopped one. Each request is served. A start over a
-// damaged file renames it and says so; it opens compactions that were sealed before, and the override set before is in force. A start
-// over the file that a process uses is refused, and changes nothing.
+// damaged file renames it, says so and deletes the one renamed before; it opens compactions that were sealed before, and the override set
+// before is in force. A start over the file that a process uses is refused, and changes nothing.
 func TestDamagedStoreIsSetAside(t *testing.T) {
 	t.Parallel()
 	s, path := newNoCompactor(t, "CURRENT_STATE: the build of the parcel service fails in stage 7."), newStore(t)
@@ -55,21 +55,24 @@ func TestDamagedStoreIsSetAside(t *testing.T) {
 	renamed(0)
 	w.proxy.terminate()
 	wantExit(t, w.proxy, 1) // the store could not be closed properly
-	restarted := func(renamedFiles int) {
+	restarted := func() (newest string) {
 		t.Helper()
 		w.proxy = serve(t, "--config", config)
-		names, log := renamed(renamedFiles), w.proxy.log.String()
-		if newest := names[len(names)-1]; strings.Count(log, newest) != 1 || !strings.Contains(log, "the secret and the overrides are kept") {
+		newest, log := renamed(1)[0], w.proxy.log.String()
+		if strings.Count(log, newest) != 1 || !strings.Contains(log, "the secret and the overrides are kept") {
 			t.Errorf("%s is not named once in %s", newest, log)
 		}
 		served()
 		w.proxy.wantProbe("/readyz", http.StatusOK, `"store":{"status":"ok"}`)
 		w.proxy.terminate()
 		wantExit(t, w.proxy, 0)
+		return newest
 	}
-	restarted(1)
+	first := restarted()
 	lose(t, path, 0)
-	restarted(2)
+	if second := restarted(); second == first {
+		t.Errorf("the second damaged file has the name of the first, %s", first)
+	}
 }
 
 // lose overwrites a file with zeros, except its first pages. Two of them locate the root.

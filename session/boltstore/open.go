@@ -189,6 +189,9 @@ func (f *opening) load() (now recoveryContent, err error) {
 			}
 			return err
 		})
+		if errors.Is(err, syscall.EFBIG) { // no process may write that much
+			err = fmt.Errorf("%w: its list of free pages names some far behind its end: %w", session.ErrDamaged, err)
+		}
 		if err != nil {
 			return errors.Join(err, f.db.Close())
 		}

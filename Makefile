@@ -32,7 +32,7 @@ run: build ## serve on 127.0.0.1:8080, state in dewpoint.db
 demo: build ## a sample run, condensed, without a network
 	./bin/dewpoint demo
 
-quick: bin/tools/gotestsum ## the loop while you work: format, vet, and the short tests that take no seconds, but internal/e2e and lab, cached
+quick: bin/tools/gotestsum ## the loop while you work: format, vet, and the short tests that take no seconds, but internal/test/e2e and lab, cached
 	@sh scripts/needs.sh check && sh scripts/gate.sh $(QUICK)
 
 check: bin/tools/gotestsum bin/tools/golangci-lint ## the gate for every change: format, linters, short tests, the race detector, the schema of the chart's values
@@ -66,7 +66,7 @@ vet: ## go vet of the packages that differ from the last commit, of all if none 
 
 lint: bin/tools/golangci-lint ## golangci-lint, pinned in tools/go.mod, with all that go vet checks; and go vet of what is written for Windows
 	bin/tools/golangci-lint run ./...
-	GOOS=windows $(GO) vet ./internal/platform
+	GOOS=windows $(GO) vet ./internal/serve/platform
 
 # SEED seeds the property tests and the soak; 0 draws new property cases each time. STRIDE samples slow tests: 4 runs every fourth.
 SEED ?= 20
@@ -75,7 +75,7 @@ export SEED
 quick-tests: bin/tools/gotestsum
 	@sh scripts/test.sh quick
 
-test: bin/tools/gotestsum ## the short tests of all packages but internal/e2e, with fuzz seeds and import rules
+test: bin/tools/gotestsum ## the short tests of all packages but internal/test/e2e, with fuzz seeds and import rules
 	@sh scripts/test.sh short
 
 race: bin/tools/gotestsum ## the same tests of the packages with goroutines, with the race detector, but for those that start none

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 )
 
 // contents returns every record of the service's store. With the embedded store it restarts the service.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/holdout"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/holdout"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

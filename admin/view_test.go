@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 )
 
 type item struct {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
 type sessionPage struct {

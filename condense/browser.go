@@ -7,7 +7,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense/excerpt"
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
-	"github.com/dewpoint-proxy/dewpoint/internal/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

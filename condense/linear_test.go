@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
-	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/lineartest"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

@@ -5,8 +5,8 @@ package config
 import (
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
 // Config is the whole configuration. The zero value is not valid: start from Default or source.Load.

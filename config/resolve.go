@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
 // EveryTenant returns the tenants, or the default tenant if none are configured.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 	"github.com/dewpoint-proxy/dewpoint/internal/hosts"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 )
 
 // Bounds of Store.TTL and Store.Timeout, and the minimum length of Store.Secret in bytes.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/observe"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
 )
 
 func read(t *testing.T, file string) []byte {

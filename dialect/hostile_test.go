@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
-	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/lineartest"
 )
 
 // hostile maps the member of a body that holds the history to its dialect.

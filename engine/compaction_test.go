@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
-	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/overflow"
 )
 
 // summarised returns a request by which an agent has its own history summarised.

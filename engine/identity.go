@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
-	"github.com/dewpoint-proxy/dewpoint/internal/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

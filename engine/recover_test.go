@@ -6,7 +6,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/engine"
-	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/overflow"
 )
 
 // TestRemedies: for each form and each refusal of upstream's, which remedy is tried, and then which others if upstream refuses that as well.

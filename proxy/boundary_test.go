@@ -13,7 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/engine"
-	"github.com/dewpoint-proxy/dewpoint/internal/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )

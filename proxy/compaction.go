@@ -16,8 +16,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/overflow"
 	"github.com/dewpoint-proxy/dewpoint/internal/lesson"
-	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
 // TestCrowd has many concurrent clients, each with its own conversation, which grows and is condensed. Some leave early now and then. None

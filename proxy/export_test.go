@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/dial"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/dial"
 )
 
 // NewTransportTo is NewTransport for upstreams whose certificates a test made.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 

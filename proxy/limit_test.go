@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 

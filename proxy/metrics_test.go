@@ -16,9 +16,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/engine"
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
-	"github.com/dewpoint-proxy/dewpoint/internal/observe"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )

@@ -11,8 +11,8 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 )
 
 // everyCondenser returns each condenser but noop, and each pair in a pipeline, set so that they condense only after a refusal. Types that

@@ -17,7 +17,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
-	"github.com/dewpoint-proxy/dewpoint/internal/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )

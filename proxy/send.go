@@ -13,8 +13,8 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
-	"github.com/dewpoint-proxy/dewpoint/internal/agents"
-	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/overflow"
 )
 
 // attempt is one call upstream.

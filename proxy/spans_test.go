@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/observe"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
 const (

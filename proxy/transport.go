@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/dial"
-	"github.com/dewpoint-proxy/dewpoint/internal/platform"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/dial"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/platform"
 )
 
 // retryWindow is how long after a request was sent the close of its connection may have crossed it on the wire. An upstream that closes later

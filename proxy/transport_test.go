@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/dial"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/dial"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/dial"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/dial"
 )
 
 // upstreamRequest returns the request to send. Its body is the parts, one after the other.

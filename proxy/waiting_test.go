@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 

@@ -138,7 +138,7 @@ say "what is in it"
 echo "bytes of files: $(cd "$one" && find . -type f -printf '%s\n' | awk '{n += $1} END {print n}')"
 say "running it: user 65532, read-only root"
 launcher "$WORK/launch" "$one"
-DEWPOINT_TEST_IMAGE="$WORK/launch" $GO test -count=1 -run '^TestImage$' -v ./internal/e2e
+DEWPOINT_TEST_IMAGE="$WORK/launch" $GO test -count=1 -run '^TestImage$' -v ./internal/test/e2e
 other=arm64
 [ "$($GO env GOARCH)" != arm64 ] || other=amd64
 build "$IMAGE:$other" "$other"

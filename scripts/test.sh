@@ -1,16 +1,16 @@
 #!/bin/sh
 # Runs tests: scripts/test.sh SET [FLAG...], where SET is one of
 #
-#   quick  the short tests of all packages but internal/e2e and the laboratory, without those that call quick.Skip. Results come from Go's
+#   quick  the short tests of all packages but internal/test/e2e and the laboratory, without those that call quick.Skip. Results come from Go's
 #          cache where nothing has changed. GOGC=400 saves a tenth of the time, most of which is compiling.
-#   short  the short tests of all packages but internal/e2e, cached too
+#   short  the short tests of all packages but internal/test/e2e, cached too
 #   race   the same tests of the packages with goroutines, with the race detector, but for those that call quick.Alone
-#   e2e    the short tests of internal/e2e, which start the built program
+#   e2e    the short tests of internal/test/e2e, which start the built program
 #   slow   the tests that -short skips, those whose function calls testing.Short. STRIDE=4 runs every fourth of them.
 #   recorded, matrix   the tests that play the recorded runs in the folder RUNS. RUNS_STRIDE samples them, MATRIX_STRIDE the runs of a matrix.
 #   captures           the test of the client traffic in the folder CAPTURES
 #
-# Property tests draw their cases from SEED, see package internal/property. Failures and skipped tests are listed again at the end, and
+# Property tests draw their cases from SEED, see package internal/test/property. Failures and skipped tests are listed again at the end, and
 # slow tests in bin/slowest-SET.txt, in two files for slow. 'make lint' and 'make vet' vet the tests, so they are not vetted here.
 set -u
 cd "$(dirname "$0")/.."
@@ -25,7 +25,7 @@ processors=$(getconf _NPROCESSORS_ONLN)
 
 # packages lists packages by the import path, what takes longest first, so that no processor waits for it at the end.
 packages() {
-	all=$($go list ./... | grep -v '/internal/e2e$')
+	all=$($go list ./... | grep -v '/internal/test/e2e$')
 	long='/\(proxy\|redisstore\|judge\|replay\|admin\|engine\|condense\|app\)$'
 	printf '%s\n' "$all" | grep "$long"
 	printf '%s\n' "$all" | grep -v "$long"
@@ -34,8 +34,8 @@ packages() {
 # concurrent lists the packages of the program that start goroutines or share memory between them, but for internal/replay, which plays whole
 # runs through the others.
 concurrent() {
-	git grep -lE '^\s*go [a-zA-Z(]|^\s*"sync(/atomic)?"$' -- '*.go' ':!*_test.go' ':!lab' ':!deploy' ':!session/sessiontest' ':!internal/fakeupstream' \
-		':!internal/judge' ':!internal/replay' ':!internal/process' ':!internal/property' | xargs -n 1 dirname | sort -u | sed 's,^,./,'
+	git grep -lE '^\s*go [a-zA-Z(]|^\s*"sync(/atomic)?"$' -- '*.go' ':!*_test.go' ':!lab' ':!deploy' ':!session/sessiontest' ':!internal/test/fakeupstream' \
+		':!internal/test/judge' ':!internal/replay' ':!internal/test/process' ':!internal/test/property' | xargs -n 1 dirname | sort -u | sed 's,^,./,'
 }
 
 # sampled prints every STRIDE-th line.
@@ -76,11 +76,11 @@ quick)
 	;;
 short) run -short -parallel $((4 * processors)) "$@" $(packages) ;;
 race) run -short -race -parallel $((2 * processors)) "$@" $(concurrent) ;;
-e2e) run -short "$@" ./internal/e2e ;;
+e2e) run -short "$@" ./internal/test/e2e ;;
 slow) # replays and measurements have their concurrency in the program, which other tests watch; e2e runs a program built without the detector
 	failed=0
 	set=slow-plain
-	plain='^\(internal/\(e2e\|judge\|holdout\)\|lab\)/'
+	plain='^\(internal/test/\(e2e\|judge\)\|internal/serve/holdout\|lab\)/'
 	slow -e "$plain" "$@" || failed=1
 	set=slow-raced
 	slow -ve "$plain" -race "$@" || failed=1
@@ -89,13 +89,13 @@ slow) # replays and measurements have their concurrency in the program, which ot
 recorded)
 	DEWPOINT_RUNS=$(sh scripts/sample.sh 1 "${RUNS:-}") || exit 1
 	export DEWPOINT_RUNS
-	run -count=1 -timeout 45m -run TestRecorded "$@" ./internal/e2e ./internal/judge ./lab/retention
+	run -count=1 -timeout 45m -run TestRecorded "$@" ./internal/test/e2e ./internal/test/judge ./lab/retention
 	;;
 matrix)
 	DEWPOINT_MATRIX=$(sh scripts/sample.sh "${MATRIX_STRIDE:-1}" "${RUNS:-}") || exit 1
 	export DEWPOINT_MATRIX
 	format=testname # it takes hours, so that it shows what it has done
-	run -count=1 -timeout 0 -run TestMatrix "$@" ./internal/e2e
+	run -count=1 -timeout 0 -run TestMatrix "$@" ./internal/test/e2e
 	;;
 captures)
 	if [ -z "$(find -L "${CAPTURES:-}" -name '*.json' 2>/dev/null | head -n 1)" ]; then
@@ -104,7 +104,7 @@ captures)
 	fi
 	DEWPOINT_CAPTURES=$(cd "$CAPTURES" && pwd) # the test runs in the folder of its package
 	export DEWPOINT_CAPTURES
-	run -count=1 -run TestCaptures "$@" ./internal/judge
+	run -count=1 -run TestCaptures "$@" ./internal/test/judge
 	;;
 *)
 	echo "usage: scripts/test.sh quick|short|race|e2e|slow|recorded|matrix|captures [FLAG...]" >&2

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 	"github.com/dewpoint-proxy/dewpoint/session/seal"

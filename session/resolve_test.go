@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/property"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 )
 
 // TestSearchFindsTheLongestKnownPrefix plays a search against a store that knows the first k of n positions.

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/property"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 )
 
 // parseMessages parses a history in short notation: s u g (system, user, agent), aXY (an action with calls X and Y), AXY

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 )
 
 func TestCountAllocatesNothingForTokens(t *testing.T) {

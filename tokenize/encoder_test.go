@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/property"
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 )
 
 func TestEncoderEqualsReference(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 )
 
 // hostile returns texts of n bytes that are one piece, or in which a splitter has to go back.

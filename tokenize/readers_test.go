@@ -3,8 +3,8 @@ package tokenize
 import (
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/lineartest"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 )
 
 // TestCountIsLinear covers every shape of text, not only those that are hard to split.

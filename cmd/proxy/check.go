@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/app"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/app"
 )
 
 // checkConfig validates a configuration and prints the effective one, with secrets redacted.

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/health"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/health"
 )
 
 // checkHealth queries the health of a running proxy on its admin port. It serves as the health check of containers whose

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 )
 
 // command runs a command line and returns its exit code and output.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/source"
-	"github.com/dewpoint-proxy/dewpoint/internal/app"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/app"
 )
 
 // serve runs the proxy until ctx ends or a signal stops it.

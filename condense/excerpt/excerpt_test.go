@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/lineartest"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/recall"
-	"github.com/dewpoint-proxy/dewpoint/internal/property"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

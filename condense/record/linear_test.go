@@ -3,8 +3,8 @@ package record
 import (
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/lineartest"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

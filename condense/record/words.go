@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

@@ -7,7 +7,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/internal/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 )
 
 func chatRequest(c Caller, r condense.Request, l lacks) any {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
-	"github.com/dewpoint-proxy/dewpoint/internal/agents"
-	"github.com/dewpoint-proxy/dewpoint/internal/overflow"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/overflow"
 )
 
 // sender sends the request of one call. It bounds the response, and calls progress for each sign of life from the server.

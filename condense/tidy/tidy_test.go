@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/lineartest"
 )
 
 func TestText(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
 )
 
 // decoder fills structs from nodes. Keys are the yaml tags. A key without a field is a problem; a null leaves the default.

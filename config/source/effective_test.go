@@ -13,7 +13,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
-	"github.com/dewpoint-proxy/dewpoint/internal/property"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 )
 
 func TestEffectiveRoundTrip(t *testing.T) {

@@ -3,7 +3,7 @@ package source
 import (
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 )
 
 func TestModelFor(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 )
 
 func TestNothingConfigured(t *testing.T) {

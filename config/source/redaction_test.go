@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/property"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 )
 
 // fillSecrets sets every Secret in v, and returns how many there were.

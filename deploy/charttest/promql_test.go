@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	core "k8s.io/api/core/v1"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/observe"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
 )
 
 // metrics gives the label names of every metric that Dewpoint has, by its name. Of a histogram it is the name without

@@ -77,7 +77,7 @@ func TestChecksums(t *testing.T) {
 
 // A key of the configuration is read at start, and brings new pods, or is reloaded.
 func TestKeysAreReadAtStartOrReloaded(t *testing.T) {
-	keys := []string{"listen", "admin", "store", "limits", "shutdown", "log"} // what internal/app/reload.go waits with
+	keys := []string{"listen", "admin", "store", "limits", "shutdown", "log"} // what internal/serve/app/reload.go waits with
 	found := regexp.MustCompile(`omit \(\$config \| fromYaml\) (.*) }}`).FindSubmatch(chartFile(t, "templates/_config.tpl"))
 	for _, key := range strings.Fields(string(found[1])) {
 		keys = append(keys, strings.Trim(key, `"`))

@@ -14,8 +14,8 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
-	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 )
 
 var remembering = chat.Options{Fields: []string{"metadata.session_id", "id"}, Remember: 1 << 20}

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
-	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/lineartest"
 )
 
 // TestReadersAreLinear reads hostile texts as bodies, messages and answers.

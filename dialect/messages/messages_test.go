@@ -15,7 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
-	"github.com/dewpoint-proxy/dewpoint/internal/property"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

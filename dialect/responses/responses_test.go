@@ -15,8 +15,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
-	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
-	"github.com/dewpoint-proxy/dewpoint/internal/property"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/lineartest"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 

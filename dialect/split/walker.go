@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
-	"github.com/dewpoint-proxy/dewpoint/internal/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )

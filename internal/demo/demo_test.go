@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/judge"
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/judge"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 )
 
 // TestPlay plays the whole sample: some lines report a condensation, and the sum reports savings.

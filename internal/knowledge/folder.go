@@ -3,7 +3,7 @@ package knowledge
 import (
 	"sync/atomic"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/watch"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/watch"
 )
 
 // Folder holds the topics of a folder. It rereads them whenever a file changes. If that fails, the old topics stay in use.

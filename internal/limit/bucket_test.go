@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/property"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 )
 
 func TestBucket(t *testing.T) {

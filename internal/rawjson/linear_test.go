@@ -3,8 +3,8 @@ package rawjson_test
 import (
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/lineartest"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/lineartest"
 )
 
 // TestReadersAreLinear reads hostile texts as JSON, as the inside of a JSON string, and behind a member of an object.

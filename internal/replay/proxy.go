@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/app"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/app"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 

@@ -16,10 +16,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/source"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
-	"github.com/dewpoint-proxy/dewpoint/internal/judge"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/judge"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 )
 
 // Report is what a run used and cost, or several runs together.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 )
 
 // Results are the reports of runs, and what they were replayed with. They can be written for people and as JSON.

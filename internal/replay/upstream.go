@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 )
 
 // agentHeader marks the requests of the agent. The proxy forwards it with them, and its own calls have none.

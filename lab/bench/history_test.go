@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 

@@ -20,7 +20,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/process"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/process"
 	"github.com/dewpoint-proxy/dewpoint/lab/servers"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
 // forwardedBy plays a run straight to an upstream, and gives what reached it.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/source"
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/judge"
 )
 
 // judged is what the judge command is asked for.

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
-	"github.com/dewpoint-proxy/dewpoint/internal/judge"
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/judge"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 )
 
 // file writes a text to a file in a folder of its own.

@@ -2,7 +2,7 @@ package main
 
 import (
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 )
 
 // plan is a row of the cost table: a condenser and how it is set.

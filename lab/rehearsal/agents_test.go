@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
 const (

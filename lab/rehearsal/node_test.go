@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/process"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/process"
 )
 
 // patience bounds every wait for something that should come; only a defect uses it up.

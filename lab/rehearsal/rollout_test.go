@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/property"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 )
 
 // anyRun draws a run of user turns, answers and exchanges of different sizes.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 )
 
 func measured(t *testing.T) *Result {

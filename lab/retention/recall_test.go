@@ -9,8 +9,8 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/recall"
-	"github.com/dewpoint-proxy/dewpoint/internal/judge"
-	"github.com/dewpoint-proxy/dewpoint/internal/property"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/judge"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )

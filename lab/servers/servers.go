@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/process"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/process"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
 // agent leads one family: it decides what is said next, by the models too. What it decides follows from the seed alone.

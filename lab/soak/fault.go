@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
 // fault is what upstream does wrong in one exchange.

@@ -9,7 +9,7 @@ import (
 	"net/http/httptest"
 	"sync"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
 // front stands before the fake upstream: it judges each request that is forwarded, and each call of a summariser.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/judge"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/judge"
 )
 
 // judge checks a forwarded request against the one that its client sent.

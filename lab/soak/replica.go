@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/process"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/process"
 	"github.com/dewpoint-proxy/dewpoint/lab/servers"
 )
 

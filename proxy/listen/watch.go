@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/platform"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/platform"
 )
 
 // WatchClient calls gone when the client closes its side of the connection. A goroutine sleeps in the network poller and peeks at the

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/platform"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/platform"
 )
 
 const (

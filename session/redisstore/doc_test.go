@@ -13,7 +13,7 @@ func TestDocumentedTestsExist(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/redis.md")
 	must(t, err)
 	var all strings.Builder
-	for _, dir := range []string{".", "..", "../../internal/e2e", "../../internal/app"} {
+	for _, dir := range []string{".", "..", "../../internal/test/e2e", "../../internal/serve/app"} {
 		files, err := filepath.Glob(dir + "/*_test.go")
 		must(t, err)
 		for _, file := range files {

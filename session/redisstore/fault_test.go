@@ -9,7 +9,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/quick"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )

@@ -13,7 +13,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2/proto"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/process"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/process"
 )
 
 // noRedis names the environment variable that lets tests pass where no redis-server is installed.

@@ -2,7 +2,7 @@ package schema
 
 import (
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 )
 
 // known says what a key's type does not. What one value makes of another is left to Dewpoint itself.

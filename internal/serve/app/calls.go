@@ -1,0 +1,166 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/knowledge"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/dial"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/findings"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// calls is shared by the tenants: it makes the proxy's own calls, and keeps their state across reloads.
+type calls struct {
+	transport http.RoundTripper                         // for the operator's addresses; see transportOf
+	mark      func(http.RoundTripper) http.RoundTripper // adds the mark by which a loop is recognised
+	own       dial.Listeners                            // which no call may reach
+	confined  confinements
+	windows   atomic.Pointer[map[string]http.RoundTripper] // by tenant, see windowTransport
+	metrics   *observe.Metrics                             // nil: calls are not measured
+	spans     *observe.Spans                               // nil: calls are not traced
+	spent     sync.Map                                     // *buckets by tenant name
+	knowledge knowledgeFolders                             // added texts
+	memory    *findings.Courier                            // delivers findings; nil: they are not delivered
+	draw      limit.Draw                                   // takes from limits that replicas share; nil: none are shared
+	health    *summariser.Health                           // of the called models
+	lacks     *summariser.Lacks                            // features that their servers do not support
+}
+
+func newCalls(transport http.RoundTripper, log *zap.Logger) *calls {
+	return &calls{
+		transport: transport, mark: unmarked, health: summariser.NewHealth(time.Now), lacks: summariser.NewLacks(),
+		knowledge: knowledgeFolders{log: log, byPath: map[string]*knowledge.Folder{}},
+	}
+}
+
+// unmarked adds no mark: the call comes from no proxy that serves.
+func unmarked(t http.RoundTripper) http.RoundTripper { return t }
+
+// caller returns a caller of models. timeout bounds how long a model may stay silent.
+func (c *calls) caller(transport http.RoundTripper, timeout time.Duration, temperature *float64) summariser.Caller {
+	s := summariser.Caller{Client: client(transport), Timeout: timeout, Lacks: c.lacks}
+	if temperature != nil {
+		s.Temperature = new(float32(*temperature))
+	}
+	return s
+}
+
+func client(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: observe.Propagator{RoundTripper: transport}}
+}
+
+// drawFor returns how a tenant draws from limits that it shares with other replicas, or nil if its limits are not shared.
+func (c *calls) drawFor(l limit.Tenant) limit.Draw {
+	if !l.Shared {
+		return nil
+	}
+	return c.draw
+}
+
+// limitedSummariser enforces a tenant's limits on summaries and its budgets. It uses the operator's keys only for trusted clients.
+type limitedSummariser struct {
+	condense.Summariser
+	keys          []config.Secret // the operator's
+	limits        limit.Tenant
+	calls, tokens limit.Share
+}
+
+// buckets holds what a tenant has spent on summaries. It is kept across reloads.
+type buckets struct{ calls, tokens limit.Bucket }
+
+// limited applies the tenant's limits to a summariser. keys are the operator's keys that may pay for its calls.
+func (b builder) limited(s condense.Summariser, keys ...config.Secret) limitedSummariser {
+	known, _ := b.out.spent.LoadOrStore(b.tenant, &buckets{})
+	own, draw := known.(*buckets), b.out.drawFor(b.limits)
+	return limitedSummariser{
+		Summariser: s, keys: keys, limits: b.limits,
+		calls:  limit.Share{Bucket: &own.calls, Name: b.tenant + ":summaries", Draw: draw},
+		tokens: limit.Share{Bucket: &own.tokens, Name: b.tenant + ":summary_tokens", Draw: draw},
+	}
+}
+
+// Summarise implements condense.Summariser.
+func (s limitedSummariser) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
+	if r.Endpoint.APIKey != "" && slices.Contains(s.keys, config.Secret(r.Endpoint.APIKey)) && !limit.Trusted(ctx) {
+		return condense.Reply{}, &condense.CallError{Kind: condense.FailureUntrusted}
+	}
+	if limit.Spent(ctx, r.Model) || !s.admit(time.Now()) {
+		return condense.Reply{}, &condense.CallError{Kind: condense.FailureLimited}
+	}
+	reply, err := s.Summariser.Summarise(ctx, r)
+	if s.limits.SummaryTokens > 0 {
+		s.tokens.Correct(cost(r, reply), s.limits.SummaryTokens)
+	}
+	return reply, err // it is the summariser's
+}
+
+// admit takes a call from the limits. It reports false if they are used up.
+func (s limitedSummariser) admit(now time.Time) bool {
+	if perMinute := s.limits.SummaryTokens; perMinute > 0 && s.tokens.Full(now, perMinute) > 0 {
+		return false
+	}
+	if perMinute := s.limits.Summaries; perMinute > 0 {
+		_, ok := s.calls.Take(now, 1, perMinute)
+		return ok
+	}
+	return true
+}
+
+// cost returns the tokens of a call, estimated if the server does not report them.
+func cost(r condense.Request, reply condense.Reply) int {
+	if n := max(reply.Usage.Input, 0) + max(reply.Usage.Output, 0); n > 0 {
+		return n
+	}
+	return (r.Size() + len(reply.Text)) / 4
+}
+
+// openKeys names the operator's keys that any client can spend, because none has to authenticate.
+func openKeys(cfg *config.Config) (names []string) {
+	if len(cfg.Tenants) > 0 {
+		return nil
+	}
+	if cfg.Upstream.APIKey != "" {
+		names = append(names, "upstream.api_key")
+	}
+	for name, llm := range cfg.LLMs {
+		if llm.APIKey != "" {
+			names = append(names, "llms."+name+".api_key")
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// drawFrom returns a Draw from limits that replicas keep in a shared store, or nil if the store is not shared. A request waits
+// for it no longer than timeout. Failures are counted.
+func drawFrom(store session.Backend, timeout time.Duration, faults proxy.Faults) limit.Draw {
+	shared, ok := store.(session.Buckets)
+	if !ok {
+		return nil
+	}
+	return func(bucket string, n, perMinute int, owed bool) (wait time.Duration, ok bool) {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		err := session.Recover(func() (err error) {
+			wait, err = shared.Draw(ctx, bucket, n, perMinute, owed)
+			return err
+		})
+		if err != nil {
+			faults.Lost("shared_limit")
+		}
+		return wait, err == nil
+	}
+}

@@ -1,0 +1,82 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/hosts"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/dial"
+)
+
+// lookupTimeout bounds the look-up of a host name that may be this machine's.
+const lookupTimeout = 2 * time.Second
+
+// checkLoops returns a problem for each base_url that is one of the listeners, which are host:port: each request would be forwarded to this
+// proxy again. Host names are looked up only if the port is a listener's. One that cannot be looked up is no problem, since proxy.Marks
+// stops a loop that is not seen here.
+func checkLoops(cfg *config.Config, listeners ...string) error {
+	var found config.Problems
+	check := func(key, base string) {
+		for _, listener := range listeners {
+			if leadsTo(base, listener) {
+				found.Add(key, "leads back to this proxy, which listens on %s: write the address of the model's server, such as "+
+					"https://api.openai.com/v1", listener)
+				return
+			}
+		}
+	}
+	check("upstream.base_url", cfg.Upstream.BaseURL)
+	for _, t := range cfg.Tenants {
+		if t.Confined { // dialling refuses it, and the files of others still count
+			continue
+		}
+		check(keyOf(cfg, t)+"upstream.base_url", t.Upstream.BaseURL)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.LLMs)) {
+		check(fmt.Sprintf("llms.%s.base_url", name), cfg.LLMs[name].BaseURL)
+	}
+	return found.Err()
+}
+
+// leadsTo reports whether a connection to a URL's server reaches a listener.
+func leadsTo(base, listener string) bool {
+	u, err := url.Parse(base)
+	if err != nil || u.Hostname() == "" {
+		return false
+	}
+	name, to := hosts.Of(u)
+	host, port, err := net.SplitHostPort(listener)
+	if err != nil || port != strconv.Itoa(int(to)) {
+		return false
+	}
+	ours := []netip.Addr{netip.IPv6Unspecified()}
+	if host != "" {
+		ours = addressesOf(host)
+	}
+	var own dial.Listeners
+	addrs := make([]net.Addr, len(ours))
+	for i, a := range ours {
+		addrs[i] = net.TCPAddrFromAddrPort(netip.AddrPortFrom(a, to))
+	}
+	own.Set(addrs...)
+	return slices.ContainsFunc(addressesOf(name), func(a netip.Addr) bool { return own.Have(netip.AddrPortFrom(a, to)) })
+}
+
+// addressesOf looks a host up, none if that fails. The host may be an address.
+func addressesOf(host string) []netip.Addr {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
+	defer cancel()
+	found, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	for i := range found {
+		found[i] = found[i].Unmap()
+	}
+	return found
+}

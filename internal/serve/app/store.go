@@ -1,0 +1,98 @@
+package app
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+
+	"go.uber.org/zap"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
+	"github.com/dewpoint-proxy/dewpoint/session/seal"
+)
+
+// openStore opens the configured store. It does not fail if Redis is unavailable: requests are forwarded unchanged until
+// Redis can be reached.
+func openStore(cfg *config.Config, log *zap.Logger) (session.Backend, error) {
+	keys, err := seal.New(cfg.Store.Encryption.Active, cfg.Store.Encryption.Decoded())
+	if err != nil {
+		return nil, fmt.Errorf("open store.encryption: %w", err)
+	}
+	if cfg.Store.Type == config.StoreRedis {
+		o, err := redisOptions(cfg.Store)
+		if err != nil {
+			return nil, err
+		}
+		o.Keys = keys
+		return redisstore.Open(o), nil
+	}
+	store, err := boltstore.Open(boltstore.Options{
+		Path: cfg.Store.Path, TTL: cfg.Store.TTL, MaxSize: int64(cfg.Store.MaxSize), Content: cfg.Store.Content,
+		Keys: keys, Warn: func(message string, err error) { log.Error(message, zap.Error(err)) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open store.path: %w", err)
+	}
+	return store, nil
+}
+
+// sizeOf returns a function that reads the size of an embedded store. It returns nil for other stores.
+func sizeOf(backend session.Backend, limit int64) func() (observe.StoreSize, bool) {
+	store, embedded := backend.(*boltstore.Store)
+	if !embedded {
+		return nil
+	}
+	return func() (observe.StoreSize, bool) {
+		size := observe.StoreSize{Limit: limit}
+		err := session.Recover(func() (err error) {
+			size.Records, size.File, err = store.Size()
+			return err
+		})
+		return size, err == nil
+	}
+}
+
+func redisOptions(c config.Store) (redisstore.Options, error) {
+	r, err := c.Redis.Endpoint()
+	if err != nil {
+		return redisstore.Options{}, fmt.Errorf("store.redis.url: %w", err)
+	}
+	o := redisstore.Options{
+		Addrs: r.Addrs, Username: r.Username, Password: r.Password.Reveal(), DB: r.DB,
+		MasterName: r.MasterName, SentinelUsername: r.SentinelUsername, SentinelPassword: r.SentinelPassword.Reveal(),
+		Cluster: r.Cluster, TTL: c.TTL, Content: c.Content, Timeout: c.Timeout / 2,
+	}
+	if r.TLS {
+		o.TLS, err = redisTLS(r)
+	}
+	return o, err
+}
+
+func redisTLS(r config.Redis) (_ *tls.Config, err error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: r.TLSServerName}
+	if r.TLSCert != "" {
+		own, unread := tls.LoadX509KeyPair(r.TLSCert, r.TLSKey)
+		if unread != nil {
+			err = fmt.Errorf("store.redis.tls_cert: %w: check both files, their names and permissions", unread)
+		}
+		conf.Certificates = []tls.Certificate{own}
+	}
+	if r.TLSCA == "" {
+		return conf, err
+	}
+	pem, unread := os.ReadFile(r.TLSCA) // the operator names the file
+	if unread != nil {
+		return nil, errors.Join(err, fmt.Errorf("store.redis.tls_ca: %w: check its name and permissions", unread))
+	}
+	conf.RootCAs = x509.NewCertPool()
+	if !conf.RootCAs.AppendCertsFromPEM(pem) {
+		err = errors.Join(err, fmt.Errorf("store.redis.tls_ca: %s contains no PEM certificate: name a file that does", r.TLSCA))
+	}
+	return conf, err
+}

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/holdout"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
+)
+
+// flushTimeout bounds how long stopping waits for the last spans.
+const flushTimeout = 5 * time.Second
+
+// openTraces starts tracing if the environment enables it. Otherwise it returns nil.
+func (a *App) openTraces() (*observe.Spans, error) {
+	if !a.options.Traced {
+		return nil, nil
+	}
+	spans, stop, err := observe.OpenTraces(os.Getenv, a.options.Version, a.reportExports())
+	if err != nil || spans == nil {
+		return nil, err
+	}
+	a.onStop("traces", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+		defer cancel()
+		if err := stop(ctx); err != nil {
+			a.log.Warn("the last spans were lost", zap.Error(err))
+		}
+		return nil // an unreachable collector does not make stopping fail
+	})
+	return spans, nil
+}
+
+// reportExports returns a function that counts batches that the collector did not accept. It logs when failures start and
+// when they end.
+func (a *App) reportExports() func(error) {
+	var failing atomic.Bool
+	return func(err error) {
+		if err == nil {
+			if failing.Swap(false) {
+				a.log.Info("trace export works again")
+			}
+			return
+		}
+		a.metrics.ExportFailed()
+		if !failing.Swap(true) {
+			a.log.Warn("traces are lost", zap.Error(err))
+		}
+	}
+}
+
+// holdoutTimeout bounds reading all holdouts from the store for a scrape of the metrics.
+const holdoutTimeout = time.Second
+
+// holdouts yields the results so far of tenants that hold sessions out. It skips those whose results cannot be read in time.
+func (a *App) holdouts(yield func(tenant string, c holdout.Comparison) bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), holdoutTimeout)
+	defer cancel()
+	for _, t := range a.tokens.config.Load().EveryTenant() {
+		if t.Holdout == 0 {
+			continue
+		}
+		experiment, err := a.engine.Experiment(ctx, t.Name, t.Holdout)
+		if err == nil && !yield(t.Name, holdout.Compare(&experiment, t.Holdout)) {
+			return
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package app
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/otlp"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+)
+
+// Check builds what a start builds, but opens no store, port or connection. It may look up host names. It returns the problems as
+// config.Problems.
+func Check(cfg *config.Config) error {
+	var spans, store error
+	if otlp.Wanted(os.Getenv) {
+		_, spans = otlp.FromEnv(os.Getenv)
+	}
+	if cfg.Store.Type == config.StoreRedis {
+		_, store = redisOptions(cfg.Store)
+	} else {
+		store = folderOf("store.path", cfg.Store.Path)
+	}
+	return checkTenants(cfg, spans, store)
+}
+
+// CheckReload is Check for what a reload applies.
+func CheckReload(cfg *config.Config) error { return checkTenants(cfg) }
+
+// checkTenants returns these errors and those of the tenants as config.Problems.
+func checkTenants(cfg *config.Config, errs ...error) error {
+	out := newCalls(nil, zap.NewNop())
+	_, err := buildTenants(cfg, out)
+	errs = append(errs, err, out.knowledge.closeUnused(nil), checkLoops(cfg, cfg.Listen, cfg.Admin.Listen))
+	for _, t := range cfg.EveryTenant() {
+		errs = append(errs, folderOf(keyOf(cfg, t)+"memory.file", t.Memory.File))
+	}
+	var found config.Problems
+	if err = errors.Join(errs...); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			key, message, _ := strings.Cut(line, ": ")
+			if p := (config.Problem{Key: key, Message: message}); !slices.Contains(found, p) { // tenants share a condenser
+				found = append(found, p)
+			}
+		}
+	}
+	return found.Err()
+}
+
+// keyOf returns what the keys of a tenant begin with, empty for the default tenant.
+func keyOf(cfg *config.Config, t config.Tenant) string {
+	i := slices.IndexFunc(cfg.Tenants, func(c config.Tenant) bool { return c.Name == t.Name })
+	if i < 0 {
+		return ""
+	}
+	return cmp.Or(t.Key, fmt.Sprintf("tenants[%d]", i)) + "."
+}
+
+// folderOf checks that the folder of a file, if any, exists.
+func folderOf(key, file string) error {
+	if _, err := os.Stat(filepath.Dir(file)); err != nil {
+		return fmt.Errorf("%s: %w: create the folder, or name another file", key, err)
+	}
+	return nil
+}
+
+// buildTenants builds the tenants. If none are configured, it returns one that accepts any API key.
+func buildTenants(cfg *config.Config, out *calls) (tenants []*proxy.Tenant, all error) {
+	out.confine(cfg)
+	for _, c := range cfg.EveryTenant() {
+		t, err := buildTenant(cfg, out, c)
+		if err != nil {
+			all = errors.Join(all, err)
+			continue
+		}
+		t.Anonymous = len(cfg.Tenants) == 0
+		tenants = append(tenants, t)
+	}
+	return tenants, all
+}
+
+func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant, error) {
+	upstream, chosen, limits, of := cfg.UpstreamFor(c), cfg.CondenserFor(c), cfg.LimitsFor(c), keyOf(cfg, c)
+	base, err := url.Parse(upstream.BaseURL)
+	if err != nil {
+		key := "upstream.base_url"
+		if c.Upstream.BaseURL != "" {
+			key = of + key
+		}
+		return nil, errors.New(key + ": is not a URL") // which is not shown, since it may hold a password
+	}
+	build := builder{
+		config: cfg, out: out, tenant: c.Name, through: out.transportOf(cfg, c), upstream: upstream, base: base.String(), health: out.health.Tenant(), limits: limits,
+	}
+	build.rides = condense.NewRides(build.prices)
+	key := "condenser"
+	if c.Condenser != nil {
+		key = of + key
+	}
+	condenser, err := build.condenser(key, chosen)
+	knowledge, unread := out.knowledge.open(of+"knowledge", c.Knowledge)
+	if err = errors.Join(err, unread); err != nil {
+		return nil, err
+	}
+	deadline, never := chosen.Waits()
+	compacts := map[string]proxy.Compacts{config.CompactionPass: proxy.CompactsItself, config.CompactionAnswer: proxy.CompactsNot}
+	t := &proxy.Tenant{
+		Tenant: engine.Tenant{
+			Name: c.Name, Condenser: condenser, Observe: cfg.Observes(c), Deadline: deadline, Never: never, Ahead: never || chosen.Prepares(),
+			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: knowledge, Promise: out.promise(c),
+			CondenseTimeout: condenseTimeout(cfg, chosen),
+		},
+		Notify: c.Notify, LogContent: c.LogContent, Limits: limits, Draw: out.drawFor(limits), Cooling: build.health.Cooling,
+		Upstream: proxy.UpstreamConfig{
+			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,
+			Compacts: compacts[upstream.Compaction], Transport: build.through,
+		},
+	}
+	for _, k := range c.APIKeys {
+		sum, ok := k.Digest()
+		if !ok {
+			return nil, errors.New(of + "api_keys: a key is neither a SHA-256 digest nor the name of a set environment variable")
+		}
+		t.Keys = append(t.Keys, sum)
+	}
+	return t, nil
+}
+
+// condenseTimeout returns how long a condensation may take: three calls of the slowest summariser, and no less than by default.
+func condenseTimeout(cfg *config.Config, chosen config.Condenser) time.Duration {
+	longest := cfg.Limits.SummariserTimeout
+	for _, llm := range cfg.LLMs {
+		longest = max(longest, llm.Timeout)
+	}
+	for _, stage := range chosen.Stages() {
+		longest = max(longest, stage.Timeout)
+	}
+	return max(engine.DefaultCondenseTimeout, 3*longest)
+}
+
+// hidden returns the hidden tools and commands that a condenser's stages enable.
+func hidden(c config.Condenser) (h engine.Hidden) {
+	for _, stage := range c.Stages() {
+		h.Request = h.Request || stage.AgentRequest
+		h.Command = h.Command || stage.CondenseCommand
+		h.Recall = h.Recall || stage.Recall
+	}
+	return h
+}

@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/demo"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
+)
+
+// wants checks the exit code of a finished command, and texts in its output and its error output.
+func (f finished) wants(t *testing.T, code int, out, errs []string) {
+	t.Helper()
+	if f.Code != code {
+		t.Errorf("exit code %d, want %d", f.Code, code)
+	}
+	lacks := func(text string, parts []string) bool {
+		return slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
+	}
+	if lacks(f.Out, out) || lacks(f.Err, errs) || len(out) == 0 && f.Out != "" || len(errs) == 0 && f.Err != "" {
+		t.Errorf("it wrote\n%s\nand as errors\n%s\nwant %q and %q", f.Out, f.Err, out, errs)
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	none := []string(nil)
+	for _, c := range []struct {
+		args      []string
+		code      int
+		out, errs []string
+	}{
+		{[]string{"version"}, 0, []string{"dewpoint ", "go1."}, none},
+		{[]string{"help"}, 0, []string{"Usage:", "check-config", "demo", "replay"}, none},
+		{[]string{"--help"}, 0, none, []string{"Usage:"}},
+		{[]string{"condense"}, 2, none, []string{`unknown command "condense"`, "Usage:"}},
+		{[]string{"--upstreem", "http://127.0.0.1"}, 2, none, []string{"-upstreem", "dewpoint help"}},
+		{[]string{"serve", "now"}, 2, none, []string{`unexpected argument "now"`}},
+		{[]string{"--listen", "127.0.0.1"}, 2, none, []string{"--listen"}},
+		{[]string{"--config", "absent.yaml"}, 2, none, []string{"absent.yaml"}},
+		{[]string{"check-config"}, 2, none, []string{"one file"}},
+		{[]string{"check-config", "absent.yaml"}, 2, none, []string{"absent.yaml"}},
+		{[]string{"demo", "again"}, 2, none, []string{"no arguments"}},
+		{[]string{"replay"}, 2, none, []string{"files or folders"}},
+		{[]string{"replay", "absent"}, 2, none, []string{"absent"}},
+	} {
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) { command(t, c.args...).wants(t, c.code, c.out, c.errs) })
+	}
+}
+
+func TestCheckConfig(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	good := writeFile(t, dir, "good.yaml", `
+upstream: {base_url: "https://models.example/v1", api_key: sk-very-secret}
+condenser: {type: llm, max_size: 80}
+`)
+	f := command(t, "check-config", good)
+	f.wants(t, 0, []string{"https://models.example/v1", "max_size: 80", good}, nil)
+	if strings.Contains(f.Out, "sk-very-secret") {
+		t.Error("it shows a secret")
+	}
+	bad := writeFile(t, dir, "bad.yaml", `
+listen: nowhere
+store: {type: paper}
+condenser: {type: llm, max_size: 10, keep_first: 9, llm_config: nobody}
+limitz: {}
+`)
+	command(t, "check-config", bad).wants(t, 2, nil, []string{"listen", "store.type", "keep_first", "llm_config", "limitz"})
+	command(t, "--config", bad).wants(t, 2, nil, []string{"listen", "store.type", "keep_first", "llm_config", "limitz"})
+}
+
+func TestPortInUse(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	defer l.Close()
+	taken := l.Addr().String()
+	command(t, "--listen", taken, "--admin", "127.0.0.1:0").wants(t, 1, nil, []string{"dewpoint: ", taken, "address already in use: choose another address with --listen or DEWPOINT_LISTEN\n"})
+	command(t, "--listen", "127.0.0.1:0", "--admin", taken).wants(t, 1, nil, []string{"dewpoint: ", "admin.listen: ", taken, "address already in use: choose another address with --admin or DEWPOINT_ADMIN_LISTEN\n"})
+}
+
+// TestSecondProcessOnOneFile: only one process may use the store's file. The second one reports that and exits, and the first
+// continues.
+func TestSecondProcessOnOneFile(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{})
+	store := newStore(t)
+	config := s.config(t, embedded(store))
+	first := serve(t, "--config", config)
+	command(t, "--config", config).wants(t, 1, nil, []string{"store.path", store, "another process uses the file"})
+	ok(t, send(t, first, body(demo.Sample().Messages[:2])).finish())
+}
+
+// TestFileIsNoStore: a file of another program is refused, and stays what and where it is.
+func TestFileIsNoStore(t *testing.T) {
+	t.Parallel()
+	content := strings.Repeat("not a store ", 4096)
+	store := writeFile(t, t.TempDir(), "dewpoint.db", content)
+	command(t, "--store", store, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0").wants(t, 1, nil, []string{"store.path", store, "not a session store"})
+	if b, err := os.ReadFile(store); err != nil || string(b) != content {
+		t.Errorf("the file was changed (%v)", err)
+	}
+}
+
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f := commandIn(t, dir, "demo")
+	f.wants(t, 0, []string{"condensed", "tokens removed", "saved, net"}, nil)
+	lines := strings.Split(strings.TrimSpace(f.Out), "\n")
+	if last := lines[len(lines)-1]; !strings.Contains(last, "OPENAI_BASE_URL=http://127.0.0.1:8080/v1") {
+		t.Errorf("the last line is %q", last)
+	}
+	left, err := os.ReadDir(dir)
+	ok(t, err)
+	if len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+}
+
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	runs := t.TempDir()
+	for _, run := range []replay.Run{demo.Sample(), longRun()} {
+		writeFile(t, runs, run.Name+".json", string(encode(run)))
+	}
+	flags := []string{"replay", "--max-size", fmt.Sprint(maxSize)}
+	dir := t.TempDir()
+	commandIn(t, dir, append(flags, runs)...).wants(t, 0, []string{"sample", "long", "2 runs", "without", "saved", "instead of $"}, nil)
+	left, err := os.ReadDir(dir)
+	ok(t, err)
+	if len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+	file := filepath.Join(runs, "long.json")
+	command(t, append(flags, file, "--json")...).wants(t, 0, []string{`"run": "long"`, `"saved_usd": `}, nil)
+	broken := writeFile(t, runs, "broken.json", `{"messages": [`)
+	command(t, append(flags, runs)...).wants(t, 1, nil, []string{"dewpoint: ", filepath.Base(broken)})
+	empty := writeFile(t, t.TempDir(), "empty.json", `{}`)
+	command(t, append(flags, empty)...).wants(t, 1, nil, []string{"empty.json", "messages"})
+}

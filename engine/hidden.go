@@ -140,7 +140,7 @@ func (f *Form) Reply(ctx context.Context, said dialect.Said) (next *Form, report
 	again = said.OnlyHidden() && calls.answers < maxAnswers-1
 	results := make([][]byte, len(said.Calls))
 	for i, call := range said.Calls {
-		text := ""
+		var text string
 		f, text = f.answerCall(ctx, call, again, &report)
 		results[i] = f.in.Dialect.Result(call, text)
 	}

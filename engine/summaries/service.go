@@ -56,7 +56,7 @@ func New[R any](now func() time.Time) *Service[R] {
 		logging: lru.New[session.ThreadID, mutex](threadsKept),
 		ready:   lru.New[session.ThreadID, session.CondensationID](threadsKept),
 	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	return s
 }
 

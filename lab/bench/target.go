@@ -79,7 +79,8 @@ func ServeRelay(upstream string, out io.Writer) error {
 		maps.Copy(w.Header(), resp.Header)
 		w.WriteHeader(resp.StatusCode)
 		piece := make([]byte, 32<<10)
-		for n := 0; err == nil; {
+		for err == nil {
+			var n int
 			n, err = resp.Body.Read(piece)
 			_, _ = w.Write(piece[:n]) // a client that has left ends the request
 			_ = http.NewResponseController(w).Flush()

@@ -89,7 +89,7 @@ func reading(b *testing.B, size int) []byte {
 func BenchmarkExcerpts(b *testing.B) {
 	d := chat.New(chat.Options{})
 	body := reading(b, 1<<20)
-	request, err := d.Split(body)
+	request, err := d.Split("", body)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestMaskingGoesByText(t *testing.T) {
 			if content == image && strings.Contains(form, `"text": %s`) {
 				continue
 			}
-			r, err := d.Split([]byte(`{"messages":[{"role":"user","content":"go"},
+			r, err := d.Split("", []byte(`{"messages":[{"role":"user","content":"go"},
 				{"role":"assistant","content":[{"type":"tool_use","id":"A","name":"n","input":{}}]},
 				{"role":"user","content":[` + fmt.Sprintf(form, content) + `]},{"role":"assistant","content":"done"}]}`))
 			if err != nil {

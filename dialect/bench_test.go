@@ -51,7 +51,7 @@ func BenchmarkSplit(b *testing.B) {
 		const steps = 430
 		first, next := body(steps), body(steps+1)
 		read := func(b *testing.B, d dialect.Dialect, text []byte) {
-			if _, err := d.Split(text); err != nil {
+			if _, err := d.Split("", text); err != nil {
 				b.Fatal(err)
 			}
 		}

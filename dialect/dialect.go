@@ -16,9 +16,10 @@ import (
 type Dialect interface {
 	// Name returns the protocol's name in logs and metrics.
 	Name() string
-	// Split validates a request body and slices it into messages. The result aliases the body.
-	// The error is an *Error.
-	Split(body []byte) (*Request, error)
+	// Split validates a request body and slices it into messages. The result aliases the body. Protocols whose requests name their
+	// model in the path take it from there: it is the URL's below the base, in its plain spelling, or empty for a body that was not
+	// sent to a path. The error is an *Error.
+	Split(path string, body []byte) (*Request, error)
 	// Read decodes the content of one message.
 	Read(raw []byte) (session.Content, error)
 	// Note encodes text as a user message.

@@ -17,7 +17,7 @@ type talk struct{ dialect.Dialect }
 func (talk) Name() string { return "talk" }
 
 // Split slices the body without copying. A real dialect scans it once, and rejects what two parsers could read differently.
-func (t talk) Split(body []byte) (*dialect.Request, error) {
+func (t talk) Split(_ string, body []byte) (*dialect.Request, error) {
 	var outer struct{ Talk []json.RawMessage }
 	if err := json.Unmarshal(body, &outer); err != nil {
 		return nil, &dialect.Error{Code: dialect.CodeInvalidJSON, Message: "The body is not JSON."}
@@ -53,7 +53,7 @@ func (talk) Note(text string) []byte { return fmt.Appendf(nil, "%q", "U: "+text)
 // to forward, and Join puts them in place of the client's.
 func ExampleDialect() {
 	var d dialect.Dialect = talk{}
-	r, err := d.Split([]byte(`{"talk": ["U: hello", "M: hi", "U: and now?"]}`))
+	r, err := d.Split("", []byte(`{"talk": ["U: hello", "M: hi", "U: and now?"]}`))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -34,7 +34,7 @@ func TestNestedContents(t *testing.T) {
 				element := `{"role":"user","content":` + strings.Repeat(nest[0], depth) + `""` + strings.Repeat(nest[1], depth) + `}`
 				return string(bodyOf(name, element, 1<<19/len(element)))
 			}
-			lineartest.Compare(t, func(text string) { _, _ = d.Split([]byte(text)) }, body(4), body(200), 10)
+			lineartest.Compare(t, func(text string) { _, _ = d.Split("", []byte(text)) }, body(4), body(200), 10)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestManySmallParts(t *testing.T) {
 			body := bodyOf(name, element, 100)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			if _, err := d.Split(body); err != nil {
+			if _, err := d.Split("", body); err != nil {
 				t.Fatal(name, err)
 			}
 			runtime.ReadMemStats(&after)

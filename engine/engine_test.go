@@ -84,7 +84,7 @@ func (r *rig) begin(b *body, wish engine.Wish) *request {
 
 func (r *rig) tryBegin(b *body, wish engine.Wish) (*request, error) {
 	r.Helper()
-	split, err := r.settings.Dialects[0].Split(b.bytes)
+	split, err := r.settings.Dialects[0].Split("", b.bytes)
 	must(r.T, err)
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave() // a turn outlives its client
@@ -479,7 +479,7 @@ func TestShow(t *testing.T) {
 	r := newRig(t, rolling())
 	turn := r.begin(says(21), engine.WishNone)
 	report := turn.Condense(t.Context())
-	split, err := r.settings.Dialects[0].Split(says(21).bytes)
+	split, err := r.settings.Dialects[0].Split("", says(21).bytes)
 	must(t, err)
 	history := session.NewHistory(secret.Seed(session.Scope{Tenant: "a"}), split.Messages)
 	past := engine.Past{Tenant: "a", Condensations: []session.Condensation{*report.Attempts[0].Made}}

@@ -223,7 +223,7 @@ func withoutReminder(d dialect.Dialect, messages []session.Message) *session.Mes
 
 // splitMessage splits a message as if it were a request of its own. It returns nil if the message cannot be read.
 func splitMessage(d dialect.Dialect, raw []byte) []session.Message {
-	split, err := d.Split(d.Compose([][]byte{raw}))
+	split, err := d.Split("", d.Compose([][]byte{raw}))
 	if err != nil {
 		return nil
 	}

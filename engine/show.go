@@ -50,7 +50,7 @@ func (e *Engine) Show(p Past) (Shown, error) {
 	if t.in.Dialect == nil {
 		return Shown{}, fmt.Errorf("show history: the wire protocol %q is not served", p.Dialect)
 	}
-	split, err := t.in.Dialect.Split(t.in.Dialect.Compose(p.Messages))
+	split, err := t.in.Dialect.Split("", t.in.Dialect.Compose(p.Messages))
 	if err != nil {
 		return Shown{}, fmt.Errorf("show history: read logged messages: %w", err)
 	}
@@ -163,7 +163,7 @@ func (e *Engine) Explain(ctx context.Context, q Question) (Explanation, error) {
 		return Explanation{}, fmt.Errorf("explain: %w: %q", ErrNotServed, q.Dialect)
 	}
 	var err error
-	if t.in.Split, err = t.in.Dialect.Split(q.Body); err != nil {
+	if t.in.Split, err = t.in.Dialect.Split("", q.Body); err != nil {
 		return Explanation{}, fmt.Errorf("explain: %w: %w", ErrUnread, err)
 	}
 	if err := t.resolve(ctx); err != nil {

@@ -37,9 +37,9 @@ type wiredDialect struct {
 	*tripwire
 }
 
-func (d wiredDialect) Split(body []byte) (*dialect.Request, error) {
+func (d wiredDialect) Split(path string, body []byte) (*dialect.Request, error) {
 	d.pass("Split")
-	return d.Dialect.Split(body)
+	return d.Dialect.Split(path, body)
 }
 
 func (d wiredDialect) Read(raw []byte) (session.Content, error) {

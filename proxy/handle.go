@@ -139,7 +139,7 @@ func (r *request) begun() (*engine.Form, error) {
 
 // parse splits the body into messages. A body that is not a conversation is marked as unread; that is not an error.
 func (r *request) parse() error {
-	split, err := r.params.dialect.Split(r.body.bytes)
+	split, err := r.params.dialect.Split(r.params.path, r.body.bytes)
 	if err == nil {
 		split.Model = cmp.Or(split.Model, r.params.model)
 		r.parsed.split = split

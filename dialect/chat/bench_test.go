@@ -36,7 +36,7 @@ var sizes = []struct {
 func BenchmarkSplit(b *testing.B) {
 	d := chat.New(chat.Options{Fields: []string{"metadata.session_id"}})
 	bench(b, func(body []byte) bool {
-		r, err := d.Split(body)
+		r, err := d.Split("", body)
 		return err == nil && len(r.Messages) > 0
 	})
 }
@@ -54,13 +54,13 @@ func BenchmarkSplitKnown(b *testing.B) {
 				if n%64 == 0 {
 					b.StopTimer()
 					d, body = chat.New(chat.Options{Remember: 64 << 20}), agentBody(size.bytes)
-					if _, err := d.Split(body); err != nil {
+					if _, err := d.Split("", body); err != nil {
 						b.Fatal(err)
 					}
 					b.StartTimer()
 				}
 				body = append(append(body[:len(body)-len(end)], more...), end...)
-				if _, err := d.Split(body); err != nil {
+				if _, err := d.Split("", body); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -130,7 +130,7 @@ func BenchmarkHostile(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if r, err := d.Split(text); (r == nil) == (err == nil) {
+				if r, err := d.Split("", text); (r == nil) == (err == nil) {
 					b.Fatal("neither sliced nor told why not")
 				}
 			}

@@ -55,7 +55,9 @@ func (d *Dialect) Note(text string) []byte { return split.TextMessage("user", te
 func (d *Dialect) Reply(text string) []byte { return split.TextMessage("assistant", text) }
 
 // Split validates and slices a body. The error is a *dialect.Error.
-func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies.Split(body, finish) }
+func (d *Dialect) Split(_ string, body []byte) (*dialect.Request, error) {
+	return d.bodies.Split(body, finish)
+}
 
 // maxChoices is how many answers OpenAI writes at most for one request.
 const maxChoices = 128

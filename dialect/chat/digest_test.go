@@ -15,7 +15,7 @@ import (
 )
 
 func digestOf(t interface{ Fatalf(string, ...any) }, message string) session.Hash {
-	r, err := chat.New(chat.Options{}).Split([]byte(`{"messages":[` + message + `]}`))
+	r, err := chat.New(chat.Options{}).Split("", []byte(`{"messages":[`+message+`]}`))
 	if err != nil {
 		t.Fatalf("%s: %v", message, err)
 	}

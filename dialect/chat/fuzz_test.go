@@ -22,7 +22,7 @@ func FuzzSplit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		d := chat.New(chat.Options{Fields: []string{"metadata.user_id", "session_id"}})
 		sound := utf8.Valid(body) && jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-		r, err := d.Split(body)
+		r, err := d.Split("", body)
 		if err != nil {
 			var e *dialect.Error
 			if !errors.As(err, &e) {
@@ -50,7 +50,7 @@ func FuzzSplit(f *testing.F) {
 				t.Fatalf("%+v reads as %+v, %v", m, c, err)
 			}
 		}
-		again, err := d.Split(bytes.Join(d.Join(r, raws), nil))
+		again, err := d.Split("", bytes.Join(d.Join(r, raws), nil))
 		if err != nil || len(again.Messages) != len(r.Messages) {
 			t.Fatalf("joined: %v", err)
 		}
@@ -65,11 +65,11 @@ func FuzzDigest(f *testing.F) {
 	f.Add([]byte(`{"role":"tool","tool_call_id":7,"content":[[{"a":1e400,"b":-0}]]}`))
 	f.Fuzz(func(t *testing.T, message []byte) {
 		d := chat.New(chat.Options{})
-		first, err := d.Split(wrap(message))
+		first, err := d.Split("", wrap(message))
 		if err != nil || len(first.Messages) != 1 {
 			return
 		}
-		again, err := d.Split(wrap(message))
+		again, err := d.Split("", wrap(message))
 		if err != nil || again.Messages[0].Digest != first.Messages[0].Digest {
 			t.Fatalf("the digest of %s is not stable", message)
 		}
@@ -78,7 +78,7 @@ func FuzzDigest(f *testing.F) {
 		if written.Format(jsontext.Multiline(true), jsontext.EscapeForJS(true), jsontext.EscapeForHTML(true)) != nil || deep(written) {
 			return
 		}
-		other, err := d.Split(wrap(written))
+		other, err := d.Split("", wrap(written))
 		if err != nil || other.Messages[0].Digest != first.Messages[0].Digest {
 			t.Fatalf("%s\nbecame %s: %v", message, written, err)
 		}
@@ -122,7 +122,7 @@ func FuzzStripReasoning(f *testing.F) {
 	d := chat.New(chat.Options{})
 	body := func(message []byte) []byte { return append(append([]byte(`{"messages":[`), message...), "]}"...) }
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		before, err := d.Split(body(raw))
+		before, err := d.Split("", body(raw))
 		if err != nil || len(before.Messages) != 1 || before.Messages[0].Kind == session.System {
 			return
 		}
@@ -130,7 +130,7 @@ func FuzzStripReasoning(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		after, err := d.Split(body(stripped))
+		after, err := d.Split("", body(stripped))
 		if err != nil {
 			t.Fatalf("%s: %v", stripped, err)
 		}

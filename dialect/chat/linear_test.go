@@ -151,7 +151,7 @@ func BenchmarkSplice(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			one := `{"role":"user","content":"` + strings.Repeat("x", 1000) + `"}`
 			d := New(Options{})
-			r, err := d.Split([]byte(`{"model":"m","messages":[` + strings.Repeat(one+",", n-1) + one + `]}`))
+			r, err := d.Split("", []byte(`{"model":"m","messages":[`+strings.Repeat(one+",", n-1)+one+`]}`))
 			if err != nil {
 				b.Fatal(err)
 			}

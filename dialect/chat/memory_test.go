@@ -47,9 +47,9 @@ func sayings(n int) []string {
 func checked(t testing.TB, d *chat.Dialect, body []byte) *dialect.Request {
 	t.Helper()
 	fresh := chat.New(chat.Options{Fields: remembering.Fields})
-	want, wantErr := fresh.Split(body)
+	want, wantErr := fresh.Split("", body)
 	mine := bytes.Clone(body)
-	got, err := d.Split(mine)
+	got, err := d.Split("", mine)
 	if !reflect.DeepEqual(err, wantErr) {
 		t.Fatalf("error %v, want %v, of %s", err, wantErr, body)
 	}
@@ -170,7 +170,7 @@ func TestSentTwice(t *testing.T) {
 			runtime.ReadMemStats(&before)
 		}
 		for range 2 {
-			if _, err := d.Split(body); err != nil {
+			if _, err := d.Split("", body); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -226,7 +226,7 @@ func TestMemoryHoldsWhatItCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, before := chat.New(chat.Options{Remember: limit}), inUse()
 			split := func(messages ...string) {
-				if _, err := d.Split(bodyOf("", messages, "")); err != nil {
+				if _, err := d.Split("", bodyOf("", messages, "")); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -261,7 +261,7 @@ func TestWhatIsRememberedIsNoPartOfTheBody(t *testing.T) {
 	d := chat.New(remembering)
 	before := `"model":"m","max_tokens":5,"thinking":{"type":"enabled"},"tools":[{"a":1}],"metadata":{"session_id":"s"},`
 	first := bodyOf(before, sayings(2), "")
-	if _, err := d.Split(first); err != nil {
+	if _, err := d.Split("", first); err != nil {
 		t.Fatal(err)
 	}
 	clear(first)

@@ -62,7 +62,7 @@ func TestReadFiles(t *testing.T) {
 		if err != nil || len(c.Files) != 1 || c.Files[0] != want || c.Text != "see" {
 			t.Errorf("%.200s\ngot  %+v, %v\nwant %+v", part, c, err, want)
 		}
-		split, err := d.Split([]byte(`{"model":"m","messages":[` + raw + `,{"role":"user","content":[{"type":"text","text":"x"}]}]}`))
+		split, err := d.Split("", []byte(`{"model":"m","messages":[`+raw+`,{"role":"user","content":[{"type":"text","text":"x"}]}]}`))
 		if err != nil || !split.Messages[0].Attached || split.Messages[1].Attached {
 			t.Errorf("%.200s: not told apart from text, %v", part, err)
 		}
@@ -151,7 +151,7 @@ func TestNote(t *testing.T) {
 	if c, err := d.Read(note); err != nil || c.Text != text || c.Role != "user" {
 		t.Errorf("reads back as %+v, %v", c, err)
 	}
-	if r, err := d.Split(bytes.Join([][]byte{[]byte(`{"messages":[`), d.Note("\xff"), []byte(`]}`)}, nil)); err != nil || r.Messages[0].Kind != session.User {
+	if r, err := d.Split("", bytes.Join([][]byte{[]byte(`{"messages":[`), d.Note("\xff"), []byte(`]}`)}, nil)); err != nil || r.Messages[0].Kind != session.User {
 		t.Errorf("a note with invalid UTF-8: %v", err)
 	}
 	if d.Name() != "chat" {

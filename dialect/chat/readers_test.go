@@ -15,8 +15,8 @@ func TestReadersAreLinear(t *testing.T) {
 		return append(rawjson.AppendQuote([]byte(`{"role":"user","content":`), text), '}')
 	}
 	for name, read := range map[string]func(string){
-		"body":    func(text string) { _, _ = d.Split([]byte(`{"messages":[` + text)) },
-		"content": func(text string) { _, _ = d.Split([]byte(`{"model":"a","messages":[` + string(message(text)) + `]}`)) },
+		"body":    func(text string) { _, _ = d.Split("", []byte(`{"messages":[`+text)) },
+		"content": func(text string) { _, _ = d.Split("", []byte(`{"model":"a","messages":[`+string(message(text))+`]}`)) },
 		"message": func(text string) { _, _ = d.Read(message(text)) },
 		"rewrite": func(text string) { _, _ = d.Rewrite(message(text), text) },
 		"answer":  func(text string) { feed(d, false, text) },

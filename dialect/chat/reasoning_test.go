@@ -42,7 +42,7 @@ func TestSplitNeedsReasoning(t *testing.T) {
 	d := chat.New(chat.Options{})
 	f := func(member string, want bool) {
 		t.Helper()
-		r, err := d.Split([]byte(`{"messages":[{"role":"user","content":"x"}]` + member + `}`))
+		r, err := d.Split("", []byte(`{"messages":[{"role":"user","content":"x"}]`+member+`}`))
 		if err != nil || r.NeedsReasoning != want {
 			t.Errorf("%s: %+v, %v", member, r, err)
 		}

@@ -23,7 +23,7 @@ const run = `{ "model":"m-1", "temperature":0, "messages" : [ {"role":"system","
 
 func TestSplit(t *testing.T) {
 	d := chat.New(chat.Options{Fields: []string{"session_id", "metadata.session_id", "metadata.user_id", "metadata.none.deep"}})
-	r, err := d.Split([]byte(run))
+	r, err := d.Split("", []byte(run))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestSplitRefuses(t *testing.T) {
 	d := chat.New(chat.Options{Fields: []string{"metadata.session_id"}})
 	f := func(body, code, param string) {
 		t.Helper()
-		r, err := d.Split([]byte(body))
+		r, err := d.Split("", []byte(body))
 		var e *dialect.Error
 		if !errors.As(err, &e) || e.Code != code || e.Param != param || e.Message == "" || r != nil {
 			t.Errorf("%s: %v", body, err)
@@ -121,7 +121,7 @@ func TestSplitTakes(t *testing.T) {
 		`{"messages":[{"role":"assistant","tool_calls":null,"function_call":null}],"max_tokens":-5,"tools":null}`,
 		`{"messages":[{"role":"us\u0065r","content":"\ud800"}],"max_tokens":99999999999999999999}`,
 	} {
-		r, err := d.Split([]byte(body))
+		r, err := d.Split("", []byte(body))
 		if err != nil || len(r.Messages) != 1 || r.MaxOutput != 0 || r.Stream || r.Model != "" || r.Tools != nil || r.Fields != nil {
 			t.Errorf("%s: %+v, %v", body, r, err)
 		}
@@ -132,7 +132,7 @@ func TestSplitOutput(t *testing.T) {
 	d := chat.New(chat.Options{})
 	f := func(members string, want int) {
 		t.Helper()
-		r, err := d.Split([]byte(`{"messages":[{"role":"user"}],` + members + `}`))
+		r, err := d.Split("", []byte(`{"messages":[{"role":"user"}],`+members+`}`))
 		if err != nil || r.MaxOutput != want {
 			t.Errorf("%s: %+v, %v", members, r, err)
 		}
@@ -149,7 +149,7 @@ func TestSplitAttached(t *testing.T) {
 		`{"type":"text","text":"a"}`: false, `{"type":"refusal","refusal":"no"}`: false, `{"type":"thinking","thinking":"t"}`: false,
 		`{"type":"redacted_thinking","data":"d"}`: false, `{"type":"image_url","image_url":"x"}`: true, `{"type":"hologram"}`: true,
 	} {
-		r, err := chat.New(chat.Options{}).Split([]byte(`{"messages":[{"role":"user","content":[{"type":"text","text":"see"},` + part + `]}]}`))
+		r, err := chat.New(chat.Options{}).Split("", []byte(`{"messages":[{"role":"user","content":[{"type":"text","text":"see"},`+part+`]}]}`))
 		if err != nil || r.Messages[0].Attached != want {
 			t.Errorf("%s: %t, %v", part, r.Messages[0].Attached, err)
 		}
@@ -159,7 +159,7 @@ func TestSplitAttached(t *testing.T) {
 // TestSplitChoices: a request is charged for all its answers, but for no more than OpenAI writes at most.
 func TestSplitChoices(t *testing.T) {
 	for members, want := range map[string]int{`"n":2`: 2, `"n":128`: 128, `"n":100000`: 128, `"n":"many"`: 0, `"x":1`: 0} {
-		r, err := chat.New(chat.Options{}).Split([]byte(`{"messages":[{"role":"user"}],` + members + `}`))
+		r, err := chat.New(chat.Options{}).Split("", []byte(`{"messages":[{"role":"user"}],`+members+`}`))
 		if err != nil || r.Choices != want {
 			t.Errorf("%s: %d, %v", members, r.Choices, err)
 		}
@@ -170,7 +170,7 @@ func TestSplitCalls(t *testing.T) {
 	d := chat.New(chat.Options{})
 	f := func(message string, kind session.Kind, calls, result string) {
 		t.Helper()
-		r, err := d.Split([]byte(`{"messages":[` + message + `]}`))
+		r, err := d.Split("", []byte(`{"messages":[`+message+`]}`))
 		if err != nil {
 			t.Errorf("%s: %v", message, err)
 			return
@@ -197,7 +197,7 @@ func TestManyCallsAreChecked(t *testing.T) {
 	for last, want := range map[string]string{`{}`: dialect.CodeUnsupported, `{"id":"a","id":"b"}`: dialect.CodeDuplicateKey} {
 		body := `{"messages":[{"role":"assistant","tool_calls":[` + strings.Repeat(`{},`, 5000) + last + `]}]}`
 		var refused *dialect.Error
-		if _, err := chat.New(chat.Options{}).Split([]byte(body)); !errors.As(err, &refused) || refused.Code != want {
+		if _, err := chat.New(chat.Options{}).Split("", []byte(body)); !errors.As(err, &refused) || refused.Code != want {
 			t.Errorf("%s: %v, want %s", last, err, want)
 		}
 	}
@@ -207,7 +207,7 @@ func TestSplitSealed(t *testing.T) {
 	d := chat.New(chat.Options{})
 	f := func(members string, want bool) {
 		t.Helper()
-		r, err := d.Split([]byte(`{"messages":[{"role":"assistant",` + members + `}]}`))
+		r, err := d.Split("", []byte(`{"messages":[{"role":"assistant",`+members+`}]}`))
 		if err != nil || r.Messages[0].Sealed != want {
 			t.Errorf("%s: %v, %v", members, r, err)
 		}
@@ -228,7 +228,7 @@ func TestSplitSealed(t *testing.T) {
 	f(`"content":[{"type":"text","text":"thinking"}]`, false)
 	f(`"content":"[{\"type\":\"thinking\"}]"`, false)
 	f(`"reasoning_content":"r","reasoning":"r"`, false)
-	r, _ := d.Split([]byte(`{"messages":[{"role":"user","content":[{"type":"thinking"}]}]}`))
+	r, _ := d.Split("", []byte(`{"messages":[{"role":"user","content":[{"type":"thinking"}]}]}`))
 	if r.Messages[0].Sealed {
 		t.Error("only assistant messages carry sealed reasoning")
 	}
@@ -238,7 +238,7 @@ func TestSplitFields(t *testing.T) {
 	d := chat.New(chat.Options{Fields: []string{"session_id", "conversation.id", "metadata.user_id", "a.b.c", "model"}})
 	f := func(members, path, want string) {
 		t.Helper()
-		r, err := d.Split([]byte(`{"messages":[{"role":"user"}],` + members + `}`))
+		r, err := d.Split("", []byte(`{"messages":[{"role":"user"}],`+members+`}`))
 		if err != nil || r.Fields[path] != want || (want == "") != (len(r.Fields) == 0) {
 			t.Errorf("%s: %v, %v", members, r, err)
 		}
@@ -261,13 +261,13 @@ func TestSplitFields(t *testing.T) {
 // The result of Split must not change when the splitter reads the next body.
 func TestSplitIsIndependent(t *testing.T) {
 	d := chat.New(chat.Options{Fields: []string{"metadata.session_id"}})
-	first, err := d.Split([]byte(run))
+	first, err := d.Split("", []byte(run))
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := strings.NewReplacer("c2", "zz", "s-1", "zzz", "m-1", "zzz", "1", "9").Replace(run)
 	for range 3 {
-		if _, err := d.Split([]byte(other)); err != nil {
+		if _, err := d.Split("", []byte(other)); err != nil {
 			t.Fatal(err)
 		}
 	}

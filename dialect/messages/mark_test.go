@@ -33,7 +33,7 @@ func TestMark(t *testing.T) {
 			d := messages.New(split.Options{})
 			body := `{"model":"m","max_tokens":9,` + c.outside + `,"messages":[{"role":"user","content":` + c.first +
 				`},{"role":"assistant","content":"yes"},{"role":"user","content":` + c.last + `}]}`
-			r, err := d.Split([]byte(body))
+			r, err := d.Split("", []byte(body))
 			if err != nil {
 				t.Fatal(err)
 			}

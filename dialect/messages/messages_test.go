@@ -20,7 +20,7 @@ import (
 )
 
 func splitOf(t interface{ Fatalf(string, ...any) }, body string) *dialect.Request {
-	r, err := messages.New(split.Options{}).Split([]byte(body))
+	r, err := messages.New(split.Options{}).Split("", []byte(body))
 	if err != nil {
 		t.Fatalf("%v: %s", err, body)
 	}
@@ -99,7 +99,7 @@ func TestServerCalls(t *testing.T) {
 func TestSplitRefuses(t *testing.T) {
 	f := func(body, code, param string) {
 		t.Helper()
-		_, err := messages.New(split.Options{}).Split([]byte(body))
+		_, err := messages.New(split.Options{}).Split("", []byte(body))
 		e, ok := errors.AsType[*dialect.Error](err)
 		if !ok || e.Code != code || e.Param != param {
 			t.Errorf("%s\ngot %v, want %s %s", body, err, code, param)
@@ -285,7 +285,7 @@ func TestMemoryChangesNothing(t *testing.T) {
 			body := bodyOf(elements[:n])
 			want := splitOf(t, string(body))
 			mine := bytes.Clone(body)
-			got, err := d.Split(mine)
+			got, err := d.Split("", mine)
 			if err != nil || !reflect.DeepEqual(got.Messages, want.Messages) || got.ListSpan != want.ListSpan || got.Model != want.Model {
 				t.Fatalf("got %+v (%v)\nwant %+v", got, err, want)
 			}
@@ -302,7 +302,7 @@ func TestTeeJoinsBlocks(t *testing.T) {
 	const body = `{"role":"assistant","content":[{"type":"text","text":"one"},{"type":"tool_use","id":"A","name":"ls","input":{}},{"type":"text","text":"two"}]}`
 	tee := d.Tee(false)
 	tee.Write([]byte(body))
-	history, err := d.Split([]byte(`{"model":"m","messages":[` + body + `]}`))
+	history, err := d.Split("", []byte(`{"model":"m","messages":[`+body+`]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

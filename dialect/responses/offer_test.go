@@ -23,7 +23,7 @@ func TestOfferBesideAnItemOfTools(t *testing.T) {
 		`,"tools":null,"stream":1`: `{"model":"m","store":false,"input":[` + item + `],` + offered + `,"stream":1}`,
 	} {
 		body := `{"model":"m","store":false,"input":[` + item + `]` + more + `}`
-		r := must(d.Split([]byte(body)))(t)
+		r := must(d.Split("", []byte(body)))(t)
 		if can := d.CanHideTools(r); can != (want != "") {
 			t.Errorf("%s: tools can be hidden: %t", more, can)
 		}
@@ -35,7 +35,7 @@ func TestOfferBesideAnItemOfTools(t *testing.T) {
 			t.Errorf("%s\ngot  %s\nwant %s", more, got, want)
 		}
 	}
-	if r := must(d.Split([]byte(`{"model":"m","store":false,"input":"hi"}`)))(t); d.CanHideTools(r) {
+	if r := must(d.Split("", []byte(`{"model":"m","store":false,"input":"hi"}`)))(t); d.CanHideTools(r) {
 		t.Error("tools can be hidden from a client that has none")
 	}
 }

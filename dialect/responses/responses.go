@@ -69,7 +69,9 @@ func New(o split.Options) *Dialect {
 func (d *Dialect) Name() string { return "responses" }
 
 // Split validates and slices a body. The error is a *dialect.Error.
-func (d *Dialect) Split(body []byte) (*dialect.Request, error) { return d.bodies.Split(body, finish) }
+func (d *Dialect) Split(_ string, body []byte) (*dialect.Request, error) {
+	return d.bodies.Split(body, finish)
+}
 
 func finish(w *split.Walker, r *dialect.Request) {
 	r.MaxOutput = split.Integer(w.Member("max_output_tokens"))

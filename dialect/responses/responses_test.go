@@ -21,7 +21,7 @@ import (
 )
 
 func splitOf(t interface{ Fatalf(string, ...any) }, body string) *dialect.Request {
-	r, err := responses.New(split.Options{}).Split([]byte(body))
+	r, err := responses.New(split.Options{}).Split("", []byte(body))
 	if err != nil {
 		t.Fatalf("%v: %s", err, body)
 	}
@@ -77,7 +77,7 @@ func TestSplit(t *testing.T) {
 func TestSplitRefuses(t *testing.T) {
 	f := func(body, code, param string) {
 		t.Helper()
-		_, err := responses.New(split.Options{}).Split([]byte(body))
+		_, err := responses.New(split.Options{}).Split("", []byte(body))
 		e, ok := errors.AsType[*dialect.Error](err)
 		if !ok || e.Code != code || e.Param != param {
 			t.Errorf("%s\ngot %v, want %s %s", body, err, code, param)
@@ -297,7 +297,7 @@ func TestMemoryChangesNothing(t *testing.T) {
 			body := bodyOf(items[:n])
 			want := splitOf(t, string(body))
 			mine := bytes.Clone(body)
-			got, err := d.Split(mine)
+			got, err := d.Split("", mine)
 			if err != nil || inShort(got.Messages) != inShort(want.Messages) || got.ListSpan != want.ListSpan || got.Model != want.Model {
 				t.Fatalf("got %+v (%v)\nwant %+v", got, err, want)
 			}
@@ -324,7 +324,7 @@ func TestLongTurn(t *testing.T) {
 			strings.Repeat(`,{"type":"message","role":"assistant"},{"type":"reasoning"}`, n/2) + `]}`
 	}
 	lineartest.Compare(t, func(text string) {
-		if r, err := d.Split([]byte(text)); err != nil || len(r.Messages) != 1 {
+		if r, err := d.Split("", []byte(text)); err != nil || len(r.Messages) != 1 {
 			t.Fatal(r, err)
 		}
 	}, body(1000), body(8000), 40)
@@ -338,7 +338,7 @@ func TestReadOnBetweenTurns(t *testing.T) {
 			`{"role":"user","content":"go"}`, `{"role":"assistant","content":"the first thing that it says"}`,
 			`{"role":"assistant","content":"the second thing that it says"}`, `{"role":"user","content":"` + last + `"}`,
 		}))
-		got, err := d.Split([]byte(body))
+		got, err := d.Split("", []byte(body))
 		if want := splitOf(t, body); err != nil || inShort(got.Messages) != inShort(want.Messages) {
 			t.Errorf("got %s (%v)\nwant %s", inShort(got.Messages), err, inShort(want.Messages))
 		}
@@ -440,7 +440,7 @@ func TestFailure(t *testing.T) {
 
 // TestLongIDsAreCut: an id that a client makes up takes no more memory than a real one may.
 func TestLongIDsAreCut(t *testing.T) {
-	r, err := responses.New(split.Options{}).Split([]byte(`{"previous_response_id":"` + strings.Repeat("x", 2*split.MaxField) + `","input":"a"}`))
+	r, err := responses.New(split.Options{}).Split("", []byte(`{"previous_response_id":"`+strings.Repeat("x", 2*split.MaxField)+`","input":"a"}`))
 	if err != nil || len(r.Kept.Answer) != split.MaxField {
 		t.Errorf("%d bytes, %v", len(r.Kept.Answer), err)
 	}

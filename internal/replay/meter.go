@@ -82,7 +82,7 @@ func newMeter(c *counter) *meter { return &meter{counter: c, cached: map[digest]
 
 // exchange measures a request and its answer. From then on the prompt is cached.
 func (m *meter) exchange(body, answer []byte) (r *dialect.Request, u model.Usage, err error) {
-	if r, err = m.dialect.Split(body); err != nil {
+	if r, err = m.dialect.Split("", body); err != nil {
 		return nil, u, fmt.Errorf("measure a request: %w", err)
 	}
 	if u.Output, err = m.message(r.Model, answer); err != nil {

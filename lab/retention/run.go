@@ -48,7 +48,7 @@ func newRun(r replay.Run, counter Counter) (*run, error) {
 	}
 	body = append(body, "]}"...)
 	d := chat.New(chat.Options{})
-	split, err := d.Split(body)
+	split, err := d.Split("", body)
 	if err != nil {
 		return nil, fmt.Errorf("read run %s: %w", r.Name, err)
 	}

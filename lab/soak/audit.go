@@ -44,7 +44,7 @@ func (l *line) scope() session.Scope {
 }
 
 func (a *auditor) held(l *line) (held, error) {
-	split, err := a.dialect.Split(l.last.sent)
+	split, err := a.dialect.Split("", l.last.sent)
 	if err != nil {
 		return held{}, fmt.Errorf("split what was sent: %w", err)
 	}

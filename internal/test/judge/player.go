@@ -164,7 +164,7 @@ func (p *player) exchange(ctx context.Context, i int, c replay.Call, again bool)
 	for _, r := range own {
 		step.Own += r.PromptTokens
 	}
-	sent, err := p.protocol.Dialect().Split(body)
+	sent, err := p.protocol.Dialect().Split("", body)
 	if err != nil {
 		return Step{}, fmt.Errorf("split the request: %w", err)
 	}

@@ -27,7 +27,7 @@ type protocol interface {
 // toChat translates the messages of a body to Chat Completions. It represents sealed reasoning by a hash of the message. Reasoning that
 // upstream dropped, by its signatures, does not count.
 func toChat(d dialect.Dialect, body []byte, dropped ...string) ([]json.RawMessage, error) {
-	r, err := d.Split(body)
+	r, err := d.Split("", body)
 	if err != nil {
 		return nil, fmt.Errorf("split a body: %w", err)
 	}

@@ -32,11 +32,11 @@ type View struct {
 // among them. It returns an error if a message cannot be mapped.
 func LayOver(sent, forwarded []byte) (*View, error) {
 	d := chat.New(chat.Options{})
-	before, err := d.Split(sent)
+	before, err := d.Split("", sent)
 	if err != nil {
 		return nil, fmt.Errorf("split the body sent: %w", err)
 	}
-	after, err := d.Split(forwarded)
+	after, err := d.Split("", forwarded)
 	if err != nil {
 		return nil, fmt.Errorf("split the body forwarded: %w", err)
 	}

@@ -123,7 +123,7 @@ func (f *Form) Adjust(n int) int { return f.engine.o.Tokens.Adjust(f.calibration
 
 // LimitTo returns the form that is condensed above that many tokens, unless the session is held out.
 func (f *Form) LimitTo(tokens int) *Form {
-	heldOut := f.entry != nil && f.entry.Seat.Arm == session.HeldOut
+	heldOut := f.entry != nil && f.entry.Assignment.Arm == session.HeldOut
 	if heldOut || f.asked.limit > 0 && tokens >= f.asked.limit {
 		return f
 	}

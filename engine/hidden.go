@@ -61,9 +61,9 @@ const maxAnswers = 5
 
 // hidden is what a turn knows of hidden tools and their earlier calls.
 type hidden struct {
-	tools    []dialect.Tool          // to offer upstream
-	asides   map[int]session.Instead // messages that replace earlier answers, by the position of the answer's last message
-	commands bool                    // user messages may be commands
+	tools        []dialect.Tool              // to offer upstream
+	replacements map[int]session.Replacement // messages that replace earlier answers, by the position of the answer's last message
+	commands     bool                        // user messages may be commands
 }
 
 // hiddenCalls are the calls of hidden tools that a request has led to.
@@ -78,11 +78,11 @@ func (t *Turn) prepareHidden(ctx context.Context) error {
 	if t.in.Tenant.Observe || t.in.Wish == WishOff {
 		return nil
 	}
-	asides, err := t.registry.Asides(ctx, &t.place)
+	replacements, err := t.registry.Replacements(ctx, &t.place)
 	if err != nil {
 		return fmt.Errorf("read replaced answers: %w", err)
 	}
-	t.hidden.asides = asides
+	t.hidden.replacements = replacements
 	all := toolsOf(t.in.Tenant.Hidden)
 	if len(all) == 0 || t.purpose != session.PurposeMain || !t.in.Dialect.CanHideTools(t.in.Split) ||
 		t.hasQuirk(refusesTools, t.lessons()) {
@@ -200,17 +200,17 @@ func (f *Form) logRequest(ctx context.Context) {
 	_ = archive.Request(ctx, f.logged.place.Thread.ID, f.engine.o.Now()) // if it is lost, at worst the request is not met
 }
 
-// setAside logs the messages that replace the answer that the client got, if there are any.
-func (f *Form) setAside(ctx context.Context, echo []byte) error {
+// logReplacement logs the messages that replace the answer that the client got, if there are any.
+func (f *Form) logReplacement(ctx context.Context, echo []byte) error {
 	if f.calls.answer == nil || echo == nil {
 		return nil
 	}
 	messages := splitMessage(f.in.Dialect, echo)
 	if len(messages) == 0 {
-		return errors.New("set answer aside: it has no messages")
+		return errors.New("replace answer: it has no messages")
 	}
-	if err := f.registry.SetAside(ctx, &f.logged.place, messages, f.calls.answer); err != nil {
-		return fmt.Errorf("set answer aside: %w", err)
+	if err := f.registry.Replace(ctx, &f.logged.place, messages, f.calls.answer); err != nil {
+		return fmt.Errorf("replace answer: %w", err)
 	}
 	return nil
 }
@@ -220,7 +220,7 @@ func (t *Turn) substitute(item *session.Item) {
 	if item.Index < 0 {
 		return
 	}
-	item.Parts = t.hidden.asides[t.history.Pos(item.Index)].Messages
+	item.Parts = t.hidden.replacements[t.history.Pos(item.Index)].Messages
 	if t.hidden.commands && t.isCommand(&t.in.Split.Messages[item.Index]) {
 		if raw, err := t.in.Dialect.Rewrite(item.Raw, commandNote); err == nil {
 			item.Raw = raw
@@ -231,10 +231,10 @@ func (t *Turn) substitute(item *session.Item) {
 // hideReplaced hides the earlier messages of an answer whose replacement is shown in the place of its last one.
 func (t *Turn) hideReplaced(items []session.Item) {
 	for i := range items {
-		aside := t.hidden.asides[t.history.Pos(max(items[i].Index, 0))]
+		replacement := t.hidden.replacements[t.history.Pos(max(items[i].Index, 0))]
 		switch {
-		case items[i].Index >= 0 && aside.Messages != nil:
-			for j := i - 1; j >= 0 && items[j].Index == items[j+1].Index-1 && t.history.Pos(items[j].Index) >= aside.From; j-- {
+		case items[i].Index >= 0 && replacement.Messages != nil:
+			for j := i - 1; j >= 0 && items[j].Index == items[j+1].Index-1 && t.history.Pos(items[j].Index) >= replacement.From; j-- {
 				items[j].Parts = [][]byte{}
 			}
 		case items[i].Parts != nil && len(items[i].Parts) == 0:

@@ -14,7 +14,7 @@ func TestStandFor(t *testing.T) {
 		messages = append(messages, session.Message{Raw: []byte("{}"), Kind: kind})
 	}
 	turn := &Turn{history: session.NewHistory(session.Hash{}, messages)}
-	turn.hidden.asides = map[int]session.Instead{3: {From: 2, Messages: [][]byte{[]byte("call"), []byte("result")}}}
+	turn.hidden.replacements = map[int]session.Replacement{3: {From: 2, Messages: [][]byte{[]byte("call"), []byte("result")}}}
 	for name, c := range map[string]struct {
 		shown []int // indexes; -1: the record
 		want  []int // parts of each; -1: the message itself
@@ -27,7 +27,7 @@ func TestStandFor(t *testing.T) {
 		items := make([]session.Item, len(c.shown))
 		for i, index := range c.shown {
 			if items[i].Index = index; index >= 0 {
-				items[i].Parts = turn.hidden.asides[turn.history.Pos(index)].Messages
+				items[i].Parts = turn.hidden.replacements[turn.history.Pos(index)].Messages
 			}
 			if index == 2 {
 				items[i].Parts = [][]byte{} // as an earlier view had it

@@ -119,7 +119,7 @@ func (f *Form) Answered(answer dialect.Answer, echo []byte) func(ctx context.Con
 			if answer.ID != "" && f.in.Split.Stores && len(answer.Said) <= maxAnswerKept {
 				f.engine.memory.answers.Add(session.KeptTrace(seed, answer.ID), answer.Said)
 			}
-			err = errors.Join(f.setAside(ctx, echo), f.registry.Answered(ctx, place, answer.Text, ids, arguments, kept...))
+			err = errors.Join(f.logReplacement(ctx, echo), f.registry.Answered(ctx, place, answer.Text, ids, arguments, kept...))
 			if len(items) > 0 {
 				err = errors.Join(err, f.registry.KeepItems(ctx, place, items))
 			}

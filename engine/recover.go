@@ -505,7 +505,9 @@ func (t *Turn) stripEnd(unbind bool) int {
 }
 
 // mayBeBound reports whether the thread's answers may be bound to a condensed history, even if the tenant's requests now pass unchanged.
-func (f *Form) mayBeBound() bool { return len(f.place.Thread.Condensations)+len(f.hidden.asides) > 0 }
+func (f *Form) mayBeBound() bool {
+	return len(f.place.Thread.Condensations)+len(f.hidden.replacements) > 0
+}
 
 // hasUnloggedAnswers reports whether the history has sealed answers to requests that the log does not hold, because the store was
 // unavailable or has lost them. Those requests may have been condensed.

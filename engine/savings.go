@@ -65,19 +65,19 @@ func (t *Turn) save(ctx context.Context, id session.ThreadID, more session.Savin
 	return nil
 }
 
-// takeSeat assigns the session to an arm of its tenant's holdout, if there is one.
-func (t *Turn) takeSeat(secret session.Secret) {
+// assign assigns the session to an arm of its tenant's holdout, if there is one.
+func (t *Turn) assign(secret session.Secret) {
 	share := t.in.Tenant.Holdout
 	if share <= 0 {
 		return
 	}
 	t.entry = &session.Entry{
-		Experiment: secret.Experiment(t.in.Tenant.Name, share), Seat: secret.Seat(t.place.Thread.Session, share),
+		Experiment: secret.Experiment(t.in.Tenant.Name, share), Assignment: secret.Assign(t.place.Thread.Session, share),
 	}
 	if t.place.Begins {
 		t.engine.memory.begun.ContainsOrAdd(t.place.Thread.Session, new(atomic.Bool))
 	}
-	if t.entry.Seat.Arm == session.HeldOut {
+	if t.entry.Assignment.Arm == session.HeldOut {
 		tenant := *t.in.Tenant
 		tenant.Condenser, tenant.Hidden.Request = condense.HeldOut{Condenser: tenant.Condenser}, false
 		t.in.Tenant = &tenant

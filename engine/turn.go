@@ -182,7 +182,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 		return fmt.Errorf("resolve: %w", err)
 	}
 	t.resolveNew(ctx)
-	t.takeSeat(secret)
+	t.assign(secret)
 	t.bound = t.engine.memory.boundOf(t.place.Thread.ID)
 	return nil
 }

@@ -16,14 +16,14 @@ type Reason string
 
 // The reasons, least pressing first.
 const (
-	ReasonEconomics Reason = "economics"
-	ReasonEvents    Reason = "events"
-	ReasonTokens    Reason = "tokens"
-	ReasonWindow    Reason = "window" // the model's window less the reserved output
-	ReasonRequest   Reason = "request"
-	ReasonOverflow  Reason = "overflow"
-	ReasonArrival   Reason = "arrival" // a message was too large when it arrived
-	ReasonAside     Reason = "aside"   // marks an aside, see Aside
+	ReasonEconomics   Reason = "economics"
+	ReasonEvents      Reason = "events"
+	ReasonTokens      Reason = "tokens"
+	ReasonWindow      Reason = "window" // the model's window less the reserved output
+	ReasonRequest     Reason = "request"
+	ReasonOverflow    Reason = "overflow"
+	ReasonArrival     Reason = "arrival" // a message was too large when it arrived
+	ReasonReplacement Reason = "aside"   // marks a replacement, see IsReplacement
 
 	ReasonKnowledge Reason = "knowledge" // a user's message triggered an added text
 )
@@ -111,9 +111,11 @@ type Copy struct {
 // Cut reports whether only the beginning and the end are shown.
 func (t *Trim) Cut() bool { return t.Head != Whole }
 
-// Answers reports whether c answers a request for a condensation. Trims of newly arrived messages, asides and added texts
+// Answers reports whether c answers a request for a condensation. Trims of newly arrived messages, replacements and added texts
 // do not.
-func (c *Condensation) Answers() bool { return c.Reason != ReasonArrival && !c.Aside() && c.Added == 0 }
+func (c *Condensation) Answers() bool {
+	return c.Reason != ReasonArrival && !c.IsReplacement() && c.Added == 0
+}
 
 // buildOn bases c on the newest condensation that the view shows, if there is one.
 func (c *Condensation) buildOn(view *View) {

@@ -20,21 +20,21 @@ const (
 	HeldOut     // its history is not condensed
 )
 
-// Seat is a session's assignment in an experiment.
-type Seat struct {
+// Assignment is a session's assignment in an experiment.
+type Assignment struct {
 	Arm   Arm
 	Group int // less than Groups
 }
 
-// Seat draws a session's seat in an experiment that holds out the given share of sessions. The seat is the same on every
+// Assign draws a session's assignment in an experiment that holds out the given share of sessions. The assignment is the same on every
 // replica. A session that is held out stays so when the share grows.
-func (s Secret) Seat(id SessionID, share float64) Seat {
+func (s Secret) Assign(id SessionID, share float64) Assignment {
 	h := s.derive("holdout", string(id))
-	seat := Seat{Group: int(h[8]) % Groups}
+	assignment := Assignment{Group: int(h[8]) % Groups}
 	if float64(binary.BigEndian.Uint64(h[:8])) < share*math.MaxUint64 {
-		seat.Arm = HeldOut
+		assignment.Arm = HeldOut
 	}
-	return seat
+	return assignment
 }
 
 // Experiment returns the name of a tenant's holdout experiment. Changing the share begins another experiment.
@@ -45,7 +45,7 @@ func (s Secret) Experiment(tenant string, share float64) string {
 // Entry is a session's contribution to an experiment.
 type Entry struct {
 	Experiment string
-	Seat       Seat
+	Assignment Assignment
 	Begun      time.Time // when the session began
 	Sums       Sums
 }

@@ -8,24 +8,24 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestSeat: the secret and the session alone decide whether a session is held out, and it stays so when the share grows.
-func TestSeat(t *testing.T) {
+// TestAssignment: the secret and the session alone decide whether a session is held out, and it stays so when the share grows.
+func TestAssignment(t *testing.T) {
 	const sessions = 100_000
 	held, other := 0, 0
 	var groups [session.Groups]int
 	for i := range sessions {
 		id := session.SessionID(fmt.Sprint(i))
-		seat := session.Secret("s").Seat(id, 0.05)
-		if seat != session.Secret("s").Seat(id, 0.05) {
-			t.Fatalf("%s has two seats", id)
+		assignment := session.Secret("s").Assign(id, 0.05)
+		if assignment != session.Secret("s").Assign(id, 0.05) {
+			t.Fatalf("%s has two assignments", id)
 		}
-		groups[seat.Group]++
-		if seat.Arm == session.HeldOut {
+		groups[assignment.Group]++
+		if assignment.Arm == session.HeldOut {
 			held++
-			if session.Secret("s").Seat(id, 0.1).Arm != session.HeldOut {
+			if session.Secret("s").Assign(id, 0.1).Arm != session.HeldOut {
 				t.Errorf("%s is held out at a twentieth and not at a tenth", id)
 			}
-			other += int(session.Secret("another").Seat(id, 0.05).Arm)
+			other += int(session.Secret("another").Assign(id, 0.05).Arm)
 		}
 	}
 	if math.Abs(float64(held)-0.05*sessions) > 0.005*sessions || float64(other) > 0.1*float64(held) {
@@ -36,7 +36,7 @@ func TestSeat(t *testing.T) {
 			t.Errorf("group %d has %d sessions of %d", group, n, sessions)
 		}
 	}
-	if session.Secret("s").Seat("x", 0).Arm != session.Treated {
+	if session.Secret("s").Assign("x", 0).Arm != session.Treated {
 		t.Error("one is held out of none")
 	}
 	if session.Secret("s").Experiment("a", 0.05) == session.Secret("s").Experiment("a", 0.1) {

@@ -67,13 +67,13 @@ type Resolution struct {
 	Again  bool        // the same history was answered before, so the same view must be forwarded
 	Base   *Resolution // for a side request that branches off: the history without the request's own message
 
-	Unreadable int // unreadable summaries, whose condensations do not apply; set by Condensations and Asides
+	Unreadable int // unreadable summaries, whose condensations do not apply; set by Condensations and Replacements
 
 	query         Query
 	parentCreated time.Time // for a new fork: when its parent was created
 }
 
-// WithoutText returns a copy that keeps no bytes of the request alive. It may be passed to Answered and SetAside, but not to
+// WithoutText returns a copy that keeps no bytes of the request alive. It may be passed to Answered and Replace, but not to
 // methods that read messages.
 func (res *Resolution) WithoutText() Resolution {
 	bare := *res
@@ -208,7 +208,7 @@ func (r *Registry) fork(ctx context.Context, parent *Thread, q Query, at int) Th
 		Origin: Origin{Parent: parent.ID, ForkAt: at, Lost: parent.Lost}, Len: at, Head: q.History.Chain[at], System: parent.System, Created: now, Seen: now,
 		Lists: Lists{
 			Condensations: r.carryOver(ctx, q.History, parent.Condensations, at),
-			Asides: slices.DeleteFunc(slices.Clone(parent.Asides), func(c Condensation) bool {
+			Replacements: slices.DeleteFunc(slices.Clone(parent.Replacements), func(c Condensation) bool {
 				return c.Prefix > at || !q.History.Covers(c.Prefix, c.Hash)
 			}),
 		},

@@ -44,10 +44,10 @@ type Origin struct {
 	Lost    int      // how many threads in a row, up to this one, lost the summaries of the one that they go on from
 }
 
-// Lists are the condensations and asides of a thread, without their texts. They include those carried over when it began.
+// Lists are the condensations and replacements of a thread, without their texts. They include those carried over when it began.
 type Lists struct {
 	Condensations []Condensation
-	Asides        []Condensation
+	Replacements  []Condensation
 }
 
 // Event is one immutable record in a thread's log.

@@ -9,10 +9,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// An experiment has a record of when it began, and one with the sums of each seat. Numbers are varints.
+// An experiment has a record of when it began, and one with the sums of each assignment. Numbers are varints.
 func experiment(name string) string { return meta.key("experiment:" + name) }
 
-func seat(name string, s session.Seat) string {
+func assignment(name string, s session.Assignment) string {
 	return experiment(name) + string([]byte{':', byte(s.Arm), byte(s.Group)}) //nolint:gosec // there are few groups
 }
 
@@ -27,7 +27,7 @@ func (s *Store) Enter(ctx context.Context, e session.Entry) error {
 		if e.Begun.UnixMilli() < since {
 			return nil
 		}
-		key := seat(e.Experiment, e.Seat)
+		key := assignment(e.Experiment, e.Assignment)
 		sum, err := parseSums(c.get(key))
 		if err != nil {
 			return err
@@ -49,7 +49,7 @@ func (s *Store) Experiment(ctx context.Context, name string) (session.Experiment
 		e.Since = time.UnixMilli(since)
 		for arm := range e.Arms {
 			for group := 0; group < session.Groups && err == nil; group++ {
-				e.Arms[arm][group], err = parseSums(r.get(seat(name, session.Seat{Arm: session.Arm(arm), Group: group})))
+				e.Arms[arm][group], err = parseSums(r.get(assignment(name, session.Assignment{Arm: session.Arm(arm), Group: group})))
 			}
 		}
 		return e, err
@@ -74,7 +74,7 @@ func parseNumbers(b []byte, into ...*int64) error {
 	return nil
 }
 
-// parseSums returns zero sums for a seat that has none.
+// parseSums returns zero sums for an assignment that has none.
 func parseSums(b []byte) (t session.Sums, err error) {
 	if b != nil {
 		err = parseNumbers(b, &t.Sessions, &t.Steps, &t.Unpriced, &t.Nano)

@@ -125,7 +125,7 @@ func (s *Store) Events(ctx context.Context, id session.ThreadID, at uint64, limi
 type record struct {
 	written time.Time
 	thread  session.Thread
-	list    []byte // encoded condensations and asides
+	list    []byte // encoded condensations and replacements
 }
 
 func (r record) encode() []byte {

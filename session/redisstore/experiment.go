@@ -10,8 +10,8 @@ import (
 )
 
 // field returns the field of a sum of an experiment.
-func field(seat session.Seat, kind byte) string {
-	return fmt.Sprintf("%d.%d%c", seat.Arm, seat.Group, kind)
+func field(assignment session.Assignment, kind byte) string {
+	return fmt.Sprintf("%d.%d%c", assignment.Arm, assignment.Group, kind)
 }
 
 // sums returns the parts of a Sums by the letter with which their fields end.
@@ -24,7 +24,7 @@ func (s *Store) Enter(ctx context.Context, e session.Entry) error {
 	args := []any{e.Begun.UnixMilli(), e.Opens(time.Now()).UnixMilli(), s.options.TTL.Milliseconds()}
 	for kind, n := range sums(&e.Sums) {
 		if *n != 0 {
-			args = append(args, field(e.Seat, kind), *n)
+			args = append(args, field(e.Assignment, kind), *n)
 		}
 	}
 	return s.execScript(ctx, script{enterScript, []string{s.keys.experiment(e.Experiment)}, args})
@@ -44,9 +44,9 @@ func (s *Store) Experiment(ctx context.Context, name string) (e session.Experime
 	e.Since = time.UnixMilli(number("since"))
 	for arm := range e.Arms {
 		for group := range e.Arms[arm] {
-			seat := session.Seat{Arm: session.Arm(arm), Group: group}
+			assignment := session.Assignment{Arm: session.Arm(arm), Group: group}
 			for kind, n := range sums(&e.Arms[arm][group]) {
-				*n = number(field(seat, kind))
+				*n = number(field(assignment, kind))
 			}
 		}
 	}

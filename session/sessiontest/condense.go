@@ -53,17 +53,17 @@ func (s suite) CondensePrepared(t *testing.T) {
 	is(t, second(store.Prepared(ctx(t), "t")), session.ErrNotFound)
 }
 
-// CondenseAside: an aside is listed apart from condensations, answers no request for one, and does not delete a prepared one.
-func (s suite) CondenseAside(t *testing.T) {
+// CondenseReplacement: a replacement is listed apart from condensations, answers no request for one, and does not delete a prepared one.
+func (s suite) CondenseReplacement(t *testing.T) {
 	store := s.begun(t, 8)
 	one := must(store.Condense(ctx(t), "t", condensation(6)))(t)
 	ok(t, store.Prepare(ctx(t), "t", condensation(8)))
 	ok(t, store.Request(ctx(t), "t", clock))
 	before := thread(t, store, "t")
-	c := session.Condensation{Prefix: 9, Hash: hash("t", "answer"), Summary: "[[{}]]", Reason: session.ReasonAside, Time: clock}
+	c := session.Condensation{Prefix: 9, Hash: hash("t", "answer"), Summary: "[[{}]]", Reason: session.ReasonReplacement, Time: clock}
 	c = must(store.Condense(ctx(t), "t", c))(t)
 	want := before
-	want.Seq, want.Asides = c.ID.Seq, []session.Condensation{listed(c)}
+	want.Seq, want.Replacements = c.ID.Seq, []session.Condensation{listed(c)}
 	equal(t, thread(t, s.replica(t, store), "t"), want)
 	equal(t, want.Condensations, []session.Condensation{listed(one)})
 	log := events(t, store, "t")
@@ -72,9 +72,9 @@ func (s suite) CondenseAside(t *testing.T) {
 	ok(t, second(store.Prepared(ctx(t), "t")))
 
 	b := fork("t", 8, "fork", 2)
-	b.Thread.Condensations, b.Thread.Asides = want.Condensations, want.Asides
+	b.Thread.Condensations, b.Thread.Replacements = want.Condensations, want.Replacements
 	ok(t, store.Append(ctx(t), b))
-	equal(t, thread(t, store, "fork").Asides, want.Asides)
+	equal(t, thread(t, store, "fork").Replacements, want.Replacements)
 	equal(t, thread(t, store, "fork").Condensations, want.Condensations)
 }
 

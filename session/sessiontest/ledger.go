@@ -92,10 +92,10 @@ func (s suite) ExperimentSums(t *testing.T) {
 	began := time.UnixMilli(1_700_000_000_000)
 	equal(t, must(store.Experiment(ctx(t), "a"))(t), session.Experiment{})
 	want := session.Experiment{Since: began}
-	for i, seat := range []session.Seat{{}, {Arm: session.HeldOut, Group: session.Groups - 1}, {}, {Group: 7}} {
+	for i, assignment := range []session.Assignment{{}, {Arm: session.HeldOut, Group: session.Groups - 1}, {}, {Group: 7}} {
 		more := session.Sums{Sessions: 1, Steps: int64(i), Unpriced: 2, Nano: 1 << 40}
-		ok(t, store.Enter(ctx(t), session.Entry{Experiment: "a", Seat: seat, Begun: began, Sums: more}))
-		want.Arms[seat.Arm][seat.Group].Add(more)
+		ok(t, store.Enter(ctx(t), session.Entry{Experiment: "a", Assignment: assignment, Begun: began, Sums: more}))
+		want.Arms[assignment.Arm][assignment.Group].Add(more)
 	}
 	ok(t, store.Enter(ctx(t), session.Entry{Experiment: "b", Begun: began, Sums: session.Sums{Sessions: 1, Nano: 5}}))
 	equal(t, must(s.replica(t, store).Experiment(ctx(t), "a"))(t), want)

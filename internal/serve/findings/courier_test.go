@@ -215,7 +215,7 @@ func TestNothingToTell(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		text := record.Summary{Record: "FACTS: some"}.String()
 		for _, c := range []session.Condensation{
-			{Summary: text}, {Model: "m", Reason: session.ReasonArrival, Summary: text}, {Model: "m", Reason: session.ReasonAside, Summary: text},
+			{Summary: text}, {Model: "m", Reason: session.ReasonArrival, Summary: text}, {Model: "m", Reason: session.ReasonReplacement, Summary: text},
 			{Model: "m", Summary: text, Addition: session.Addition{Added: 1}}, {Model: "m", Summary: record.Summary{Record: "TESTS: pass"}.String()},
 		} {
 			r.Promise(r.t.Context(), "acme", "a", &c)

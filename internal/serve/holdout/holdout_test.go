@@ -21,9 +21,9 @@ type fleet struct {
 }
 
 type run struct {
-	seat  session.Seat
-	steps int
-	cost  float64 // of a step
+	assignment session.Assignment
+	steps      int
+	cost       float64 // of a step
 }
 
 // step makes a request in one of the open sessions. A session that ends is replaced by a new one.
@@ -31,19 +31,19 @@ func (f *fleet) step() {
 	i := f.random.IntN(len(f.open))
 	r := &f.open[i]
 	if r.steps == 0 {
-		seat := session.Seat{Group: f.random.IntN(session.Groups)}
+		assignment := session.Assignment{Group: f.random.IntN(session.Groups)}
 		if f.random.Float64() < f.share {
-			seat.Arm = session.HeldOut
+			assignment.Arm = session.HeldOut
 		}
 		size := math.Exp(f.spread * f.random.NormFloat64())
-		*r = run{seat, 1 + f.random.IntN(9), size * math.Exp(0.5*f.random.NormFloat64())}
-		if seat.Arm == session.Treated {
+		*r = run{assignment, 1 + f.random.IntN(9), size * math.Exp(0.5*f.random.NormFloat64())}
+		if assignment.Arm == session.Treated {
 			r.cost *= f.factor
 		}
-		f.account.Arms[r.seat.Arm][r.seat.Group].Add(session.Sums{Sessions: 1})
+		f.account.Arms[r.assignment.Arm][r.assignment.Group].Add(session.Sums{Sessions: 1})
 	}
 	r.steps--
-	f.account.Arms[r.seat.Arm][r.seat.Group].Add(session.Sums{Steps: 1, Nano: int64(r.cost * 1e7)})
+	f.account.Arms[r.assignment.Arm][r.assignment.Group].Add(session.Sums{Steps: 1, Nano: int64(r.cost * 1e7)})
 }
 
 // saved returns the mean saving per session.

@@ -262,7 +262,7 @@ func parseEntry(b []byte) (events []session.Event, payload, held []byte, err err
 // Condensed returns the log entry of c. Everything else about c is stored under the entry's Seq: its text as a summary, the
 // rest in the thread's list of condensations.
 func Condensed(c session.Condensation) session.Event {
-	if c.Aside() {
+	if c.IsReplacement() {
 		return session.Event{Kind: session.HiddenCalls, Time: c.Time}
 	}
 	return session.Event{Kind: session.Condensed, Tokens: c.SummaryTokens, Time: c.Time}
@@ -287,7 +287,7 @@ func List(condensations []session.Condensation) []byte {
 	return list
 }
 
-// SetList decodes a list and sets it as the thread's condensations and asides.
+// SetList decodes a list and sets it as the thread's condensations and replacements.
 func SetList(t *session.Thread, list []byte) error {
 	all, err := ParseList(list)
 	t.SetListed(all)

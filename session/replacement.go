@@ -13,41 +13,41 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// An aside records that the client received an answer without its calls of the proxy's own tools, and which messages
+// A replacement records that the client received an answer without its calls of the proxy's own tools, and which messages
 // replace that answer upstream: the calls with their results. It is logged as a Condensation and, like one, is identified
 // by the history that it ends: the answer, as the client sends it back, is the last messages of its Prefix, from its Offset
 // on. It hides nothing, and condensations do not build on it.
 
-// Instead holds the messages that replace an answer upstream.
-type Instead struct {
+// Replacement holds the messages that replace an answer upstream.
+type Replacement struct {
 	From     int // position of the answer's first message
 	Messages [][]byte
 }
 
-// Aside reports whether c is an aside rather than a condensation.
-func (c *Condensation) Aside() bool { return c.Reason == ReasonAside }
+// IsReplacement reports whether c is a replacement rather than a condensation.
+func (c *Condensation) IsReplacement() bool { return c.Reason == ReasonReplacement }
 
-// Listed returns the condensations and the asides in one list.
-func (t *Lists) Listed() []Condensation { return slices.Concat(t.Condensations, t.Asides) }
+// Listed returns the condensations and the replacements in one list.
+func (t *Lists) Listed() []Condensation { return slices.Concat(t.Condensations, t.Replacements) }
 
-// SetListed sets the condensations and the asides from one list.
+// SetListed sets the condensations and the replacements from one list.
 func (t *Lists) SetListed(all []Condensation) {
-	t.Condensations, t.Asides = nil, nil
+	t.Condensations, t.Replacements = nil, nil
 	for _, c := range all {
-		if c.Aside() {
-			t.Asides = append(t.Asides, c)
+		if c.IsReplacement() {
+			t.Replacements = append(t.Replacements, c)
 		} else {
 			t.Condensations = append(t.Condensations, c)
 		}
 	}
 }
 
-// SetAside logs the messages that replace the answer to the resolution's history, which must have been appended. answer is
+// Replace logs the messages that replace the answer to the resolution's history, which must have been appended. answer is
 // the answer as the client will send it back, in one or several messages.
-func (r *Registry) SetAside(ctx context.Context, res *Resolution, answer []Message, messages [][]byte) error {
+func (r *Registry) Replace(ctx context.Context, res *Resolution, answer []Message, messages [][]byte) error {
 	h, text := res.query.History, Joined(messages)
 	c := Condensation{
-		Prefix: h.Len() + len(answer), Hash: h.Head(), Offset: h.Len() + 1, Summary: text, Reason: ReasonAside, Time: time.Now(),
+		Prefix: h.Len() + len(answer), Hash: h.Head(), Offset: h.Len() + 1, Summary: text, Reason: ReasonReplacement, Time: time.Now(),
 	}
 	for i := range answer {
 		c.Hash = Next(c.Hash, answer[i].Digest)
@@ -60,19 +60,19 @@ func (r *Registry) SetAside(ctx context.Context, res *Resolution, answer []Messa
 	return nil
 }
 
-// maxAsideReads is how many asides are read concurrently when a replica sees a thread for the first time.
-const maxAsideReads = 8
+// maxReplacementReads is how many replacements are read concurrently when a replica sees a thread for the first time.
+const maxReplacementReads = 8
 
-// Asides returns the asides that apply to the resolution's history, keyed by the position of the answer's last message. If
-// an answer has two, the newer one counts. An aside whose text is lost or unreadable does not apply.
-func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int]Instead, error) {
-	all := res.Thread.Asides
+// Replacements returns the replacements that apply to the resolution's history, keyed by the position of the answer's last message. If
+// an answer has two, the newer one counts. A replacement whose text is lost or unreadable does not apply.
+func (r *Registry) Replacements(ctx context.Context, res *Resolution) (map[int]Replacement, error) {
+	all := res.Thread.Replacements
 	if len(all) == 0 {
 		return nil, nil
 	}
 	texts, errs := make([]string, len(all)), make([]error, len(all))
 	var group errgroup.Group
-	group.SetLimit(maxAsideReads)
+	group.SetLimit(maxReplacementReads)
 	for i, c := range all {
 		if res.query.History.Covers(c.Prefix, c.Hash) {
 			group.Go(func() error {
@@ -82,7 +82,7 @@ func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int]Instead
 		}
 	}
 	_ = group.Wait() // each error is in errs
-	found := map[int]Instead{}
+	found := map[int]Replacement{}
 	for i, c := range all {
 		err := errs[i]
 		if errors.Is(err, ErrUnreadable) {
@@ -91,7 +91,7 @@ func (r *Registry) Asides(ctx context.Context, res *Resolution) (map[int]Instead
 			return nil, fmt.Errorf("read hidden calls: %w", err)
 		}
 		if messages := Parted[[]byte](texts[i]); messages != nil {
-			found[c.Prefix] = Instead{From: cmp.Or(c.Offset, c.Prefix), Messages: messages}
+			found[c.Prefix] = Replacement{From: cmp.Or(c.Offset, c.Prefix), Messages: messages}
 		}
 	}
 	return found, nil

@@ -49,6 +49,13 @@ func (s *sink) Send(_ context.Context, m *findings.Message) error {
 
 func (s *sink) Close() {}
 
+// tries returns how often the sink was asked to take something.
+func (s *sink) tries() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tried
+}
+
 // set makes the sink fail with err from now on for the given threads, and for no others.
 func (s *sink) set(err error, threads ...session.ThreadID) {
 	s.mu.Lock()
@@ -266,8 +273,8 @@ func TestRefused(t *testing.T) {
 			r.condensed(id)
 		}
 		r.want(time.Hour, took...)
-		if r.sink.tried > 600 {
-			t.Errorf("tried %d times in an hour: a round goes on although the sink refuses what it gets", r.sink.tried)
+		if n := r.sink.tries(); n > 600 {
+			t.Errorf("tried %d times in an hour: a round goes on although the sink refuses what it gets", n)
 		}
 		r.waiting(30)
 		r.want(25*time.Hour, took...)

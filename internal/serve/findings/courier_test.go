@@ -239,13 +239,13 @@ func TestFailingSink(t *testing.T) {
 		r.condensed("a", "b")
 		r.want(time.Hour)
 		r.waiting(2)
-		if n := r.sink.tried; n < 12 || n > 40 {
+		if n := r.sink.tries(); n < 12 || n > 40 {
 			t.Errorf("tried %d times in an hour", n)
 		}
-		tried := r.sink.tried
+		tried := r.sink.tries()
 		r.condensed("c")
 		r.want(time.Millisecond)
-		if r.sink.tried != tried {
+		if r.sink.tries() != tried {
 			t.Error("new findings ended the pause")
 		}
 		r.sink.set(nil)

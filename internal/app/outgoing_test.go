@@ -188,7 +188,7 @@ func (c *connections) counts() (open, accepted int) {
 // awaitNone waits until no connection is open, for less time than an idle one is kept.
 func (c *connections) awaitNone(t *testing.T, after string) {
 	t.Helper()
-	timeout := time.After(time.Minute)
+	timeout := time.After(30 * time.Second)
 	for {
 		open, _ := c.counts()
 		if open == 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/secret"
 )
 
 // Config is the whole configuration. The zero value is not valid: start from Default or source.Load.
@@ -103,6 +104,12 @@ const (
 	APIMessages  = "messages"
 	APIResponses = "responses"
 )
+
+// Secret is a string that is shown as Redacted.
+type Secret = secret.Value
+
+// Redacted is shown in place of a secret. An empty secret is shown as empty.
+const Redacted = secret.Redacted
 
 // LLM is a condenser model. See Config.LLMFor for the meaning of empty fields.
 type LLM struct {

@@ -5,6 +5,7 @@ package config
 import (
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/secret"
@@ -248,8 +249,8 @@ type Log struct {
 
 // Default returns the configuration that is used if nothing is configured.
 func Default() *Config {
-	condenser := NewCondenser(TypeLLM)
-	condenser.Trigger = TriggerEconomics // the default of a configured one is TriggerLimits
+	condenser := catalogue.Default(catalogue.TypeLLM)
+	condenser.Trigger = catalogue.TriggerEconomics // the default of a configured one is TriggerLimits
 	return &Config{
 		Listen:   "127.0.0.1:8080",
 		Admin:    Admin{Listen: "127.0.0.1:9090"},

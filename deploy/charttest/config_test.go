@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/source"
 )
@@ -126,12 +127,12 @@ func withoutSecrets(r rendered) string {
 
 // The schema of the values and Dewpoint's own loader agree on what a condenser may say.
 func TestCondensersInValues(t *testing.T) {
-	for _, kind := range config.CondenserTypes() {
+	for _, kind := range catalogue.Types() {
 		text := "config: {condenser: {type: " + kind + "}}"
 		switch kind {
-		case config.TypeCustom:
+		case catalogue.TypeCustom:
 			text = "config: {condenser: {type: custom, url: http://condenser:8080, api_key: '${ADMIN_TOKEN}'}}"
-		case config.TypePipeline:
+		case catalogue.TypePipeline:
 			text = "config: {condenser: {type: pipeline, condensers: [{type: noop}]}}"
 		}
 		loaded := loadConfig(t, mustRender(t, from(t, text)))

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/source"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -56,18 +57,18 @@ max_input_tokens = 100000
 `
 
 func TestEveryTypeLoadsAndBuilds(t *testing.T) {
-	built := map[string]bool{config.TypePipeline: true}
+	built := map[string]bool{catalogue.TypePipeline: true}
 	var pipeline strings.Builder
 	sections := stages()
 	for _, kind := range slices.Sorted(maps.Keys(sections)) {
 		keys := sections[kind]
 		fmt.Fprintf(&pipeline, "[[condenser.condensers]]\ntype = %q\n%s", kind, keys)
-		canonical, _ := config.CanonicalType(kind)
-		built[canonical] = true
-		wantStarts(t, canonical, openHandsModels+fmt.Sprintf("[condenser]\ntype = %q\n%s", kind, keys))
+		e, _ := catalogue.Find(kind)
+		built[e.Type] = true
+		wantStarts(t, e.Type, openHandsModels+fmt.Sprintf("[condenser]\ntype = %q\n%s", kind, keys))
 	}
-	wantStarts(t, config.TypePipeline, openHandsModels+"[condenser]\ntype = 'pipeline'\n"+pipeline.String())
-	wantStarts(t, config.TypePipeline, openHandsModels+`
+	wantStarts(t, catalogue.TypePipeline, openHandsModels+"[condenser]\ntype = 'pipeline'\n"+pipeline.String())
+	wantStarts(t, catalogue.TypePipeline, openHandsModels+`
 [condenser]
 type = "pipeline"
 [[condenser.condensers]]
@@ -76,7 +77,7 @@ type = "pipeline"
 type = "structured"
 llm_config = "llm"
 `)
-	for _, kind := range config.CondenserTypes() {
+	for _, kind := range catalogue.Types() {
 		if !built[kind] {
 			t.Errorf("%s was not built", kind)
 		}
@@ -173,15 +174,15 @@ func TestWrongAtStart(t *testing.T) {
 // TestBuilderRefuses checks that the builder rejects configurations that were built in Go and never validated.
 func TestBuilderRefuses(t *testing.T) {
 	cfg := config.Default()
-	stage := config.NewCondenser(config.TypeLLM)
+	stage := catalogue.Default(catalogue.TypeLLM)
 	stage.LLMConfig = "nobody"
-	inner := config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{{Type: config.TypeNoop}, stage}}
-	masking := config.NewCondenser(config.TypeObservationMasking)
+	inner := config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{{Type: catalogue.TypeNoop}, stage}}
+	masking := catalogue.Default(catalogue.TypeObservationMasking)
 	masking.PerModel = map[string]config.Override{"o3": {}}
 	for want, c := range map[string]config.Condenser{
 		`condenser.type: "sliding" is not a condenser type`:                 {Type: "sliding"},
 		`condenser.type: "" is not a condenser type`:                        {},
-		`condenser.condensers[1].condensers[1].llm_config: "nobody" is not`: {Type: config.TypePipeline, Condensers: []config.Condenser{masking, inner}},
+		`condenser.condensers[1].condensers[1].llm_config: "nobody" is not`: {Type: catalogue.TypePipeline, Condensers: []config.Condenser{masking, inner}},
 	} {
 		_, err := buildTenant(cfg, unshared(t, nil), config.Tenant{Name: "a", Condenser: &c})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -221,7 +222,7 @@ func TestReloadRefuses(t *testing.T) {
 		}
 	}()
 	bad := *cfg
-	bad.Condenser = config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{{Type: "sliding"}}}
+	bad.Condenser = config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{{Type: "sliding"}}}
 	if err := a.Reload(&bad); err == nil || !strings.Contains(err.Error(), "condenser.condensers[0].type") {
 		t.Errorf("reload gave %v", err)
 	}

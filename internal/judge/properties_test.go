@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/model"
@@ -79,17 +80,17 @@ func stages() []config.Condenser {
 		return c
 	}
 	return []config.Condenser{
-		rolling(config.TypeLLM), rolling(config.TypeStructuredSummary), rolling(config.TypeLLMAttention),
-		rolling(config.TypeAmortizedForgetting), rolling(config.TypeExcerpts), {Type: config.TypeConversationWindow},
-		{Type: config.TypeRecentEvents, MaxEvents: 12, KeepFirst: 1}, {Type: config.TypeObservationMasking, AttentionWindow: 6},
-		{Type: config.TypeBrowserOutput, AttentionWindow: 1}, {Type: config.TypeToolOutputTrim, MaxEventLength: 500},
-		{Type: config.TypeLosslessTrim},
+		rolling(catalogue.TypeLLM), rolling(catalogue.TypeStructuredSummary), rolling(catalogue.TypeLLMAttention),
+		rolling(catalogue.TypeAmortizedForgetting), rolling(catalogue.TypeExcerpts), {Type: catalogue.TypeConversationWindow},
+		{Type: catalogue.TypeRecentEvents, MaxEvents: 12, KeepFirst: 1}, {Type: catalogue.TypeObservationMasking, AttentionWindow: 6},
+		{Type: catalogue.TypeBrowserOutput, AttentionWindow: 1}, {Type: catalogue.TypeToolOutputTrim, MaxEventLength: 500},
+		{Type: catalogue.TypeLosslessTrim},
 	}
 }
 
 // summarising lists the types that call a model.
 func summarising() []string {
-	return []string{config.TypeLLM, config.TypeStructuredSummary, config.TypeLLMAttention}
+	return []string{catalogue.TypeLLM, catalogue.TypeStructuredSummary, catalogue.TypeLLMAttention}
 }
 
 // everyCondenser returns each condenser alone, and each pair of them as a pipeline; or only every seventh pair, so that each condenser is
@@ -104,7 +105,7 @@ func everyCondenser(few bool) []config.Condenser {
 			continue
 		}
 		pair := []config.Condenser{all[n/len(stages())], all[n%len(stages())]}
-		all = append(all, config.Condenser{Type: config.TypePipeline, Condensers: pair})
+		all = append(all, config.Condenser{Type: catalogue.TypePipeline, Condensers: pair})
 	}
 	return all
 }

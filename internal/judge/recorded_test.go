@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
@@ -70,7 +71,7 @@ func sized() []config.Condenser {
 		}
 	}
 	pair := func(a, b int) config.Condenser {
-		return config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{all[a], all[b]}}
+		return config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{all[a], all[b]}}
 	}
 	return append(all, pair(9, 0), pair(7, 0), pair(6, 2), pair(8, 1))
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
@@ -11,20 +12,20 @@ import (
 
 // ForWindows returns the condensers to test with small windows, by name.
 func ForWindows() map[string]config.Condenser {
-	llm := config.Condenser{Type: config.TypeLLM, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2}
+	llm := config.Condenser{Type: catalogue.TypeLLM, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2}
 	return map[string]config.Condenser{
-		"llm": llm, "structured_summary": {Type: config.TypeStructuredSummary, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2},
-		"llm_attention":        {Type: config.TypeLLMAttention, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2},
-		"amortized_forgetting": {Type: config.TypeAmortizedForgetting, MaxTokens: 0.75, KeepFirst: 2},
-		"excerpts":             {Type: config.TypeExcerpts, MaxTokens: 0.75, KeepFirst: 2},
-		"conversation_window":  {Type: config.TypeConversationWindow},
-		"recent_events":        {Type: config.TypeRecentEvents, MaxEvents: 60, KeepFirst: 2},
-		"observation_masking":  {Type: config.TypeObservationMasking, AttentionWindow: 20},
-		"browser_output":       {Type: config.TypeBrowserOutput, AttentionWindow: 1},
-		"tool_output_trim":     {Type: config.TypeToolOutputTrim, MaxEventLength: 4000},
-		"lossless_trim":        {Type: config.TypeLosslessTrim},
-		"pipeline": {Type: config.TypePipeline, Condensers: []config.Condenser{
-			{Type: config.TypeLosslessTrim}, {Type: config.TypeToolOutputTrim, MaxEventLength: 4000}, {Type: config.TypeObservationMasking, AttentionWindow: 20}, llm,
+		"llm": llm, "structured_summary": {Type: catalogue.TypeStructuredSummary, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2},
+		"llm_attention":        {Type: catalogue.TypeLLMAttention, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2},
+		"amortized_forgetting": {Type: catalogue.TypeAmortizedForgetting, MaxTokens: 0.75, KeepFirst: 2},
+		"excerpts":             {Type: catalogue.TypeExcerpts, MaxTokens: 0.75, KeepFirst: 2},
+		"conversation_window":  {Type: catalogue.TypeConversationWindow},
+		"recent_events":        {Type: catalogue.TypeRecentEvents, MaxEvents: 60, KeepFirst: 2},
+		"observation_masking":  {Type: catalogue.TypeObservationMasking, AttentionWindow: 20},
+		"browser_output":       {Type: catalogue.TypeBrowserOutput, AttentionWindow: 1},
+		"tool_output_trim":     {Type: catalogue.TypeToolOutputTrim, MaxEventLength: 4000},
+		"lossless_trim":        {Type: catalogue.TypeLosslessTrim},
+		"pipeline": {Type: catalogue.TypePipeline, Condensers: []config.Condenser{
+			{Type: catalogue.TypeLosslessTrim}, {Type: catalogue.TypeToolOutputTrim, MaxEventLength: 4000}, {Type: catalogue.TypeObservationMasking, AttentionWindow: 20}, llm,
 		}},
 	}
 }

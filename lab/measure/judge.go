@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/source"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
@@ -117,16 +118,16 @@ func expectations(cfg *config.Config, model string, window int) judge.Expectatio
 		e.Summarisers = append(e.Summarisers, cmp.Or(cfg.LLMs[stage.LLMConfig].Model, model))
 		e.HiddenTools = e.HiddenTools || stage.AgentRequest || stage.Recall
 		switch stage.Type {
-		case config.TypeObservationMasking, config.TypeBrowserOutput, config.TypeRecentEvents:
+		case catalogue.TypeObservationMasking, catalogue.TypeBrowserOutput, catalogue.TypeRecentEvents:
 			e.Moving = true
-		case config.TypeAmortizedForgetting, config.TypeConversationWindow, config.TypeLLMAttention, config.TypeCustom:
+		case catalogue.TypeAmortizedForgetting, catalogue.TypeConversationWindow, catalogue.TypeLLMAttention, catalogue.TypeCustom:
 			e.Plain = true
 		}
 	}
 	if window > 0 {
 		e.Summarisers = append(e.Summarisers, model)
 	}
-	if c.Type == config.TypeLLM && c.MinTokens == 0 && len(c.PerModel) == 0 {
+	if c.Type == catalogue.TypeLLM && c.MinTokens == 0 && len(c.PerModel) == 0 {
 		e.MaxSize, e.MaxTokens = c.MaxSize, int(c.MaxTokens)
 	}
 	return e

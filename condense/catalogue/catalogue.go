@@ -54,15 +54,19 @@ func (e Entry) Thresholds() []string {
 	return slices.DeleteFunc(slices.Clone(e.Keys), func(key string) bool { return !all[key] })
 }
 
+// Default returns the default of a key of the type; nil is the zero value.
+func (e Entry) Default(k Key) any {
+	if own, ok := e.Defaults[k.Name]; ok {
+		return own
+	}
+	return k.Default
+}
+
 // Settings returns the default settings of the type.
 func (e Entry) Settings() Settings {
 	s := Settings{Type: e.Type}
 	for _, k := range Keys() {
-		value, own := e.Defaults[k.Name]
-		if !own {
-			value = k.Default
-		}
-		if e.Has(k.Name) && value != nil {
+		if value := e.Default(k); e.Has(k.Name) && value != nil {
 			s.Set(k.Name, value)
 		}
 	}

@@ -74,6 +74,18 @@ func TestEntriesAreComplete(t *testing.T) {
 	}
 }
 
+// TestDefaultsAreThoseOfTheType: a type has the defaults of its own keys only, and its own where it has one.
+func TestDefaultsAreThoseOfTheType(t *testing.T) {
+	for _, want := range []Settings{
+		{Type: TypeNoop}, {Type: TypeBrowserOutput, AttentionWindow: 1}, {Type: TypeObservationMasking, AttentionWindow: 100, Stride: 10},
+		{Type: TypeRecentEvents, KeepFirst: 2, MaxEvents: 100}, {Type: "unknown"},
+	} {
+		if got := Default(want.Type); !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+}
+
 // unknown are dependencies that know no model.
 type unknown struct{}
 

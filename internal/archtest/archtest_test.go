@@ -38,7 +38,7 @@ var allowedImports = map[string][]string{
 	"condense/record":                   {"internal/agents", "session"},
 	"condense/tidy":                     {"internal/rawjson"},
 	"condense/summariser":               {"internal/lru", "internal/agents", "internal/overflow", "session", "condense", "dialect", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split"},
-	"condense/condensetest":             {"session", "condense", "condense/tidy"},
+	"condense/condensetest":             {"session", "condense", "condense/catalogue", "condense/tidy"},
 	"config/internal/syntax":            {},
 	"internal/limit":                    {},
 	"config":                            {"condense/catalogue", "config/internal/syntax", "internal/hosts", "internal/limit", "internal/model", "internal/secret"},

@@ -100,6 +100,26 @@ func TestEveryPipelinePair(t *testing.T) {
 	tried.check(t)
 }
 
+// TestEveryTypeActsOnGeneratedHistories: the histories that property tests generate are long enough for each type to change a view or to make
+// a condensation, so that these tests try what it does.
+func TestEveryTypeActsOnGeneratedHistories(t *testing.T) {
+	quick.Alone(t)
+	acts := map[string]int{}
+	for seed := range uint64(12) {
+		rapid.MakeFuzz(func(t *rapid.T) {
+			for _, c := range condensetest.Every(t, obedient(t)) {
+				done := thread(t, c)
+				acts[c.Name()] += done.jobs + done.views
+			}
+		})(t, noise(seed))
+	}
+	for _, e := range catalogue.Entries() {
+		if !e.Wraps() && e.Type != catalogue.TypeNoop && acts[e.Type] == 0 {
+			t.Errorf("%s did nothing: give its keys smaller ranges in condensetest", e.Type)
+		}
+	}
+}
+
 // noise returns enough bytes for the draws of one run.
 func noise(seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 4711))

@@ -81,3 +81,30 @@ func small(k catalogue.Key, s catalogue.Settings, byDefault int) (values []int) 
 	}
 	return values
 }
+
+// Sized returns settings of each type in the catalogue, in its order, but for noop, pipelines, and types that need a service. values are those of
+// keys, where a type has them; a count is at most the type's default. A count that values lacks is a sixteenth of its default, and all else is
+// zero.
+func Sized(values map[string]any) (all []catalogue.Settings) {
+	for _, e := range catalogue.Entries() {
+		if e.Type == catalogue.TypeNoop || e.Wraps() || e.Has("url") {
+			continue
+		}
+		s := catalogue.Settings{Type: e.Type}
+		for _, k := range catalogue.Keys() {
+			value, given := values[k.Name]
+			most, counts := e.Default(k).(int)
+			switch {
+			case !e.Has(k.Name), !given && !counts, !given && k.Name == "min_tokens":
+			case !given:
+				s.Set(k.Name, max(1, most/16))
+			case counts:
+				s.Set(k.Name, min(value.(int), most))
+			default:
+				s.Set(k.Name, value)
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
+	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
@@ -12,22 +13,16 @@ import (
 
 // ForWindows returns the condensers to test with small windows, by name.
 func ForWindows() map[string]config.Condenser {
-	llm := config.Condenser{Type: catalogue.TypeLLM, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2}
-	return map[string]config.Condenser{
-		"llm": llm, "structured_summary": {Type: catalogue.TypeStructuredSummary, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2},
-		"llm_attention":        {Type: catalogue.TypeLLMAttention, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2},
-		"amortized_forgetting": {Type: catalogue.TypeAmortizedForgetting, MaxTokens: 0.75, KeepFirst: 2},
-		"excerpts":             {Type: catalogue.TypeExcerpts, MaxTokens: 0.75, KeepFirst: 2},
-		"conversation_window":  {Type: catalogue.TypeConversationWindow},
-		"recent_events":        {Type: catalogue.TypeRecentEvents, MaxEvents: 60, KeepFirst: 2},
-		"observation_masking":  {Type: catalogue.TypeObservationMasking, AttentionWindow: 20},
-		"browser_output":       {Type: catalogue.TypeBrowserOutput, AttentionWindow: 1},
-		"tool_output_trim":     {Type: catalogue.TypeToolOutputTrim, MaxEventLength: 4000},
-		"lossless_trim":        {Type: catalogue.TypeLosslessTrim},
-		"pipeline": {Type: catalogue.TypePipeline, Condensers: []config.Condenser{
-			{Type: catalogue.TypeLosslessTrim}, {Type: catalogue.TypeToolOutputTrim, MaxEventLength: 4000}, {Type: catalogue.TypeObservationMasking, AttentionWindow: 20}, llm,
-		}},
+	all := map[string]config.Condenser{}
+	for _, c := range condensetest.Sized(map[string]any{
+		"max_size": 0, "max_tokens": 0.75, "keep_first": 2, "max_events": 60, "attention_window": 20, "max_event_length": 4000, "llm_config": "cheap",
+	}) {
+		all[c.Type] = c
 	}
+	all["pipeline"] = config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{
+		all[catalogue.TypeLosslessTrim], all[catalogue.TypeToolOutputTrim], all[catalogue.TypeObservationMasking], all[catalogue.TypeLLM],
+	}}
+	return all
 }
 
 // TestRecordedSmallWindows plays recorded runs with windows that the proxy does not know, under every condenser: every request that can

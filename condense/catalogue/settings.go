@@ -7,75 +7,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/internal/secret"
 )
-
-// Settings configures one condenser. Type selects it, and only the fields of its keys are set: see Entry.Keys.
-type Settings struct {
-	Type            string        `yaml:"type"`              // the canonical name
-	Trigger         string        `yaml:"trigger"`           // TriggerLimits or TriggerEconomics
-	MaxSize         int           `yaml:"max_size"`          // events
-	MaxTokens       float64       `yaml:"max_tokens"`        // at most 1: share of the model's window; above: tokens
-	MinTokens       int           `yaml:"min_tokens"`        // of a history; below them max_size does nothing
-	KeepFirst       int           `yaml:"keep_first"`        // messages, system messages not counted
-	MinimumProgress float64       `yaml:"minimum_progress"`  // share of events or tokens that a condensation must remove, net of its summary
-	MaxEventLength  int           `yaml:"max_event_length"`  // characters of an event that are shown or kept
-	LLMConfig       string        `yaml:"llm_config"`        // a name in llms; empty: the request's own model
-	BackgroundAt    float64       `yaml:"background_at"`     // share of a limit at which a summary is prepared; 0: never
-	Focus           string        `yaml:"focus"`             // what summaries concentrate on: one of Focuses
-	Timeout         time.Duration `yaml:"timeout"`           // of one call; 0: the model's timeout
-	Wait            string        `yaml:"wait"`              // WaitDeadline or WaitNever
-	Deadline        time.Duration `yaml:"deadline"`          // how long a request waits for a summary
-	AttentionWindow int           `yaml:"attention_window"`  // newest events that are not masked
-	URL             string        `yaml:"url"`               // of a custom condenser
-	APIKey          *secret.Value `yaml:"api_key,omitempty"` // sent to URL; nil: none. A pointer, because fmt prints the fields of a *Settings unredacted after a wrong verb
-	Stride          int           `yaml:"stride"`            // events by which the masking boundary moves at a time
-	MaxEvents       int           `yaml:"max_events"`
-	Condensers      []Settings    `yaml:"condensers"`       // of a pipeline, in order
-	AgentRequest    bool          `yaml:"agent_request"`    // the model can ask for a condensation with a tool that the client does not see
-	CondenseCommand bool          `yaml:"condense_command"` // the user can ask for one with the message /condense
-	Recall          bool          `yaml:"recall"`           // the model can look up hidden messages with such a tool
-
-	// PerModel overrides thresholds for some of the models that requests name. A key is a name as clients write it, or a prefix and "*".
-	PerModel map[string]Override `yaml:"per_model,omitempty"`
-}
-
-// The values of Settings.Trigger.
-const (
-	TriggerLimits    = "limits"    // condense when a limit is exceeded
-	TriggerEconomics = "economics" // also condense when that saves more than it costs
-)
-
-// The values of Settings.Focus.
-const (
-	FocusAuto         = "auto" // derived from the tools in use
-	FocusCoding       = "coding"
-	FocusResearch     = "research"
-	FocusConversation = "conversation"
-)
-
-// Focuses lists the values of Settings.Focus.
-func Focuses() []string { return []string{FocusAuto, FocusCoding, FocusResearch, FocusConversation} }
-
-// The values of Settings.Wait.
-const (
-	WaitDeadline = "deadline" // requests wait for a summary, up to Settings.Deadline
-	WaitNever    = "never"
-)
-
-// Override is an entry of Settings.PerModel. A threshold that is nil is inherited from the condenser.
-type Override struct {
-	MaxSize         *int     `yaml:"max_size,omitempty"`
-	MaxTokens       *float64 `yaml:"max_tokens,omitempty"`
-	MinTokens       *int     `yaml:"min_tokens,omitempty"`
-	KeepFirst       *int     `yaml:"keep_first,omitempty"`
-	MinimumProgress *float64 `yaml:"minimum_progress,omitempty"`
-	MaxEventLength  *int     `yaml:"max_event_length,omitempty"`
-	BackgroundAt    *float64 `yaml:"background_at,omitempty"`
-	AttentionWindow *int     `yaml:"attention_window,omitempty"`
-	Stride          *int     `yaml:"stride,omitempty"`
-	MaxEvents       *int     `yaml:"max_events,omitempty"`
-}
 
 // With returns the settings with an override applied, and without PerModel.
 func (s Settings) With(o Override) Settings {

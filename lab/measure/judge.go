@@ -117,12 +117,8 @@ func expectations(cfg *config.Config, model string, window int) judge.Expectatio
 	for _, stage := range c.Stages() {
 		e.Summarisers = append(e.Summarisers, cmp.Or(cfg.LLMs[stage.LLMConfig].Model, model))
 		e.HiddenTools = e.HiddenTools || stage.AgentRequest || stage.Recall
-		switch stage.Type {
-		case catalogue.TypeObservationMasking, catalogue.TypeBrowserOutput, catalogue.TypeRecentEvents:
-			e.Moving = true
-		case catalogue.TypeAmortizedForgetting, catalogue.TypeConversationWindow, catalogue.TypeLLMAttention, catalogue.TypeCustom:
-			e.Plain = true
-		}
+		kind := stage.Entry()
+		e.Moving, e.Plain = e.Moving || kind.Shapes, e.Plain || kind.Unrecorded
 	}
 	if window > 0 {
 		e.Summarisers = append(e.Summarisers, model)

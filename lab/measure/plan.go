@@ -56,8 +56,7 @@ func summarised(c config.Condenser) config.Condenser {
 	for i := range c.Condensers {
 		c.Condensers[i] = summarised(c.Condensers[i])
 	}
-	switch c.Type {
-	case catalogue.TypeLLM, catalogue.TypeStructuredSummary, catalogue.TypeLLMAttention:
+	if c.Entry().AsksModel() {
 		c.LLMConfig = "cheap"
 	}
 	return c

@@ -115,7 +115,7 @@ func Keys() []Key {
 			}},
 		{Name: "attention_window", Default: 100, Doc: "newest events, or browser observations, that stay",
 			check: func(s Settings) string { return positive(s.AttentionWindow) }},
-		{Name: "stride", Default: 10, Doc: "events by which its boundary moves", check: func(s Settings) string { return positive(s.Stride) }},
+		{Name: "stride", Default: 10, Doc: "events by which the boundary of masking moves", check: func(s Settings) string { return positive(s.Stride) }},
 		{Name: "max_event_length", Default: 10000, Doc: "characters per event: shown to the summariser, or kept",
 			check: func(s Settings) string { return positive(s.MaxEventLength) }},
 		{Name: "api_key", Doc: "the service's key"},

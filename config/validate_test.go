@@ -17,17 +17,17 @@ func TestDefaultIsValid(t *testing.T) {
 }
 
 func TestTypesAreValidWithTheirDefaults(t *testing.T) {
-	for _, name := range catalogue.Types() {
+	for _, e := range catalogue.Entries() {
 		cfg := Default()
-		cfg.Condenser = catalogue.Default(name)
-		switch name {
-		case catalogue.TypeCustom:
+		cfg.Condenser = e.Settings()
+		if e.Has("url") {
 			cfg.Condenser.URL = "http://localhost:9000"
-		case catalogue.TypePipeline:
+		}
+		if e.Wraps() {
 			cfg.Condenser.Condensers = []Condenser{catalogue.Default(catalogue.TypeNoop)}
 		}
 		if err := cfg.Validate(); err != nil {
-			t.Errorf("%s with its defaults: %v", name, err)
+			t.Errorf("%s with its defaults: %v", e.Type, err)
 		}
 	}
 }

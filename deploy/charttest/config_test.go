@@ -127,14 +127,15 @@ func withoutSecrets(r rendered) string {
 
 // The schema of the values and Dewpoint's own loader agree on what a condenser may say.
 func TestCondensersInValues(t *testing.T) {
-	for _, kind := range catalogue.Types() {
-		text := "config: {condenser: {type: " + kind + "}}"
-		switch kind {
-		case catalogue.TypeCustom:
-			text = "config: {condenser: {type: custom, url: http://condenser:8080, api_key: '${ADMIN_TOKEN}'}}"
-		case catalogue.TypePipeline:
-			text = "config: {condenser: {type: pipeline, condensers: [{type: noop}]}}"
+	for _, e := range catalogue.Entries() {
+		kind, keys := e.Type, ""
+		if e.Has("url") {
+			keys = ", url: http://condenser:8080, api_key: '${ADMIN_TOKEN}'"
 		}
+		if e.Wraps() {
+			keys = ", condensers: [{type: noop}]"
+		}
+		text := "config: {condenser: {type: " + kind + keys + "}}"
 		loaded := loadConfig(t, mustRender(t, from(t, text)))
 		if loaded.Condenser.Type != kind {
 			t.Errorf("%s became %s", kind, loaded.Condenser.Type)

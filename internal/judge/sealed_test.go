@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
-	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/fakeupstream"
@@ -22,19 +21,21 @@ func sealedSteps() map[string]func(n int) bool {
 	}
 }
 
-// condensers returns one condenser of each kind, small enough to condense the sample.
+// condensers returns a condenser of each kind, small enough to condense the sample: whole runs take long, and generated ones are played under
+// every type in the catalogue.
 func condensers() map[string]config.Condenser {
-	all := map[string]config.Condenser{}
-	for _, c := range condensetest.Sized(map[string]any{
-		"max_size": 30, "keep_first": 2, "max_events": 30, "attention_window": 10, "max_event_length": 500, "llm_config": "cheap",
-	}) {
-		all[c.Type] = c
+	return map[string]config.Condenser{
+		"llm":                  {Type: catalogue.TypeLLM, LLMConfig: "cheap", MaxSize: 30, KeepFirst: 2},
+		"amortized_forgetting": {Type: catalogue.TypeAmortizedForgetting, MaxSize: 30, KeepFirst: 2},
+		"excerpts":             {Type: catalogue.TypeExcerpts, MaxSize: 30, KeepFirst: 2},
+		"recent_events":        {Type: catalogue.TypeRecentEvents, MaxEvents: 30, KeepFirst: 2},
+		"observation_masking":  {Type: catalogue.TypeObservationMasking, AttentionWindow: 10},
+		"tool_output_trim":     {Type: catalogue.TypeToolOutputTrim, MaxEventLength: 500},
+		"pipeline": {Type: catalogue.TypePipeline, Condensers: []config.Condenser{
+			{Type: catalogue.TypeLosslessTrim}, {Type: catalogue.TypeToolOutputTrim, MaxEventLength: 500}, {Type: catalogue.TypeObservationMasking, AttentionWindow: 20},
+			{Type: catalogue.TypeLLM, LLMConfig: "cheap", MaxSize: 30, KeepFirst: 2},
+		}},
 	}
-	all["pipeline"] = config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{
-		all[catalogue.TypeLosslessTrim], all[catalogue.TypeToolOutputTrim],
-		{Type: catalogue.TypeObservationMasking, AttentionWindow: 20}, all[catalogue.TypeLLM],
-	}}
-	return all
 }
 
 // TestSealedReasoning plays the sample under every kind of condenser with sealed reasoning of every binding. The upstream refuses

@@ -14,7 +14,7 @@ export GO
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
 .PHONY: help build install run demo quick check ci full needs format vet windows lint quick-tests test race e2e slow-tests mutants schema chart chart-docs chart-package \
-	chart-schema rehearsal cluster vuln vuln-if-reachable dist sbom replay captures recorded matrix forwarded retention cost economics soak soak-short soak-race fuzz bench microbench \
+	chart-schema condenser-docs rehearsal cluster vuln vuln-if-reachable dist sbom replay captures recorded matrix forwarded retention cost economics soak soak-short soak-race fuzz bench microbench \
 	image clean
 
 help: ## list the targets
@@ -115,6 +115,9 @@ rehearsal: ## run what the chart renders for production over a real Redis Cluste
 
 cluster: bin/tools/golangci-lint ## install the chart with helm into a real API server; not part of check, since it builds Kubernetes first
 	@sh scripts/cluster.sh
+
+condenser-docs: ## regenerate the tables of docs/condensers.md, after the catalogue of condensers has changed
+	$(GO) test ./condense/catalogue -run TestDocumentationAgreesWithTheCatalogue -update
 
 chart-schema: ## regenerate deploy/helm/values.schema.json, after the configuration gained a key
 	cd deploy/charttest && $(GO) test ./schema -run TestTheChartHasTheSchemaOfThisConfiguration -update

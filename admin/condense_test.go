@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
@@ -102,9 +103,9 @@ func TestCondenseRefused(t *testing.T) {
 		change func(*config.Config)
 		code   string
 	}{
-		"masking": {func(c *config.Config) { c.Condenser = config.NewCondenser(config.TypeObservationMasking) }, "condenser_forgets_nothing"},
+		"masking": {func(c *config.Config) { c.Condenser = catalogue.Default(catalogue.TypeObservationMasking) }, "condenser_forgets_nothing"},
 		"pipeline": {func(c *config.Config) {
-			c.Condenser = config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{config.NewCondenser(config.TypeToolOutputTrim)}}
+			c.Condenser = config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{catalogue.Default(catalogue.TypeToolOutputTrim)}}
 		}, "condenser_forgets_nothing"},
 		"observing": {func(c *config.Config) { c.Tenants = []config.Tenant{observing()} }, "tenant_observes"},
 	} {

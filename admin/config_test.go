@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
@@ -49,7 +50,7 @@ func fill(v reflect.Value, planted *[]string) {
 		if v.IsNil() {
 			v.Set(reflect.New(v.Type().Elem()))
 			if c, is := v.Interface().(*config.Condenser); is {
-				*c = config.NewCondenser(config.TypeLLM)
+				*c = catalogue.Default(catalogue.TypeLLM)
 				return
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/app"
@@ -64,7 +65,7 @@ func start(t *testing.T, change func(*config.Config)) *rig {
 		summariser: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: model.EncodingO200k, Price: low}, // cheaper than the agent's model
 	}
 	cfg.Condenser.LLMConfig, cfg.Condenser.MaxSize, cfg.Condenser.KeepFirst = "cheap", 10, 1
-	cfg.Condenser.MinTokens, cfg.Condenser.Wait, cfg.Condenser.BackgroundAt = 0, config.WaitDeadline, 0
+	cfg.Condenser.MinTokens, cfg.Condenser.Wait, cfg.Condenser.BackgroundAt = 0, catalogue.WaitDeadline, 0
 	if change != nil {
 		change(cfg)
 	}

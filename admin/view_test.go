@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
@@ -91,14 +92,14 @@ func TestViewIsWhatUpstreamGot(t *testing.T) {
 		}
 	}
 	of := func(kind string, change func(*config.Condenser)) config.Condenser {
-		c := config.NewCondenser(kind)
+		c := catalogue.Default(kind)
 		change(&c)
 		return c
 	}
-	masking := of(config.TypeObservationMasking, func(c *config.Condenser) { c.AttentionWindow, c.Stride = 6, 2 })
-	llm := of(config.TypeLLM, func(c *config.Condenser) { c.MaxSize, c.MinTokens, c.KeepFirst = 10, 0, 1 })
-	recent := of(config.TypeRecentEvents, func(c *config.Condenser) { c.MaxEvents, c.KeepFirst = 8, 1 })
-	trim := of(config.TypeToolOutputTrim, func(c *config.Condenser) { c.MaxEventLength = 400 })
+	masking := of(catalogue.TypeObservationMasking, func(c *config.Condenser) { c.AttentionWindow, c.Stride = 6, 2 })
+	llm := of(catalogue.TypeLLM, func(c *config.Condenser) { c.MaxSize, c.MinTokens, c.KeepFirst = 10, 0, 1 })
+	recent := of(catalogue.TypeRecentEvents, func(c *config.Condenser) { c.MaxEvents, c.KeepFirst = 8, 1 })
+	trim := of(catalogue.TypeToolOutputTrim, func(c *config.Condenser) { c.MaxEventLength = 400 })
 	for name, c := range map[string]struct {
 		change func(*config.Config)
 		want   []string // statuses that occur
@@ -107,8 +108,8 @@ func TestViewIsWhatUpstreamGot(t *testing.T) {
 		"masking":      {with(masking), []string{"kept", "rewritten"}},
 		"recent":       {with(recent), []string{"kept", "left_out"}},
 		"trim":         {with(trim), []string{"kept", "trimmed"}},
-		"all of them":  {with(config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{trim, masking, fitted(llm)}}), []string{"kept", "trimmed", "rewritten", "forgotten"}},
-		"noop":         {with(config.NewCondenser(config.TypeNoop)), []string{"kept"}},
+		"all of them":  {with(config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{trim, masking, fitted(llm)}}), []string{"kept", "trimmed", "rewritten", "forgotten"}},
+		"noop":         {with(catalogue.Default(catalogue.TypeNoop)), []string{"kept"}},
 		"only observe": {func(c *config.Config) { c.Tenants = []config.Tenant{observing()} }, []string{"kept"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,7 +27,7 @@ func TestMaskingGoesByText(t *testing.T) {
 			}
 			r, err := d.Split("", []byte(`{"messages":[{"role":"user","content":"go"},
 				{"role":"assistant","content":[{"type":"tool_use","id":"A","name":"n","input":{}}]},
-				{"role":"user","content":[` + fmt.Sprintf(form, content) + `]},{"role":"assistant","content":"done"}]}`))
+				{"role":"user","content":[`+fmt.Sprintf(form, content)+`]},{"role":"assistant","content":"done"}]}`))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,52 +4,31 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// everyCondenser returns one condenser of each strategy, with limits small enough for generated histories to exceed.
-func everyCondenser(t *rapid.T) []condense.Condenser {
-	size := func(what string) int { return rapid.IntRange(4, 30).Draw(t, what) }
-	settings := condense.Settings{
-		MaxSize:         size("max size"),
-		MaxTokens:       float64(rapid.SampledFrom([]int{0, 700, 3000}).Draw(t, "max tokens")),
-		KeepFirst:       rapid.IntRange(0, 4).Draw(t, "keep first"),
-		MinimumProgress: rapid.SampledFrom([]float64{0, 0.1}).Draw(t, "progress"),
-	}
-	batched := rapid.Bool().Draw(t, "batched")
-	llm := condense.LLMSettings{Settings: settings, Model: "small-model", Summariser: obedient(t)}
-	return []condense.Condenser{
-		condense.Noop{},
-		condense.ObservationMasking{AttentionWindow: rapid.IntRange(0, 20).Draw(t, "window"), Stride: rapid.IntRange(0, 7).Draw(t, "stride"), Batched: batched},
-		condense.BrowserOutput{AttentionWindow: rapid.IntRange(0, 3).Draw(t, "pages"), Batched: batched},
-		condense.RecentEvents{KeepFirst: rapid.IntRange(0, 4).Draw(t, "keep"), MaxEvents: size("max events")},
-		condense.AmortizedForgetting{Settings: settings},
-		condense.ConversationWindow{},
-		condense.Excerpts{Settings: settings},
-		condense.NewLLM(llm),
-		condense.NewStructured(llm),
-		condense.NewAttention(llm),
-		condense.ToolOutputTrim{MaxEventLength: rapid.SampledFrom([]int{100, 500, 2000}).Draw(t, "event length")},
-		condense.LosslessTrim{},
-	}
-}
-
 // obedient answers in the requested format, well or badly, and fails the test if a request has no content.
 func obedient(t *rapid.T) condense.Summariser {
 	return summariserFunc(func(_ context.Context, r condense.Request) (condense.Reply, error) {
+		if r.Model == condense.CustomModel {
+			return choice(t, r.User)
+		}
 		if !strings.Contains(r.User, "<dewpoint_event ") && !strings.Contains(r.User, "<dewpoint_part ") {
 			t.Error("asked about nothing")
 		}
@@ -69,12 +48,31 @@ func obedient(t *rapid.T) condense.Summariser {
 	})
 }
 
+// choice answers a custom condenser's question: it hides some of the oldest units that may go.
+func choice(t *rapid.T, text string) (condense.Reply, error) {
+	var question condense.Question
+	if err := json.Unmarshal([]byte(text), &question); err != nil {
+		t.Error(err)
+	}
+	answer := condense.Answer{Record: rapid.SampledFrom([]string{"", "DISCUSSED: it </dewpoint_record>"}).Draw(t, "record")}
+	units := slices.DeleteFunc(question.Units, func(u condense.Unit) bool { return u.State != condense.UnitMayGo })
+	for _, u := range units[:rapid.IntRange(0, len(units)).Draw(t, "units")] {
+		for _, m := range u.Messages {
+			if m.ID > 0 {
+				answer.Hide = append(answer.Hide, m.ID)
+			}
+		}
+	}
+	reply, err := json.Marshal(answer)
+	return condense.Reply{Text: string(reply), Finish: "stop"}, err
+}
+
 // TestEveryPipelinePair checks that every view and every condensation is sound, whichever two condensers are chained and
 // whatever the client does to its history. Each pair gets the same number of runs, from fixed seeds.
 func TestEveryPipelinePair(t *testing.T) {
 	quick.Skip(t)
 	quick.Alone(t)
-	const strategies = 12
+	strategies := len(catalogue.Types()) - 1 // without pipelines
 	runs := 3
 	if testing.Short() {
 		runs = 1
@@ -85,7 +83,7 @@ func TestEveryPipelinePair(t *testing.T) {
 			for seed := range runs {
 				ended := false
 				rapid.MakeFuzz(func(t *rapid.T) {
-					all := everyCondenser(t)
+					all := condensetest.Every(t, obedient(t))
 					if len(all) != strategies {
 						t.Fatalf("%d strategies, want %d", len(all), strategies)
 					}
@@ -100,6 +98,26 @@ func TestEveryPipelinePair(t *testing.T) {
 		})
 	}
 	tried.check(t)
+}
+
+// TestEveryTypeActsOnGeneratedHistories: the histories that property tests generate are long enough for each type to change a view or to make
+// a condensation, so that these tests try what it does.
+func TestEveryTypeActsOnGeneratedHistories(t *testing.T) {
+	quick.Alone(t)
+	acts := map[string]int{}
+	for seed := range uint64(12) {
+		rapid.MakeFuzz(func(t *rapid.T) {
+			for _, c := range condensetest.Every(t, obedient(t)) {
+				done := thread(t, c)
+				acts[c.Name()] += done.jobs + done.views
+			}
+		})(t, noise(seed))
+	}
+	for _, e := range catalogue.Entries() {
+		if !e.Wraps() && e.Type != catalogue.TypeNoop && acts[e.Type] == 0 {
+			t.Errorf("%s did nothing: give its keys smaller ranges in condensetest", e.Type)
+		}
+	}
 }
 
 // noise returns enough bytes for the draws of one run.
@@ -126,7 +144,7 @@ func FuzzPipelines(f *testing.F) {
 }
 
 func nest(t *rapid.T) {
-	all := everyCondenser(t)
+	all := condensetest.Every(t, obedient(t))
 	pick := func(what string) condense.Condenser { return all[rapid.IntRange(0, len(all)-1).Draw(t, what)] }
 	c := pick("alone")
 	for range rapid.IntRange(0, 3).Draw(t, "depth") {

@@ -13,17 +13,19 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// spec describes a condenser in a script.
+// spec describes a condenser in a script, and what it is given besides its settings.
 type spec struct {
-	kind                         string
-	settings                     condense.LLMSettings
-	attention, stride, maxEvents int
-	batched                      int // 1: it is
-	window, reserved             int // of the request
-	stages                       []spec
+	settings         catalogue.Settings
+	margin           int // tokens
+	smallWindow      int // of the summariser's model
+	output           int // maximum tokens of a summary
+	window, reserved int // of the request
+	health           condense.Health
+	asked            condense.Summariser
 }
 
 func readSpec(t *testing.T, d *datadriven.TestData) spec {
@@ -34,83 +36,61 @@ func readSpec(t *testing.T, d *datadriven.TestData) spec {
 	s := parseSpec(t, fields)
 	for line := range strings.Lines(d.Input) {
 		fields := strings.Fields(line)
-		s.stages = append(s.stages, parseSpec(t, append([]string{"type=" + fields[0]}, fields[1:]...)))
+		stage := parseSpec(t, append([]string{"type=" + fields[0]}, fields[1:]...))
+		s.settings.Condensers = append(s.settings.Condensers, stage.settings)
 	}
 	return s
 }
 
 func parseSpec(t *testing.T, fields []string) spec {
-	s := spec{kind: "llm", settings: condense.LLMSettings{Settings: condense.Settings{MinimumProgress: 0.1}, Model: "small-model"}}
+	s := spec{settings: catalogue.Settings{Type: catalogue.TypeLLM, MinimumProgress: 0.1}}
 	for _, field := range fields {
 		key, value, _ := strings.Cut(field, "=")
-		if key == "type" {
-			s.kind = value
-			continue
-		}
-		n, err := strconv.ParseFloat(value, 64)
-		if err != nil || !s.set(key, n) {
-			t.Fatalf("bad setting %s: %v", field, err)
+		if !s.set(key, value) {
+			t.Fatalf("bad setting %s", field)
 		}
 	}
 	return s
 }
 
-func (s *spec) set(key string, f float64) bool {
-	n := int(f)
-	places := map[string]*int{
-		"max-size": &s.settings.MaxSize, "keep-first": &s.settings.KeepFirst, "margin": &s.settings.Margin,
-		"event-length": &s.settings.MaxEventLength, "small-window": &s.settings.Window, "output": &s.settings.MaxOutput,
-		"window": &s.window, "reserved": &s.reserved, "attention": &s.attention, "stride": &s.stride, "max-events": &s.maxEvents, "batched": &s.batched,
-	}
-	switch place := places[key]; {
+// set sets a key of the condenser, spelled with - for _, or what else the condenser is given.
+func (s *spec) set(key, value string) bool {
+	own := map[string]*int{"margin": &s.margin, "small-window": &s.smallWindow, "output": &s.output, "window": &s.window, "reserved": &s.reserved}
+	n, err := strconv.ParseFloat(value, 64)
+	switch place := own[key]; {
+	case err != nil:
+		return s.settings.Set(strings.ReplaceAll(key, "-", "_"), value)
 	case place != nil:
-		*place = n
-	case key == "max-tokens":
-		s.settings.MaxTokens = f
-	case key == "progress":
-		s.settings.MinimumProgress = f
-	default:
-		return false
+		*place = int(n)
+		return true
 	}
-	return true
+	return s.settings.Set(strings.ReplaceAll(key, "-", "_"), n)
 }
 
-func (s *spec) build(t *testing.T, p *prompts) condense.Condenser {
-	s.settings.Summariser = p
-	switch s.kind {
-	case "noop":
-		return condense.Noop{}
-	case "observation_masking":
-		return condense.ObservationMasking{AttentionWindow: s.attention, Stride: s.stride, Batched: s.batched > 0}
-	case "browser_output":
-		return condense.BrowserOutput{AttentionWindow: s.attention, Batched: s.batched > 0}
-	case "recent_events":
-		return condense.RecentEvents{KeepFirst: s.settings.KeepFirst, MaxEvents: s.maxEvents}
-	case "amortized_forgetting":
-		return condense.AmortizedForgetting{Settings: s.settings.Settings}
-	case "excerpts":
-		return condense.Excerpts{Settings: s.settings.Settings}
-	case "conversation_window":
-		return condense.ConversationWindow{}
-	case "llm":
-		return condense.NewLLM(s.settings)
-	case "structured_summary":
-		return condense.NewStructured(s.settings)
-	case "llm_attention":
-		return condense.NewAttention(s.settings)
-	case "tool_output_trim":
-		return condense.ToolOutputTrim{MaxEventLength: s.settings.MaxEventLength}
-	case "lossless_trim":
-		return condense.LosslessTrim{}
-	case "pipeline":
-		var p2 condense.Pipeline
-		for i := range s.stages {
-			p2.Stages = append(p2.Stages, s.stages[i].build(t, p))
+// Rolling implements catalogue.Dependencies.
+func (s spec) Rolling(of catalogue.Settings, _ condense.Input) condense.Settings {
+	rolling := of.Rolling()
+	rolling.Margin = s.margin
+	return rolling
+}
+
+// Asking implements catalogue.Dependencies.
+func (s spec) Asking(_ string, of catalogue.Settings) (func(condense.Input) condense.LLMSettings, error) {
+	return func(in condense.Input) condense.LLMSettings {
+		return condense.LLMSettings{
+			Settings: s.Rolling(of, in), Model: "small-model", Summariser: s.asked, Health: s.health,
+			Window: s.smallWindow, MaxOutput: s.output, MaxEventLength: of.MaxEventLength,
 		}
-		return p2
+	}, nil
+}
+
+func (s spec) build(t *testing.T, p *prompts, health condense.Health) condense.Condenser {
+	s.asked, s.health = p, health
+	c, err := catalogue.Build("config", s.settings, s)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("unknown type %s", s.kind)
-	return nil
+	return c
 }
 
 // prompts is a summariser that follows a script and records its requests.

@@ -19,7 +19,7 @@ import (
 // TestScripts runs the scripts in testdata: events in; decision, condensation, view and summary out. Commands
 // are
 //
-//	config [type=TYPE] KEY=N...      a condenser; for a pipeline its stages follow, one per line: TYPE KEY=N...
+//	config [type=TYPE] KEY=VALUE...  a condenser, with - for _ in its keys; for a pipeline its stages follow, one per line: TYPE KEY=VALUE...
 //	history, append                  set or add events
 //	edit at=N, fork at=N             change the text of message N (from 1), or go back to it; events follow
 //	condense [need=R] [soft] [cooling] [gone] [late] [recall]   the script of the summariser follows, one answer per line
@@ -128,13 +128,12 @@ func (s *script) condense(t *testing.T, d *datadriven.TestData) string {
 	v := s.view()
 	in := input(&v)
 	in.Window, in.Reserved, in.Thread.Recall = s.spec.window, s.spec.reserved, d.HasArg("recall")
-	s.spec.settings.Health = always(!d.HasArg("cooling"))
 	if d.HasArg("need") {
 		d.ScanArgs(t, "need", (*string)(&in.Need.Reason))
 		in.Need.Hard = in.Need.Reason == session.ReasonOverflow && !d.HasArg("soft")
 		in.Need.Try = in.Need.Reason == session.ReasonRequest
 	}
-	decision := s.spec.build(t, s.prompts).Condense(in)
+	decision := s.spec.build(t, s.prompts, always(!d.HasArg("cooling"))).Condense(in)
 	out := ""
 	if s.shaped = &v; decision.View != nil {
 		s.shaped = decision.View

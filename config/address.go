@@ -32,15 +32,15 @@ func (t Tenant) Addresses(section string) []Address {
 		{section + "memory.mcp.url", t.Memory.MCP.URL},
 	}
 	if t.Condenser != nil {
-		all = append(all, t.Condenser.addresses(section+"condenser")...)
+		all = append(all, condenserAddresses(section+"condenser", *t.Condenser)...)
 	}
 	return slices.DeleteFunc(all, func(a Address) bool { return a.URL == "" })
 }
 
-func (c *Condenser) addresses(key string) []Address {
+func condenserAddresses(key string, c Condenser) []Address {
 	all := []Address{{key + ".url", c.URL}}
-	for i := range c.Condensers {
-		all = append(all, c.Condensers[i].addresses(syntax.Index(key+".condensers", i))...)
+	for i, stage := range c.Condensers {
+		all = append(all, condenserAddresses(syntax.Index(key+".condensers", i), stage)...)
 	}
 	return all
 }

@@ -5,8 +5,10 @@ package config
 import (
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/secret"
 )
 
 // Config is the whole configuration. The zero value is not valid: start from Default or source.Load.
@@ -103,6 +105,12 @@ const (
 	APIMessages  = "messages"
 	APIResponses = "responses"
 )
+
+// Secret is a string that is shown as Redacted.
+type Secret = secret.Value
+
+// Redacted is shown in place of a secret. An empty secret is shown as empty.
+const Redacted = secret.Redacted
 
 // LLM is a condenser model. See Config.LLMFor for the meaning of empty fields.
 type LLM struct {
@@ -241,8 +249,8 @@ type Log struct {
 
 // Default returns the configuration that is used if nothing is configured.
 func Default() *Config {
-	condenser := NewCondenser(TypeLLM)
-	condenser.Trigger = TriggerEconomics // the default of a configured one is TriggerLimits
+	condenser := catalogue.Default(catalogue.TypeLLM)
+	condenser.Trigger = catalogue.TriggerEconomics // the default of a configured one is TriggerLimits
 	return &Config{
 		Listen:   "127.0.0.1:8080",
 		Admin:    Admin{Listen: "127.0.0.1:9090"},

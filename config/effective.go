@@ -100,7 +100,7 @@ func (w writer) value(v reflect.Value) any {
 func (w writer) fields(v reflect.Value) (section yaml.MapSlice) {
 	keys := syntax.KeysOf(v.Type())
 	if c, ok := v.Interface().(Condenser); ok {
-		keys = append(CondenserKeys(c.Type), "type")
+		keys = append(slices.Clone(c.Entry().Keys), "type")
 	}
 	for f, value := range v.Fields() {
 		name, optional := syntax.KeyOf(f), strings.HasSuffix(f.Tag.Get("yaml"), ",omitempty")

@@ -3,6 +3,8 @@ package config
 import (
 	"reflect"
 	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 )
 
 // Every field of an Override replaces the condenser's own, and nothing else changes.
@@ -15,7 +17,7 @@ func TestWith(t *testing.T) {
 		value.Elem().Set(reflect.ValueOf(7).Convert(field.Type.Elem()))
 		reflect.ValueOf(&o).Elem().Field(i).Set(value)
 
-		base := NewCondenser(TypeLLM)
+		base := catalogue.Default(catalogue.TypeLLM)
 		base.LLMConfig, base.PerModel = "cheap", map[string]Override{"a": o}
 		got, want := base.With(o), base
 		want.PerModel = nil
@@ -32,7 +34,7 @@ func TestWith(t *testing.T) {
 // An Override built in Go is also limited to the thresholds of the type.
 func TestForeignThresholds(t *testing.T) {
 	cfg := Default()
-	cfg.Condenser = NewCondenser(TypeBrowserOutput)
+	cfg.Condenser = catalogue.Default(catalogue.TypeBrowserOutput)
 	cfg.Condenser.PerModel = map[string]Override{"o3": {Stride: new(5), AttentionWindow: new(0)}}
 	wantProblems(t, cfg.Validate(),
 		`condenser.per_model.o3.stride: does not belong to type "browser_output": remove it, or use attention_window`,

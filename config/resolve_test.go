@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"testing"
 	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 )
 
 // A key is sent only to the server for which it was configured.
@@ -57,11 +59,11 @@ func TestLLMFor(t *testing.T) {
 }
 
 func TestCondenserFor(t *testing.T) {
-	cfg, own := Default(), NewCondenser(TypeNoop)
-	if got := cfg.CondenserFor(Tenant{Condenser: &own}); got.Type != TypeNoop {
+	cfg, own := Default(), catalogue.Default(catalogue.TypeNoop)
+	if got := cfg.CondenserFor(Tenant{Condenser: &own}); got.Type != catalogue.TypeNoop {
 		t.Errorf("the tenant's own is %+v", got)
 	}
-	if got := cfg.CondenserFor(Tenant{}); got.Type != TypeLLM {
+	if got := cfg.CondenserFor(Tenant{}); got.Type != catalogue.TypeLLM {
 		t.Errorf("the default is %+v", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
@@ -16,28 +17,28 @@ func TestDefaultIsValid(t *testing.T) {
 }
 
 func TestTypesAreValidWithTheirDefaults(t *testing.T) {
-	for _, name := range CondenserTypes() {
+	for _, e := range catalogue.Entries() {
 		cfg := Default()
-		cfg.Condenser = NewCondenser(name)
-		switch name {
-		case TypeCustom:
+		cfg.Condenser = e.Settings()
+		if e.Has("url") {
 			cfg.Condenser.URL = "http://localhost:9000"
-		case TypePipeline:
-			cfg.Condenser.Condensers = []Condenser{NewCondenser(TypeNoop)}
+		}
+		if e.Wraps() {
+			cfg.Condenser.Condensers = []Condenser{catalogue.Default(catalogue.TypeNoop)}
 		}
 		if err := cfg.Validate(); err != nil {
-			t.Errorf("%s with its defaults: %v", name, err)
+			t.Errorf("%s with its defaults: %v", e.Type, err)
 		}
 	}
 }
 
 func TestAliases(t *testing.T) {
 	for alias, want := range map[string]string{
-		"browser_output_masking": TypeBrowserOutput, "recent": TypeRecentEvents, "amortized": TypeAmortizedForgetting,
-		"llm_summarizing": TypeLLM, "structured": TypeStructuredSummary,
+		"browser_output_masking": catalogue.TypeBrowserOutput, "recent": catalogue.TypeRecentEvents, "amortized": catalogue.TypeAmortizedForgetting,
+		"llm_summarizing": catalogue.TypeLLM, "structured": catalogue.TypeStructuredSummary,
 	} {
-		if got, known := CanonicalType(alias); got != want || !known {
-			t.Errorf("%s became %s", alias, got)
+		if got, known := catalogue.Find(alias); got.Type != want || !known {
+			t.Errorf("%s became %s", alias, got.Type)
 		}
 		cfg := Default()
 		cfg.Condenser.Type = alias
@@ -48,7 +49,7 @@ func TestAliases(t *testing.T) {
 // A Condenser built in Go is also limited to the keys of its type.
 func TestForeignFields(t *testing.T) {
 	cfg := Default()
-	cfg.Condenser = Condenser{Type: TypeNoop, MaxSize: 5, Condensers: []Condenser{{}}}
+	cfg.Condenser = Condenser{Type: catalogue.TypeNoop, MaxSize: 5, Condensers: []Condenser{{}}}
 	wantProblems(t, cfg.Validate(),
 		`condenser.max_size: does not belong to type "noop": remove it, this type has no keys`,
 		`condenser.condensers: does not belong to type "noop": remove it, this type has no keys`)
@@ -60,15 +61,15 @@ func TestKeepFirstBounds(t *testing.T) {
 		maxSize, keepFirst int
 		valid              bool
 	}{
-		{TypeLLM, 240, 118, true}, {TypeLLM, 240, 119, false}, {TypeLLM, 240, 120, false},
-		{TypeLLM, 4, 0, true}, {TypeLLM, 2, 0, false}, {TypeLLM, 1, 0, false}, {TypeLLM, 7, 1, true}, {TypeLLM, 7, 2, false},
-		{TypeStructuredSummary, 6, 1, true}, {TypeStructuredSummary, 6, 2, false},
-		{TypeAmortizedForgetting, 4, 1, true}, {TypeAmortizedForgetting, 4, 2, false}, {TypeAmortizedForgetting, 2, 0, true},
-		{TypeExcerpts, 4, 1, true}, {TypeExcerpts, 4, 2, false},
-		{TypeLLMAttention, 4, 1, true}, {TypeLLMAttention, 5, 2, false},
+		{catalogue.TypeLLM, 240, 118, true}, {catalogue.TypeLLM, 240, 119, false}, {catalogue.TypeLLM, 240, 120, false},
+		{catalogue.TypeLLM, 4, 0, true}, {catalogue.TypeLLM, 2, 0, false}, {catalogue.TypeLLM, 1, 0, false}, {catalogue.TypeLLM, 7, 1, true}, {catalogue.TypeLLM, 7, 2, false},
+		{catalogue.TypeStructuredSummary, 6, 1, true}, {catalogue.TypeStructuredSummary, 6, 2, false},
+		{catalogue.TypeAmortizedForgetting, 4, 1, true}, {catalogue.TypeAmortizedForgetting, 4, 2, false}, {catalogue.TypeAmortizedForgetting, 2, 0, true},
+		{catalogue.TypeExcerpts, 4, 1, true}, {catalogue.TypeExcerpts, 4, 2, false},
+		{catalogue.TypeLLMAttention, 4, 1, true}, {catalogue.TypeLLMAttention, 5, 2, false},
 	} {
 		cfg := Default()
-		cfg.Condenser = NewCondenser(c.condenserType)
+		cfg.Condenser = catalogue.Default(c.condenserType)
 		cfg.Condenser.MaxSize, cfg.Condenser.KeepFirst = c.maxSize, c.keepFirst
 		if err := cfg.Validate(); (err == nil) != c.valid {
 			t.Errorf("%+v: %v", c, err)
@@ -79,15 +80,15 @@ func TestKeepFirstBounds(t *testing.T) {
 // Nesting of pipelines is bounded.
 func TestPipelineDepth(t *testing.T) {
 	cfg, list := Default(), "condenser"
-	cfg.Condenser = NewCondenser(TypeNoop)
+	cfg.Condenser = catalogue.Default(catalogue.TypeNoop)
 	for range maxPipelineDepth {
-		cfg.Condenser = Condenser{Type: TypePipeline, Condensers: []Condenser{cfg.Condenser}}
+		cfg.Condenser = Condenser{Type: catalogue.TypePipeline, Condensers: []Condenser{cfg.Condenser}}
 		list += ".condensers[0]"
 	}
 	if err := cfg.Validate(); err != nil {
 		t.Error(err)
 	}
-	cfg.Condenser = Condenser{Type: TypePipeline, Condensers: []Condenser{cfg.Condenser}}
+	cfg.Condenser = Condenser{Type: catalogue.TypePipeline, Condensers: []Condenser{cfg.Condenser}}
 	wantProblems(t, cfg.Validate(), list+".condensers: is nested too deeply: write the pipelines as one list")
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
@@ -96,17 +97,18 @@ func (d decoder) foreign(section reflect.Type, f *node, key string) bool {
 		return true
 	}
 	own, advice := syntax.KeysOf(section), "use one of "
+	e, _ := catalogue.Find(d.condenser)
 	known := own // to any type of condenser
 	switch {
 	case d.condenser == "": // not in a condenser, or in one of unknown type
 	case section == condenser:
-		own = config.CondenserKeys(d.condenser)
+		own = e.Keys
 		advice = fmt.Sprintf("type %q has ", d.condenser)
 		if len(own) == 0 {
 			advice += "no keys"
 		}
 	case section == override:
-		own = config.Thresholds(d.condenser)
+		own = e.Thresholds()
 		known = syntax.KeysOf(condenser)
 	}
 	switch {
@@ -114,7 +116,7 @@ func (d decoder) foreign(section reflect.Type, f *node, key string) bool {
 		return false
 	case !slices.Contains(known, f.name):
 		d.problems.unknown(key, f, advice+strings.Join(own, ", "))
-	case section == override && (slices.Contains(config.CondenserKeys(d.condenser), f.name) || f.name == "type"):
+	case section == override && (e.Has(f.name) || f.name == "type"):
 		d.problems.addAt(f.origin, syntax.Join(key, f.name), "cannot be set per model: remove it, or use %s", strings.Join(own, ", "))
 	default:
 		d.problems.addAt(f.origin, syntax.Join(key, f.name), "%s", config.ForeignKey(d.condenser, own))
@@ -135,8 +137,8 @@ func (d decoder) names(v reflect.Value, n *node, key string) {
 		entry, path := reflect.New(v.Type().Elem()).Elem(), syntax.Join(key, f.name)
 		d.problems.givenAt(path, f.origin)
 		empty := f.kind == kindNull || f.kind == kindTable && len(f.fields) == 0
-		if empty && d.condenser != "" && entry.Type() == reflect.TypeFor[config.Override]() {
-			d.problems.add(path, "overrides nothing: give it one of %s, or remove it", strings.Join(config.Thresholds(d.condenser), ", "))
+		if e, known := catalogue.Find(d.condenser); known && empty && entry.Type() == reflect.TypeFor[config.Override]() {
+			d.problems.add(path, "overrides nothing: give it one of %s, or remove it", strings.Join(e.Thresholds(), ", "))
 		}
 		if f.kind != kindNull {
 			d.value(entry, f, path)
@@ -265,15 +267,15 @@ func prepareCondenser(c *config.Condenser, n *node) (condenserType string) {
 	if given != nil && given.kind != kindNull {
 		c.Type = given.text
 	}
-	canonical, known := config.CanonicalType(c.Type)
+	e, known := catalogue.Find(c.Type)
 	if !known {
 		return ""
 	}
-	*c = config.NewCondenser(canonical)
+	*c = e.Settings()
 	if given != nil {
-		given.text = canonical
+		given.text = e.Type
 	}
-	return canonical
+	return e.Type
 }
 
 // prepareModel sets the built-in limits and prices of the model as defaults, so that an entry may set a single key. If it sets the input price

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
@@ -64,9 +65,9 @@ func (k scalarKey) below(variable, name string) scalarKey {
 }
 
 func typeWith(key string) string {
-	for _, name := range config.CondenserTypes() {
-		if slices.Contains(config.CondenserKeys(name), key) {
-			return name
+	for _, e := range catalogue.Entries() {
+		if e.Has(key) {
+			return e.Type
 		}
 	}
 	return ""

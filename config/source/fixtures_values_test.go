@@ -1,7 +1,17 @@
 package source
 
+import (
+	"reflect"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
+)
+
 // badValues lists files with invalid values.
 func badValues() []badFixture {
+	types, keys := strings.Join(catalogue.Types(), ", "), strings.Join(syntax.KeysOf(reflect.TypeFor[config.Condenser]()), ", ")
 	return []badFixture{
 		{"bad.admin-token-missing.yaml", []string{
 			`admin.token: is missing while admin.listen is not on loopback: set a token, or listen on 127.0.0.1 (line 1)`,
@@ -36,12 +46,12 @@ func badValues() []badFixture {
 			`condenser.llm_config: is not an entry of llms: use one of cheap, or leave it empty for the request's own model (line 2)`,
 		}},
 		{"bad.condenser-type.yaml", []string{
-			`condenser.type: "summary" is not a condenser type: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, excerpts, llm, structured_summary, llm_attention, custom, pipeline, tool_output_trim, lossless_trim (line 1)`,
+			`condenser.type: "summary" is not a condenser type: use one of ` + types + ` (line 1)`,
 		}},
 		{"bad.condenser-type-and-more.yaml", []string{
 			`condenser.max_size: must be a whole number, not a string: write it without quotes, decimal point or unit (line 1)`,
-			`condenser.foo: is not a known key: use one of type, trigger, max_size, max_tokens, min_tokens, keep_first, minimum_progress, max_event_length, llm_config, background_at, focus, timeout, wait, deadline, attention_window, url, api_key, stride, max_events, condensers, agent_request, condense_command, recall, per_model (line 1)`,
-			`condenser.type: "lmm" is not a condenser type: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, excerpts, llm, structured_summary, llm_attention, custom, pipeline, tool_output_trim, lossless_trim (line 1)`,
+			`condenser.foo: is not a known key: use one of ` + keys + ` (line 1)`,
+			`condenser.type: "lmm" is not a condenser type: use one of ` + types + ` (line 1)`,
 		}},
 		{"bad.condenser-windows.yaml", []string{
 			`condenser.condensers[0].attention_window: is not positive: write a number of at least 1 (line 4)`,
@@ -50,7 +60,7 @@ func badValues() []badFixture {
 			`condenser.condensers[2].max_events: is not positive: write a number of at least 1 (line 6)`,
 			`condenser.condensers[3].keep_first: is 2, and must be below max_events = 2: lower it, or raise max_events (line 7)`,
 			`condenser.condensers[4].max_event_length: is not positive: write a number of at least 1 (line 8)`,
-			`condenser.condensers[5].type: is missing: use one of noop, observation_masking, browser_output, recent_events, amortized_forgetting, conversation_window, excerpts, llm, structured_summary, llm_attention, custom, pipeline, tool_output_trim, lossless_trim (line 9)`,
+			`condenser.condensers[5].type: is missing: use one of ` + types + ` (line 9)`,
 		}},
 		{"bad.memory.yaml", []string{
 			`tenants[0].memory: has file and webhook: keep one of them (line 4)`,

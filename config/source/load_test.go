@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 )
@@ -23,8 +24,8 @@ func TestNothingConfigured(t *testing.T) {
 		}
 	}
 	llm := config.Condenser{
-		Type: config.TypeLLM, Trigger: config.TriggerEconomics, MaxSize: 240, MaxTokens: 0.75, MinTokens: 4000, KeepFirst: 2, MinimumProgress: 0.1, MaxEventLength: 10000,
-		BackgroundAt: 0.8, Focus: config.FocusAuto, Wait: config.WaitNever, Deadline: 20 * time.Second,
+		Type: catalogue.TypeLLM, Trigger: catalogue.TriggerEconomics, MaxSize: 240, MaxTokens: 0.75, MinTokens: 4000, KeepFirst: 2, MinimumProgress: 0.1, MaxEventLength: 10000,
+		BackgroundAt: 0.8, Focus: catalogue.FocusAuto, Wait: catalogue.WaitNever, Deadline: 20 * time.Second,
 	}
 	if got := config.Default().Condenser; !reflect.DeepEqual(got, llm) {
 		t.Errorf("the default condenser is %+v", got)
@@ -35,10 +36,10 @@ func TestReference(t *testing.T) {
 	want := config.Default()
 	want.LLMs["cheap"] = config.LLM{Model: "gpt-4o-mini"}
 	want.Models["my-model"] = info(128000, 16000, model.EncodingO200k, price(2, 0.5, 2, 8))
-	want.Condenser.LLMConfig, want.Condenser.Trigger = "cheap", config.TriggerLimits
-	stage := config.NewCondenser(config.TypeLLM)
+	want.Condenser.LLMConfig, want.Condenser.Trigger = "cheap", catalogue.TriggerLimits
+	stage := catalogue.Default(catalogue.TypeLLM)
 	stage.MaxSize = 80
-	pipeline := config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{config.NewCondenser(config.TypeToolOutputTrim), stage}}
+	pipeline := config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{catalogue.Default(catalogue.TypeToolOutputTrim), stage}}
 	want.Tenants = []config.Tenant{{
 		Name: "team-a",
 		APIKeys: []config.APIKey{
@@ -70,7 +71,7 @@ func TestOpenHands(t *testing.T) {
 	for _, stage := range cfg.Condenser.Condensers {
 		types = append(types, stage.Type)
 	}
-	if !slices.Equal(types, []string{config.TypeBrowserOutput, config.TypeRecentEvents, config.TypeAmortizedForgetting, config.TypeStructuredSummary}) {
+	if !slices.Equal(types, []string{catalogue.TypeBrowserOutput, catalogue.TypeRecentEvents, catalogue.TypeAmortizedForgetting, catalogue.TypeStructuredSummary}) {
 		t.Errorf("types are %v", types)
 	}
 	if got := cfg.Condenser.Condensers[3]; got.MaxEventLength != 5000 || got.LLMConfig != "condenser" || got.MaxSize != 100 {
@@ -168,7 +169,7 @@ llms: {"${TYPE}": {model: m, temperature: "${HALF}"}}
 `
 	env := []string{"TYPE=recent", "SIZE=50", "NO=false", "HOURS=5", "ADDRS=a:1, b:2", "HALF=0.5"}
 	cfg := mustBuild(t, ".yaml", text, env...)
-	if cfg.Condenser.Type != config.TypeRecentEvents || cfg.Condenser.MaxEvents != 50 || cfg.Store.Content || cfg.Store.TTL != 5*time.Hour {
+	if cfg.Condenser.Type != catalogue.TypeRecentEvents || cfg.Condenser.MaxEvents != 50 || cfg.Store.Content || cfg.Store.TTL != 5*time.Hour {
 		t.Errorf("got\n%s", effective(t, cfg))
 	}
 	if !slices.Equal(cfg.Store.Redis.Addrs, []string{"a:1", "b:2"}) {
@@ -223,7 +224,7 @@ func TestDeepPipeline(t *testing.T) {
 }
 
 func TestAliasOfType(t *testing.T) {
-	if got := mustBuild(t, ".yaml", "condenser: {type: recent}").Condenser.Type; got != config.TypeRecentEvents {
+	if got := mustBuild(t, ".yaml", "condenser: {type: recent}").Condenser.Type; got != catalogue.TypeRecentEvents {
 		t.Errorf("recent became %s", got)
 	}
 }

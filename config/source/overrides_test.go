@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
@@ -41,7 +42,7 @@ func TestPerModel(t *testing.T) {
 func TestPerModelTOML(t *testing.T) {
 	cfg := mustLoad(t, Input{File: "testdata/good.per-model.toml"})
 	want := map[string]config.Override{"gpt-4o*": {MaxSize: new(60), KeepFirst: new(0)}}
-	if got := cfg.Condenser.Condensers[1]; got.Type != config.TypeAmortizedForgetting || !reflect.DeepEqual(got.PerModel, want) {
+	if got := cfg.Condenser.Condensers[1]; got.Type != catalogue.TypeAmortizedForgetting || !reflect.DeepEqual(got.PerModel, want) {
 		t.Errorf("got %+v", got)
 	}
 	if got := cfg.Condenser.Condensers[0].PerModel; got != nil || !cfg.Notify {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
@@ -51,7 +52,7 @@ func TestTenantsInEveryForm(t *testing.T) {
 	want := []config.Tenant{
 		{
 			Name: "a", APIKeys: []config.APIKey{{Env: "KEY", Value: "k1"}}, Upstream: config.Upstream{APIKey: "secret"},
-			Condenser: &config.Condenser{Type: config.TypeRecentEvents, MaxEvents: 9, KeepFirst: 1},
+			Condenser: &config.Condenser{Type: catalogue.TypeRecentEvents, MaxEvents: 9, KeepFirst: 1},
 		},
 		{Name: "b", Notify: true, APIKeys: []config.APIKey{{Env: "KEY_2", Value: "k2"}}},
 	}

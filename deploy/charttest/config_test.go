@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/source"
 )
@@ -126,14 +127,15 @@ func withoutSecrets(r rendered) string {
 
 // The schema of the values and Dewpoint's own loader agree on what a condenser may say.
 func TestCondensersInValues(t *testing.T) {
-	for _, kind := range config.CondenserTypes() {
-		text := "config: {condenser: {type: " + kind + "}}"
-		switch kind {
-		case config.TypeCustom:
-			text = "config: {condenser: {type: custom, url: http://condenser:8080, api_key: '${ADMIN_TOKEN}'}}"
-		case config.TypePipeline:
-			text = "config: {condenser: {type: pipeline, condensers: [{type: noop}]}}"
+	for _, e := range catalogue.Entries() {
+		kind, keys := e.Type, ""
+		if e.Has("url") {
+			keys = ", url: http://condenser:8080, api_key: '${ADMIN_TOKEN}'"
 		}
+		if e.Wraps() {
+			keys = ", condensers: [{type: noop}]"
+		}
+		text := "config: {condenser: {type: " + kind + keys + "}}"
 		loaded := loadConfig(t, mustRender(t, from(t, text)))
 		if loaded.Condenser.Type != kind {
 			t.Errorf("%s became %s", kind, loaded.Condenser.Type)

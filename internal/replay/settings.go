@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
@@ -72,7 +73,7 @@ func tenantOf(cfg *config.Config, name string) (config.Tenant, error) {
 // waiting returns a condenser for whose summaries requests wait, and which prepares none.
 func waiting(c config.Condenser) config.Condenser {
 	if c.Wait != "" {
-		c.Wait, c.Deadline, c.BackgroundAt = config.WaitDeadline, time.Minute, 0
+		c.Wait, c.Deadline, c.BackgroundAt = catalogue.WaitDeadline, time.Minute, 0
 	}
 	c.PerModel = maps.Clone(c.PerModel)
 	for name, override := range c.PerModel {

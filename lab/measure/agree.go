@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
@@ -42,7 +43,7 @@ func compare(ctx context.Context, run replay.Run, count func([]byte) int, sets [
 	r.fixed = count(run.Messages[0]) + count(run.Messages[1])
 	r.steps[0] -= r.fixed
 
-	none, err := played(config.NewCondenser(config.TypeNoop), sets[0])
+	none, err := played(catalogue.Default(catalogue.TypeNoop), sets[0])
 	if err != nil {
 		return nil, err
 	}
@@ -82,14 +83,14 @@ type comparedRule struct {
 // comparedRules are the rules that are compared. A condenser with a limit goes down to half of it.
 func comparedRules() (all []comparedRule) {
 	for _, limit := range []int{40_000, 80_000} {
-		c := config.NewCondenser(config.TypeExcerpts)
-		c.Trigger, c.MaxSize, c.MaxTokens = config.TriggerLimits, 1<<20, float64(limit)
+		c := catalogue.Default(catalogue.TypeExcerpts)
+		c.Trigger, c.MaxSize, c.MaxTokens = catalogue.TriggerLimits, 1<<20, float64(limit)
 		all = append(all, comparedRule{rule{fmt.Sprintf("above %d,000", limit/1000), rolling(limit/2, above(limit))}, c})
 	}
-	c := config.NewCondenser(config.TypeExcerpts)
-	c.Trigger, c.MaxSize = config.TriggerEconomics, 1<<20
+	c := catalogue.Default(catalogue.TypeExcerpts)
+	c.Trigger, c.MaxSize = catalogue.TriggerEconomics, 1<<20
 	return append(all,
-		comparedRule{rule{masking, (*sizes).masked}, config.NewCondenser(config.TypeObservationMasking)},
+		comparedRule{rule{masking, (*sizes).masked}, catalogue.Default(catalogue.TypeObservationMasking)},
 		comparedRule{rule{economics, rolling(targetTokens, byPrice)}, c})
 }
 

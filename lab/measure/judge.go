@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/source"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
@@ -116,17 +117,13 @@ func expectations(cfg *config.Config, model string, window int) judge.Expectatio
 	for _, stage := range c.Stages() {
 		e.Summarisers = append(e.Summarisers, cmp.Or(cfg.LLMs[stage.LLMConfig].Model, model))
 		e.HiddenTools = e.HiddenTools || stage.AgentRequest || stage.Recall
-		switch stage.Type {
-		case config.TypeObservationMasking, config.TypeBrowserOutput, config.TypeRecentEvents:
-			e.Moving = true
-		case config.TypeAmortizedForgetting, config.TypeConversationWindow, config.TypeLLMAttention, config.TypeCustom:
-			e.Plain = true
-		}
+		kind := stage.Entry()
+		e.Moving, e.Plain = e.Moving || kind.Shapes, e.Plain || kind.Unrecorded
 	}
 	if window > 0 {
 		e.Summarisers = append(e.Summarisers, model)
 	}
-	if c.Type == config.TypeLLM && c.MinTokens == 0 && len(c.PerModel) == 0 {
+	if c.Type == catalogue.TypeLLM && c.MinTokens == 0 && len(c.PerModel) == 0 {
 		e.MaxSize, e.MaxTokens = c.MaxSize, int(c.MaxTokens)
 	}
 	return e

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
@@ -75,7 +76,7 @@ func TestSplice(t *testing.T) {
 // TestPlansAreValid: every row is what a configuration may say.
 func TestPlansAreValid(t *testing.T) {
 	all := plans(32000)
-	if len(all) < 4 || all[0].condenser.Type != config.TypeNoop {
+	if len(all) < 4 || all[0].condenser.Type != catalogue.TypeNoop {
 		t.Fatalf("%d rows, the first is %q", len(all), all[0].name)
 	}
 	for _, p := range all {

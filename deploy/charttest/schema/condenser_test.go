@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
@@ -13,7 +14,7 @@ func (w walker) condenser(typed bool) schema {
 	properties := c["properties"].(schema)
 	properties["type"] = schema{"enum": types()}
 	var cases []schema
-	for _, canonical := range config.CondenserTypes() {
+	for _, canonical := range catalogue.Types() {
 		spelled := slices.DeleteFunc(types(), func(name string) bool { return canon(name) != canonical })
 		cases = append(cases, schema{
 			"if":   schema{"required": []string{"type"}, "properties": schema{"type": schema{"enum": spelled}}},
@@ -23,7 +24,7 @@ func (w walker) condenser(typed bool) schema {
 	if typed {
 		c["required"] = []string{"type"}
 	} else {
-		cases = append(cases, schema{"if": schema{"not": schema{"required": []string{"type"}}}, "then": keysOf(config.TypeLLM)})
+		cases = append(cases, schema{"if": schema{"not": schema{"required": []string{"type"}}}, "then": keysOf(catalogue.TypeLLM)})
 	}
 	c["allOf"] = cases
 	return c
@@ -31,12 +32,12 @@ func (w walker) condenser(typed bool) schema {
 
 // keysOf allows the keys of one type, and its thresholds per model.
 func keysOf(canonical string) schema {
-	mine := append([]string{"type"}, config.CondenserKeys(canonical)...)
-	allowed := schema{"propertyNames": schema{"enum": mine}}
-	if slices.Contains(mine, "per_model") {
+	e, _ := catalogue.Find(canonical)
+	allowed := schema{"propertyNames": schema{"enum": append([]string{"type"}, e.Keys...)}}
+	if e.Has("per_model") {
 		var thresholds []string
 		for _, key := range keys(reflect.TypeFor[config.Override]()) {
-			if slices.Contains(mine, key.name) {
+			if e.Has(key.name) {
 				thresholds = append(thresholds, key.name)
 			}
 		}
@@ -47,15 +48,9 @@ func keysOf(canonical string) schema {
 }
 
 // types lists the condenser types by all their names.
-func types() []string {
-	return append(config.CondenserTypes(), aliases()...)
-}
-
-func aliases() []string {
-	return []string{"browser_output_masking", "recent", "amortized", "llm_summarizing", "structured"}
-}
+func types() []string { return append(catalogue.Types(), catalogue.Aliases()...) }
 
 func canon(name string) string {
-	canonical, _ := config.CanonicalType(name)
-	return canonical
+	e, _ := catalogue.Find(name)
+	return e.Type
 }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 )
@@ -23,8 +24,8 @@ func known() map[string]schema {
 		"llms.*":                        {"required": []string{"model"}},
 		"llms.*.temperature":            {"maximum": 2},
 		"models.*.encoding":             {"enum": []string{model.EncodingO200k, model.EncodingCL100k}},
-		"condensers[].trigger":          {"enum": []string{config.TriggerLimits, config.TriggerEconomics}},
-		"condensers[].focus":            {"enum": config.Focuses()},
+		"condensers[].trigger":          {"enum": []string{catalogue.TriggerLimits, catalogue.TriggerEconomics}},
+		"condensers[].focus":            {"enum": catalogue.Focuses()},
 		"store.type":                    {"enum": []string{config.StoreEmbedded, config.StoreRedis}},
 		"store.path":                    {"pattern": `^/var/lib/dewpoint/[^/]+$`}, // the volume
 		"tenants[]":                     {"required": []string{"api_keys"}},

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
-
-	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
 var update = flag.Bool("update", false, "write the schema")
@@ -60,14 +58,6 @@ func TestTheChartHasTheSchemaOfThisConfiguration(t *testing.T) {
 	}
 	if string(got) != string(want) {
 		t.Error("deploy/helm/values.schema.json is not that of the configuration: run 'make chart-schema'")
-	}
-}
-
-func TestAliasesAreTypes(t *testing.T) {
-	for _, alias := range aliases() {
-		if canonical, known := config.CanonicalType(alias); !known || canonical == alias {
-			t.Errorf("%s is no other name of a condenser type", alias)
-		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -74,7 +73,5 @@ func (s inForce) Tenants() (out []admin.Tenant) {
 
 // forgets reports whether a condenser can make condensations, rather than only change views.
 func forgets(c config.Condenser) bool {
-	return c.Uses(func(stage config.Condenser) bool {
-		return stage.Type != config.TypePipeline && slices.Contains(config.CondenserKeys(stage.Type), "condense_command")
-	})
+	return c.Uses(func(stage config.Condenser) bool { return stage.Entry().Forgets() })
 }

@@ -2,12 +2,11 @@ package app
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
@@ -15,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
 )
 
-// builder builds the condensers of a tenant.
+// builder has what the condensers of a tenant are built with.
 type builder struct {
 	config   *config.Config
 	out      *calls
@@ -26,90 +25,23 @@ type builder struct {
 	health   *summariser.Tenant // of the called models
 	limits   limit.Tenant
 	rides    *condense.Rides // shared by all stages
-	batched  bool            // stages that change old results do so only together with a condensation
 }
 
-// condenser builds a condenser with its per_model overrides. key is its key in the configuration.
-func (b builder) condenser(key string, c config.Condenser) (condense.Condenser, error) {
-	base, err := b.withoutOverrides(key, c)
-	if err != nil || len(c.PerModel) == 0 {
-		return base, err
-	}
-	overrides := map[string]condense.Condenser{}
-	for name, override := range c.PerModel {
-		if overrides[name], err = b.withoutOverrides(key, c.With(override)); err != nil {
-			return nil, err
-		}
-	}
-	return perRequest{base.Name(), func(in condense.Input) condense.Condenser { return forModel(in.Model, overrides, base) }}, nil
+// Rolling implements catalogue.Dependencies.
+func (b builder) Rolling(c config.Condenser, in condense.Input) condense.Settings {
+	return b.settings(c, in, nil)
 }
 
-// forModel returns the override with the model's exact name, or the one with its longest prefix (a name that ends in *), or
-// base if there is neither.
-func forModel(model string, overrides map[string]condense.Condenser, base condense.Condenser) condense.Condenser {
-	if exact, ok := overrides[model]; ok {
-		return exact
+// Asking implements catalogue.Dependencies.
+func (b builder) Asking(key string, c config.Condenser) (func(condense.Input) condense.LLMSettings, error) {
+	if c.Entry().AsksModel() {
+		return b.model(key, c)
 	}
-	found, longest := base, 0
-	for name, c := range overrides {
-		if prefix, ok := strings.CutSuffix(name, "*"); ok && strings.HasPrefix(model, prefix) && len(name) > longest {
-			found, longest = c, len(name)
-		}
-	}
-	return found
+	return b.service(c), nil
 }
 
-func (b builder) withoutOverrides(key string, c config.Condenser) (condense.Condenser, error) {
-	switch c.Type {
-	case config.TypeNoop:
-		return condense.Noop{}, nil
-	case config.TypeObservationMasking:
-		return condense.ObservationMasking{AttentionWindow: c.AttentionWindow, Stride: c.Stride, Batched: b.batched}, nil
-	case config.TypeBrowserOutput:
-		return condense.BrowserOutput{AttentionWindow: c.AttentionWindow, Batched: b.batched}, nil
-	case config.TypeRecentEvents:
-		return condense.RecentEvents{KeepFirst: c.KeepFirst, MaxEvents: c.MaxEvents}, nil
-	case config.TypeConversationWindow:
-		return condense.ConversationWindow{}, nil
-	case config.TypeToolOutputTrim:
-		return condense.ToolOutputTrim{MaxEventLength: c.MaxEventLength}, nil
-	case config.TypeLosslessTrim:
-		return condense.LosslessTrim{}, nil
-	case config.TypeAmortizedForgetting:
-		return perRequest{c.Type, func(in condense.Input) condense.Condenser {
-			return condense.AmortizedForgetting{Settings: b.settings(c, in, nil)}
-		}}, nil
-	case config.TypeExcerpts:
-		return perRequest{c.Type, func(in condense.Input) condense.Condenser {
-			return condense.Excerpts{Settings: b.settings(c, in, nil)}
-		}}, nil
-	case config.TypeLLM, config.TypeStructuredSummary, config.TypeLLMAttention:
-		return b.llm(key, c)
-	case config.TypeCustom:
-		return b.custom(c), nil
-	case config.TypePipeline:
-		return b.pipeline(key, c)
-	}
-	return nil, fmt.Errorf("%s.type: %q is not a condenser type", key, c.Type)
-}
-
-func (b builder) pipeline(key string, c config.Condenser) (condense.Condenser, error) {
-	var p condense.Pipeline
-	var all error
-	b.batched = b.batched || c.Uses(byPrice) // any other change makes the provider cache everything after it again
-	for i, stage := range c.Condensers {
-		built, err := b.condenser(fmt.Sprintf("%s.condensers[%d]", key, i), stage)
-		all = errors.Join(all, err)
-		p.Stages = append(p.Stages, built)
-	}
-	return p, all
-}
-
-// byPrice reports whether a stage condenses when that pays off.
-func byPrice(c config.Condenser) bool { return c.Trigger == config.TriggerEconomics }
-
-// llm builds a condenser that calls a model.
-func (b builder) llm(key string, c config.Condenser) (condense.Condenser, error) {
+// model returns the settings of a condenser that calls a model.
+func (b builder) model(key string, c config.Condenser) (func(condense.Input) condense.LLMSettings, error) {
 	llm, known := b.config.LLMFor(c.LLMConfig, b.upstream)
 	if !known {
 		return nil, fmt.Errorf("%s.llm_config: %q is not one of llms", key, c.LLMConfig)
@@ -127,35 +59,29 @@ func (b builder) llm(key string, c config.Condenser) (condense.Condenser, error)
 	if samePayer {
 		common.Rides = b.rides
 	}
-	if c.Focus != config.FocusAuto {
+	if c.Focus != catalogue.FocusAuto {
 		common.Focus = condense.Focus(c.Focus)
 	}
-	return perRequest{c.Type, func(in condense.Input) condense.Condenser {
+	return func(in condense.Input) condense.LLMSettings {
 		s := common
 		s.Settings = b.settings(c, in, &llm)
 		s.Window, s.MaxOutput = b.room(llm, in)
-		switch c.Type {
-		case config.TypeStructuredSummary:
-			return condense.NewStructured(s)
-		case config.TypeLLMAttention:
-			return condense.NewAttention(s)
-		}
-		return condense.NewLLM(s)
-	}}, nil
+		return s
+	}, nil
 }
 
-// custom builds a condenser that calls a service.
-func (b builder) custom(c config.Condenser) condense.Condenser {
+// service returns the settings of a condenser that calls a service.
+func (b builder) service(c config.Condenser) func(condense.Input) condense.LLMSettings {
 	called := summariser.Service{Client: client(b.through), URL: c.URL, Key: c.Key(), Timeout: c.Timeout}
 	common := condense.LLMSettings{
 		Summariser: b.metered(observe.Summariser{Summariser: b.limited(called, config.Secret(c.Key())), NoModel: true}),
 		Endpoint:   condense.Endpoint{BaseURL: c.URL, APIKey: c.Key()}, Health: b.health,
 	}
-	return perRequest{c.Type, func(in condense.Input) condense.Condenser {
+	return func(in condense.Input) condense.LLMSettings {
 		s := common
 		s.Settings = b.settings(c, in, nil)
-		return condense.NewCustom(s)
-	}}
+		return s
+	}
 }
 
 func endpoint(llm config.LLM) condense.Endpoint {
@@ -171,25 +97,12 @@ func (b builder) metered(s observe.Summariser) condense.Summariser {
 	return s
 }
 
-// perRequest is a condenser that is built for each request, because its settings depend on the request's model, whose window
-// upstream may have corrected. Building one is cheap.
-type perRequest struct {
-	name  string
-	build func(in condense.Input) condense.Condenser
-}
-
-func (p perRequest) Name() string { return p.name }
-
-func (p perRequest) Condense(in condense.Input) condense.Decision { return p.build(in).Condense(in) }
-
 // settings returns the settings of a rolling condenser for a request. A summariser without a model name is the request's
 // own model.
 func (b builder) settings(c config.Condenser, in condense.Input, summariser *config.LLM) condense.Settings {
-	s := condense.Settings{
-		MaxSize: c.MaxSize, MaxTokens: c.MaxTokens, MinTokens: c.MinTokens, KeepFirst: c.KeepFirst, MinimumProgress: c.MinimumProgress,
-		Margin: margin(in.Window), BackgroundAt: c.BackgroundAt,
-	}
-	if byPrice(c) {
+	s := c.Rolling()
+	s.Margin = margin(in.Window)
+	if c.ByPrice() {
 		s.Economics = b.economics(in.Model, summariser)
 	}
 	return s

@@ -15,34 +15,41 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/source"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// stages returns sections of an OpenHands configuration by condenser type, in OpenHands' and our own spelling.
+// stages returns sections of an OpenHands configuration by condenser type, in OpenHands' and our own spelling, but for pipelines.
 func stages() map[string]string {
-	const calling = "llm_config = 'condenser'\nkeep_first = 1\nmax_size = 100\n"
-	return map[string]string{
-		"noop":                   "",
+	const calling = "llm_config = 'condenser'\n"
+	own := map[string]string{ // others have their defaults
 		"observation_masking":    "attention_window = 100\n",
 		"browser_output":         "attention_window = 2\n",
 		"browser_output_masking": "attention_window = 2\n",
 		"recent_events":          "keep_first = 1\nmax_events = 100\n",
 		"recent":                 "keep_first = 1\nmax_events = 100\n",
-		"amortized_forgetting":   "max_size = 100\nkeep_first = 1\n",
-		"amortized":              "max_size = 100\nkeep_first = 1\n",
-		"excerpts":               "max_size = 100\nkeep_first = 1\n",
-		"conversation_window":    "",
 		"llm":                    calling + "max_event_length = 5000\n",
 		"llm_summarizing":        calling,
 		"structured_summary":     calling,
 		"structured":             calling + "max_event_length = 5000\n",
 		"llm_attention":          calling,
-		"custom":                 "max_size = 100\nkeep_first = 1\nurl = \"http://condenser\"\n",
+		"custom":                 "url = \"http://condenser\"\n",
 		"tool_output_trim":       "max_event_length = 5000\n",
-		"lossless_trim":          "",
 	}
+	all := map[string]string{}
+	for _, e := range catalogue.Entries() {
+		for _, name := range []string{e.Type, e.Alias} {
+			if name == "" || e.Wraps() {
+				continue
+			}
+			if all[name] = own[name]; e.Rolling() {
+				all[name] += "max_size = 100\nkeep_first = 1\n"
+			}
+		}
+	}
+	return all
 }
 
 const openHandsModels = `
@@ -56,18 +63,16 @@ max_input_tokens = 100000
 `
 
 func TestEveryTypeLoadsAndBuilds(t *testing.T) {
-	built := map[string]bool{config.TypePipeline: true}
 	var pipeline strings.Builder
 	sections := stages()
 	for _, kind := range slices.Sorted(maps.Keys(sections)) {
 		keys := sections[kind]
 		fmt.Fprintf(&pipeline, "[[condenser.condensers]]\ntype = %q\n%s", kind, keys)
-		canonical, _ := config.CanonicalType(kind)
-		built[canonical] = true
-		wantStarts(t, canonical, openHandsModels+fmt.Sprintf("[condenser]\ntype = %q\n%s", kind, keys))
+		e, _ := catalogue.Find(kind)
+		wantStarts(t, e.Type, openHandsModels+fmt.Sprintf("[condenser]\ntype = %q\n%s", kind, keys))
 	}
-	wantStarts(t, config.TypePipeline, openHandsModels+"[condenser]\ntype = 'pipeline'\n"+pipeline.String())
-	wantStarts(t, config.TypePipeline, openHandsModels+`
+	wantStarts(t, catalogue.TypePipeline, openHandsModels+"[condenser]\ntype = 'pipeline'\n"+pipeline.String())
+	wantStarts(t, catalogue.TypePipeline, openHandsModels+`
 [condenser]
 type = "pipeline"
 [[condenser.condensers]]
@@ -76,11 +81,6 @@ type = "pipeline"
 type = "structured"
 llm_config = "llm"
 `)
-	for _, kind := range config.CondenserTypes() {
-		if !built[kind] {
-			t.Errorf("%s was not built", kind)
-		}
-	}
 }
 
 // unshared returns calls that are not measured and use the given transport.
@@ -173,15 +173,15 @@ func TestWrongAtStart(t *testing.T) {
 // TestBuilderRefuses checks that the builder rejects configurations that were built in Go and never validated.
 func TestBuilderRefuses(t *testing.T) {
 	cfg := config.Default()
-	stage := config.NewCondenser(config.TypeLLM)
+	stage := catalogue.Default(catalogue.TypeLLM)
 	stage.LLMConfig = "nobody"
-	inner := config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{{Type: config.TypeNoop}, stage}}
-	masking := config.NewCondenser(config.TypeObservationMasking)
+	inner := config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{{Type: catalogue.TypeNoop}, stage}}
+	masking := catalogue.Default(catalogue.TypeObservationMasking)
 	masking.PerModel = map[string]config.Override{"o3": {}}
 	for want, c := range map[string]config.Condenser{
 		`condenser.type: "sliding" is not a condenser type`:                 {Type: "sliding"},
 		`condenser.type: "" is not a condenser type`:                        {},
-		`condenser.condensers[1].condensers[1].llm_config: "nobody" is not`: {Type: config.TypePipeline, Condensers: []config.Condenser{masking, inner}},
+		`condenser.condensers[1].condensers[1].llm_config: "nobody" is not`: {Type: catalogue.TypePipeline, Condensers: []config.Condenser{masking, inner}},
 	} {
 		_, err := buildTenant(cfg, unshared(t, nil), config.Tenant{Name: "a", Condenser: &c})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -221,7 +221,7 @@ func TestReloadRefuses(t *testing.T) {
 		}
 	}()
 	bad := *cfg
-	bad.Condenser = config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{{Type: "sliding"}}}
+	bad.Condenser = config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{{Type: "sliding"}}}
 	if err := a.Reload(&bad); err == nil || !strings.Contains(err.Error(), "condenser.condensers[0].type") {
 		t.Errorf("reload gave %v", err)
 	}

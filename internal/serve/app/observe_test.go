@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
@@ -51,7 +52,7 @@ func run(t *testing.T, log *zap.Logger, change func(*config.Config), options ...
 	cfg.Store.Path, cfg.Store.Timeout = filepath.Join(t.TempDir(), "dewpoint.db"), time.Minute
 	cfg.LLMs["cheap"] = config.LLM{Model: "gpt-4o-mini"}
 	cfg.Condenser.LLMConfig, cfg.Condenser.MaxSize, cfg.Condenser.MinTokens, cfg.Condenser.KeepFirst = "cheap", 10, 0, 1
-	cfg.Condenser.Wait, cfg.Condenser.BackgroundAt = config.WaitDeadline, 0
+	cfg.Condenser.Wait, cfg.Condenser.BackgroundAt = catalogue.WaitDeadline, 0
 	if change != nil {
 		change(cfg)
 	}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/dial"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/findings"
@@ -55,7 +56,7 @@ func TestCallsToAddressesOfTeams(t *testing.T) {
 	named := &counted{}
 	server := httptest.NewServer(named)
 	t.Cleanup(server.Close)
-	custom, own := config.NewCondenser(config.TypeCustom), config.NewCondenser(config.TypeLLM)
+	custom, own := catalogue.Default(catalogue.TypeCustom), catalogue.Default(catalogue.TypeLLM)
 	custom.URL, custom.MaxSize, custom.MinTokens = server.URL, 20, 0
 	own.MaxSize, own.MinTokens = 20, 0
 	condensing := func(t *testing.T, out *calls, cfg *config.Config) error {
@@ -188,7 +189,7 @@ func (c *connections) counts() (open, accepted int) {
 // awaitNone waits until no connection is open, for less time than an idle one is kept.
 func (c *connections) awaitNone(t *testing.T, after string) {
 	t.Helper()
-	timeout := time.After(time.Minute)
+	timeout := time.After(30 * time.Second)
 	for {
 		open, _ := c.counts()
 		if open == 0 {
@@ -235,7 +236,7 @@ func TestConnectionsUnderAnotherList(t *testing.T) {
 	}
 	failToReload := func(cfg *config.Config) {
 		t.Helper()
-		cfg.Condenser = config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{{Type: "sliding"}}}
+		cfg.Condenser = config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{{Type: "sliding"}}}
 		if err := r.Reload(cfg); err == nil {
 			t.Fatal("a condenser of an unknown type was taken")
 		}

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/otlp"
@@ -108,7 +109,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	if c.Condenser != nil {
 		key = of + key
 	}
-	condenser, err := build.condenser(key, chosen)
+	condenser, err := catalogue.Build(key, chosen, build)
 	knowledge, unread := out.knowledge.open(of+"knowledge", c.Knowledge)
 	if err = errors.Join(err, unread); err != nil {
 		return nil, err

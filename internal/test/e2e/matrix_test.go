@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
+	configsource "github.com/dewpoint-proxy/dewpoint/config/source"
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
@@ -34,26 +36,46 @@ type kind struct {
 	asked        bool // it condenses only on request
 }
 
-// kinds returns condensers that condense at a number of messages.
-func kinds(size int) []kind {
-	plain := func(of string) string { return fmt.Sprintf("{type: %s, max_size: %d, min_tokens: 0}", of, size) }
-	asking := func(of string) string {
-		return fmt.Sprintf("{type: %s, llm_config: cheap, max_size: %d, min_tokens: 0, wait: deadline, deadline: 1m, background_at: 0}", of, size)
+// kinds returns a condenser of each type in the catalogue but noop and those that need a service, which condense at a number of messages, and a
+// pipeline.
+func kinds(size int) (all []kind) {
+	values := map[string]string{
+		"max_size": fmt.Sprint(size), "min_tokens": "0", "max_events": fmt.Sprint(size), "attention_window": "4", "stride": "10",
+		"llm_config": "cheap", "wait": "deadline", "deadline": "1m", "background_at": "0",
 	}
-	return []kind{
-		{name: "llm", config: asking("llm")},
-		{name: "structured_summary", config: asking("structured_summary")},
-		{name: "llm_attention", config: asking("llm_attention"), plain: true},
-		{name: "excerpts", config: plain("excerpts")},
-		{name: "amortized_forgetting", config: plain("amortized_forgetting"), plain: true},
-		{name: "conversation_window", config: "{type: conversation_window}", plain: true, asked: true},
-		// In the Responses API an answer that is kept first could not be distinguished from the one after it.
-		{name: "recent_events", config: fmt.Sprintf("{type: recent_events, max_events: %d, keep_first: 1}", size), shapes: true, plain: true},
-		{name: "observation_masking", config: "{type: observation_masking, attention_window: 10}", shapes: true, plain: true},
-		{name: "browser_output", config: "{type: browser_output, attention_window: 2}", shapes: true, plain: true},
-		{name: "tool_output_trim", config: "{type: tool_output_trim, max_event_length: 2000}", plain: true},
-		{name: "lossless_trim", config: "{type: lossless_trim}", plain: true},
-		{name: "pipeline", config: "{type: pipeline, condensers: [{type: tool_output_trim, max_event_length: 2000}, " + asking("llm") + "]}"},
+	configs := map[string]string{}
+	for _, e := range catalogue.Entries() {
+		if e.Type == catalogue.TypeNoop || e.Wraps() || e.Has("url") {
+			continue
+		}
+		text := "{type: " + e.Type
+		for _, k := range catalogue.Keys() {
+			value, given := values[k.Name]
+			byDefault, counts := e.Default(k).(int)
+			switch {
+			case !e.Has(k.Name), e.Rolling() && (k.Name == "keep_first" || k.Name == "max_event_length"):
+			case given:
+				text += ", " + k.Name + ": " + value
+			case counts: // In the Responses API an answer that is kept first could not be distinguished from the one after it.
+				text += fmt.Sprintf(", %s: %d", k.Name, max(1, byDefault/16))
+			}
+		}
+		configs[e.Type] = text + "}"
+		all = append(all, kind{
+			name: e.Type, config: configs[e.Type],
+			shapes: e.Shapes, plain: e.Unrecorded || !e.Forgets(), asked: e.Forgets() && !e.Rolling(),
+		})
+	}
+	return append(all, kind{name: "pipeline", config: "{type: pipeline, condensers: [" + configs[catalogue.TypeToolOutputTrim] + ", " + configs[catalogue.TypeLLM] + "]}"})
+}
+
+// TestKindsAreValid checks the configurations of the matrix, which is played only with recorded runs.
+func TestKindsAreValid(t *testing.T) {
+	for _, k := range kinds(24) {
+		file := writeFile(t, t.TempDir(), "dewpoint.yaml", "llms: {cheap: {model: m}}\ncondenser: "+k.config)
+		if _, err := configsource.Load(configsource.Input{File: file}); err != nil {
+			t.Errorf("%s: %v", k.config, err)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
@@ -44,13 +45,13 @@ func browsing(steps int) replay.Run {
 func TestTrimsGoWithCondensations(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
-	rolling, masking := config.NewCondenser(config.TypeExcerpts), config.NewCondenser(config.TypeObservationMasking)
-	rolling.Trigger, masking.AttentionWindow, masking.Stride = config.TriggerEconomics, 8, 1
+	rolling, masking := catalogue.Default(catalogue.TypeExcerpts), catalogue.Default(catalogue.TypeObservationMasking)
+	rolling.Trigger, masking.AttentionWindow, masking.Stride = catalogue.TriggerEconomics, 8, 1
 	cfg := config.Default()
-	cfg.Condenser = config.NewCondenser(config.TypePipeline)
+	cfg.Condenser = catalogue.Default(catalogue.TypePipeline)
 	cfg.Condenser.Condensers = []config.Condenser{
-		config.NewCondenser(config.TypeLosslessTrim), config.NewCondenser(config.TypeToolOutputTrim),
-		config.NewCondenser(config.TypeBrowserOutput), masking, rolling,
+		catalogue.Default(catalogue.TypeLosslessTrim), catalogue.Default(catalogue.TypeToolOutputTrim),
+		catalogue.Default(catalogue.TypeBrowserOutput), masking, rolling,
 	}
 	stage, err := NewStage(*cfg, fakeupstream.Options{Keep: 16}, Encoders)
 	if err != nil {

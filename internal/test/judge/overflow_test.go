@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
@@ -95,7 +96,7 @@ func TestSmallWindows(t *testing.T) {
 					t.Error(err)
 				}
 				for _, v := range report.Violations {
-					if condenser.Type == config.TypeLLM { // the judge expects summaries
+					if condenser.Type == catalogue.TypeLLM { // the judge expects summaries
 						t.Error(v)
 					}
 				}

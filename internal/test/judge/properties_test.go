@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
+	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
@@ -71,40 +72,21 @@ func generated(seed uint64) replay.Run {
 
 // stages returns one condenser of each type that condenses, small enough to condense generated runs.
 func stages() []config.Condenser {
-	rolling := func(kind string) config.Condenser {
-		c := config.Condenser{Type: kind, MaxSize: 12, KeepFirst: 1}
-		if slices.Contains(summarising(), kind) {
-			c.LLMConfig = "cheap"
-		}
-		return c
-	}
-	return []config.Condenser{
-		rolling(config.TypeLLM), rolling(config.TypeStructuredSummary), rolling(config.TypeLLMAttention),
-		rolling(config.TypeAmortizedForgetting), rolling(config.TypeExcerpts), {Type: config.TypeConversationWindow},
-		{Type: config.TypeRecentEvents, MaxEvents: 12, KeepFirst: 1}, {Type: config.TypeObservationMasking, AttentionWindow: 6},
-		{Type: config.TypeBrowserOutput, AttentionWindow: 1}, {Type: config.TypeToolOutputTrim, MaxEventLength: 500},
-		{Type: config.TypeLosslessTrim},
-	}
-}
-
-// summarising lists the types that call a model.
-func summarising() []string {
-	return []string{config.TypeLLM, config.TypeStructuredSummary, config.TypeLLMAttention}
+	return condensetest.Sized(map[string]any{
+		"max_size": 12, "keep_first": 1, "max_events": 12, "attention_window": 6, "max_event_length": 500, "llm_config": "cheap",
+	})
 }
 
 // everyCondenser returns each condenser alone, and each pair of them as a pipeline; or only every seventh pair, so that each condenser is
 // first and second with another.
 func everyCondenser(few bool) []config.Condenser {
-	all, every := stages(), 1
-	if few {
-		every = 7
-	}
-	for n := range len(all) * len(all) {
-		if n%every != 0 {
-			continue
+	all := stages()
+	for a, first := range stages() {
+		for b, second := range stages() {
+			if !few || (a+2*b)%7 == 0 {
+				all = append(all, config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{first, second}})
+			}
 		}
-		pair := []config.Condenser{all[n/len(stages())], all[n%len(stages())]}
-		all = append(all, config.Condenser{Type: config.TypePipeline, Condensers: pair})
 	}
 	return all
 }
@@ -120,7 +102,7 @@ func nameOf(c config.Condenser) string {
 
 // asks reports whether a condenser or one of its stages calls a model.
 func asks(c config.Condenser) bool {
-	return slices.Contains(summarising(), c.Type) || slices.ContainsFunc(c.Condensers, asks)
+	return c.Uses(func(stage config.Condenser) bool { return stage.Entry().Asks() })
 }
 
 // crew is a stage that has a tenant for each condenser.
@@ -362,7 +344,7 @@ func TestNothingIsForgottenWithoutASummary(t *testing.T) {
 			}
 			for i, made := range w.condensations(t, threads) {
 				for _, m := range made {
-					if !slices.Contains(summarising(), m.Condenser) {
+					if e, _ := catalogue.Find(m.Condenser); !e.Asks() {
 						continue
 					}
 					forced++

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
@@ -59,7 +60,7 @@ func TestNothingIsSavedUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"chat", "messages", "responses"} {
 		cfg := config.Default()
-		cfg.Condenser = config.Condenser{Type: config.TypeNoop}
+		cfg.Condenser = config.Condenser{Type: catalogue.TypeNoop}
 		stage, err := judge.NewStage(*cfg, fakeupstream.Options{}, judge.Encoders)
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +86,7 @@ func TestNothingIsSavedUnchanged(t *testing.T) {
 func TestProtocolOverflows(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
-	condenser := config.Condenser{Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 1000, KeepFirst: 2}
+	condenser := config.Condenser{Type: catalogue.TypeLLM, LLMConfig: "cheap", MaxSize: 1000, KeepFirst: 2}
 	for _, protocol := range []string{"messages", "responses"} {
 		report := playSample(t, condenser, fakeupstream.Options{ContextWindow: 12000}, judge.Options{
 			Protocol: protocol, Model: "a-model-of-ours", Window: 12000,
@@ -132,8 +133,8 @@ func playSample(t *testing.T, condenser config.Condenser, up fakeupstream.Option
 // TestMessagesAreCounted: the token count that a client requests is that of the request as it would be forwarded.
 func TestMessagesAreCounted(t *testing.T) {
 	cfg := config.Default()
-	cfg.Condenser = config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{
-		{Type: config.TypeObservationMasking, AttentionWindow: 2}, {Type: config.TypeAmortizedForgetting, MaxSize: 12, KeepFirst: 1},
+	cfg.Condenser = config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{
+		{Type: catalogue.TypeObservationMasking, AttentionWindow: 2}, {Type: catalogue.TypeAmortizedForgetting, MaxSize: 12, KeepFirst: 1},
 	}}
 	stage, err := judge.NewStage(*cfg, fakeupstream.Options{}, judge.Encoders)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
+	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
@@ -53,26 +55,19 @@ func repeatsCalls(r replay.Run) bool {
 // sized returns condensers for runs of recorded length: one of each type, and pipelines of a shaping condenser and one that calls a
 // model.
 func sized() []config.Condenser {
-	all := stages()
-	for i := range all {
-		c := &all[i]
-		if c.MaxSize > 0 {
-			c.MaxSize, c.KeepFirst = 30, 2
-		}
-		if c.MaxEvents > 0 {
-			c.MaxEvents = 30
-		}
-		if c.AttentionWindow > 1 {
-			c.AttentionWindow = 20
-		}
-		if c.MaxEventLength > 0 {
-			c.MaxEventLength = 4000
-		}
+	all := condensetest.Sized(map[string]any{
+		"max_size": 30, "keep_first": 2, "max_events": 30, "attention_window": 20, "max_event_length": 4000, "llm_config": "cheap",
+	})
+	one := map[string]config.Condenser{}
+	for _, c := range all {
+		one[c.Type] = c
 	}
-	pair := func(a, b int) config.Condenser {
-		return config.Condenser{Type: config.TypePipeline, Condensers: []config.Condenser{all[a], all[b]}}
+	pair := func(a, b string) config.Condenser {
+		return config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{one[a], one[b]}}
 	}
-	return append(all, pair(9, 0), pair(7, 0), pair(6, 2), pair(8, 1))
+	return append(all,
+		pair(catalogue.TypeToolOutputTrim, catalogue.TypeLLM), pair(catalogue.TypeObservationMasking, catalogue.TypeLLM),
+		pair(catalogue.TypeRecentEvents, catalogue.TypeLLMAttention), pair(catalogue.TypeBrowserOutput, catalogue.TypeStructuredSummary))
 }
 
 // TestRecordedMatrix plays recorded runs under every condenser, with sealed reasoning in every form on each answer, on some, and on the

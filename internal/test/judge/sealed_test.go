@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
@@ -20,18 +21,19 @@ func sealedSteps() map[string]func(n int) bool {
 	}
 }
 
-// condensers returns one condenser of each kind, small enough to condense the sample.
+// condensers returns a condenser of each kind, small enough to condense the sample: whole runs take long, and generated ones are played under
+// every type in the catalogue.
 func condensers() map[string]config.Condenser {
 	return map[string]config.Condenser{
-		"llm":                  {Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 30, KeepFirst: 2},
-		"amortized_forgetting": {Type: config.TypeAmortizedForgetting, MaxSize: 30, KeepFirst: 2},
-		"excerpts":             {Type: config.TypeExcerpts, MaxSize: 30, KeepFirst: 2},
-		"recent_events":        {Type: config.TypeRecentEvents, MaxEvents: 30, KeepFirst: 2},
-		"observation_masking":  {Type: config.TypeObservationMasking, AttentionWindow: 10},
-		"tool_output_trim":     {Type: config.TypeToolOutputTrim, MaxEventLength: 500},
-		"pipeline": {Type: config.TypePipeline, Condensers: []config.Condenser{
-			{Type: config.TypeLosslessTrim}, {Type: config.TypeToolOutputTrim, MaxEventLength: 500}, {Type: config.TypeObservationMasking, AttentionWindow: 20},
-			{Type: config.TypeLLM, LLMConfig: "cheap", MaxSize: 30, KeepFirst: 2},
+		"llm":                  {Type: catalogue.TypeLLM, LLMConfig: "cheap", MaxSize: 30, KeepFirst: 2},
+		"amortized_forgetting": {Type: catalogue.TypeAmortizedForgetting, MaxSize: 30, KeepFirst: 2},
+		"excerpts":             {Type: catalogue.TypeExcerpts, MaxSize: 30, KeepFirst: 2},
+		"recent_events":        {Type: catalogue.TypeRecentEvents, MaxEvents: 30, KeepFirst: 2},
+		"observation_masking":  {Type: catalogue.TypeObservationMasking, AttentionWindow: 10},
+		"tool_output_trim":     {Type: catalogue.TypeToolOutputTrim, MaxEventLength: 500},
+		"pipeline": {Type: catalogue.TypePipeline, Condensers: []config.Condenser{
+			{Type: catalogue.TypeLosslessTrim}, {Type: catalogue.TypeToolOutputTrim, MaxEventLength: 500}, {Type: catalogue.TypeObservationMasking, AttentionWindow: 20},
+			{Type: catalogue.TypeLLM, LLMConfig: "cheap", MaxSize: 30, KeepFirst: 2},
 		}},
 	}
 }

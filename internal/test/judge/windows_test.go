@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
+	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
@@ -11,22 +13,16 @@ import (
 
 // ForWindows returns the condensers to test with small windows, by name.
 func ForWindows() map[string]config.Condenser {
-	llm := config.Condenser{Type: config.TypeLLM, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2}
-	return map[string]config.Condenser{
-		"llm": llm, "structured_summary": {Type: config.TypeStructuredSummary, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2},
-		"llm_attention":        {Type: config.TypeLLMAttention, LLMConfig: "cheap", MaxTokens: 0.75, KeepFirst: 2},
-		"amortized_forgetting": {Type: config.TypeAmortizedForgetting, MaxTokens: 0.75, KeepFirst: 2},
-		"excerpts":             {Type: config.TypeExcerpts, MaxTokens: 0.75, KeepFirst: 2},
-		"conversation_window":  {Type: config.TypeConversationWindow},
-		"recent_events":        {Type: config.TypeRecentEvents, MaxEvents: 60, KeepFirst: 2},
-		"observation_masking":  {Type: config.TypeObservationMasking, AttentionWindow: 20},
-		"browser_output":       {Type: config.TypeBrowserOutput, AttentionWindow: 1},
-		"tool_output_trim":     {Type: config.TypeToolOutputTrim, MaxEventLength: 4000},
-		"lossless_trim":        {Type: config.TypeLosslessTrim},
-		"pipeline": {Type: config.TypePipeline, Condensers: []config.Condenser{
-			{Type: config.TypeLosslessTrim}, {Type: config.TypeToolOutputTrim, MaxEventLength: 4000}, {Type: config.TypeObservationMasking, AttentionWindow: 20}, llm,
-		}},
+	all := map[string]config.Condenser{}
+	for _, c := range condensetest.Sized(map[string]any{
+		"max_size": 0, "max_tokens": 0.75, "keep_first": 2, "max_events": 60, "attention_window": 20, "max_event_length": 4000, "llm_config": "cheap",
+	}) {
+		all[c.Type] = c
 	}
+	all["pipeline"] = config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{
+		all[catalogue.TypeLosslessTrim], all[catalogue.TypeToolOutputTrim], all[catalogue.TypeObservationMasking], all[catalogue.TypeLLM],
+	}}
+	return all
 }
 
 // TestRecordedSmallWindows plays recorded runs with windows that the proxy does not know, under every condenser: every request that can

@@ -1,12 +1,12 @@
-package config
+package secret
 
 import (
 	"fmt"
 	"testing"
 )
 
-func TestSecret(t *testing.T) {
-	set, empty := Secret("sk-verysecret"), Secret("")
+func TestValueIsShownOnlyByReveal(t *testing.T) {
+	set, empty := Value("sk-verysecret"), Value("")
 	if set.Reveal() != "sk-verysecret" {
 		t.Errorf("Reveal gave %q", set.Reveal())
 	}

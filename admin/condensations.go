@@ -88,7 +88,7 @@ type making struct {
 	Outcome      string   `json:"outcome"` // condensed or fallback
 	Calls        int      `json:"calls"`
 	Asked        string   `json:"asked,omitempty"`
-	Rode         *usage   `json:"cached_usage,omitempty"`
+	Reused       *usage   `json:"cached_usage,omitempty"`
 	USD          *float64 `json:"usd"` // cost of the calls; null if a price is not known
 	Took         float64  `json:"seconds"`
 	AddedTo      int      `json:"added_to_position,omitempty"`
@@ -143,8 +143,8 @@ func (h *history) condensation(c session.Condensation, summary string) condensat
 			AddedTo: c.Added, Topics: c.Topics, Asked: string(c.Asked()),
 		},
 	}
-	if c.Rode != (session.Usage{}) {
-		row.Rode = new(usageOf(c.Rode))
+	if c.Reused != (session.Usage{}) {
+		row.Reused = new(usageOf(c.Reused))
 	}
 	if c.Provisional {
 		row.Outcome, row.Provisional = "fallback", cmp.Or(c.Cause, "unknown")

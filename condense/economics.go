@@ -65,7 +65,7 @@ func (e Economics) Condensed(m Moment) float64 {
 	if m.Cold {
 		m.Head = 0
 	} else if e.Cached > 0 {
-		summary = min(summary, e.ride(min(e.Cached, m.Before), m.Total))
+		summary = min(summary, e.reuse(min(e.Cached, m.Before), m.Total))
 	}
 	return summary + e.prompt(m.Head, e.Target)
 }
@@ -77,8 +77,8 @@ func (e Economics) prompt(cached, tokens int) float64 {
 	return e.Read*float64(cached) + e.Write*float64(max(tokens-cached, 0))
 }
 
-// ride returns the price of a summary that is asked for behind a prompt with the given number of cached tokens.
-func (e Economics) ride(cached, tokens int) float64 {
+// reuse returns the price of a summary that is asked for behind a prompt with the given number of cached tokens.
+func (e Economics) reuse(cached, tokens int) float64 {
 	return e.prompt(cached, tokens+askTokens) + e.Answer*answerTokens
 }
 

@@ -15,9 +15,9 @@ func TestEconomics(t *testing.T) {
 	e := condense.Economics{Read: 0.1, Write: 1.25, Target: 24_000}
 	cheap := e
 	cheap.In, cheap.Out = 1, 5
-	rides := cheap
-	rides.Answer, rides.Cached = 5, 50_000
-	partly := rides
+	reuse := cheap
+	reuse.Answer, reuse.Cached = 5, 50_000
+	partly := reuse
 	partly.Cached = 10_000
 	for name, c := range map[string]struct {
 		e    condense.Economics
@@ -32,7 +32,7 @@ func TestEconomics(t *testing.T) {
 		"cold":                     {e, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000, Cold: true}, 0, true},
 		"a dear summary":           {cheap, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 13_000, false},
 		"a dear summary, paid for": {cheap, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 50_000, true},
-		"behind the request":       {rides, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 25_000, true},
+		"behind the request":       {reuse, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 25_000, true},
 		"partly in the cache":      {partly, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 25_000, false},
 	} {
 		if got := c.e.Due(c.rent, c.m, 1); got != c.due {
@@ -69,15 +69,15 @@ func TestThresholdsByPrice(t *testing.T) {
 	}
 }
 
-// TestRidesNeedAWarmCache checks that a summary behind a request that is not cached any more costs what another would.
-func TestRidesNeedAWarmCache(t *testing.T) {
+// TestPromptReuseNeedsAWarmCache checks that a summary behind a request that is not cached any more costs what another would.
+func TestPromptReuseNeedsAWarmCache(t *testing.T) {
 	e := condense.Economics{Read: 0.1, Write: 1, Answer: 5, In: 1, Out: 5, Target: 24_000}
-	rides := e
-	rides.Cached = 1 << 20
+	reuse := e
+	reuse.Cached = 1 << 20
 	for cold, less := range map[bool]bool{true: false, false: true} {
 		m := condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000, Cold: cold}
-		if got := rides.Condensed(m) < e.Condensed(m); got != less {
-			t.Errorf("cold %t: %.0f, and %.0f otherwise", cold, rides.Condensed(m), e.Condensed(m))
+		if got := reuse.Condensed(m) < e.Condensed(m); got != less {
+			t.Errorf("cold %t: %.0f, and %.0f otherwise", cold, reuse.Condensed(m), e.Condensed(m))
 		}
 	}
 }

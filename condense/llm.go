@@ -17,12 +17,12 @@ const (
 // LLMSettings configures an LLM condenser. Zero fields take their defaults, except for those of Settings.
 type LLMSettings struct {
 	Settings
-	Summariser Summariser // required
-	Endpoint   Endpoint   // of the summariser; empty fields are taken from the request's upstream
-	Model      string     // model of the summariser; empty: the request's own
-	Health     Health     // health of the models; nil: all are healthy
-	Rides      *Rides     // summaries that may be asked for behind the client's own prompt; nil: none
-	Focus      Focus      // subject of conversations; empty: derived from the tools used
+	Summariser Summariser   // required
+	Endpoint   Endpoint     // of the summariser; empty fields are taken from the request's upstream
+	Model      string       // model of the summariser; empty: the request's own
+	Health     Health       // health of the models; nil: all are healthy
+	Reuse      *PromptReuse // summaries that may be asked for behind the client's own prompt; nil: none
+	Focus      Focus        // subject of conversations; empty: derived from the tools used
 
 	Window         int // window of the summariser's model, in tokens; default: the request's if the model is, else DefaultWindow
 	MaxOutput      int // maximum tokens of a summary; default DefaultMaxOutput
@@ -75,7 +75,7 @@ func (l *LLM) Condense(in Input) Decision {
 func (l *LLM) pricedSettings(in Input) Settings {
 	s := l.s.Settings
 	if e := s.Economics; e != nil && in.Total > e.Target {
-		if _, cached := l.mayRide(&in); cached > 0 {
+		if _, cached := l.mayReuse(&in); cached > 0 {
 			priced := *e
 			priced.Cached = cached
 			s.Economics = &priced

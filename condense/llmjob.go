@@ -22,9 +22,9 @@ type llmJob struct {
 
 	modelErr error // why the configured model is not used; nil if it is
 
-	maxOutput int           // maximum tokens of an answer
-	calls     atomic.Int64  // calls made so far
-	rideUsage session.Usage // usage of a call behind the client's own prompt
+	maxOutput  int           // maximum tokens of an answer
+	calls      atomic.Int64  // calls made so far
+	reuseUsage session.Usage // usage of a call behind the client's own prompt
 }
 
 func (j *llmJob) Asks() bool { return true }
@@ -73,7 +73,7 @@ func (j *llmJob) Run(ctx context.Context) (Result, error) {
 	if failed != nil {
 		return Result{}, errors.Join(err, failed)
 	}
-	c.Calls, c.Rode = j.callCount(), j.rideUsage
+	c.Calls, c.Reused = j.callCount(), j.reuseUsage
 	return Result{Condensation: c, Fallback: err, Failed: j.modelErr}, nil
 }
 
@@ -331,7 +331,7 @@ func (j *llmJob) withRecord(text string, limit int) (session.Condensation, error
 	if !enough {
 		return session.Condensation{}, FaultInflated.errorf("the request would have %d tokens instead of %d", c.After.Tokens, c.Before.Tokens)
 	}
-	c.Calls, c.Rode = j.callCount(), j.rideUsage
+	c.Calls, c.Reused = j.callCount(), j.reuseUsage
 	return c, nil
 }
 

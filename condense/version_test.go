@@ -28,7 +28,7 @@ func TestPromptVersions(t *testing.T) {
 			if name == "llm" {
 				check(name+" "+string(focus)+" with an example", Request{System: f.system(focus) + focus.example()})
 				check(name+" "+string(focus)+" with an example and event ids", Request{System: f.system(focus) + focus.example() + instructionsEvents})
-				check(name+" "+string(focus)+" behind the conversation", Request{System: proseSystem(rideOpen, focus)})
+				check(name+" "+string(focus)+" behind the conversation", Request{System: proseSystem(reuseOpen, focus)})
 			}
 		}
 	}

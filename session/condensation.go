@@ -76,7 +76,7 @@ type Making struct {
 	Request string // model of the request it was made for, empty if unknown
 	Cause   string // one word for why it is provisional, empty if it is not
 	Prompt  string // identifies the summariser's instructions, empty if there were none
-	Rode    Usage  // the part of Used by a call that asked the request's own model behind its cached prompt, zero if none
+	Reused  Usage  // the part of Used by a call that asked the request's own model behind its cached prompt, zero if none
 	Cost           // of the summariser's calls, failed ones included; Took is set even if there were none
 }
 
@@ -230,7 +230,7 @@ func (c *Condensation) Asked() Asked {
 	switch {
 	case c.Model == "":
 		return ""
-	case c.Rode == (Usage{}):
+	case c.Reused == (Usage{}):
 		return AskedCold
 	case c.Calls == 1:
 		return AskedCached

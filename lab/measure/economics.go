@@ -54,7 +54,7 @@ func measureEconomics(ctx context.Context, args []string, out io.Writer) error {
 type priced struct {
 	name                 string
 	read, write, in, out float64
-	rides                bool // summaries are asked behind the request
+	reuse                bool // summaries are asked behind the request
 }
 
 func priceSets() []priced {
@@ -267,7 +267,7 @@ type reckoned struct {
 func reckon(groups []group) (all []reckoned) {
 	for _, p := range priceSets() {
 		e := condense.Economics{Read: p.read, Write: p.write, Answer: outputPrice, In: p.in, Out: p.out, Target: targetTokens}
-		if p.rides {
+		if p.reuse {
 			e.Cached = math.MaxInt32 // all of each request
 		}
 		for _, g := range groups {

@@ -24,7 +24,7 @@ type builder struct {
 	base     string             // the upstream's URL as it appears in requests
 	health   *summariser.Tenant // of the called models
 	limits   limit.Tenant
-	rides    *condense.Rides // shared by all stages
+	reuse    *condense.PromptReuse // shared by all stages
 }
 
 // Rolling implements catalogue.Dependencies.
@@ -57,7 +57,7 @@ func (b builder) model(key string, c config.Condenser) (func(condense.Input) con
 	}
 	samePayer := b.upstream.APIKey != "" || llm.APIKey == "" && llm.BaseURL == b.upstream.BaseURL // of summaries and requests
 	if samePayer {
-		common.Rides = b.rides
+		common.Reuse = b.reuse
 	}
 	if c.Focus != catalogue.FocusAuto {
 		common.Focus = condense.Focus(c.Focus)

@@ -104,7 +104,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	build := builder{
 		config: cfg, out: out, tenant: c.Name, through: out.transportOf(cfg, c), upstream: upstream, base: base.String(), health: out.health.Tenant(), limits: limits,
 	}
-	build.rides = condense.NewRides(build.prices)
+	build.reuse = condense.NewPromptReuse(build.prices)
 	key := "condenser"
 	if c.Condenser != nil {
 		key = of + key

@@ -209,11 +209,11 @@ func (j *judge) summariser(o observed, v *View) error {
 	for _, r := range o.own {
 		ownTools := bytes.Contains(r.Tools, []byte(`"create_state_summary"`)) || bytes.Contains(r.Tools, []byte(`"event_ranking"`))
 		text := r.Text()
-		rides := strings.Contains(text, fakeupstream.RecordQuestion) && r.Model == o.main.Model
+		reuse := strings.Contains(text, fakeupstream.RecordQuestion) && r.Model == o.main.Model
 		switch {
-		case !rides && !slices.Contains(j.expect.Summarisers, r.Model):
+		case !reuse && !slices.Contains(j.expect.Summarisers, r.Model):
 			return fmt.Errorf("model %q", r.Model)
-		case len(r.Tools) > 0 && !ownTools && !rides:
+		case len(r.Tools) > 0 && !ownTools && !reuse:
 			return errors.New("it was sent the client's tools")
 		case j.summary != "" && !strings.Contains(squeezed(text), previous):
 			return errors.New("it was not sent the whole previous summary")

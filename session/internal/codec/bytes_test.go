@@ -49,7 +49,7 @@ func TestBytes(t *testing.T) {
 		Before: session.Size{Events: 20, Tokens: 21}, After: session.Size{Events: 22, Tokens: 23}, Time: at(24),
 		Addition: session.Addition{Added: 25, Topics: []string{"f", "g"}},
 		Making: session.Making{
-			Request: "h", Cause: "i", Prompt: "j", Rode: session.Usage{Input: 26, Cached: 27, Output: 28},
+			Request: "h", Cause: "i", Prompt: "j", Reused: session.Usage{Input: 26, Cached: 27, Output: 28},
 			Cost: session.Cost{Calls: 29, Took: 30, Used: session.Usage{Input: 31, Cached: 32, Output: 33}, Nano: 34, Unpriced: "k"},
 		},
 	}), "0a0161120162180220032a2004000000000000000000000000000000000000000000000000000000000000003204080710083a14080a100b180c2001"+

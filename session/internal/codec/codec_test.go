@@ -55,7 +55,7 @@ func drawCondensation(t *rapid.T) session.Condensation {
 		Time:        draw(t, times),
 		Provisional: draw(t, rapid.Bool()), Addition: session.Addition{Added: draw(t, n), Topics: draw(t, rapid.SliceOfN(s, 1, 3))},
 		Making: session.Making{
-			Request: draw(t, s), Cause: draw(t, s), Prompt: draw(t, s), Rode: drawCost(t).Used, Cost: drawCost(t),
+			Request: draw(t, s), Cause: draw(t, s), Prompt: draw(t, s), Reused: drawCost(t).Used, Cost: drawCost(t),
 		},
 	}
 	for range draw(t, rapid.IntRange(0, 3)) {

@@ -83,7 +83,7 @@ func condensationFields(c *session.Condensation) message {
 		(*string)(&c.Reason), &c.Condenser, &c.Request, &c.Model, // 13 to 16
 		message{&c.Before.Events, &c.Before.Tokens}, message{&c.After.Events, &c.After.Tokens}, usageFields(&c.Used), &c.Time, // 17 to 20
 		&c.Hidden.Span, &c.Hidden.Run, &c.Cause, &c.Added, texts[string]{&c.Topics}, // 21 to 25
-		&c.Prompt, &c.Calls, (*int64)(&c.Took), usageFields(&c.Rode), &c.Nano, &c.Unpriced, &c.Changed, // 26 to 32
+		&c.Prompt, &c.Calls, (*int64)(&c.Took), usageFields(&c.Reused), &c.Nano, &c.Unpriced, &c.Changed, // 26 to 32
 		messages[session.Result]{&c.Hidden.Results, resultFields}, // 33
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/judge"
 )
 
-// rider is an agent whose prompts upstream caches, in one of the protocols.
-type rider struct {
+// cachedAgent is an agent whose prompts upstream caches, in one of the protocols.
+type cachedAgent struct {
 	path string
 	key  http.Header
 	list string                                    // the member of the body with the messages
@@ -24,11 +24,11 @@ type rider struct {
 	task string                                    // the agent's task; empty: the default
 }
 
-const riderMark = `,"cache_control":{"type":"ephemeral"}`
+const cacheMark = `,"cache_control":{"type":"ephemeral"}`
 
-func riders() map[string]rider {
+func cachedAgents() map[string]cachedAgent {
 	bearer := http.Header{"Authorization": {"Bearer sk-of-the-client"}, "X-Grok-Conv-Id": {"conversation"}, "X-Request-Id": {"one"}}
-	return map[string]rider{
+	return map[string]cachedAgent{
 		"chat": {
 			path: "/chat/completions", key: bearer, list: "messages",
 			body: `{"model":"agent-model","stream":true,"stream_options":{"include_usage":true},"stop":["agent ends"],"tools":[{"type":"function","function":{"name":"run","parameters":{"type":"object"}}}],"messages":[%s]}`,
@@ -51,7 +51,7 @@ func riders() map[string]rider {
 			},
 			mark: func(messages []string) []string {
 				last := len(messages) - 1
-				return append(slices.Clone(messages[:last]), strings.TrimSuffix(messages[last], "}]}")+riderMark+"}]}")
+				return append(slices.Clone(messages[:last]), strings.TrimSuffix(messages[last], "}]}")+cacheMark+"}]}")
 			},
 		},
 		"responses": {
@@ -69,7 +69,7 @@ func riders() map[string]rider {
 }
 
 // first returns the message with the agent's task, in its protocol.
-func (r rider) first() string {
+func (r cachedAgent) first() string {
 	task := cmp.Or(r.task, "Repair the build of the parcel service.")
 	switch r.path {
 	case "/messages":
@@ -81,7 +81,7 @@ func (r rider) first() string {
 }
 
 // messagesOf returns the messages of a body, without marks.
-func (r rider) messagesOf(t *testing.T, body []byte) []string {
+func (r cachedAgent) messagesOf(t *testing.T, body []byte) []string {
 	t.Helper()
 	var top map[string]json.RawMessage
 	ok(t, json.Unmarshal(body, &top))
@@ -89,7 +89,7 @@ func (r rider) messagesOf(t *testing.T, body []byte) []string {
 	ok(t, json.Unmarshal(top[r.list], &all))
 	texts := make([]string, len(all))
 	for i, raw := range all {
-		texts[i] = strings.ReplaceAll(string(raw), riderMark, "")
+		texts[i] = strings.ReplaceAll(string(raw), cacheMark, "")
 	}
 	return texts
 }
@@ -98,7 +98,7 @@ func (r rider) messagesOf(t *testing.T, body []byte) []string {
 // less than a separate prompt; not if the prompt is not cached, if a cheap model costs less, or if the client would pay in the
 // operator's place. If the model calls a tool instead, the request is repeated once.
 func TestSummaryBehindTheCachedPrompt(t *testing.T) {
-	for name, r := range riders() {
+	for name, r := range cachedAgents() {
 		for _, c := range []struct {
 			name, summariser string
 			cold, calls      bool   // the prompt is no longer cached; the model calls a tool
@@ -146,10 +146,10 @@ shutdown: {delay: 0s, timeout: 1m}
 	}
 }
 
-// TestRideInVainIsRemembered: a model that called a tool instead of writing a record in two conversations is not asked that way
+// TestVainReuseIsRememberedOnce: a model that called a tool instead of writing a record in two conversations is not asked that way
 // in a third one.
-func TestRideInVainIsRemembered(t *testing.T) {
-	r := riders()["chat"]
+func TestVainReuseIsRememberedOnce(t *testing.T) {
+	r := cachedAgents()["chat"]
 	summarise := func(req *fakeupstream.Request) fakeupstream.Answer {
 		if strings.Contains(string(req.Body), fakeupstream.RecordQuestion) {
 			return fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: "call_x", Name: "run", Arguments: "{}"}}}
@@ -185,7 +185,7 @@ condenser: {type: llm, max_size: 24, min_tokens: 0, wait: deadline, deadline: 1m
 }
 
 // run works until the history was condensed, and one step more.
-func (r rider) run(t *testing.T, s *setting, p *process, cold bool) {
+func (r cachedAgent) run(t *testing.T, s *setting, p *process, cold bool) {
 	t.Helper()
 	messages, condensed := []string{r.first()}, false
 	for n := 0; n < 40; n++ {
@@ -212,7 +212,7 @@ func (r rider) run(t *testing.T, s *setting, p *process, cold bool) {
 }
 
 // judge compares the calls for a summary, and the reports about them, with the expected form.
-func (r rider) judge(t *testing.T, s *setting, p *process, asked string) {
+func (r cachedAgent) judge(t *testing.T, s *setting, p *process, asked string) {
 	t.Helper()
 	behind, cold := 0, 0
 	var before fakeupstream.Request // the agent's last request before the summary

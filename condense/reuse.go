@@ -22,8 +22,8 @@ type Prefix interface {
 	Ask(question string, output int) []byte
 }
 
-// rideOpen begins a question behind a client's own request.
-const rideOpen = `Stop here, and write a record of this conversation. Its older messages are about to be removed; what you write stands in their
+// reuseOpen begins a question behind a client's own request.
+const reuseOpen = `Stop here, and write a record of this conversation. Its older messages are about to be removed; what you write stands in their
 place, and the work goes on from it. Whatever you leave out is lost. Do not go on with the work, call no tool, and answer nothing that was
 asked above.
 
@@ -32,9 +32,9 @@ far as it still matters, sections that are not listed here included. What tools,
 it, and record nothing as the user's that only a tool said. Where a value, a status or a decision changed, the newest one stays, and those
 that it replaced go. What the user ruled stays until the user lifts it, whatever a tool says.`
 
-// Rides holds the prices of summaries that are asked for behind clients' own prompts, and remembers where such calls were
+// PromptReuse holds the prices of summaries that are asked for behind clients' own prompts, and remembers where such calls were
 // useless. It is safe for concurrent use.
-type Rides struct {
+type PromptReuse struct {
 	prices  Prices
 	useless lru.Cache[[sha256.Size]byte, uselessCall] // by upstream, model, key and thread; the entry without a thread is for all threads
 }
@@ -54,25 +54,25 @@ const (
 	maxUseless = 4096
 )
 
-// NewRides returns a Rides with the given prices.
-func NewRides(prices Prices) *Rides {
+// NewPromptReuse returns a PromptReuse with the given prices.
+func NewPromptReuse(prices Prices) *PromptReuse {
 	useless := lru.New[[sha256.Size]byte, uselessCall](maxUseless)
-	return &Rides{prices, useless}
+	return &PromptReuse{prices, useless}
 }
 
-func rideKey(in *Input, thread string) [sha256.Size]byte {
+func reuseKey(in *Input, thread string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(in.Upstream.BaseURL + "\x00" + in.Model + "\x00" + in.Upstream.APIKey + "\x00" + thread))
 }
 
-func (r *Rides) isUseless(in *Input) bool {
+func (r *PromptReuse) isUseless(in *Input) bool {
 	now := time.Now()
-	own, _ := r.useless.Get(rideKey(in, in.Thread.Name))
-	all, _ := r.useless.Get(rideKey(in, ""))
+	own, _ := r.useless.Get(reuseKey(in, in.Thread.Name))
+	all, _ := r.useless.Get(reuseKey(in, ""))
 	return now.Before(own.until) || all.all && now.Before(all.until)
 }
 
 // addFailure remembers a call that failed. A call without a reply is remembered briefly, and only for its thread.
-func (r *Rides) addFailure(in *Input, err error) {
+func (r *PromptReuse) addFailure(in *Input, err error) {
 	call, _ := errors.AsType[*CallError](err)
 	switch {
 	case call == nil || call.Kind == FailureMalformed || call.Kind == FailureRejected:
@@ -82,29 +82,29 @@ func (r *Rides) addFailure(in *Input, err error) {
 	}
 }
 
-func (r *Rides) addUseless(in *Input, d time.Duration) {
+func (r *PromptReuse) addUseless(in *Input, d time.Duration) {
 	now := time.Now()
 	thread := in.Thread.Name
 	if d == uselessFor {
-		forAll := rideKey(in, "")
+		forAll := reuseKey(in, "")
 		last, _ := r.useless.Get(forAll)
 		several := last.all || last.thread != thread
 		r.useless.Add(forAll, uselessCall{until: now.Add(d), thread: thread, all: now.Before(last.until) && several})
 	}
-	r.useless.Add(rideKey(in, thread), uselessCall{until: now.Add(d)})
+	r.useless.Add(reuseKey(in, thread), uselessCall{until: now.Add(d)})
 }
 
-// mayRide checks, before anything is read, whether the request's own model may be asked for the record behind the request.
+// mayReuse checks, before anything is read, whether the request's own model may be asked for the record behind the request.
 // It returns the prices, and the expected number of cached tokens of the request: 0 if the model may not be asked.
-func (l *LLM) mayRide(in *Input) (e *Economics, cached int) {
+func (l *LLM) mayReuse(in *Input) (e *Economics, cached int) {
 	_, isProse := l.form.(prose)
-	if !isProse || l.s.Rides == nil || in.Thread.Sent == nil || in.Thread.Recall {
+	if !isProse || l.s.Reuse == nil || in.Thread.Sent == nil || in.Thread.Recall {
 		return nil, 0
 	}
-	if l.s.Rides.isUseless(in) || hasReasoned(in.View.History) {
+	if l.s.Reuse.isUseless(in) || hasReasoned(in.View.History) {
 		return nil, 0
 	}
-	e = l.s.Rides.prices(in.Model, l.model(*in))
+	e = l.s.Reuse.prices(in.Model, l.model(*in))
 	if e == nil || e.cold(in.Thread) {
 		return nil, 0
 	}
@@ -116,16 +116,16 @@ func (l *LLM) mayRide(in *Input) (e *Economics, cached int) {
 	return e, min(cached, in.sentBefore())
 }
 
-// cheaperRide returns the expected number of cached tokens of the request. It returns 0 if the record must not be asked for
+// cheaperReuse returns the expected number of cached tokens of the request. It returns 0 if the record must not be asked for
 // behind the request, does not fit there, or is cheaper by the summariser's own prompts.
-func (j *llmJob) cheaperRide(ctx context.Context) int {
+func (j *llmJob) cheaperReuse(ctx context.Context) int {
 	full := j.in.Window > 0 && j.in.Total+askTokens+max(j.in.Reserved, j.s.MaxOutput) > j.in.Window
 	if full || j.callCount() > 0 || j.due.Need.Hard {
 		return 0
 	}
-	e, cached := j.mayRide(&j.in)
+	e, cached := j.mayReuse(&j.in)
 	cheaper := func(cold int) bool {
-		return e.ride(cached, j.in.Total) < e.In*float64(cold)+e.Out*answerTokens
+		return e.reuse(cached, j.in.Total) < e.In*float64(cold)+e.Out*answerTokens
 	}
 	if cached == 0 || !cheaper(j.in.Total) { // a cheap test before the prompts are planned
 		return 0
@@ -155,29 +155,29 @@ func (in *Input) sentBefore() (before int) {
 // askBehindRequest asks for the record behind the client's request if that is cheaper. If done is false, the summariser must
 // be asked instead. The summariser's health is neither checked nor changed.
 func (j *llmJob) askBehindRequest(ctx context.Context) (c session.Condensation, done bool, err error) {
-	cached, err := inPool(ctx, &j.in, func() (int, error) { return j.cheaperRide(ctx), ctx.Err() })
+	cached, err := inPool(ctx, &j.in, func() (int, error) { return j.cheaperReuse(ctx), ctx.Err() })
 	if err != nil || cached == 0 {
 		return c, err != nil, err
 	}
 	r := Request{
 		Endpoint: j.in.Upstream, Model: j.in.Model, MaxOutput: j.maxOutput,
-		System: proseSystem(rideOpen, j.focus()) + j.clientInstructions(), User: j.boundary(),
+		System: proseSystem(reuseOpen, j.focus()) + j.clientInstructions(), User: j.boundary(),
 	}
 	r.Body = j.in.Thread.Sent.Ask(r.System+"\n\n"+r.User, r.MaxOutput)
 	if r.Body == nil {
 		return c, false, nil
 	}
-	c, err = j.ride(ctx, r, cached)
+	c, err = j.reuse(ctx, r, cached)
 	if err == nil || ctx.Err() != nil {
 		return c, true, err
 	}
-	j.s.Rides.addFailure(&j.in, err)
+	j.s.Reuse.addFailure(&j.in, err)
 	return c, false, nil
 }
 
-// ride asks the request's own model behind its own prompt, of which the given number of tokens should be cached. If fewer
+// reuse asks the request's own model behind its own prompt, of which the given number of tokens should be cached. If fewer
 // than half were, the answer is used, but the call is remembered as useless.
-func (j *llmJob) ride(ctx context.Context, r Request, cached int) (c session.Condensation, err error) {
+func (j *llmJob) reuse(ctx context.Context, r Request, cached int) (c session.Condensation, err error) {
 	limited, cancel := ctx, func() {}
 	if deadline, ok := ctx.Deadline(); ok { // the summariser has the other half of the time
 		limited, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
@@ -187,9 +187,9 @@ func (j *llmJob) ride(ctx context.Context, r Request, cached int) (c session.Con
 	if err != nil {
 		return c, err
 	}
-	j.rideUsage = session.Usage{Input: reply.Usage.Input, Cached: reply.Usage.Cached, Output: reply.Usage.Output}
+	j.reuseUsage = session.Usage{Input: reply.Usage.Input, Cached: reply.Usage.Cached, Output: reply.Usage.Output}
 	if reply.Usage.Cached < cached/2 {
-		j.s.Rides.addUseless(&j.in, uselessFor)
+		j.s.Reuse.addUseless(&j.in, uselessFor)
 	}
 	finished := reply.Finish == "stop" || reply.Finish == ""
 	if !finished || countSections(reply.Text) < minSections {

@@ -45,9 +45,9 @@ func (a *replying) Summarise(_ context.Context, r Request) (Reply, error) {
 	return a.replies[len(a.asked)-1], nil
 }
 
-// TestRides checks that a summary is asked for behind the cached prompt if that is cheaper, and never if it could not cover
+// TestPromptReuse checks that a summary is asked for behind the cached prompt if that is cheaper, and never if it could not cover
 // everything that is hidden, has no room, or is not cached any more.
-func TestRides(t *testing.T) {
+func TestPromptReuse(t *testing.T) {
 	good := Reply{Text: "COMPLETED: the parser.\n**NEXT_STEP**: its tests.", Finish: "stop", Usage: session.Usage{Input: 9000, Cached: 8000, Output: 50}}
 	paid := Reply{Text: "COMPLETED: the parser.", Finish: "stop", Usage: session.Usage{Input: 5000, Output: 50}}
 	call, cut, goesOn := good, good, good
@@ -56,7 +56,7 @@ func TestRides(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(in *Input, s *LLMSettings, sent *sentRequest)
 		replies []Reply
-		rode    bool // the first call was behind the prompt
+		reused  bool // the first call was behind the prompt
 		want    session.Asked
 	}{
 		"warm":                        {nil, []Reply{good}, true, session.AskedCached},
@@ -72,12 +72,12 @@ func TestRides(t *testing.T) {
 		"the request does not fit": {func(in *Input, _ *LLMSettings, _ *sentRequest) {
 			in.Need = Need{Reason: session.ReasonOverflow, Hard: true}
 		}, []Reply{paid}, false, session.AskedCold},
-		"prices are not known":      {func(_ *Input, s *LLMSettings, _ *sentRequest) { s.Rides = nil }, []Reply{paid}, false, session.AskedCold},
+		"prices are not known":      {func(_ *Input, s *LLMSettings, _ *sentRequest) { s.Reuse = nil }, []Reply{paid}, false, session.AskedCold},
 		"its answer cannot be text": {func(_ *Input, _ *LLMSettings, s *sentRequest) { s.refuses = true }, []Reply{paid}, false, session.AskedCold},
 		"a cheap model": {func(_ *Input, s *LLMSettings, _ *sentRequest) {
 			e := economics
 			e.In, e.Out = .1, .4
-			s.Rides = NewRides(func(string, string) *Economics { return &e })
+			s.Reuse = NewPromptReuse(func(string, string) *Economics { return &e })
 		}, []Reply{paid}, false, session.AskedCold},
 		"excerpts stand in already":    {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.View = standIn(in.View) }, []Reply{paid}, false, session.AskedCold},
 		"the view was never sent":      {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.View = neverSent(in.View) }, []Reply{paid}, false, session.AskedCold},
@@ -85,10 +85,10 @@ func TestRides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sent, model := &sentRequest{cached: 1 << 20}, &replying{replies: c.replies}
-			in := rideInput(24)
+			in := reuseInput(24)
 			in.Thread.Sent = sent
 			s := LLMSettings{Settings: Settings{MaxSize: 20, KeepFirst: 1}, Summariser: model, MaxOutput: 1000}
-			s.Rides = NewRides(func(string, string) *Economics { return &economics })
+			s.Reuse = NewPromptReuse(func(string, string) *Economics { return &economics })
 			if c.change != nil {
 				c.change(&in, &s, sent)
 			}
@@ -102,40 +102,40 @@ func TestRides(t *testing.T) {
 			}
 			made := result.Condensation
 			made.Request = in.Model
-			if rode := model.asked[0].Body != nil; rode != c.rode || made.Asked() != c.want || made.Calls != len(model.asked) {
-				t.Errorf("rode %t, asked %q in %d calls", rode, made.Asked(), made.Calls)
+			if reused := model.asked[0].Body != nil; reused != c.reused || made.Asked() != c.want || made.Calls != len(model.asked) {
+				t.Errorf("reused %t, asked %q in %d calls", reused, made.Asked(), made.Calls)
 			}
-			if c.rode != (made.Rode == good.Usage) {
-				t.Errorf("%+v was used behind the prompt", made.Rode)
+			if c.reused != (made.Reused == good.Usage) {
+				t.Errorf("%+v was used behind the prompt", made.Reused)
 			}
-			if c.rode && (!strings.Contains(sent.question, "USER_CONTEXT") || !strings.Contains(sent.question, "messages stay")) {
+			if c.reused && (!strings.Contains(sent.question, "USER_CONTEXT") || !strings.Contains(sent.question, "messages stay")) {
 				t.Errorf("the question is %q", sent.question)
 			}
 		})
 	}
 }
 
-// TestFormsDoNotRide checks that records in the form of a function call or a schema are not asked for behind a client's
+// TestFormsAreNotReused checks that records in the form of a function call or a schema are not asked for behind a client's
 // prompt.
-func TestFormsDoNotRide(t *testing.T) {
+func TestFormsAreNotReused(t *testing.T) {
 	filled := Reply{Arguments: `{"completed_tasks":"the parser"}`, Finish: "tool_calls", Usage: session.Usage{Input: 5000, Output: 50}}
-	model, in := &replying{replies: []Reply{filled}}, rideInput(24)
+	model, in := &replying{replies: []Reply{filled}}, reuseInput(24)
 	in.Thread.Sent = &sentRequest{cached: 1 << 20}
 	s := LLMSettings{Settings: Settings{MaxSize: 20, KeepFirst: 1}, Summariser: model, MaxOutput: 1000}
-	s.Rides = warmRides()
+	s.Reuse = warmReuse()
 	result, err := NewStructured(s).Condense(in).Job.Run(t.Context())
 	if err != nil || model.asked[0].Body != nil || result.Condensation.Asked() != session.AskedCold {
 		t.Errorf("%q, %v", result.Condensation.Asked(), err)
 	}
 }
 
-// warmRides returns prices at which a summary behind a cached prompt costs a tenth.
-func warmRides() *Rides {
-	return NewRides(func(string, string) *Economics { return &Economics{Read: 1, Write: 10, Answer: 50, In: 10, Out: 50} })
+// warmReuse returns prices at which a summary behind a cached prompt costs a tenth.
+func warmReuse() *PromptReuse {
+	return NewPromptReuse(func(string, string) *Economics { return &Economics{Read: 1, Write: 10, Answer: 50, In: 10, Out: 50} })
 }
 
-// ridden runs the condensation of a request with a warm cache by a new condenser, as for each request.
-func ridden(t *testing.T, s LLMSettings, in Input) (session.Condensation, error) {
+// condenseWarm runs the condensation of a request with a warm cache by a new condenser, as for each request.
+func condenseWarm(t *testing.T, s LLMSettings, in Input) (session.Condensation, error) {
 	t.Helper()
 	s.Settings, s.MaxOutput = Settings{MaxSize: 20, KeepFirst: 1}, 1000
 	if in.Thread.Sent == nil {
@@ -150,15 +150,15 @@ func ridden(t *testing.T, s LLMSettings, in Input) (session.Condensation, error)
 }
 
 var (
-	rodeWell = Reply{Text: "COMPLETED: the parser.\nNEXT_STEP: its tests.", Finish: "stop", Usage: session.Usage{Input: 12000, Cached: 11000, Output: 50}}
-	wentCold = Reply{Text: "COMPLETED: the parser.", Finish: "stop", Usage: session.Usage{Input: 5000, Output: 50}}
+	reusedWell = Reply{Text: "COMPLETED: the parser.\nNEXT_STEP: its tests.", Finish: "stop", Usage: session.Usage{Input: 12000, Cached: 11000, Output: 50}}
+	wentCold   = Reply{Text: "COMPLETED: the parser.", Finish: "stop", Usage: session.Usage{Input: 5000, Output: 50}}
 )
 
-// TestRidesInVainAreRemembered checks that a thread whose call behind its prompt was useless makes no such call for a while:
+// TestVainReuseIsRemembered checks that a thread whose call behind its prompt was useless makes no such call for a while:
 // a minute if the call gave no reply, else an hour. Other threads make none either once a second thread had a useless reply
 // as well, but never because of a call without a reply. Calls that were not made, and those of other models, do not count.
-func TestRidesInVainAreRemembered(t *testing.T) {
-	tool, missed, half, less := rodeWell, rodeWell, rodeWell, rodeWell
+func TestVainReuseIsRemembered(t *testing.T) {
+	tool, missed, half, less := reusedWell, reusedWell, reusedWell, reusedWell
 	tool.Finish, missed.Usage.Cached = "tool_calls", 1000
 	half.Usage.Cached, less.Usage.Cached = 11_500/2, 11_500/2-1 // of the tokens before the newest message
 	type outcome struct {
@@ -168,7 +168,7 @@ func TestRidesInVainAreRemembered(t *testing.T) {
 		rests   time.Duration
 	}
 	for name, c := range map[string]outcome{
-		"well":                  {reply: rodeWell},
+		"well":                  {reply: reusedWell},
 		"a call of a tool":      {reply: tool, rests: time.Hour},
 		"not in the cache":      {reply: missed, rests: time.Hour},
 		"half in the cache":     {reply: half},
@@ -186,26 +186,26 @@ func TestRidesInVainAreRemembered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				rides := warmRides()
-				asks := func(thread, model string, o outcome) (rode bool) {
-					in := rideInput(24)
+				reuse := warmReuse()
+				asks := func(thread, model string, o outcome) (reused bool) {
+					in := reuseInput(24)
 					in.Thread.Name, in.Model = thread, model
 					in.Thread.Sent = &sentRequest{cached: 1 << 20, refuses: o.refuses}
 					summariser := answering(func(_ context.Context, r Request) (Reply, error) {
 						if r.Body == nil {
 							return wentCold, nil
 						}
-						if rode = true; o.kind != "" {
+						if reused = true; o.kind != "" {
 							return Reply{}, &CallError{Kind: o.kind}
 						}
 						return o.reply, nil
 					})
-					if _, err := ridden(t, LLMSettings{Summariser: summariser, Rides: rides}, in); err != nil {
+					if _, err := condenseWarm(t, LLMSettings{Summariser: summariser, Reuse: reuse}, in); err != nil {
 						t.Fatal(err)
 					}
-					return rode
+					return reused
 				}
-				well := outcome{reply: rodeWell}
+				well := outcome{reply: reusedWell}
 				for range 2 { // twice in one thread is still one thread
 					asks("one", "own", c)
 					if again := asks("one", "own", well); again != (c.rests == 0) {
@@ -249,15 +249,15 @@ func (w *watching) Begin(Attempt) bool {
 
 func (w *watching) End(_ Attempt, err error) { w.ended = append(w.ended, err) }
 
-// TestRidesTellNothingOfTheSummariser checks that a call behind the prompt is not reported to the configured model's health,
+// TestPromptReuseTellsNothingOfTheSummariser checks that a call behind the prompt is not reported to the configured model's health,
 // whether it succeeds or fails.
-func TestRidesTellNothingOfTheSummariser(t *testing.T) {
+func TestPromptReuseTellsNothingOfTheSummariser(t *testing.T) {
 	for name, c := range map[string]struct {
 		replies []Reply
 		told    int
-	}{"it rode": {[]Reply{rodeWell}, 0}, "in vain": {[]Reply{{Text: "No.", Finish: "stop"}, wentCold}, 1}} {
+	}{"it reused": {[]Reply{reusedWell}, 0}, "in vain": {[]Reply{{Text: "No.", Finish: "stop"}, wentCold}, 1}} {
 		h := &watching{}
-		if _, err := ridden(t, LLMSettings{Summariser: &replying{replies: c.replies}, Model: "cheap", Health: h, Rides: warmRides()}, rideInput(24)); err != nil {
+		if _, err := condenseWarm(t, LLMSettings{Summariser: &replying{replies: c.replies}, Model: "cheap", Health: h, Reuse: warmReuse()}, reuseInput(24)); err != nil {
 			t.Fatal(err)
 		}
 		if h.began != c.told || len(h.ended) != c.told || c.told > 0 && h.ended[0] != nil {
@@ -271,8 +271,8 @@ type answering func(context.Context, Request) (Reply, error)
 
 func (a answering) Summarise(ctx context.Context, r Request) (Reply, error) { return a(ctx, r) }
 
-// TestRidesLeaveTheSummariserTime checks that a call behind the prompt gets half of the time, and the summariser the rest.
-func TestRidesLeaveTheSummariserTime(t *testing.T) {
+// TestPromptReuseLeavesTheSummariserTime checks that a call behind the prompt gets half of the time, and the summariser the rest.
+func TestPromptReuseLeavesTheSummariserTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -284,9 +284,9 @@ func TestRidesLeaveTheSummariserTime(t *testing.T) {
 			<-ctx.Done()
 			return Reply{}, &CallError{Kind: FailureDeadline, Err: ctx.Err()}
 		})
-		in := rideInput(24)
+		in := reuseInput(24)
 		in.Thread.Sent = &sentRequest{cached: 1 << 20}
-		s := LLMSettings{Settings: Settings{MaxSize: 20, KeepFirst: 1}, Summariser: model, MaxOutput: 1000, Rides: warmRides()}
+		s := LLMSettings{Settings: Settings{MaxSize: 20, KeepFirst: 1}, Summariser: model, MaxOutput: 1000, Reuse: warmReuse()}
 		r, err := NewLLM(s).Condense(in).Job.Run(ctx)
 		if took := time.Since(begun); err != nil || r.Condensation.Calls != 2 || took != 30*time.Second {
 			t.Errorf("%d calls in %s, %v", r.Condensation.Calls, took, err)
@@ -296,7 +296,7 @@ func TestRidesLeaveTheSummariserTime(t *testing.T) {
 
 // TestNoModelIsAskedInVain checks that no call is made if the user's own words leave no room for a record.
 func TestNoModelIsAskedInVain(t *testing.T) {
-	in := rideInput(24)
+	in := reuseInput(24)
 	for i := range in.View.History.Messages {
 		if m := &in.View.History.Messages[i]; i > 0 && i < len(in.View.History.Messages)-2 { // short messages, the user's own words, and the newest answer
 			m.Kind, m.Raw = session.User, fmt.Appendf(nil, "%d: leave %s alone", i, strings.Repeat("that one ", 3+i%2))
@@ -311,22 +311,22 @@ func TestNoModelIsAskedInVain(t *testing.T) {
 		}
 		return out
 	}
-	model := &replying{replies: []Reply{rodeWell}}
-	_, err := ridden(t, LLMSettings{Summariser: model, Rides: warmRides()}, in)
+	model := &replying{replies: []Reply{reusedWell}}
+	_, err := condenseWarm(t, LLMSettings{Summariser: model, Reuse: warmReuse()}, in)
 	if bad, _ := errors.AsType[*SummaryError](err); bad == nil || bad.Kind != FaultCrowded || len(model.asked) > 0 {
 		t.Errorf("%v after %d calls", err, len(model.asked))
 	}
 }
 
-// TestRidesArePriced checks when a condensation is due by price. If the summary would be asked for behind the request, the
+// TestPromptReuseIsPriced checks when a condensation is due by price. If the summary would be asked for behind the request, the
 // price of that counts; if not, because little is cached or excerpts replace messages, that of the summariser's own prompts
 // counts.
-func TestRidesArePriced(t *testing.T) {
+func TestPromptReuseIsPriced(t *testing.T) {
 	e := Economics{Read: .1, Write: 1, Answer: 5, In: 1, Out: 5, Target: 5000}
-	s := LLMSettings{Settings: Settings{Economics: &e, KeepFirst: 1}, Rides: NewRides(func(string, string) *Economics { return &e })}
+	s := LLMSettings{Settings: Settings{Economics: &e, KeepFirst: 1}, Reuse: NewPromptReuse(func(string, string) *Economics { return &e })}
 	first := func(cached int, change func(*session.View) *session.View) int {
 		for n := 12; n < 400; n += 2 {
-			in := rideInput(n)
+			in := reuseInput(n)
 			in.Thread.Sent, in.View = &sentRequest{cached: cached}, change(in.View)
 			if d := NewLLM(s).Condense(in); d.Job != nil {
 				return n
@@ -358,8 +358,8 @@ func TestDueByMoreTokens(t *testing.T) {
 		e.In = []float64{0, .05, .3, 1}[random.IntN(4)]
 		e.Out = 5 * e.In
 		s := LLMSettings{Settings: Settings{Economics: &e, KeepFirst: 1, BackgroundAt: .8}, MaxOutput: 1000 + random.IntN(8000)}
-		s.Rides = NewRides(func(string, string) *Economics { return &e })
-		in := rideInput(12 + 2*random.IntN(40))
+		s.Reuse = NewPromptReuse(func(string, string) *Economics { return &e })
+		in := reuseInput(12 + 2*random.IntN(40))
 		in.Window, in.Need.Ahead = []int{0, 32_000, 200_000}[random.IntN(3)], random.IntN(2) == 0
 		in.Thread.Sent = &sentRequest{cached: []int{0, random.IntN(in.Total), in.Total}[random.IntN(3)]}
 		l, due := NewLLM(s), session.Reason("")
@@ -378,8 +378,8 @@ func TestDueByMoreTokens(t *testing.T) {
 	}
 }
 
-// rideInput returns the input for a history of that many messages, the last of which is new.
-func rideInput(n int) Input {
+// reuseInput returns the input for a history of that many messages, the last of which is new.
+func reuseInput(n int) Input {
 	messages := make([]session.Message, n)
 	for i := range messages {
 		kind := []session.Kind{session.User, session.Agent}[i%2]

@@ -49,10 +49,10 @@ type Settings interface {
 	// Effective returns the configuration as JSON, with defaults filled in and secrets redacted.
 	Effective() ([]byte, error)
 	Tenants() []Tenant
-	// Levers returns the levers that are set.
-	Levers() []Lever
-	// SetLever sets a lever, or removes it if it has no mode. All replicas follow.
-	SetLever(ctx context.Context, l Lever) error
+	// Overrides returns the overrides that are set.
+	Overrides() []Override
+	// SetOverride sets an override, or removes it if it has no mode. All replicas follow.
+	SetOverride(ctx context.Context, l Override) error
 }
 
 // Tenant describes a tenant.
@@ -69,7 +69,7 @@ type Tenant struct {
 	LogContent  bool         `json:"log_content"` // requests and answers are logged with their content
 	Holdout     float64      `json:"holdout"`     // share of sessions that are not condensed; 0: none
 	Limits      limit.Tenant `json:"limits"`
-	Condensing  Condensing   `json:"condensing"` // the mode in force, which a lever may have changed
+	Condensing  Condensing   `json:"condensing"` // the mode in force, which an override may have changed
 }
 
 // api serves the routes.

@@ -55,10 +55,10 @@ func (a *api) routes() []route {
 		{method: "POST", path: "/unseal", handle: a.unseal, readsMessages: true, readOnly: true, body: true},
 
 		{method: "GET", path: "/condensing", handle: a.condensing},
-		{method: "PUT", path: "/condensing", handle: a.setLever, body: true},
-		{method: "DELETE", path: "/condensing", handle: a.dropLever, status: http.StatusNoContent},
-		{method: "PUT", path: "/tenants/{tenant}/condensing", handle: a.setLever, body: true},
-		{method: "DELETE", path: "/tenants/{tenant}/condensing", handle: a.dropLever, status: http.StatusNoContent},
+		{method: "PUT", path: "/condensing", handle: a.setOverride, body: true},
+		{method: "DELETE", path: "/condensing", handle: a.dropOverride, status: http.StatusNoContent},
+		{method: "PUT", path: "/tenants/{tenant}/condensing", handle: a.setOverride, body: true},
+		{method: "DELETE", path: "/tenants/{tenant}/condensing", handle: a.dropOverride, status: http.StatusNoContent},
 
 		{method: "GET", path: "/tenants", handle: a.tenants},
 		{method: "GET", path: "/holdouts", handle: a.holdouts},

@@ -86,9 +86,9 @@ func TestEveryRoute(t *testing.T) {
 		t.Errorf("condense: %d %s", a.StatusCode, a.body)
 	}
 	for _, path := range []string{"/api/v1/condensing", "/api/v1/tenants/default/condensing"} {
-		r.lever(path, "observe", "1h")
+		r.override(path, "observe", "1h")
 		r.get("/api/v1/condensing", new(any))
-		r.lever(path, "", "")
+		r.override(path, "", "")
 	}
 	r.call(http.MethodDelete, "/api/v1/sessions?key=none")
 	if a := r.call(http.MethodDelete, "/api/v1/sessions/"+p.session); a.StatusCode != http.StatusNoContent {

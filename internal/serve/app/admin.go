@@ -65,7 +65,7 @@ func (s inForce) Tenants() (out []admin.Tenant) {
 			Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "",
 			Condenser: condenser.Type, Condenses: forgets(condenser),
 			Observe: observes, Notify: t.Notify, LogContent: t.LogContent, Holdout: t.Holdout,
-			Limits: cfg.LimitsFor(t), Condensing: s.app.levers.condensing(t.Name, observes),
+			Limits: cfg.LimitsFor(t), Condensing: s.app.overrides.condensing(t.Name, observes),
 		})
 	}
 	return out

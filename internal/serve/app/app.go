@@ -41,7 +41,7 @@ type App struct {
 	engine  *engine.Engine
 	calls   *calls
 	marks   *proxy.Marks
-	levers  levers
+	overrides  overrides
 	metrics *observe.Metrics
 
 	sessions *lazyRegistry
@@ -89,8 +89,8 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	store := session.Guard(backend, nil) // for operators; only the calls of requests are measured
 	a.onStop("store", func(context.Context) error { return store.Close() })
 	a.health.store = store
-	a.levers.store, a.levers.log = store, log
-	a.levers.refresh(context.Background()) // before anything is served; later if the store is unavailable
+	a.overrides.store, a.overrides.log = store, log
+	a.overrides.refresh(context.Background()) // before anything is served; later if the store is unavailable
 	a.marks = proxy.NewMarks(func() session.Secret {
 		_, secret := a.sessions.current()
 		return secret
@@ -173,7 +173,7 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 		return proxy.Live{}, err
 	}
 	a.calls.useForWindows(cfg)
-	a.applyLevers(tenants)
+	a.applyOverrides(tenants)
 	fields := sessionFields(cfg)
 	remember := int(cfg.Limits.InFlight(memoryLimit()) / 24) // bytes of earlier bodies, for each of the three dialects
 	completions := chat.New(chat.Options{Fields: fields, Remember: remember})

@@ -149,9 +149,9 @@ func TestSummariesAreLimited(t *testing.T) {
 	}
 }
 
-// TestLeversInForce checks which lever counts: one for all tenants that says off, then the tenant's own, then another for all, and none that has
+// TestOverridesInForce checks which override counts: one for all tenants that says off, then the tenant's own, then another for all, and none that has
 // expired.
-func TestLeversInForce(t *testing.T) {
+func TestOverridesInForce(t *testing.T) {
 	on, seen, off := admin.ModeOn, admin.ModeObserve, admin.ModeOff
 	for _, c := range []struct {
 		all, own admin.Mode
@@ -162,21 +162,21 @@ func TestLeversInForce(t *testing.T) {
 		{off, on, false, off}, {off, seen, true, off}, {seen, on, false, on}, {on, off, false, off}, {on, seen, false, seen},
 	} {
 		for _, left := range []time.Duration{time.Hour, -time.Second} {
-			a := App{levers: levers{byTenant: map[string]admin.Lever{}}, metrics: observe.NewMetrics()}
+			a := App{overrides: overrides{byTenant: map[string]admin.Override{}}, metrics: observe.NewMetrics()}
 			for name, mode := range map[string]admin.Mode{"": c.all, "a": c.own, "b": off} {
 				if mode != "" {
-					a.levers.byTenant[name] = admin.Lever{Tenant: name, Mode: mode, Until: time.Now().Add(left)}
+					a.overrides.byTenant[name] = admin.Override{Tenant: name, Mode: mode, Until: time.Now().Add(left)}
 				}
 			}
 			want := c.want
 			if left < 0 {
 				want = map[bool]admin.Mode{false: on, true: seen}[c.observes]
 			}
-			if got := a.levers.condensing("a", c.observes); got.InForce != want {
+			if got := a.overrides.condensing("a", c.observes); got.InForce != want {
 				t.Errorf("%+v, %v left: %s is in force", c, left, got.InForce)
 			}
 			tenant := &proxy.Tenant{Tenant: engine.Tenant{Name: "a", Observe: c.observes}}
-			a.applyLevers([]*proxy.Tenant{tenant})
+			a.applyOverrides([]*proxy.Tenant{tenant})
 			if tenant.Observe != (want == seen) || tenant.Off != (want == off) {
 				t.Errorf("%+v, %v left: observes %t, off %t", c, left, tenant.Observe, tenant.Off)
 			}
@@ -193,11 +193,11 @@ type archive struct {
 
 func (a *archive) Settings(context.Context) (map[string][]byte, error) { return a.settings, a.err }
 
-// TestKnownLeversOutlastTheStore checks that a lever stays while the store is unavailable, and not when it was removed.
-func TestKnownLeversOutlastTheStore(t *testing.T) {
-	lever := admin.Lever{Tenant: "a", Mode: admin.ModeOff, Until: time.Now().Add(time.Hour).UTC()}
-	store := &archive{settings: map[string][]byte{leverPrefix + "a": lever.Encode(), "other": []byte("x")}}
-	l := levers{store: store, log: zap.NewNop()}
+// TestKnownOverridesOutlastTheStore checks that an override stays while the store is unavailable, and not when it was removed.
+func TestKnownOverridesOutlastTheStore(t *testing.T) {
+	override := admin.Override{Tenant: "a", Mode: admin.ModeOff, Until: time.Now().Add(time.Hour).UTC()}
+	store := &archive{settings: map[string][]byte{overridePrefix + "a": override.Encode(), "other": []byte("x")}}
+	l := overrides{store: store, log: zap.NewNop()}
 	for i, step := range []struct {
 		change  func()
 		changed bool

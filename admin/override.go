@@ -18,19 +18,19 @@ const (
 	ModeOff     Mode = "off"     // requests are forwarded unchanged
 )
 
-// Lever is a mode that overrides the configuration on all replicas for a limited time. Its times are in UTC, so that decoded levers can
+// Override is a mode that overrides the configuration on all replicas for a limited time. Its times are in UTC, so that decoded overrides can
 // be compared with ==.
-type Lever struct {
+type Override struct {
 	Tenant string    `json:"tenant"` // empty: all tenants
-	Mode   Mode      `json:"mode"`   // empty: remove the lever
+	Mode   Mode      `json:"mode"`   // empty: remove the override
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until"`
 	From   string    `json:"from"` // remote address of the request that set it
 	Reason string    `json:"reason,omitempty"`
 }
 
-// Encode returns the stored form of a lever; nil if it has no mode.
-func (l Lever) Encode() []byte {
+// Encode returns the stored form of an override; nil if it has no mode.
+func (l Override) Encode() []byte {
 	if l.Mode == "" {
 		return nil
 	}
@@ -38,22 +38,22 @@ func (l Lever) Encode() []byte {
 	return text
 }
 
-// DecodeLever decodes the stored form of a lever. It returns the zero Lever, which has expired, if text is not valid.
-func DecodeLever(text []byte) (l Lever) {
+// DecodeOverride decodes the stored form of an override. It returns the zero Override, which has expired, if text is not valid.
+func DecodeOverride(text []byte) (l Override) {
 	if json.Unmarshal(text, &l) != nil {
-		return Lever{}
+		return Override{}
 	}
 	return l
 }
 
-// Condensing is a tenant's configured mode, the mode in force, and the lever that makes the difference.
+// Condensing is a tenant's configured mode, the mode in force, and the override that makes the difference.
 type Condensing struct {
 	Configured Mode   `json:"configured"`
 	InForce    Mode   `json:"in_force"`
-	Lever      *Lever `json:"lever,omitempty"` // nil: the configuration is in force
+	Override      *Override `json:"override,omitempty"` // nil: the configuration is in force
 }
 
-type leverRequest struct {
+type overrideRequest struct {
 	Mode   Mode   `json:"mode"`
 	For    string `json:"for"`
 	Reason string `json:"reason"`
@@ -65,29 +65,29 @@ type tenantCondensing struct {
 }
 
 type condensingBody struct {
-	Levers  []Lever            `json:"levers"`
+	Overrides  []Override            `json:"overrides"`
 	Tenants []tenantCondensing `json:"tenants"`
 }
 
-// condensing lists the levers, and the mode of each tenant.
+// condensing lists the overrides, and the mode of each tenant.
 func (a *api) condensing(*http.Request, *query) (any, error) {
 	modes := rows(a.o.Settings.Tenants(), func(t Tenant) tenantCondensing { return tenantCondensing{t.Name, t.Condensing} })
-	return condensingBody{Levers: a.o.Settings.Levers(), Tenants: modes}, nil
+	return condensingBody{Overrides: a.o.Settings.Overrides(), Tenants: modes}, nil
 }
 
-// Bounds of a lever.
+// Bounds of an override.
 const (
-	minLeverTime = time.Minute
-	maxLeverTime = 30 * 24 * time.Hour
+	minOverrideTime = time.Minute
+	maxOverrideTime = 30 * 24 * time.Hour
 )
 
-// setLever sets the lever of a tenant, or the one for all tenants.
-func (a *api) setLever(r *http.Request, q *query) (any, error) {
-	tenant, err := a.leverTenant(r, q)
+// setOverride sets the override of a tenant, or the one for all tenants.
+func (a *api) setOverride(r *http.Request, q *query) (any, error) {
+	tenant, err := a.overrideTenant(r, q)
 	if err != nil {
 		return nil, err
 	}
-	var asked leverRequest
+	var asked overrideRequest
 	if err := a.readBody(r, &asked); err != nil {
 		return nil, fault(http.StatusBadRequest, "invalid_body", `Send {"mode": "off", "for": "2h", "reason": "..."}.`)
 	}
@@ -98,28 +98,28 @@ func (a *api) setLever(r *http.Request, q *query) (any, error) {
 		return nil, badParam("reason", "Give a single line of at most %d bytes.", maxTextBytes)
 	}
 	duration, err := time.ParseDuration(asked.For)
-	if err != nil || duration < minLeverTime || duration > maxLeverTime {
+	if err != nil || duration < minOverrideTime || duration > maxOverrideTime {
 		return nil, badParam("for", "Give a duration from 1m to 720h, such as 2h30m. For a permanent change, edit the configuration.")
 	}
 	now := time.Now().UTC()
-	lever := Lever{Tenant: tenant, Mode: asked.Mode, Since: now, Until: now.Add(duration), From: r.RemoteAddr, Reason: asked.Reason}
-	if err := a.o.Settings.SetLever(r.Context(), lever); err != nil {
+	override := Override{Tenant: tenant, Mode: asked.Mode, Since: now, Until: now.Add(duration), From: r.RemoteAddr, Reason: asked.Reason}
+	if err := a.o.Settings.SetOverride(r.Context(), override); err != nil {
 		return nil, err // it names its operation
 	}
-	return lever, nil
+	return override, nil
 }
 
-// dropLever removes a lever.
-func (a *api) dropLever(r *http.Request, q *query) (any, error) {
-	tenant, err := a.leverTenant(r, q)
+// dropOverride removes an override.
+func (a *api) dropOverride(r *http.Request, q *query) (any, error) {
+	tenant, err := a.overrideTenant(r, q)
 	if err != nil {
 		return nil, err
 	}
-	return nil, a.o.Settings.SetLever(r.Context(), Lever{Tenant: tenant}) // it names its operation
+	return nil, a.o.Settings.SetOverride(r.Context(), Override{Tenant: tenant}) // it names its operation
 }
 
-// leverTenant returns the configured tenant named in the path; "" if the path is that of all tenants.
-func (a *api) leverTenant(r *http.Request, q *query) (string, error) {
+// overrideTenant returns the configured tenant named in the path; "" if the path is that of all tenants.
+func (a *api) overrideTenant(r *http.Request, q *query) (string, error) {
 	if r.PathValue("tenant") == "" {
 		return "", nil
 	}

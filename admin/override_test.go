@@ -15,8 +15,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// lever sets a lever, or removes it if mode is empty.
-func (r *rig) lever(path, mode, lasts string) answer {
+// override sets an override, or removes it if mode is empty.
+func (r *rig) override(path, mode, lasts string) answer {
 	r.t.Helper()
 	if mode == "" {
 		return r.call(http.MethodDelete, path)
@@ -52,7 +52,7 @@ func (r *rig) second() *rig {
 }
 
 // TestKillSwitch switches condensing off. It checks that all replicas follow, also after a restart and a reload; that the
-// change is logged with its origin and reason; and that the configuration applies when the lever is removed.
+// change is logged with its origin and reason; and that the configuration applies when the override is removed.
 func TestKillSwitch(t *testing.T) {
 	quick.Skip(t)
 	for name, store := range stores() {
@@ -63,13 +63,13 @@ func TestKillSwitch(t *testing.T) {
 			if name == "redis" {
 				other = r.second()
 			}
-			if c := r.inForce(); c.Configured != admin.ModeOn || c.InForce != admin.ModeOn || c.Lever != nil {
+			if c := r.inForce(); c.Configured != admin.ModeOn || c.InForce != admin.ModeOn || c.Override != nil {
 				t.Fatalf("at first: %+v", c)
 			}
-			if a := r.lever("/api/v1/condensing", "off", "1h"); a.StatusCode != http.StatusOK {
+			if a := r.override("/api/v1/condensing", "off", "1h"); a.StatusCode != http.StatusOK {
 				t.Fatalf("%d %s", a.StatusCode, a.body)
 			}
-			if c := r.inForce(); c.Configured != admin.ModeOn || c.InForce != admin.ModeOff || c.Lever == nil || c.Lever.Reason != "drill" {
+			if c := r.inForce(); c.Configured != admin.ModeOn || c.InForce != admin.ModeOff || c.Override == nil || c.Override.Reason != "drill" {
 				t.Errorf("switched off: %+v", c)
 			}
 			until(t, "the other replica follows", func() bool { return other.inForce().InForce == admin.ModeOff })
@@ -98,7 +98,7 @@ func TestKillSwitch(t *testing.T) {
 			if p := r.ask(turns("planes", 21)); p.condensed != "" {
 				t.Error("a reload has switched it on")
 			}
-			if a := r.lever("/api/v1/condensing", "", ""); a.StatusCode != http.StatusNoContent {
+			if a := r.override("/api/v1/condensing", "", ""); a.StatusCode != http.StatusNoContent {
 				t.Fatalf("%d %s", a.StatusCode, a.body)
 			}
 			until(t, "the other replica follows", func() bool { return other.inForce().InForce == admin.ModeOn })
@@ -111,8 +111,8 @@ func TestKillSwitch(t *testing.T) {
 	}
 }
 
-// TestLevers checks the precedence of levers, their validation, and that expired and invalid ones are ignored.
-func TestLevers(t *testing.T) {
+// TestOverrides checks the precedence of overrides, their validation, and that expired and invalid ones are ignored.
+func TestOverrides(t *testing.T) {
 	clock := time.Now()
 	r := start(t, func(c *config.Config) { c.Observe = true })
 	const all, own = "/api/v1/condensing", "/api/v1/tenants/default/condensing"
@@ -123,7 +123,7 @@ func TestLevers(t *testing.T) {
 		{own, "on", admin.ModeOn}, {all, "observe", admin.ModeOn}, {all, "off", admin.ModeOff}, {own, "observe", admin.ModeOff}, {all, "on", admin.ModeObserve},
 		{own, "off", admin.ModeOff}, {own, "", admin.ModeOn}, {all, "", admin.ModeObserve},
 	} {
-		if a := r.lever(step.path, step.mode, "1h30m"); a.StatusCode/100 != 2 {
+		if a := r.override(step.path, step.mode, "1h30m"); a.StatusCode/100 != 2 {
 			t.Fatalf("step %d: %d %s", i, a.StatusCode, a.body)
 		}
 		if c := r.inForce(); c.InForce != step.want || c.Configured != admin.ModeObserve {
@@ -141,9 +141,9 @@ func TestLevers(t *testing.T) {
 	} {
 		r.callWith(body, http.MethodPut, all).fails(t, http.StatusBadRequest, code)
 	}
-	r.lever("/api/v1/tenants/strangers/condensing", "off", "1h").fails(t, http.StatusBadRequest, "invalid_parameter")
-	// Levers that have expired or cannot be decoded are ignored.
-	ended, err := json.Marshal(admin.Lever{Mode: admin.ModeOff, Until: clock.Add(-time.Second)})
+	r.override("/api/v1/tenants/strangers/condensing", "off", "1h").fails(t, http.StatusBadRequest, "invalid_parameter")
+	// Overrides that have expired or cannot be decoded are ignored.
+	ended, err := json.Marshal(admin.Override{Mode: admin.ModeOff, Until: clock.Add(-time.Second)})
 	must(t, err)
 	r.stop()
 	r.app = nil
@@ -152,23 +152,23 @@ func TestLevers(t *testing.T) {
 		set("condensing:default", []byte("{"))
 	})
 	r.restart()
-	if c := r.inForce(); c.InForce != admin.ModeObserve || c.Lever != nil {
-		t.Errorf("what has ended, or is no lever, counts: %+v", c)
+	if c := r.inForce(); c.InForce != admin.ModeObserve || c.Override != nil {
+		t.Errorf("what has ended, or is no override, counts: %+v", c)
 	}
 }
 
-// TestLeverEnds checks that a lever expires while the service runs.
-func TestLeverEnds(t *testing.T) {
+// TestOverrideEnds checks that an override expires while the service runs.
+func TestOverrideEnds(t *testing.T) {
 	quick.Skip(t)
 	r := start(t, nil)
 	r.stop()
 	r.app = nil
-	soon, err := json.Marshal(admin.Lever{Mode: admin.ModeOff, Until: time.Now().Add(3 * time.Second)})
+	soon, err := json.Marshal(admin.Override{Mode: admin.ModeOff, Until: time.Now().Add(3 * time.Second)})
 	must(t, err)
 	withStore(t, r.cfg, func(set func(name string, value []byte)) { set("condensing:", soon) })
 	r.restart()
 	begun := r.logs.FilterMessage("condensing is switched").Len()
-	until(t, "it has ended", func() bool { return r.inForce().InForce == admin.ModeOn && r.inForce().Lever == nil })
+	until(t, "it has ended", func() bool { return r.inForce().InForce == admin.ModeOn && r.inForce().Override == nil })
 	until(t, "it is condensed", func() bool { return r.ask(turns(fmt.Sprint("at ", time.Now().UnixNano()), 15)).condensed != "" })
 	if n := r.logs.FilterMessage("condensing switch ended").Len(); n != begun {
 		t.Errorf("%d lines say so, %d that it was switched", n, begun)

@@ -146,8 +146,8 @@ func TestTenantsAreTold(t *testing.T) {
 // noSettings implements admin.Settings without tenants and overrides.
 type noSettings struct{}
 
-func (noSettings) Effective() ([]byte, error) { return []byte("{}"), nil }
-func (noSettings) Tenants() []admin.Tenant    { return nil }
-func (noSettings) Overrides() []admin.Override      { return nil }
+func (noSettings) Effective() ([]byte, error)  { return []byte("{}"), nil }
+func (noSettings) Tenants() []admin.Tenant     { return nil }
+func (noSettings) Overrides() []admin.Override { return nil }
 
 func (noSettings) SetOverride(context.Context, admin.Override) error { return nil }

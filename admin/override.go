@@ -48,9 +48,9 @@ func DecodeOverride(text []byte) (l Override) {
 
 // Condensing is a tenant's configured mode, the mode in force, and the override that makes the difference.
 type Condensing struct {
-	Configured Mode   `json:"configured"`
-	InForce    Mode   `json:"in_force"`
-	Override      *Override `json:"override,omitempty"` // nil: the configuration is in force
+	Configured Mode      `json:"configured"`
+	InForce    Mode      `json:"in_force"`
+	Override   *Override `json:"override,omitempty"` // nil: the configuration is in force
 }
 
 type overrideRequest struct {
@@ -65,8 +65,8 @@ type tenantCondensing struct {
 }
 
 type condensingBody struct {
-	Overrides  []Override            `json:"overrides"`
-	Tenants []tenantCondensing `json:"tenants"`
+	Overrides []Override         `json:"overrides"`
+	Tenants   []tenantCondensing `json:"tenants"`
 }
 
 // condensing lists the overrides, and the mode of each tenant.

@@ -32,17 +32,17 @@ import (
 
 // App is the running service.
 type App struct {
-	config  *config.Config // the configuration at start
-	loaded  *config.Config // the configuration applied last, including settings that need a restart
-	options Options
-	log     *zap.Logger
-	server  *proxy.Server
-	tokens  *tokenCounters
-	engine  *engine.Engine
-	calls   *calls
-	marks   *proxy.Marks
-	overrides  overrides
-	metrics *observe.Metrics
+	config    *config.Config // the configuration at start
+	loaded    *config.Config // the configuration applied last, including settings that need a restart
+	options   Options
+	log       *zap.Logger
+	server    *proxy.Server
+	tokens    *tokenCounters
+	engine    *engine.Engine
+	calls     *calls
+	marks     *proxy.Marks
+	overrides overrides
+	metrics   *observe.Metrics
 
 	sessions *lazyRegistry
 	ports

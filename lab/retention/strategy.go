@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -30,37 +31,55 @@ type Strategy struct {
 // viewer shows the moments of one run, oldest first, each within a budget of tokens.
 type viewer func(m *moment, budget int) (shown, error)
 
-// Strategies lists the baselines and the condensers. A new condenser is a new row: rolling for one that takes a limit of
-// tokens, fitted for one that is set in events, asked for one that condenses when told to.
+// Strategies lists the baselines, the condensers of the catalogue, and pipelines.
 func Strategies() []Strategy {
-	llm := func(l limits) condense.Condenser { return condense.NewLLM(l.summary()) }
-	return []Strategy{
+	all := []Strategy{
 		{Name: "tail only", Baseline: true, start: alone(tailOnly)},
 		{Name: "head + tail", Baseline: true, start: alone(headTail)},
 		{Name: "random", Baseline: true, start: alone(random)},
 		{Name: "oracle", Baseline: true, start: alone(oracle)},
-		{Name: "recent_events", start: fitted(func(n int) condense.Condenser {
-			return condense.RecentEvents{KeepFirst: KeepFirst, MaxEvents: n}
-		})},
-		{Name: "observation_masking", start: fitted(func(n int) condense.Condenser {
-			return condense.ObservationMasking{AttentionWindow: n}
-		})},
-		{Name: "tool_output_trim", start: trimmedOnly(10000, 5000, 2000, 1000, 500, 200)},
-		{Name: "conversation_window", start: asked(condense.ConversationWindow{})},
-		{Name: "amortized_forgetting", start: rolling(0, func(limits) condense.Condenser {
-			return condense.AmortizedForgetting{Settings: half()}
-		})},
-		{Name: "excerpts", start: rolling(0, func(limits) condense.Condenser { return condense.Excerpts{Settings: half()} })},
-		{Name: "llm", start: rolling(0, llm)},
-		{Name: "structured_summary", start: rolling(0, func(l limits) condense.Condenser {
-			return condense.NewStructured(l.summary())
-		})},
-		{Name: "llm_attention", start: rolling(0, func(l limits) condense.Condenser { return condense.NewAttention(l.summary()) })},
-		{Name: "tool_output_trim, llm", start: rolling(trimLength, llm)},
-		{Name: "observation_masking, llm", start: rolling(0, func(l limits) condense.Condenser {
+	}
+	for _, e := range catalogue.Entries() {
+		if start := driven(e); start != nil {
+			all = append(all, Strategy{Name: e.Type, start: start})
+		}
+	}
+	llm := func(l limits) condense.Condenser { return l.build(settings(catalogue.TypeLLM)) }
+	return append(all,
+		Strategy{Name: "tool_output_trim, llm", start: rolling(trimLength, llm)},
+		Strategy{Name: "observation_masking, llm", start: rolling(0, func(l limits) condense.Condenser {
 			return condense.Pipeline{Stages: []condense.Condenser{condense.ObservationMasking{AttentionWindow: maskWindow}, llm(l)}}
 		})},
+	)
+}
+
+// driven returns how a type is measured: one that takes a limit of tokens is rolling, one that is set in events is fitted, one that condenses
+// when told to is asked. It is nil for a type that is not measured here: those that need a service or other condensers, and those that
+// shorten little but what the runs have not.
+func driven(e catalogue.Entry) func(*run) viewer {
+	switch {
+	case e.Wraps(), e.Has("url"), e.Type == catalogue.TypeBrowserOutput:
+		return nil
+	case e.Rolling():
+		return rolling(0, func(l limits) condense.Condenser { return l.build(settings(e.Type)) })
+	case e.Forgets():
+		return asked(limits{}.build(settings(e.Type)))
+	case e.Shapes:
+		counted := slices.DeleteFunc(e.Thresholds(), func(key string) bool { return key == "keep_first" })[0] // of the newest events
+		return fitted(func(n int) condense.Condenser {
+			s := settings(e.Type)
+			s.Set(counted, n)
+			return limits{}.build(s)
+		})
+	case e.Has("max_event_length"):
+		return trimmedOnly(10000, 5000, 2000, 1000, 500, 200)
 	}
+	return nil
+}
+
+// settings are those of a rolling condenser that goes down to half of the window.
+func settings(kind string) catalogue.Settings {
+	return catalogue.Settings{Type: kind, KeepFirst: KeepFirst}
 }
 
 // AgentStrategies are those of which ByAgent writes.
@@ -88,14 +107,24 @@ func newLimits(r *run) limits {
 	}
 }
 
-// half is the settings of the rolling condensers: they go down to half of the window.
-func half() condense.Settings { return condense.Settings{KeepFirst: KeepFirst} }
-
-// summary is the settings of the condensers with a model. What it may write, and what is added to it, is what a cut sets
-// aside for it.
-func (l limits) summary() condense.LLMSettings {
-	return condense.LLMSettings{
-		Settings: half(), Summariser: l.summariser, Model: "stand-in", Window: 1 << 30,
-		MaxOutput: max(min(condense.DefaultMaxOutput, l.budget/4)/2-l.overhead, 1),
+// build builds a condenser. Its type is one of the catalogue's.
+func (l limits) build(s catalogue.Settings) condense.Condenser {
+	c, err := catalogue.Build(s.Type, s, l)
+	if err != nil {
+		panic(err) // it has all that its type needs
 	}
+	return c
+}
+
+// Rolling implements catalogue.Dependencies.
+func (limits) Rolling(s catalogue.Settings, _ condense.Input) condense.Settings { return s.Rolling() }
+
+// Asking implements catalogue.Dependencies. What a model may write, and what is added to it, is what a cut sets aside for it.
+func (l limits) Asking(_ string, s catalogue.Settings) (func(condense.Input) condense.LLMSettings, error) {
+	return func(condense.Input) condense.LLMSettings {
+		return condense.LLMSettings{
+			Settings: s.Rolling(), Summariser: l.summariser, Model: "stand-in", Window: 1 << 30,
+			MaxOutput: max(min(condense.DefaultMaxOutput, l.budget/4)/2-l.overhead, 1),
+		}
+	}, nil
 }

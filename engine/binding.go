@@ -14,17 +14,17 @@ type bound struct {
 	stripTo  int // the last answer whose reasoning upstream refused
 }
 
-// binding says which sealed reasoning does not fit a projection, beyond what its condensations and the turn's bound say.
+// binding says which sealed reasoning does not fit a projection, beyond what its condensations say. Positions are those of answers.
 type binding struct {
 	unchanged  int  // items before this index are shown as they were when all later answers were given
 	end        int  // of the items after them, answers before this position were bound to another view
+	refused    int  // upstream has refused the reasoning of answers up to this position
 	alternates bool // roles alternate, so that a summary may become part of any user message in front of it
 }
 
 // bind removes the sealed reasoning that is bound to another history from a projection, whose items nothing else may use. In an open tool loop
 // that needs its reasoning, it shows as much as upstream demands, if upstream can be asked to drop what is bound to another history.
 func (t *Turn) bind(p projection, b binding) projection {
-	unchanged := p.view.Unchanged()
 	for i := range p.view.Items {
 		item := &p.view.Items[i]
 		if item.Index < 0 {
@@ -32,11 +32,8 @@ func (t *Turn) bind(p projection, b binding) projection {
 		}
 		p.attached = p.attached || t.in.Split.Messages[item.Index].Attached
 		pos := t.history.Pos(item.Index)
-		afterChange := i >= unchanged && len(p.view.Applied) > 0 && t.bound.verbatim > 0 && pos <= t.bound.verbatim
-		refused := t.bound.stripTo > 0 && pos <= t.bound.stripTo
-		reshaped := i >= b.unchanged && pos < b.end
 		merged := b.alternates && slices.ContainsFunc(p.view.Applied, func(c session.Condensation) bool { return pos <= c.Stripped })
-		if afterChange || refused || reshaped || merged {
+		if i >= b.unchanged && pos < b.end || b.refused > 0 && pos <= b.refused || merged {
 			t.unseal(item)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // Condense makes the condensations that are due, and returns the form that shows them. It never fails: if a condensation fails, or takes longer
 // than the request waits, the view stays as it was.
 func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
-	if f.passes {
+	if !f.Recognised() {
 		return f, report
 	}
 	report.Kept = Below
@@ -99,6 +99,10 @@ func (f *Form) condenseAll(ctx context.Context, need condense.Need, report *Repo
 			decision = f.in.Tenant.Condenser.Condense(in)
 		}
 		f, _ = f.shape(in, decision)
+		in.View = &f.shown.view
+		if sent, ok := in.Thread.Sent.(*sending); ok {
+			sent.form = f
+		}
 		if decision.Job == nil || made == maxCondensations || lost == maxCondensations {
 			report.Kept = Outcome(decision.Kept)
 			return f
@@ -368,7 +372,7 @@ func quarterOf(ctx context.Context) (context.Context, context.CancelFunc) {
 // revalidate checks that a condensation still applies to its thread, which may have gone on while it was made. Answers given meanwhile,
 // up to the one still to come, were bound to the history as it was, so it strips their sealed reasoning, too.
 //
-// It does not update the turn's place: the id may by now belong to another thread, begun after this one was deleted.
+// It does not update the form's place: the id may by now belong to another thread, begun after this one was deleted.
 func (f *Form) revalidate(ctx context.Context, c session.Condensation, abandoned bool) (session.Condensation, error) {
 	now, err := f.store.Thread(ctx, f.place.Thread.ID)
 	switch {

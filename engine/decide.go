@@ -90,7 +90,7 @@ const minCacheLife = 5 * time.Minute
 // thread returns what a condenser knows about the thread.
 func (f *Form) thread() condense.Thread {
 	c := condense.Thread{
-		Name: string(f.place.Thread.ID), Instructions: f.in.Told, Sent: f,
+		Name: string(f.place.Thread.ID), Instructions: f.in.Told, Sent: &sending{f},
 		Recall: f.in.Tenant.Hidden.Recall, // not whether this request offers it, or the prefix would differ between requests
 	}
 	if p := f.place.Thread.ForkAt + 1; f.place.Thread.Follows != "" && p <= f.history.Len() && f.history.Message(p).Kind == session.User {
@@ -189,10 +189,15 @@ func (f *Form) abridged(ctx context.Context) (*Form, bool) {
 	return f.afresh(applied), true
 }
 
-var _ condense.Prefix = (*Form)(nil)
+// sending is the form that a condensation finds in upstream's cache: the one that would be sent without it. A condenser may show another view
+// in the same step as it condenses; that one is what the job's summariser would be asked behind.
+type sending struct{ form *Form }
+
+var _ condense.Prefix = (*sending)(nil)
 
 // Cached implements condense.Prefix.
-func (f *Form) Cached(v *session.View) int {
+func (s *sending) Cached(v *session.View) int {
+	f := s.form
 	own, r := f.shown.view.Items, &f.relief
 	isOwn := len(own) > 0 && len(own) == len(v.Items) && &own[0] == &v.Items[0]
 	refusedBefore := r.tries > 0 || r.refused || r.strippedTo > 0 || r.withheld != nil
@@ -226,7 +231,8 @@ func (t *Turn) cacheKey() uint64 {
 const maxReusedBody = 4 << 20
 
 // Ask implements condense.Prefix.
-func (f *Form) Ask(question string, output int) []byte {
+func (s *sending) Ask(question string, output int) []byte {
+	f := s.form
 	limit := f.in.Split.MaxOutput
 	if limit > 0 && limit < output || len(f.in.Split.Body) > maxReusedBody {
 		return nil

@@ -15,6 +15,7 @@ import (
 type Form struct {
 	*Turn
 	place  session.Resolution // of the history in the log, as last read or written
+	bound  bound
 	shown  projection
 	made   []session.Condensation // those of the view that were made for this request
 	asked  asked
@@ -39,7 +40,7 @@ type waits struct {
 
 // form returns the form of a turn that shows the history under condensations.
 func (t *Turn) form(applied []session.Condensation) *Form {
-	f := &Form{Turn: t, place: t.place, asked: asked{t.in.Wish, t.in.Limit}}
+	f := &Form{Turn: t, place: t.place, bound: t.engine.memory.boundOf(t.place.Thread.ID), asked: asked{t.in.Wish, t.in.Limit}}
 	f.relief.window = t.model.Window
 	f.shown = f.project(applied)
 	return f
@@ -83,7 +84,7 @@ func (f *Form) Place() *session.Resolution { return &f.place }
 // it can no longer be forwarded, condensed or changed.
 func (f *Form) WithoutText() *Form {
 	bare := *f.Turn
-	if !f.passes {
+	if f.Recognised() {
 		counted := *f.counted()
 		counted.tally.Count = nil
 		bare.counted = func() *counts { return &counted }
@@ -131,7 +132,7 @@ func (f *Form) LimitTo(tokens int) *Form {
 }
 
 // Exceeds reports whether what would be forwarded has more than limit tokens.
-func (f *Form) Exceeds(limit int) bool { return !f.passes && f.calibrate(f.size().Tokens) > limit }
+func (f *Form) Exceeds(limit int) bool { return f.Recognised() && f.calibrate(f.size().Tokens) > limit }
 
 // MaxOutput returns how many tokens the answer may have: the client's limit, capped by the model's output limit or, where that is not
 // known, by its window. 0: not known.
@@ -158,7 +159,7 @@ func (f *Form) alternates() bool { return f.relief.alternates || f.model.Alterna
 
 // project returns the view of the history under condensations.
 func (f *Form) project(applied []session.Condensation) projection {
-	return f.Turn.project(applied, len(f.place.Thread.Condensations), f.alternates())
+	return f.Turn.project(applied, len(f.place.Thread.Condensations), f.bound, f.alternates())
 }
 
 // asAccepted returns the form that withholds the view and forwards the client's history in the form that upstream accepts: without

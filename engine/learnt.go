@@ -208,7 +208,7 @@ type Misreport struct {
 // Used records the usage that upstream reported for a request that Sent counted as ours. It calibrates later counts. It also asks the
 // server for its window, now that it is known to serve the model. The body may have been released.
 func (f *Form) Used(ours int, u session.Usage) (report Report) {
-	if f.passes {
+	if !f.Recognised() {
 		return report
 	}
 	if w := f.engine.o.Windows; w != nil && !f.model.Configured {

@@ -87,7 +87,7 @@ func (f *Form) Next(ctx context.Context, r overflow.Refusal) (next *Form, report
 			report.Remedy = row.Remedy
 			break
 		}
-		if row.last {
+		if row.last && f.Recognised() {
 			break
 		}
 	}
@@ -147,7 +147,7 @@ func (f *Form) mayShrink() bool {
 
 // MayRetry reports whether the request could be sent again in another form if upstream refused it.
 func (f *Form) MayRetry() bool {
-	return f.mayShrink() || f.changed() || f.mayBeBound() || f.passes && f.hasUnloggedAnswers()
+	return f.mayShrink() || f.changed() || f.mayBeBound() || !f.Recognised() && f.hasUnloggedAnswers()
 }
 
 // learnOverflow returns the form that has to fit the window which an overflow shows. It reports whether the request can be too long at all:
@@ -326,22 +326,24 @@ func doubtedChange(ctx context.Context, f *Form, r overflow.Refusal, report *Rep
 	}), true
 }
 
-// Settle must be called with upstream's last answer to the form: whether it accepted the request, or why it refused it and no remedy is left. It logs the condensations on trial, and remembers what was learnt, if they helped. Otherwise it drops them, but after a
-// failure that says nothing about the request it acts as Unanswered.
+// Settle must be called with upstream's last answer to the form: whether it accepted the request, or why it refused it and no remedy is left. It
+// logs the condensations on trial, and remembers what was learnt, if they helped. Otherwise it drops them, but after a failure that says nothing
+// about the request it acts as Unanswered.
 func (f *Form) Settle(ctx context.Context, accepted bool, r overflow.Refusal) (_ *Form, report Report) {
-	if f.passes {
+	if !f.Recognised() {
 		return f, report
 	}
 	if f.relief.doubted && r.Status/100 == 5 { // upstream failed by itself
 		f.noteQuirk(failsUnchanged, lesson.Place{Own: f.counter.source})
 	}
-	if r.Passes() {
+	if r.Transient() {
 		return f.Unanswered(ctx)
 	}
 	trial := f.relief.trial
 	f = f.with(func(next *Form) { next.relief.trial = nil })
 	if accepted {
 		f.rememberAccepted()
+		f = f.with(func(next *Form) { next.bound = f.engine.memory.boundOf(f.place.Thread.ID) })
 	}
 	if !accepted || f.relief.verbatim {
 		f.dropTrial(trial, &report)
@@ -401,7 +403,8 @@ func (f *Form) Unanswered(ctx context.Context) (_ *Form, report Report) {
 		f.dropTrial(paid, &report)
 		return f, report
 	}
-	return f.logTrial(ctx, paid, &report), report
+	f = f.logTrial(ctx, paid, &report)
+	return f, report
 }
 
 // logTrial logs condensations that were on trial, even if the client has left. The view that is forwarded does not change. It needs no lock: of
@@ -462,7 +465,7 @@ func (f *Form) refusedRecently() bool {
 func unsealed(_ context.Context, f *Form, r overflow.Refusal, _ *Report) (*Form, bool) {
 	changed := f.changed()
 	switch {
-	case f.remote() && !f.passes, changed && !r.Reasoning:
+	case f.remote(), changed && !r.Reasoning:
 		return f, false
 	case !changed && (f.relief.strippedTo > 0 || !f.mayBeBound() && !f.hasUnloggedAnswers()):
 		return f, false

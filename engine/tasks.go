@@ -138,7 +138,7 @@ func (f *Form) spent() bool { return f.waits.soFar > f.longestWait()*9/10 }
 
 func (t *Turn) longestWait() time.Duration { return cmp.Or(t.in.Tenant.Deadline, DefaultDeadline) }
 
-// condenseTimeout returns how long one condensation of a flight may take. A hard one has to leave time to fall back to a condensation without
+// condenseTimeout returns how long one condensation of a task may take. A hard one has to leave time to fall back to a condensation without
 // a model, and to log that.
 func (f *Form) condenseTimeout(need condense.Need) time.Duration {
 	limit := cmp.Or(f.in.Tenant.CondenseTimeout, DefaultCondenseTimeout)

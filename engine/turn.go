@@ -79,16 +79,15 @@ type Turn struct {
 	in     Input // with the tenant and the wish that are in force
 	engine *Engine
 	sessionLog
-	counter meter
-	model   Model // with the window that earlier requests have shown
-	history *session.History
-	purpose session.Purpose
-	place   session.Resolution // in the log, when it was recognised
-	counted func() *counts     // counts on the first call, in the goroutine that makes it
-	bound   bound
-	hidden  hidden
-	passes  bool           // it was not recognised; see Pass
-	entry   *session.Entry // the fields that all holdout entries of the turn share; nil: the tenant has no holdout
+	counter      meter
+	model        Model // with the window that earlier requests have shown
+	history      *session.History
+	purpose      session.Purpose
+	place        session.Resolution // in the log, when it was recognised
+	counted      func() *counts     // counts on the first call, in the goroutine that makes it
+	hidden       hidden
+	unrecognised bool           // see Pass
+	entry        *session.Entry // the fields that all holdout entries of the turn share; nil: the tenant has no holdout
 }
 
 // sessionLog is the log that a turn reads and writes.
@@ -183,7 +182,6 @@ func (t *Turn) resolve(ctx context.Context) error {
 	}
 	t.resolveNew(ctx)
 	t.assign(secret)
-	t.bound = t.engine.memory.boundOf(t.place.Thread.ID)
 	return nil
 }
 
@@ -205,7 +203,7 @@ func (t *Turn) prepareCounting() {
 }
 
 // NeedsText reports whether Answered reads the request's text: if upstream keeps the history, the log is written only then.
-func (t *Turn) NeedsText() bool { return !t.passes && t.remote() }
+func (t *Turn) NeedsText() bool { return t.Recognised() && t.remote() }
 
 // ModelName returns the model name that the client sent, cut to a bounded length.
 func (t *Turn) ModelName() string { return clip(t.in.Split.Model) }

@@ -19,9 +19,13 @@ type projection struct {
 }
 
 // project returns the view of the history under condensations, of which the thread had seen altogether at the time.
-func (t *Turn) project(applied []session.Condensation, seen int, alternates bool) projection {
+func (t *Turn) project(applied []session.Condensation, seen int, to bound, alternates bool) projection {
 	p := projection{view: session.Project(t.history, applied), applied: applied, seen: seen}
 	condense.Render(t.in.Dialect, &p.view)
+	b := binding{unchanged: p.view.Unchanged(), refused: to.stripTo, alternates: alternates}
+	if len(p.view.Applied) > 0 && to.verbatim > 0 {
+		b.end = to.verbatim + 1
+	}
 	for i := range p.view.Items {
 		item := &p.view.Items[i]
 		t.substitute(item)
@@ -31,7 +35,7 @@ func (t *Turn) project(applied []session.Condensation, seen int, alternates bool
 			t.strip(item)
 		}
 	}
-	return t.bind(p, binding{alternates: alternates})
+	return t.bind(p, b)
 }
 
 // reshaped returns the projection of a view that a condenser made of the form's. Answers before position end were bound to another view.

@@ -244,7 +244,10 @@ func (r *request) pass() {
 	if r.body != nil {
 		text = r.body.bytes
 	}
-	r.adopt(r.server.o.Engine.Pass(r.params.dialect, r.parsed.split, text))
+	e := r.server.o.Engine
+	if !r.server.o.guard(func() { r.adopt(e.Pass(r.params.dialect, r.parsed.split, text)) }) {
+		r.adopt(e.Pass(nil, nil, text)) // the messages are what it cannot read
+	}
 }
 
 // releaseBody gives back the request's share in its body, once.

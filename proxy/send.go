@@ -30,6 +30,7 @@ func (r *request) attempt() (a attempt, err error) {
 	if r.parsed.compaction.ours { // upstream is asked for a record in its place
 		path = strings.TrimSuffix(path, "/compact")
 	}
+	a.parts = r.forwarded()     // first: if that panics, another form goes on
 	a.header = r.header.Clone() // the transport may still be reading that of an earlier attempt
 	if r.params.dialect != nil {
 		a.header.Set("Accept-Encoding", "identity") // the tee reads the answer
@@ -45,11 +46,8 @@ func (r *request) attempt() (a attempt, err error) {
 	if sent := strings.Join(a.header[name], ","); name != "" && !strings.Contains(sent, value) {
 		a.header.Set(name, strings.TrimPrefix(sent+","+value, ","))
 	}
-	if a.url, err = target(r.tenant.Upstream.BaseURL, path, query); err != nil {
-		return a, err
-	}
-	a.parts = r.forwarded()
-	return a, nil
+	a.url, err = target(r.tenant.Upstream.BaseURL, path, query)
+	return a, err
 }
 
 // send makes one call upstream with the request's form.

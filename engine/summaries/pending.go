@@ -20,7 +20,7 @@ type Task struct {
 type Work[R any] struct {
 	// Make makes and commits condensations, and returns the result. Its context outlives the request.
 	Make func(ctx context.Context, p *Pending[R]) R
-	// Panicked returns the result of a task whose Make panicked with a value, after it had committed what so has.
+	// Panicked returns the result of a task whose Make panicked with a value. so is what it had committed before.
 	Panicked func(so R, value any) R
 	// Late receives the result of a task whose request had gone on without it, and what that request had taken along.
 	Late func(taken, result R)

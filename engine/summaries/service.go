@@ -1,6 +1,6 @@
-// Package summaries runs the condensations of an engine. Each runs in a goroutine of its own, which outlives the request that asked for it, and
-// commits what it makes to its thread: to the log, from which every later request takes it. A request that may wait waits on what is Pending,
-// until its deadline, and takes what was committed by then.
+// Package summaries runs the condensations of an engine. Each runs in a goroutine of its own, which outlives the request that asked for it. Its
+// work commits what it makes to the thread's log, from which every later request takes it. A request that may wait waits on what is Pending, until
+// its deadline, and takes the result, or what was committed by then.
 package summaries
 
 import (

@@ -44,8 +44,8 @@ func (r Refusal) MayObject() bool {
 	return false
 }
 
-// Passes reports whether the failure says nothing about the request, such as a rate limit.
-func (r Refusal) Passes() bool {
+// Transient reports whether the failure says nothing about the request, such as a rate limit.
+func (r Refusal) Transient() bool {
 	failed := r.Status == 500 || r.Status >= 400 && !r.MayObject()
 	return failed && r.Overflow == nil && !r.Objects()
 }

@@ -50,13 +50,24 @@ func TestFormsDoNotChange(t *testing.T) {
 		}
 		methods++
 		receiver := f.Recv.List[0].Names[0].Name
+		changes := func(e ast.Expr) {
+			if _, itself := e.(*ast.Ident); !itself && root(e) == receiver {
+				t.Errorf("%s changes its receiver, or hands out a part of it to be changed", f.Name.Name)
+			}
+		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			if assignment, ok := n.(*ast.AssignStmt); ok {
-				for _, to := range assignment.Lhs {
-					if s, field := to.(*ast.SelectorExpr); field && root(s) == receiver {
-						t.Errorf("%s changes its %s", f.Name.Name, s.Sel.Name)
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				for _, to := range n.Lhs {
+					changes(to)
+				}
+				for i, from := range n.Rhs {
+					if address, ok := from.(*ast.UnaryExpr); ok && address.Op == token.AND && written(f, n.Lhs[i]) {
+						changes(address.X)
 					}
 				}
+			case *ast.IncDecStmt:
+				changes(n.X)
 			}
 			return true
 		})
@@ -66,10 +77,37 @@ func TestFormsDoNotChange(t *testing.T) {
 	}
 }
 
-// root returns the name of the variable that an expression selects from.
+// written reports whether a function assigns through a variable.
+func written(f *ast.FuncDecl, set ast.Expr) (found bool) {
+	names := map[string]bool{root(set): true}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for _, to := range n.Lhs {
+				if _, itself := to.(*ast.Ident); !itself {
+					found = found || names[root(to)]
+				}
+			}
+		case *ast.IncDecStmt:
+			if _, itself := n.X.(*ast.Ident); !itself {
+				found = found || names[root(n.X)]
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// root returns the name of the variable of which an expression is a part.
 func root(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.SelectorExpr:
+		return root(e.X)
+	case *ast.IndexExpr:
+		return root(e.X)
+	case *ast.StarExpr:
+		return root(e.X)
+	case *ast.ParenExpr:
 		return root(e.X)
 	case *ast.Ident:
 		return e.Name

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/overflow"
@@ -23,29 +25,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
-// everyCondenser returns a condenser of each strategy, with limits low enough for generated histories to exceed.
-func everyCondenser(t *rapid.T) []condense.Condenser {
-	size := func(what string) int { return rapid.IntRange(4, 24).Draw(t, what) }
-	settings := condense.Settings{
-		MaxSize: size("max size"), KeepFirst: rapid.IntRange(0, 3).Draw(t, "keep first"),
-		MaxTokens: float64(rapid.SampledFrom([]int{0, 700, 3000}).Draw(t, "max tokens")),
-	}
-	llm := condense.LLMSettings{Settings: settings, Model: "small", Summariser: obedient{}}
-	return []condense.Condenser{
-		condense.Noop{},
-		condense.ObservationMasking{AttentionWindow: rapid.IntRange(0, 12).Draw(t, "window"), Stride: rapid.IntRange(0, 4).Draw(t, "stride")},
-		condense.BrowserOutput{AttentionWindow: rapid.IntRange(0, 2).Draw(t, "pages")},
-		condense.RecentEvents{KeepFirst: rapid.IntRange(0, 3).Draw(t, "keep"), MaxEvents: size("max events")},
-		condense.AmortizedForgetting{Settings: settings},
-		condense.ConversationWindow{},
-		condense.NewLLM(llm),
-		condense.NewStructured(llm),
-		condense.NewAttention(llm),
-		condense.Excerpts{Settings: settings},
-		condense.ToolOutputTrim{MaxEventLength: rapid.SampledFrom([]int{100, 500, 2000}).Draw(t, "event length")},
-	}
-}
-
 // obedient is a summariser that answers in the form that it is asked for.
 type obedient struct{}
 
@@ -53,12 +32,33 @@ func (obedient) Summarise(_ context.Context, r condense.Request) (condense.Reply
 	switch {
 	case len(r.User)%7 == 0:
 		return condense.Reply{}, errors.New("away")
+	case r.Model == condense.CustomModel:
+		return choice(r.User)
 	case r.Function != nil:
 		return condense.Reply{Arguments: `{"user_context":"build it","current_state":"fine","pr_created":false}`, Finish: "stop"}, nil
 	case r.Format != nil:
 		return condense.Reply{Text: `{"ids":[1,2,3,5,8,13]}`, Finish: "stop"}, nil
 	}
 	return condense.Reply{Text: "USER_CONTEXT: build it", Finish: "stop"}, nil
+}
+
+// choice answers a custom condenser's question: it hides the older half of the units that may go.
+func choice(text string) (condense.Reply, error) {
+	var question condense.Question
+	if err := json.Unmarshal([]byte(text), &question); err != nil {
+		return condense.Reply{}, err
+	}
+	answer := condense.Answer{Record: "USER_CONTEXT: build it"}
+	units := slices.DeleteFunc(question.Units, func(u condense.Unit) bool { return u.State != condense.UnitMayGo })
+	for _, u := range units[:len(units)/2] {
+		for _, m := range u.Messages {
+			if m.ID > 0 { // system messages have none
+				answer.Hide = append(answer.Hide, m.ID)
+			}
+		}
+	}
+	reply, err := json.Marshal(answer)
+	return condense.Reply{Text: string(reply), Finish: "stop"}, err
 }
 
 // counting counts everything that messages of generated histories contain.
@@ -118,13 +118,13 @@ func upstreamCount(t rapid.TB, body []byte) int {
 func TestCountsOfWhatWasSent(t *testing.T) {
 	quick.Alone(t)
 	quick.Skip(t)
-	const strategies = 11
+	types := uint64(len(catalogue.Types()) - 1) // without pipelines
 	r := newRig(t, condense.Noop{})
 	r.window = 6000
 	run := func(name string, seed uint64, pick func([]condense.Condenser) condense.Condenser) {
 		ended := false
 		rapid.MakeFuzz(func(t *rapid.T) {
-			r.tenant.Condenser = pick(everyCondenser(t))
+			r.tenant.Condenser = pick(condensetest.Every(t, obedient{}))
 			g := condensetest.NewGenerator(t)
 			for step := range rapid.IntRange(2, 5).Draw(t, "requests") {
 				countedAsSent(t, r, fmt.Sprint(name, " step ", step), grown(t, g))
@@ -135,13 +135,13 @@ func TestCountsOfWhatWasSent(t *testing.T) {
 			t.Fatalf("%s did not come to its end", name)
 		}
 	}
-	for i := range uint64(strategies) {
+	for i := range types {
 		run(fmt.Sprint(i), i, func(all []condense.Condenser) condense.Condenser { return all[i] })
-		for j := range uint64(strategies) {
+		for j := range types {
 			if testing.Short() && (i+j)%3 != 0 { // a third of the pairs
 				continue
 			}
-			run(fmt.Sprint(i, "-", j), 100+strategies*i+j, func(all []condense.Condenser) condense.Condenser {
+			run(fmt.Sprint(i, "-", j), 100+types*i+j, func(all []condense.Condenser) condense.Condenser {
 				return condense.Pipeline{Stages: []condense.Condenser{all[i], all[j]}}
 			})
 		}

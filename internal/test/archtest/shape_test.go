@@ -79,7 +79,11 @@ func TestFormsDoNotChange(t *testing.T) {
 
 // written reports whether a function assigns through a variable.
 func written(f *ast.FuncDecl, set ast.Expr) (found bool) {
-	names := map[string]bool{root(set): true}
+	variable, ok := set.(*ast.Ident)
+	if !ok {
+		return false
+	}
+	names := map[string]bool{variable.Name: true}
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.AssignStmt:

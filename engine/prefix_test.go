@@ -1,7 +1,10 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -57,5 +60,39 @@ func TestCachedIsOfTheSamePrefix(t *testing.T) {
 		if next.Condense(t.Context()); l.cached != c.want {
 			t.Errorf("%s: %d tokens are cached, want %d", name, l.cached, c.want)
 		}
+	}
+}
+
+// shaping is a condenser that shows another view in the step in which it condenses. Its job records how much of the view that it was decided on
+// upstream is said to have in its cache.
+type shaping struct {
+	looking
+	condense.Job
+	in condense.Input
+}
+
+func (s *shaping) Condense(in condense.Input) condense.Decision {
+	view := *in.View
+	s.in, view.Items = in, slices.Clone(in.View.Items[1:])
+	return condense.Decision{View: &view, Job: s}
+}
+
+func (s *shaping) Need() condense.Need { return condense.Need{Reason: session.ReasonEvents} }
+func (s *shaping) Asks() bool          { return true }
+
+func (s *shaping) Run(context.Context) (condense.Result, error) {
+	s.cached = s.in.Thread.Sent.Cached(s.in.View)
+	return condense.Result{}, errors.New("no record")
+}
+
+// TestCachedIsOfWhatIsSent: nothing of a view is in upstream's cache if another one is sent.
+func TestCachedIsOfWhatIsSent(t *testing.T) {
+	s := &shaping{looking: looking{cached: -1}}
+	r := newRig(t, s)
+	turn := r.begin(says(9), engine.WishNone)
+	r.logged(turn)
+	turn.Used(turn.Sent().Tokens, session.Usage{Input: 1000, Cached: 900})
+	if r.begin(says(11), engine.WishNone).Condense(t.Context()); s.cached != 0 {
+		t.Errorf("%d tokens are cached", s.cached)
 	}
 }

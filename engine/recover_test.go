@@ -1,12 +1,14 @@
 package engine_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/overflow"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // TestRemedies: for each form and each refusal of upstream's, which remedy is tried, and then which others if upstream refuses that as well.
@@ -77,6 +79,50 @@ func TestRemedies(t *testing.T) {
 					t.Errorf("tried %q, want %q", got, c.want[refusal])
 				}
 			})
+		}
+	}
+}
+
+// TestRemediesWithoutTheEngine: a request that is not recognised is sent again only without its sealed reasoning, and only if upstream does not
+// keep its history.
+func TestRemediesWithoutTheEngine(t *testing.T) {
+	const (
+		sealed = `{"role":"assistant","thinking_blocks":[{"type":"thinking","thinking":"t","signature":"s"}],"content":"a"}`
+		plain  = `{"role":"assistant","content":"a"}`
+	)
+	asks := func(answer string) []byte {
+		return []byte(`{"model":"m","messages":[{"role":"user","content":"q"},` + answer + `,{"role":"user","content":"q"}]}`)
+	}
+	for name, c := range map[string]struct {
+		answer string
+		kept   session.Kept
+		why    overflow.Refusal
+		want   string
+	}{
+		"sealed":             {sealed, session.Kept{}, overflow.Refusal{Status: 400, Reasoning: true}, "unseal"},
+		"sealed, too long":   {sealed, session.Kept{}, overflow.Refusal{Status: 400, Reasoning: true, Overflow: &overflow.Overflow{}}, "unseal"},
+		"sealed, failed":     {sealed, session.Kept{}, overflow.Refusal{Status: 500}, ""},
+		"sealed, rate limit": {sealed, session.Kept{}, overflow.Refusal{Status: 429}, ""},
+		"kept by upstream":   {sealed, session.Kept{Answer: "resp_1"}, overflow.Refusal{Status: 400, Reasoning: true}, ""},
+		"not sealed":         {plain, session.Kept{}, overflow.Refusal{Status: 400, Reasoning: true}, ""},
+	} {
+		r := newRig(t, condense.Noop{})
+		split, err := r.settings.Dialects[0].Split("", asks(c.answer))
+		must(t, err)
+		split.Kept = c.kept
+		f := r.engine.Pass(r.settings.Dialects[0], split, split.Body)
+		if sent := bytes.Join(f.Body(), nil); !bytes.Equal(sent, split.Body) {
+			t.Errorf("%s: forwards %s", name, sent)
+		}
+		next, report := f.Next(t.Context(), c.why)
+		if string(report.Remedy) != c.want || f.MayRetry() != (c.answer == sealed) {
+			t.Errorf("%s: tried %q, want %q; may retry %t", name, report.Remedy, c.want, f.MayRetry())
+		}
+		if sent := bytes.Join(next.Body(), nil); bytes.Contains(sent, []byte("thinking_blocks")) != (c.answer == sealed && c.want == "") {
+			t.Errorf("%s: forwards %s", name, sent)
+		}
+		if again, report := next.Next(t.Context(), c.why); report.Remedy != "" || again.Recognised() {
+			t.Errorf("%s: then tries %q", name, report.Remedy)
 		}
 	}
 }

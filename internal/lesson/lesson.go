@@ -1,6 +1,6 @@
 // Package lesson remembers what upstreams have shown in answers to requests. What one client was shown holds for that client: its requests
-// may have been the reason. It holds for all clients once a second one was shown the same. A client may add keys that nobody reads to the one
-// that upstream accepts, so two requests are of two clients only if they have no key in common.
+// may have been the reason. It holds for all clients once a second one was shown the same. Two requests are of two
+// clients only if they have no key in common, since a client may send more keys than the one that upstream checks.
 package lesson
 
 import (

@@ -160,11 +160,11 @@ func (r *Result) added(w io.Writer) {
 		if !ok || !isDewpoint(t.Name) || c.Kind != Known || c.Conns != 1 || c.API != "" {
 			return nil
 		}
-		budget := 0.0
+		budget, met := "–", "–"
 		if t.Name == nameEmbedded && (c.Size == 100_000 || c.Size == middleSize) {
-			budget = budgetAdded
+			budget, met = number(budgetAdded), verdict(t.Added.Median, budgetAdded)
 		}
-		return []string{sizeName(c.Size), t.Name, ms(direct.P50), ms(relay.P50 - direct.P50), ms(t.P50 - direct.P50), t.Added.String(), number(budget), verdict(t.Added.Median, budget)}
+		return []string{sizeName(c.Size), t.Name, ms(direct.P50), ms(relay.P50 - direct.P50), ms(t.P50 - direct.P50), t.Added.String(), budget, met}
 	})
 	if len(rows) > 0 {
 		fmt.Fprint(w, "What is added to the p50 of a request without a proxy, known sessions, one connection. The relay is some fifteen lines on Go's net/http "+

@@ -51,7 +51,8 @@ func (s *Service[R]) Start(ctx context.Context, t Task, work Work[R]) (*Pending[
 	outliving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(s.ctx, cancel)
 	go func() {
-		// In reverse order: the task finishes, and then it is removed.
+		// In reverse order: the task finishes, and is removed; Done is called, and Close waits for this task no longer.
+		defer s.work.Done()
 		if work.Done != nil {
 			defer work.Done()
 		}

@@ -140,7 +140,6 @@ func (s *Service[R]) remove(p *Pending[R]) {
 	if p.next != nil { // After no longer finds this task
 		p.next(true)
 	}
-	s.work.Done()
 }
 
 // After has next called at the end of the task that prepares a summary for a thread, in place of what waited for that before, which is called

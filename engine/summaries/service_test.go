@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/engine/summaries"
@@ -142,6 +143,26 @@ func TestTasksAreLimitedByOwner(t *testing.T) {
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestCloseWaitsForDone: what a task holds is given back before Close returns.
+func TestCloseWaitsForDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, released := summaries.New[int](time.Now), false
+		_, err := s.Start(t.Context(), summaries.Task{Thread: "t", Owner: "a"}, summaries.Work[int]{
+			Make: func(context.Context, *summaries.Pending[int]) int { return 0 },
+			Done: func() {
+				time.Sleep(time.Second)
+				released = true
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(t.Context()); err != nil || !released {
+			t.Errorf("closed before the task has released what it holds: %v", err)
+		}
+	})
 }
 
 // TestAfter: what waits for the end of a prepared summary is replaced by what comes later, and runs once the task is gone.

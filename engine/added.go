@@ -19,19 +19,19 @@ type Knowledge struct {
 // addKnowledge returns the form with the topics that the user's new messages trigger. It changes only messages that the log does not have yet,
 // and none before the last answer with sealed reasoning, which is bound to everything before it.
 func (f *Form) addKnowledge(ctx context.Context, report *Report) *Form {
-	if f.in.Tenant.Knowledge.Topics == nil || f.purpose != session.PurposeMain || f.place.Again || f.place.Match == session.MatchReplay {
+	if f.turn.in.Tenant.Knowledge.Topics == nil || f.turn.purpose != session.PurposeMain || f.place.Again || f.place.Match == session.MatchReplay {
 		return f
 	}
-	topics := f.in.Tenant.Knowledge.Topics()
+	topics := f.turn.in.Tenant.Knowledge.Topics()
 	if len(topics) == 0 {
 		return f
 	}
-	for p := max(f.place.Logged, f.history.LastSealed()) + 1; p <= f.history.Len(); p++ {
-		m := f.history.Message(p)
+	for p := max(f.place.Logged, f.turn.history.LastSealed()) + 1; p <= f.turn.history.Len(); p++ {
+		m := f.turn.history.Message(p)
 		if m.Kind != session.User || m.Relayed {
 			continue
 		}
-		typed := strings.ToLower(record.TypedText(f.text(m)))
+		typed := strings.ToLower(record.TypedText(f.turn.text(m)))
 		if strings.TrimSpace(typed) == "" {
 			continue
 		}
@@ -45,7 +45,7 @@ func (f *Form) addKnowledge(ctx context.Context, report *Report) *Form {
 
 // triggered returns the topics that a text triggers and the thread does not have yet, as far as they fit the thread's limit.
 func (f *Form) triggered(topics []knowledge.Topic, lower string) session.Condensation {
-	c, left := session.Condensation{Reason: session.ReasonKnowledge}, f.in.Tenant.Knowledge.Tokens
+	c, left := session.Condensation{Reason: session.ReasonKnowledge}, f.turn.in.Tenant.Knowledge.Tokens
 	for i := range f.shown.applied {
 		if earlier := &f.shown.applied[i]; earlier.Reason == session.ReasonKnowledge {
 			left -= earlier.SummaryTokens
@@ -57,7 +57,7 @@ func (f *Form) triggered(topics []knowledge.Topic, lower string) session.Condens
 			continue
 		}
 		text := topic.Render(lower)
-		n := f.counter.Text(text)
+		n := f.turn.counter.Text(text)
 		if n > left {
 			continue
 		}
@@ -80,13 +80,13 @@ func (f *Form) addText(ctx context.Context, p int, c session.Condensation, repor
 	if len(c.Topics) == 0 {
 		return f, true
 	}
-	c.Prefix, c.Hash, c.Added, c.Condenser = p, f.history.Chain[p], p, string(c.Reason)
+	c.Prefix, c.Hash, c.Added, c.Condenser = p, f.turn.history.Chain[p], p, string(c.Reason)
 	f, err := f.logNew(ctx)
 	if err == nil {
-		limited, cancel := context.WithTimeout(ctx, writeFactor*f.engine.o.Limits.Store)
+		limited, cancel := context.WithTimeout(ctx, writeFactor*f.turn.engine.o.Limits.Store)
 		defer cancel()
 		place := f.at()
-		c, err = f.registry.Condense(limited, place, &f.shown.view, c)
+		c, err = f.turn.registry.Condense(limited, place, &f.shown.view, c)
 		f = f.moved(place)
 	}
 	if err != nil {

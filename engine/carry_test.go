@@ -36,11 +36,11 @@ func TestWhatIsCarriedOverIsCounted(t *testing.T) {
 		"cut": calls("now 1", 8, 3), "changed": calls("now 2", 8, 0), "both": calls("now 3", 8, 2),
 	} {
 		turn := r.begin(b, engine.WishNone)
-		if report := turn.Condense(t.Context()); len(report.Attempts) > 0 || turn.Sent().Events == turn.Before().Events {
+		if report := turn.Condense(t.Context()); len(report.Attempts) > 0 || turn.Sent().Events == turn.Turn().Before().Events {
 			t.Errorf("%s: condensed again, or not at all: %+v", name, report)
 		}
 		same := newRig(t, condense.Noop{}).begin(&body{bytes: forwarded(turn)}, engine.WishNone)
-		if got, want := turn.Sent(), same.Before(); got != want {
+		if got, want := turn.Sent(), same.Turn().Before(); got != want {
 			t.Errorf("%s: %+v are counted, %+v were forwarded", name, got, want)
 		}
 		r.logged(turn)

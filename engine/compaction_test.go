@@ -34,16 +34,16 @@ func TestACompactionSeesItsWholeHistory(t *testing.T) {
 		return turn
 	}
 	whole := compaction()
-	if whole.Sent() != whole.Before() {
-		t.Errorf("of %+v only %+v are sent", whole.Before(), whole.Sent())
+	if whole.Sent() != whole.Turn().Before() {
+		t.Errorf("of %+v only %+v are sent", whole.Turn().Before(), whole.Sent())
 	}
-	r.window = main.Before().Tokens / 2
+	r.window = main.Turn().Before().Tokens / 2
 	if narrow := compaction(); narrow.Sent().Events != condensed.Events+1 {
 		t.Errorf("%+v are sent to a window of %d, %+v by the run itself", narrow.Sent(), r.window, condensed)
 	}
 	r.window = 0
 	refused := compaction()
-	_, smaller := refused.overflow(t.Context(), overflow.Overflow{Limit: main.Before().Tokens / 2})
+	_, smaller := refused.overflow(t.Context(), overflow.Overflow{Limit: main.Turn().Before().Tokens / 2})
 	if !smaller || refused.Sent().Events != condensed.Events+1 {
 		t.Errorf("%+v are sent after an overflow", refused.Sent())
 	}
@@ -76,8 +76,8 @@ func TestACompactionSeesNoSealedReasoning(t *testing.T) {
 	turn := r.begin(summarised(sealed(calls("build it", 9, 0))), engine.WishNone)
 	turn.Condense(t.Context())
 	got := forwarded(turn)
-	if turn.Sent().Events != turn.Before().Events || bytes.Contains(got, []byte("thinking_blocks")) {
-		t.Errorf("%+v of %+v are sent: %s", turn.Sent(), turn.Before(), got)
+	if turn.Sent().Events != turn.Turn().Before().Events || bytes.Contains(got, []byte("thinking_blocks")) {
+		t.Errorf("%+v of %+v are sent: %s", turn.Sent(), turn.Turn().Before(), got)
 	}
 	if _, again := turn.refuse(t.Context(), overflow.Refusal{}); !again {
 		t.Error("there is no last resort")
@@ -120,7 +120,7 @@ func TestALostRaceIsNoFailure(t *testing.T) {
 	if report := turn.Condense(t.Context()); len(report.Attempts) > 0 {
 		t.Errorf("%+v", report.Attempts)
 	}
-	if turn.Sent() != turn.Before() {
+	if turn.Sent() != turn.Turn().Before() {
 		t.Errorf("%+v are sent", turn.Sent())
 	}
 }

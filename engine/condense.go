@@ -17,16 +17,16 @@ import (
 // Condense makes the condensations that are due, and returns the form that shows them. It never fails: if a condensation fails, or takes longer
 // than the request waits, the view stays as it was.
 func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
-	if !f.Recognised() {
+	if !f.turn.Recognised() {
 		return f, report
 	}
 	report.Kept = Below
 	switch {
-	case f.remote():
+	case f.turn.remote():
 		return f, report
 	case f.asked.wish == WishOff:
 		return f.asAccepted(), Report{Kept: Off, Supposed: Supposed{Due: f.dueReason()}}
-	case f.in.Tenant.Observe:
+	case f.turn.in.Tenant.Observe:
 		return f, Report{Kept: Observed, Supposed: f.suppose()}
 	case f.refusedRecently():
 		return f.asAccepted(), Report{Kept: Refused}
@@ -96,7 +96,7 @@ func (f *Form) condenseAll(ctx context.Context, need condense.Need, report *Repo
 		in, decision := f.decide()
 		if n := len(f.made); decision.Job == nil && made > 0 && need.AtOnce && hidesNothing(&f.made[n-1]) {
 			in = f.input(condense.Need{Reason: need.Reason}) // what was due before excerpts were replaced by their summary still is
-			decision = f.in.Tenant.Condenser.Condense(in)
+			decision = f.turn.in.Tenant.Condenser.Condense(in)
 		}
 		f, _ = f.shape(in, decision)
 		in.View = &f.shown.view
@@ -151,31 +151,31 @@ func (f *Form) shape(in condense.Input, d condense.Decision) (*Form, bool) {
 	if !open || overWindow(in) {
 		return f.showing(f.reshaped(*d.View, math.MaxInt)), true
 	}
-	d = f.in.Tenant.Condenser.Condense(began)
+	d = f.turn.in.Tenant.Condenser.Condense(began)
 	if d.View == nil {
 		return f, false
 	}
 	view := *in.View
 	view.Items = append(slices.Clip(d.View.Items), since...)
-	return f.showing(f.reshaped(view, f.history.Pos(since[0].Index))), true
+	return f.showing(f.reshaped(view, f.turn.history.Pos(since[0].Index))), true
 }
 
 // runJob runs a job and charges its cost to the thread. The attempt holds the condensation or the error. If excerpts stand in for a
 // summary, runJob also returns the job that writes that summary.
 func (f *Form) runJob(ctx context.Context, job condense.Job) (Attempt, condense.Job) {
-	begun := f.engine.o.Now()
-	if job.Asks() && !job.Need().AtOnce && !f.engine.summaries.MayAsk() {
+	begun := f.turn.engine.o.Now()
+	if job.Asks() && !job.Need().AtOnce && !f.turn.engine.summaries.MayAsk() {
 		return Attempt{Reason: job.Need().Reason, Err: summaries.ErrUnkept}, nil
 	}
 	billed, total := withCost(ctx)
 	result, err := job.Run(billed)
 	cost := total()
-	cost.Took = f.engine.o.Now().Sub(begun)
+	cost.Took = f.turn.engine.o.Now().Sub(begun)
 	result.Condensation.Took = cost.Took
 	if cost.Calls > 0 {
 		result.Condensation.Cost = cost
 		// The cost counts whether or not the condensation is used. Losing a figure does no harm.
-		_ = f.save(context.WithoutCancel(ctx), f.place.Thread.ID, session.Savings{Cost: cost})
+		_ = f.turn.save(context.WithoutCancel(ctx), f.place.Thread.ID, session.Savings{Cost: cost})
 	}
 	if err != nil {
 		return Attempt{Reason: job.Need().Reason, Err: err, Cost: cost}, nil
@@ -221,10 +221,10 @@ func (f *Form) applyJob(ctx context.Context, job condense.Job, locked bool, repo
 
 // announce calls Input.Condensing. The returned function must be called at the end, with the condensations made.
 func (f *Form) announce(ctx context.Context, need condense.Need) (context.Context, func([]session.Condensation)) {
-	if f.in.Condensing == nil {
+	if f.turn.in.Condensing == nil {
 		return ctx, func([]session.Condensation) {}
 	}
-	return f.in.Condensing(ctx, need)
+	return f.turn.in.Condensing(ctx, need)
 }
 
 // lockThread logs the new messages and locks the thread; see summaries.LockThread.
@@ -232,8 +232,8 @@ func (f *Form) lockThread(ctx context.Context, patient bool) (next *Form, held c
 	if f, err = f.logNew(ctx); err != nil {
 		return f, nil, nil, fmt.Errorf("lock thread: %w", err)
 	}
-	limits := &f.engine.o.Limits
-	held, release, err = summaries.LockThread(ctx, f.store, f.place.Thread.ID, summaries.Lock{
+	limits := &f.turn.engine.o.Limits
+	held, release, err = summaries.LockThread(ctx, f.turn.store, f.place.Thread.ID, summaries.Lock{
 		Lease: limits.CondenseLease, Limit: limits.Store, Patient: patient, Waits: !f.neverWaits(),
 	})
 	return f, held, release, err
@@ -241,26 +241,26 @@ func (f *Form) lockThread(ctx context.Context, patient bool) (next *Form, held c
 
 // logNew appends the messages that the thread's log does not have yet.
 func (f *Form) logNew(ctx context.Context) (*Form, error) {
-	tally, place := f.counted().tally, f.at()
-	ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
+	tally, place := f.turn.counted().tally, f.at()
+	ctx, cancel := context.WithTimeout(ctx, f.turn.engine.o.Limits.Store)
 	defer cancel()
-	err := f.registry.Append(ctx, place, &tally)
+	err := f.turn.registry.Append(ctx, place, &tally)
 	return f.moved(place), err
 }
 
 // overtaken reports whether another request has condensed the thread since it was read. If so, it returns the form with the view that results.
 func (f *Form) overtaken(ctx context.Context) (*Form, bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
+	ctx, cancel := context.WithTimeout(ctx, f.turn.engine.o.Limits.Store)
 	defer cancel()
 	place := f.at()
-	if err := f.registry.Refresh(ctx, place); err != nil {
+	if err := f.turn.registry.Refresh(ctx, place); err != nil {
 		return f, false, err
 	}
 	f = f.moved(place)
 	if len(place.Thread.Condensations) == f.shown.seen {
 		return f, false, nil
 	}
-	applied, err := f.registry.Condensations(ctx, place)
+	applied, err := f.turn.registry.Condensations(ctx, place)
 	if err != nil {
 		return f, false, err
 	}
@@ -312,18 +312,18 @@ func (f *Form) commitUnlessLate(ctx context.Context, made Attempt, later condens
 
 // logAndShow logs a condensation and shows it. A request waits for a write no longer than one read beyond its deadline.
 func (f *Form) logAndShow(ctx context.Context, a Attempt, abandoned bool, report *Report) (*Form, error) {
-	limit := writeFactor * f.engine.o.Limits.Store
+	limit := writeFactor * f.turn.engine.o.Limits.Store
 	if !abandoned {
-		left := f.longestWait() - f.waits.soFar
+		left := f.turn.longestWait() - f.waits.soFar
 		if f.waits.task != nil {
-			left -= f.engine.o.Now().Sub(f.waits.task.Begun)
+			left -= f.turn.engine.o.Now().Sub(f.waits.task.Begun)
 		}
-		limit = min(limit, max(left, 0)+f.engine.o.Limits.Store)
+		limit = min(limit, max(left, 0)+f.turn.engine.o.Limits.Store)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	a.Made.Cause = condense.Cause(a.Fallback)
-	release, err := f.engine.summaries.HoldLog(ctx, f.place.Thread.ID)
+	release, err := f.turn.engine.summaries.HoldLog(ctx, f.place.Thread.ID)
 	if err != nil {
 		return f, err
 	}
@@ -346,16 +346,16 @@ func (f *Form) logAndShow(ctx context.Context, a Attempt, abandoned bool, report
 // logCondensation logs a condensation, after calling the tenant's Promise.
 func (f *Form) logCondensation(ctx context.Context, c session.Condensation) (*Form, session.Condensation, error) {
 	logged := func() {}
-	if promise := f.in.Tenant.Promise; promise != nil {
-		c.Time = f.engine.o.Now()
+	if promise := f.turn.in.Tenant.Promise; promise != nil {
+		c.Time = f.turn.engine.o.Now()
 		limited, cancel := quarterOf(ctx)
 		logged = promise(limited, f.place.Thread.ID, &c)
 		cancel()
 	}
 	place := f.at()
-	c, err := f.registry.Condense(ctx, place, &f.shown.view, c)
+	c, err := f.turn.registry.Condense(ctx, place, &f.shown.view, c)
 	if err != nil || c.Answers() { // a trim may fit where a summary does not
-		f.engine.summaries.NoteWrite(err)
+		f.turn.engine.summaries.NoteWrite(err)
 	}
 	if err == nil {
 		logged()
@@ -374,7 +374,7 @@ func quarterOf(ctx context.Context) (context.Context, context.CancelFunc) {
 //
 // It does not update the form's place: the id may by now belong to another thread, begun after this one was deleted.
 func (f *Form) revalidate(ctx context.Context, c session.Condensation, abandoned bool) (session.Condensation, error) {
-	now, err := f.store.Thread(ctx, f.place.Thread.ID)
+	now, err := f.turn.store.Thread(ctx, f.place.Thread.ID)
 	switch {
 	case err != nil:
 		return c, fmt.Errorf("read thread: %w", err)
@@ -383,7 +383,7 @@ func (f *Form) revalidate(ctx context.Context, c session.Condensation, abandoned
 	case len(now.Condensations) != f.shown.seen, abandoned && len(f.relief.trial) > 0:
 		return c, ErrSuperseded
 	}
-	if abandoned || now.Len > f.history.Len() {
+	if abandoned || now.Len > f.turn.history.Len() {
 		c.Stripped = max(c.Stripped, now.Len+1)
 	}
 	return c, nil

@@ -110,14 +110,14 @@ func (t *Turn) textTokens(text []byte, count func() int) int {
 // maxTokens returns an upper bound of the view's tokens, without counting new messages.
 func (f *Form) maxTokens() int {
 	if !f.shown.view.Identity() {
-		return f.fixed() + sum(f.itemTokens(f.maxMessageTokens, f.shown.view.Items))
+		return f.turn.fixed() + sum(f.itemTokens(f.turn.maxMessageTokens, f.shown.view.Items))
 	}
-	n, from := f.fixed()+f.systemTokens(), f.place.CountedFrom(f.counter.Encoding())
+	n, from := f.turn.fixed()+f.turn.systemTokens(), f.place.CountedFrom(f.turn.counter.Encoding())
 	if from > 0 {
 		n += f.place.Known.Tokens
 	}
-	for p := from + 1; p <= f.history.Len(); p++ {
-		n += f.maxMessageTokens(f.history.Message(p))
+	for p := from + 1; p <= f.turn.history.Len(); p++ {
+		n += f.turn.maxMessageTokens(f.turn.history.Message(p))
 	}
 	return n
 }
@@ -208,13 +208,13 @@ func (c *countCache) getOrCount(key countKey, count func() int) int {
 func (f *Form) size() session.Size {
 	view := &f.shown.view
 	if view.Identity() {
-		return session.Size{Events: len(view.Items), Tokens: f.counted().before.Tokens + f.tailTokens()}
+		return session.Size{Events: len(view.Items), Tokens: f.turn.counted().before.Tokens + f.tailTokens()}
 	}
 	items := view.Items
 	if f.alternates() {
 		items, _ = f.rendered()
 	}
-	return session.Size{Events: len(view.Items), Tokens: f.counted().fixed + sum(f.itemTokens(f.tokens, items)) + f.tailTokens()}
+	return session.Size{Events: len(view.Items), Tokens: f.turn.counted().fixed + sum(f.itemTokens(f.turn.tokens, items)) + f.tailTokens()}
 }
 
 // tailTokens counts the hidden calls of this turn and their results.
@@ -222,7 +222,7 @@ func (f *Form) tailTokens() int {
 	if len(f.calls.tail) == 0 {
 		return 0
 	}
-	return sum(f.itemTokens(f.tokens, []session.Item{{Parts: f.calls.tail}}))
+	return sum(f.itemTokens(f.turn.tokens, []session.Item{{Parts: f.calls.tail}}))
 }
 
 // withSizes returns a condensation with its base and token counts set. Before and After are calibrated, as upstream charges them; counts
@@ -234,22 +234,22 @@ func (f *Form) withSizes(c session.Condensation) session.Condensation {
 	var before, after int
 	c.Before, before = f.charged(f.project(f.shown.applied))
 	c.After, after = f.charged(f.project(append(slices.Clip(f.shown.applied), c)))
-	c.ForgottenTokens, c.Request = before-after, clip(f.in.Split.Model)
+	c.ForgottenTokens, c.Request = before-after, clip(f.turn.in.Split.Model)
 	if c.Summary != "" {
-		c.SummaryTokens = f.summaryTokens(c.Summary)
+		c.SummaryTokens = f.turn.summaryTokens(c.Summary)
 	}
 	return c
 }
 
 // charged returns the size of a projection, calibrated, and the uncalibrated tokens of the client's messages in it.
 func (f *Form) charged(p projection) (whole session.Size, messages int) {
-	counts := f.itemTokens(f.tokens, p.view.Items)
+	counts := f.itemTokens(f.turn.tokens, p.view.Items)
 	for i, n := range counts {
 		if p.view.Items[i].Index >= 0 {
 			messages += n
 		}
 	}
-	return session.Size{Events: len(counts), Tokens: f.Adjust(f.counted().fixed + sum(counts))}, messages
+	return session.Size{Events: len(counts), Tokens: f.Adjust(f.turn.counted().fixed + sum(counts))}, messages
 }
 
 // itemTokens counts items by the tokens of their messages. Those that a condenser rewrote are counted as rewritten.
@@ -265,7 +265,7 @@ func (f *Form) itemTokens(tokens func(*session.Message) int, items []session.Ite
 		case item.Index >= 0:
 			out[i] = tokens(f.itemMessage(item))
 		case item.Summary != "":
-			out[i] = f.summaryTokens(item.Text())
+			out[i] = f.turn.summaryTokens(item.Text())
 		default: // inserted between others, to alternate roles
 			out[i] = tokens(newMessage(item.Raw))
 		}
@@ -285,7 +285,7 @@ func (t *Turn) summaryTokens(text string) int {
 
 // itemMessage returns the message of an item that is not a summary, as it is shown.
 func (f *Form) itemMessage(item *session.Item) *session.Message {
-	own := &f.in.Split.Messages[item.Index]
+	own := &f.turn.in.Split.Messages[item.Index]
 	if f.shown.view.Verbatim(item) {
 		return own
 	}
@@ -314,8 +314,8 @@ func (f *Form) calibrate(count int) int {
 // fileTokens counts the messages of the view that have images or files.
 func (f *Form) fileTokens() (n int) {
 	for i := range f.shown.view.Items {
-		if item := &f.shown.view.Items[i]; item.Index >= 0 && f.in.Split.Messages[item.Index].Attached {
-			n += f.tokens(f.itemMessage(item))
+		if item := &f.shown.view.Items[i]; item.Index >= 0 && f.turn.in.Split.Messages[item.Index].Attached {
+			n += f.turn.tokens(f.itemMessage(item))
 		}
 	}
 	return n

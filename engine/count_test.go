@@ -207,7 +207,7 @@ func countedAsSent(t *rapid.T, r *rig, name string, messages []session.Message) 
 		if off := got - want; max(off, -off)*100 > want {
 			t.Fatalf("%s, %s: counted %d where upstream got %d", name, when, got, want)
 		}
-		if got, want := turn.Before().Tokens, upstreamCount(t, b.bytes); got != want {
+		if got, want := turn.Turn().Before().Tokens, upstreamCount(t, b.bytes); got != want {
 			t.Fatalf("%s, %s: the client's history counted %d where it has %d", name, when, got, want)
 		}
 	}

@@ -29,15 +29,15 @@ func (f *Form) requested() condense.Need {
 // makes its own summary, since it must see what it summarises.
 func (f *Form) decide() (in condense.Input, d condense.Decision) {
 	in = f.input(f.requested())
-	if !f.purpose.Spares() || overWindow(in) {
-		d = f.in.Tenant.Condenser.Condense(in)
+	if !f.turn.purpose.Spares() || overWindow(in) {
+		d = f.turn.in.Tenant.Condenser.Condense(in)
 	}
 	return in, d
 }
 
 // input returns what the condenser decides on: the view, with calibrated counts.
 func (f *Form) input(need condense.Need) condense.Input {
-	return f.inputFor(need, f.counted().fixed, f.size().Tokens)
+	return f.inputFor(need, f.turn.counted().fixed, f.size().Tokens)
 }
 
 // belowAllThresholds reports whether nothing is due even for an upper bound of the token count, which is cheaper to find than the count
@@ -46,34 +46,34 @@ func (f *Form) belowAllThresholds() bool {
 	if f.asked.wish == WishNow || f.asked.limit > 0 && f.calibrate(f.maxTokens()) > f.asked.limit {
 		return false
 	}
-	d := f.in.Tenant.Condenser.Condense(f.inputFor(f.requested(), f.fixed(), f.maxTokens()))
+	d := f.turn.in.Tenant.Condenser.Condense(f.inputFor(f.requested(), f.turn.fixed(), f.maxTokens()))
 	return d.View == nil && d.Job == nil && d.Kept == ""
 }
 
 // inputFor returns the condenser's input for a request of total tokens, fixed of which are not messages; both are uncalibrated. Whether
 // it fits the window, or soon will not, is judged by the larger of both counts, since upstream may report too little.
 func (f *Form) inputFor(need condense.Need, fixed, total int) condense.Input {
-	need.AtOnce = (need.AtOnce || f.neverWaits() || f.engine.summaries.Paused()) && !need.Ahead
-	need.WindowOnly = need.WindowOnly || f.purpose == session.PurposeCompaction
+	need.AtOnce = (need.AtOnce || f.neverWaits() || f.turn.engine.summaries.Paused()) && !need.Ahead
+	need.WindowOnly = need.WindowOnly || f.turn.purpose == session.PurposeCompaction
 	reserved, window := f.reserved(), f.relief.window
 	byLarger := need.Ahead && need.WindowOnly || window > 0 && total+min(reserved, window/2) > window
 	in := condense.Input{
 		View:     &f.shown.view,
 		Total:    f.calibrate(total),
 		Measure:  func(items []session.Item) []int { return f.measure(items, byLarger) },
-		Count:    f.counter.Text,
+		Count:    f.turn.counter.Text,
 		Ratio:    float64(f.Adjust(1000)) / 1000,
 		Fixed:    f.calibrate(fixed),
 		Window:   window,
 		Reserved: reserved,
 		Need:     need,
-		Model:    f.in.Split.Model,
-		Upstream: f.in.Upstream,
-		Codec:    f.in.Dialect,
-		Work:     f.engine.summaries.Compute,
+		Model:    f.turn.in.Split.Model,
+		Upstream: f.turn.in.Upstream,
+		Codec:    f.turn.in.Dialect,
+		Work:     f.turn.engine.summaries.Compute,
 		Thread:   f.thread(),
 
-		NeedsReasoning: f.in.Split.NeedsReasoning,
+		NeedsReasoning: f.turn.in.Split.NeedsReasoning,
 	}
 	if f.relief.files > 0 {
 		in.Total = in.Fixed + sum(in.Measure(in.View.Items))
@@ -90,24 +90,24 @@ const minCacheLife = 5 * time.Minute
 // thread returns what a condenser knows about the thread.
 func (f *Form) thread() condense.Thread {
 	c := condense.Thread{
-		Name: string(f.place.Thread.ID), Instructions: f.in.Told, Sent: &sending{f},
-		Recall: f.in.Tenant.Hidden.Recall, // not whether this request offers it, or the prefix would differ between requests
+		Name: string(f.place.Thread.ID), Instructions: f.turn.in.Told, Sent: &sending{f},
+		Recall: f.turn.in.Tenant.Hidden.Recall, // not whether this request offers it, or the prefix would differ between requests
 	}
-	if p := f.place.Thread.ForkAt + 1; f.place.Thread.Follows != "" && p <= f.history.Len() && f.history.Message(p).Kind == session.User {
+	if p := f.place.Thread.ForkAt + 1; f.place.Thread.Follows != "" && p <= f.turn.history.Len() && f.turn.history.Message(p).Kind == session.User {
 		c.Edited = p
 	}
 	if !f.place.New {
-		c.Idle = f.engine.o.Now().Sub(f.place.Thread.Seen)
+		c.Idle = f.turn.engine.o.Now().Sub(f.place.Thread.Seen)
 	}
 	if c.Idle >= minCacheLife {
-		c.CacheFor = f.in.Dialect.CacheTTL(f.in.Split.Body)
+		c.CacheFor = f.turn.in.Dialect.CacheTTL(f.turn.in.Split.Body)
 	}
 	return c
 }
 
 // neverWaits reports whether the request must not wait for a model, or not any longer.
 func (f *Form) neverWaits() bool {
-	return f.spent() || (f.in.Tenant.Never || f.losesSummaries()) && f.asked.wish != WishNow
+	return f.spent() || (f.turn.in.Tenant.Never || f.losesSummaries()) && f.asked.wish != WishNow
 }
 
 // maxLost is how many threads in a row may lose their summaries until no model writes one for the request that begins another.
@@ -120,13 +120,13 @@ func (f *Form) losesSummaries() bool { return f.place.Thread.Lost >= maxLost }
 // measure counts items, calibrated, and not below our own count if atLeastOurs is set. A summary is not calibrated: the proxy wrote it,
 // so it is no cause of upstream's higher counts. Upstream's excess over our count is attributed to images and files, if there are any.
 func (f *Form) measure(items []session.Item, atLeastOurs bool) []int {
-	counts, r := f.itemTokens(f.tokens, items), &f.relief
+	counts, r := f.itemTokens(f.turn.tokens, items), &f.relief
 	for i, n := range counts {
 		if items[i].Index < 0 {
 			continue
 		}
 		counts[i] = f.calibrate(n)
-		if r.files > 0 && f.in.Split.Messages[items[i].Index].Attached {
+		if r.files > 0 && f.turn.in.Split.Messages[items[i].Index].Attached {
 			theirs := r.theirs - (r.ours - r.files) // upstream's count of messages with files
 			counts[i] = max(counts[i], int(float64(theirs)/float64(r.files)*float64(n)))
 		}
@@ -140,12 +140,12 @@ func (f *Form) measure(items []session.Item, atLeastOurs bool) []int {
 // reserved returns the tokens to reserve for the answer: the client's limit or else the model's, within reason.
 func (f *Form) reserved() int {
 	switch {
-	case f.in.Split.MaxOutput > 0:
-		return f.in.Split.MaxOutput
+	case f.turn.in.Split.MaxOutput > 0:
+		return f.turn.in.Split.MaxOutput
 	case f.relief.minReserve:
 		return f.relief.window / 64
 	}
-	return min(f.model.MaxOutput, f.relief.window/8)
+	return min(f.turn.model.MaxOutput, f.relief.window/8)
 }
 
 // overWindow reports whether the request does not fit the model's window.
@@ -168,7 +168,7 @@ func (t *Turn) unabridged(
 			return nil, fmt.Errorf("read condensations: %w", err)
 		}
 		f := t.form(fewer)
-		f.shown = f.bind(f.shown, binding{end: math.MaxInt, alternates: f.alternates()})
+		f.shown = f.turn.bind(f.shown, binding{end: math.MaxInt, alternates: f.alternates()})
 		if !overWindow(f.input(condense.Need{})) {
 			return f, nil
 		}
@@ -179,10 +179,10 @@ func (t *Turn) unabridged(
 // abridged returns the form that shows the history under all condensations, after upstream refused it unabridged. It reports whether that was
 // the case.
 func (f *Form) abridged(ctx context.Context) (*Form, bool) {
-	if f.purpose != session.PurposeCompaction {
+	if f.turn.purpose != session.PurposeCompaction {
 		return f, false
 	}
-	applied, err := f.registry.Condensations(ctx, f.at())
+	applied, err := f.turn.registry.Condensations(ctx, f.at())
 	if err != nil || len(applied) <= len(f.shown.applied) {
 		return f, false
 	}
@@ -201,11 +201,11 @@ func (s *sending) Cached(v *session.View) int {
 	own, r := f.shown.view.Items, &f.relief
 	isOwn := len(own) > 0 && len(own) == len(v.Items) && &own[0] == &v.Items[0]
 	refusedBefore := r.tries > 0 || r.refused || r.strippedTo > 0 || r.withheld != nil
-	if !isOwn || f.verbatim() || f.alternates() || f.remote() || refusedBefore || len(f.calls.tail) > 0 {
+	if !isOwn || f.verbatim() || f.alternates() || f.turn.remote() || refusedBefore || len(f.calls.tail) > 0 {
 		return 0
 	}
-	last, _ := f.engine.memory.usages.Get(f.place.Thread.ID)
-	if last.cachedBy != f.counter.cacheKey {
+	last, _ := f.turn.engine.memory.usages.Get(f.place.Thread.ID)
+	if last.cachedBy != f.turn.counter.cacheKey {
 		return 0
 	}
 	return last.cached
@@ -233,11 +233,11 @@ const maxReusedBody = 4 << 20
 // Ask implements condense.Prefix.
 func (s *sending) Ask(question string, output int) []byte {
 	f := s.form
-	limit := f.in.Split.MaxOutput
-	if limit > 0 && limit < output || len(f.in.Split.Body) > maxReusedBody {
+	limit := f.turn.in.Split.MaxOutput
+	if limit > 0 && limit < output || len(f.turn.in.Split.Body) > maxReusedBody {
 		return nil
 	}
-	return f.in.Dialect.Reuse(slices.Concat(f.joinBody(append(f.messages(), f.in.Dialect.Note(question)))...), output)
+	return f.turn.in.Dialect.Reuse(slices.Concat(f.joinBody(append(f.messages(), f.turn.in.Dialect.Note(question)))...), output)
 }
 
 // Supposed is what would have been condensed in a request that is forwarded unchanged. Spared and Made are set only for tenants that
@@ -252,8 +252,8 @@ type Supposed struct {
 func (f *Form) suppose() (s Supposed) {
 	s.Due = f.dueReason()
 	logged, id := len(f.shown.applied), f.place.Thread.ID
-	earlier, _ := f.engine.memory.supposed.Get(id)
-	applied := session.Applicable(f.history, slices.Concat(f.shown.applied, earlier))
+	earlier, _ := f.turn.engine.memory.supposed.Get(id)
+	applied := session.Applicable(f.turn.history, slices.Concat(f.shown.applied, earlier))
 	f = f.showing(f.project(applied))
 	for range maxCondensations {
 		_, d := f.decide()
@@ -267,14 +267,14 @@ func (f *Form) suppose() (s Supposed) {
 		}
 		if summary > 0 {
 			text := strings.Repeat(" a", summary) // about that many tokens
-			c.Summary = strings.Repeat(" a", summary*summary/max(f.counter.Text(text), 1))
+			c.Summary = strings.Repeat(" a", summary*summary/max(f.turn.counter.Text(text), 1))
 		}
 		applied, s.Made = append(applied, c), true
 		f = f.showing(f.project(applied))
 	}
 	if s.Made {
-		f.engine.memory.supposed.Add(id, applied[min(logged, len(applied)):])
+		f.turn.engine.memory.supposed.Add(id, applied[min(logged, len(applied)):])
 	}
-	s.Spared = max(f.Before().Tokens-f.size().Tokens, 0)
+	s.Spared = max(f.turn.Before().Tokens-f.size().Tokens, 0)
 	return s
 }

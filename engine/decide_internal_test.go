@@ -22,8 +22,8 @@ func TestOverWindow(t *testing.T) {
 // TestLostSummaries: no model writes a summary once two threads in a row have lost theirs, unless the client asks for one.
 func TestLostSummaries(t *testing.T) {
 	for lost, never := range map[int]bool{0: false, 1: false, 2: true, 3: true} {
-		f := Form{Turn: &Turn{}}
-		f.in.Tenant, f.place.Thread.Lost = &Tenant{}, lost
+		f := Form{turn: &Turn{}}
+		f.turn.in.Tenant, f.place.Thread.Lost = &Tenant{}, lost
 		if got := f.neverWaits(); got != never {
 			t.Errorf("%d lost: never waits: %t", lost, got)
 		}
@@ -36,9 +36,9 @@ func TestLostSummaries(t *testing.T) {
 // TestReserved: the client's limit is reserved for the answer, or else the model's, but not more than an eighth of its window.
 func TestReserved(t *testing.T) {
 	for _, c := range []struct{ asked, most, window, want int }{{700, 500, 1000, 700}, {0, 125, 1000, 125}, {0, 126, 1000, 125}, {0, 124, 1000, 124}} {
-		f := Form{Turn: &Turn{}}
-		f.in.Split = &dialect.Request{MaxOutput: c.asked}
-		f.model.MaxOutput, f.relief.window = c.most, c.window
+		f := Form{turn: &Turn{}}
+		f.turn.in.Split = &dialect.Request{MaxOutput: c.asked}
+		f.turn.model.MaxOutput, f.relief.window = c.most, c.window
 		if got := f.reserved(); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}

@@ -225,14 +225,14 @@ func TestTurn(t *testing.T) {
 	must(t, first.Answered(dialect.Answer{Text: "Very."}, nil)(t.Context()))
 
 	second := r.begin(says(21), engine.WishNone)
-	if second.Place().New || second.Place().Thread.ID != first.Place().Thread.ID || second.Known() == 0 {
+	if second.Place().New || second.Place().Thread.ID != first.Place().Thread.ID || second.Turn().Known() == 0 {
 		t.Errorf("the thread is not recognised: %+v", second.Place())
 	}
 	report := second.Condense(t.Context())
 	if len(report.Attempts) != 1 || report.Attempts[0].Made == nil || len(second.Condensed()) != 1 {
 		t.Fatalf("report %+v", report)
 	}
-	if before, sent := second.Before(), second.Sent(); sent.Tokens >= before.Tokens || before.Events != 21 {
+	if before, sent := second.Turn().Before(), second.Sent(); sent.Tokens >= before.Tokens || before.Events != 21 {
 		t.Errorf("before %+v, sent %+v", before, sent)
 	}
 	r.logged(second)
@@ -316,7 +316,7 @@ func TestReportOfAnObservingTenant(t *testing.T) {
 	if report := turn.Condense(t.Context()); report.Due != session.ReasonEvents || len(report.Attempts) != 0 {
 		t.Errorf("report %+v", report)
 	}
-	if !bytes.Equal(forwarded(turn), says(21).bytes) || turn.Sent() != turn.Before() {
+	if !bytes.Equal(forwarded(turn), says(21).bytes) || turn.Sent() != turn.Turn().Before() {
 		t.Error("something else than the body is forwarded")
 	}
 }
@@ -396,7 +396,7 @@ func TestWhatUpstreamTookIsKept(t *testing.T) {
 			t.Errorf("answered %t: %+v", answered, report)
 		}
 	}
-	if next := r.begin(says(41), engine.WishNone); next.Sent() == next.Before() {
+	if next := r.begin(says(41), engine.WishNone); next.Sent() == next.Turn().Before() {
 		t.Error("the next request is forwarded as it came")
 	}
 }

@@ -42,7 +42,7 @@ func TestOverflowOnAFile(t *testing.T) {
 	if bytes.Contains(forwarded(turn), []byte(`"file_id"`)) {
 		t.Error("the file is still sent")
 	}
-	if sent, before := turn.Sent().Tokens, turn.Before().Tokens; sent < before/2 {
+	if sent, before := turn.Sent().Tokens, turn.Turn().Before().Tokens; sent < before/2 {
 		t.Errorf("of %d tokens of text %d are sent, although nearly all fit", before, sent)
 	}
 	next := r.begin(says(3), engine.WishNone)

@@ -13,7 +13,7 @@ import (
 // Form is what goes upstream for a turn. Nothing changes a form: each step takes one and returns the next, so that any of them may be used
 // concurrently. The form that upstream accepts is the one to settle.
 type Form struct {
-	*Turn
+	turn   *Turn
 	place  session.Resolution // of the history in the log, as last read or written
 	bound  bound
 	shown  projection
@@ -40,7 +40,7 @@ type waits struct {
 
 // form returns the form of a turn that shows the history under condensations.
 func (t *Turn) form(applied []session.Condensation) *Form {
-	f := &Form{Turn: t, place: t.place, bound: t.engine.memory.boundOf(t.place.Thread.ID), asked: asked{t.in.Wish, t.in.Limit}}
+	f := &Form{turn: t, place: t.place, bound: t.engine.memory.boundOf(t.place.Thread.ID), asked: asked{t.in.Wish, t.in.Limit}}
 	f.relief.window = t.model.Window
 	f.shown = f.project(applied)
 	return f
@@ -76,6 +76,9 @@ func (f *Form) moved(place *session.Resolution) *Form {
 	return f.with(func(next *Form) { next.place = *place })
 }
 
+// Turn returns what was recognised about the request.
+func (f *Form) Turn() *Turn { return f.turn }
+
 // Place returns the history's place in the log.
 func (f *Form) Place() *session.Resolution { return &f.place }
 
@@ -83,22 +86,22 @@ func (f *Form) Place() *session.Resolution { return &f.place }
 // freed while a slow client reads. Answered, Used, Save, Compare and the methods that report what was done work on the copy;
 // it can no longer be forwarded, condensed or changed.
 func (f *Form) WithoutText() *Form {
-	bare := *f.Turn
-	if f.Recognised() {
-		counted := *f.counted()
+	bare := *f.turn
+	if f.turn.Recognised() {
+		counted := *f.turn.counted()
 		counted.tally.Count = nil
 		bare.counted = func() *counts { return &counted }
 	}
 	bare.in.Body, bare.in.Header = nil, nil
-	split := f.in.Split
+	split := f.turn.in.Split
 	bare.in.Split = &dialect.Request{
 		Model: split.Model, MaxOutput: split.MaxOutput, Choices: split.Choices, Kept: split.Kept, Stores: split.Stores,
 	}
-	bare.history = f.history.WithoutMessages()
+	bare.history = f.turn.history.WithoutMessages()
 	bare.place = f.place.WithoutText()
 	bare.hidden = hidden{}
 	return &Form{
-		Turn: &bare, place: bare.place, shown: projection{attached: f.shown.attached}, made: f.made, asked: f.asked, logged: f.logged,
+		turn: &bare, place: bare.place, shown: projection{attached: f.shown.attached}, made: f.made, asked: f.asked, logged: f.logged,
 		relief: relief{verbatim: f.relief.verbatim},
 	}
 }
@@ -114,17 +117,19 @@ func (f *Form) Condensed() []session.Condensation {
 // Sent returns the size of what goes upstream, uncalibrated.
 func (f *Form) Sent() session.Size {
 	if f.verbatim() {
-		return f.Before()
+		return f.turn.Before()
 	}
 	return f.size()
 }
 
 // Adjust calibrates a count by what upstream has reported for the client's requests to this model.
-func (f *Form) Adjust(n int) int { return f.engine.o.Tokens.Adjust(f.calibration(f.shown.attached), n) }
+func (f *Form) Adjust(n int) int {
+	return f.turn.engine.o.Tokens.Adjust(f.turn.calibration(f.shown.attached), n)
+}
 
 // LimitTo returns the form that is condensed above that many tokens, unless the session is held out.
 func (f *Form) LimitTo(tokens int) *Form {
-	heldOut := f.entry != nil && f.entry.Assignment.Arm == session.HeldOut
+	heldOut := f.turn.entry != nil && f.turn.entry.Assignment.Arm == session.HeldOut
 	if heldOut || f.asked.limit > 0 && tokens >= f.asked.limit {
 		return f
 	}
@@ -132,21 +137,23 @@ func (f *Form) LimitTo(tokens int) *Form {
 }
 
 // Exceeds reports whether what would be forwarded has more than limit tokens.
-func (f *Form) Exceeds(limit int) bool { return f.Recognised() && f.calibrate(f.size().Tokens) > limit }
+func (f *Form) Exceeds(limit int) bool {
+	return f.turn.Recognised() && f.calibrate(f.size().Tokens) > limit
+}
 
 // MaxOutput returns how many tokens the answer may have: the client's limit, capped by the model's output limit or, where that is not
 // known, by its window. 0: not known.
 func (f *Form) MaxOutput() int {
-	asked := f.in.Split.MaxOutput
+	asked := f.turn.in.Split.MaxOutput
 	if asked <= 0 {
-		return f.model.MaxOutput
+		return f.turn.model.MaxOutput
 	}
-	return min(asked, cmp.Or(f.model.MaxOutput, f.relief.window, asked))
+	return min(asked, cmp.Or(f.turn.model.MaxOutput, f.relief.window, asked))
 }
 
 // verbatim reports whether the client's body is forwarded unchanged, whatever the view.
 func (f *Form) verbatim() bool {
-	return f.asked.wish == WishOff || f.in.Tenant.Passes() || f.relief.verbatim
+	return f.asked.wish == WishOff || f.turn.in.Tenant.Passes() || f.relief.verbatim
 }
 
 // changed reports whether what goes upstream differs from the client's body.
@@ -155,11 +162,11 @@ func (f *Form) changed() bool {
 }
 
 // alternates reports whether upstream is known to require alternating roles.
-func (f *Form) alternates() bool { return f.relief.alternates || f.model.Alternates }
+func (f *Form) alternates() bool { return f.relief.alternates || f.turn.model.Alternates }
 
 // project returns the view of the history under condensations.
 func (f *Form) project(applied []session.Condensation) projection {
-	return f.Turn.project(applied, len(f.place.Thread.Condensations), f.bound, f.alternates())
+	return f.turn.project(applied, len(f.place.Thread.Condensations), f.bound, f.alternates())
 }
 
 // asAccepted returns the form that withholds the view and forwards the client's history in the form that upstream accepts: without
@@ -182,26 +189,26 @@ func (f *Form) rewrites() bool {
 // nothing has changed.
 func (f *Form) Body() [][]byte {
 	if !f.rewrites() {
-		return [][]byte{f.in.Split.Body}
+		return [][]byte{f.turn.in.Split.Body}
 	}
 	return f.joinBody(f.messages())
 }
 
 // joinBody returns the request's body with the given messages in place of its own.
 func (f *Form) joinBody(messages [][]byte) [][]byte {
-	split := f.in.Split
+	split := f.turn.in.Split
 	if f.Offers() {
-		split = f.in.Dialect.Offer(split, f.hidden.tools)
+		split = f.turn.in.Dialect.Offer(split, f.turn.hidden.tools)
 	}
-	if d, can := f.in.Dialect.(dialect.Unbinder); can && f.shown.isLoose() {
+	if d, can := f.turn.in.Dialect.(dialect.Unbinder); can && f.shown.isLoose() {
 		split = d.Unbind(split)
 	}
-	return f.in.Dialect.Join(split, messages)
+	return f.turn.in.Dialect.Join(split, messages)
 }
 
 // Header returns the header that asks upstream to drop reasoning bound to another history; empty if none is needed.
 func (f *Form) Header() (name, value string) {
-	if d, can := f.in.Dialect.(dialect.Unbinder); can && f.shown.isLoose() && f.rewrites() {
+	if d, can := f.turn.in.Dialect.(dialect.Unbinder); can && f.shown.isLoose() && f.rewrites() {
 		return d.UnbindHeader()
 	}
 	return "", ""
@@ -221,18 +228,18 @@ func (f *Form) messages() [][]byte {
 			messages = append(messages, items[i].Raw)
 		}
 	}
-	if d, can := f.in.Dialect.(dialect.Marker); can && at >= 0 {
-		messages[at] = d.Mark(f.in.Split, messages, at)
+	if d, can := f.turn.in.Dialect.(dialect.Marker); can && at >= 0 {
+		messages[at] = d.Mark(f.turn.in.Split, messages, at)
 	}
 	return append(messages, f.calls.tail...)
 }
 
 // rendered returns the view's items as they go upstream, and the index of the one that consists of the record alone; -1: there is none.
 func (f *Form) rendered() (items []session.Item, record int) {
-	items, record = f.Turn.rendered(f.shown.view.Items)
+	items, record = f.turn.rendered(f.shown.view.Items)
 	if !f.alternates() {
 		return items, record
 	}
-	items = alternate(f.in.Dialect, items)
+	items = alternate(f.turn.in.Dialect, items)
 	return items, slices.IndexFunc(items, func(i session.Item) bool { return i.Index < 0 && i.Summary != "" })
 }

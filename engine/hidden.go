@@ -116,7 +116,7 @@ func (t *Turn) isCommand(m *session.Message) bool {
 
 // Offers reports whether the request goes upstream with hidden tools.
 func (f *Form) Offers() bool {
-	return len(f.hidden.tools) > 0 && !f.verbatim() && !f.relief.withdrawn && f.calls.answers < maxAnswers-1
+	return len(f.turn.hidden.tools) > 0 && !f.verbatim() && !f.relief.withdrawn && f.calls.answers < maxAnswers-1
 }
 
 // Strain returns an AnswerFilter that removes the calls of hidden tools from an answer to the request.
@@ -142,14 +142,14 @@ func (f *Form) Reply(ctx context.Context, said dialect.Said) (next *Form, report
 	for i, call := range said.Calls {
 		var text string
 		f, text = f.answerCall(ctx, call, again, &report)
-		results[i] = f.in.Dialect.Result(call, text)
+		results[i] = f.turn.in.Dialect.Result(call, text)
 	}
 	condensed := report.made()
 	if condensed {
-		said.Message = f.withoutReasoning(said.Message)
+		said.Message = f.turn.withoutReasoning(said.Message)
 		calls.tail = slices.Clone(calls.tail)
 		for i := range calls.tail {
-			calls.tail[i] = f.withoutReasoning(calls.tail[i])
+			calls.tail[i] = f.turn.withoutReasoning(calls.tail[i])
 		}
 	}
 	all := append(append(slices.Clip(calls.tail), said.Message), results...)
@@ -191,13 +191,13 @@ func (f *Form) answerCall(ctx context.Context, call session.Call, now bool, repo
 // logRequest logs that a condensation of the thread was requested. The request stays pending until one is made.
 func (f *Form) logRequest(ctx context.Context) {
 	f.awaitLog()
-	archive, can := f.store.(session.Archive)
+	archive, can := f.turn.store.(session.Archive)
 	if !can || f.logged == nil || f.logged.place.Thread.ID == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
+	ctx, cancel := context.WithTimeout(ctx, f.turn.engine.o.Limits.Store)
 	defer cancel()
-	_ = archive.Request(ctx, f.logged.place.Thread.ID, f.engine.o.Now()) // if it is lost, at worst the request is not met
+	_ = archive.Request(ctx, f.logged.place.Thread.ID, f.turn.engine.o.Now()) // if it is lost, at worst the request is not met
 }
 
 // logReplacement logs the messages that replace the answer that the client got, if there are any.
@@ -205,11 +205,11 @@ func (f *Form) logReplacement(ctx context.Context, echo []byte) error {
 	if f.calls.answer == nil || echo == nil {
 		return nil
 	}
-	messages := splitMessage(f.in.Dialect, echo)
+	messages := splitMessage(f.turn.in.Dialect, echo)
 	if len(messages) == 0 {
 		return errors.New("replace answer: it has no messages")
 	}
-	if err := f.registry.Replace(ctx, &f.logged.place, messages, f.calls.answer); err != nil {
+	if err := f.turn.registry.Replace(ctx, &f.logged.place, messages, f.calls.answer); err != nil {
 		return fmt.Errorf("replace answer: %w", err)
 	}
 	return nil

@@ -208,34 +208,34 @@ type Misreport struct {
 // Used records the usage that upstream reported for a request that Sent counted as ours. It calibrates later counts. It also asks the
 // server for its window, now that it is known to serve the model. The body may have been released.
 func (f *Form) Used(ours int, u session.Usage) (report Report) {
-	if !f.Recognised() {
+	if !f.turn.Recognised() {
 		return report
 	}
-	if w := f.engine.o.Windows; w != nil && !f.model.Configured {
-		w.Ask(f.in.Tenant.Name, f.in.Upstream.BaseURL, f.in.Upstream.APIKey, f.in.Split.Model)
+	if w := f.turn.engine.o.Windows; w != nil && !f.turn.model.Configured {
+		w.Ask(f.turn.in.Tenant.Name, f.turn.in.Upstream.BaseURL, f.turn.in.Upstream.APIKey, f.turn.in.Split.Model)
 	}
 	actual, thread := u.Input, f.place.Thread.ID
-	if actual <= 0 || f.remote() { // a remote history is counted by upstream only
+	if actual <= 0 || f.turn.remote() { // a remote history is counted by upstream only
 		return report
 	}
-	last, _ := f.engine.memory.usages.Get(thread)
-	last.cached, last.cachedBy = max(u.Cached, 0)+max(u.Written, 0), f.counter.cacheKey
+	last, _ := f.turn.engine.memory.usages.Get(thread)
+	last.cached, last.cachedBy = max(u.Cached, 0)+max(u.Written, 0), f.turn.counter.cacheKey
 	next, believed := last.next(ours, actual)
 	if f.shown.attached { // our count is an estimate, by which upstream's cannot be judged
 		next, believed = last, true
 	}
-	f.engine.memory.usages.Add(thread, next)
+	f.turn.engine.memory.usages.Add(thread, next)
 	if believed {
-		f.engine.o.Tokens.Observe(f.calibration(f.shown.attached), ours, actual, f.shown.attached)
+		f.turn.engine.o.Tokens.Observe(f.turn.calibration(f.shown.attached), ours, actual, f.shown.attached)
 		return report
 	}
 	report.Doubted = true
 	cut := next.plateau.cut && !last.plateau.cut
 	if cut {
-		f.rememberWindow(next.plateau.most, &report)
+		f.turn.rememberWindow(next.plateau.most, &report)
 	}
 	if cut || actual < ours/2 { // report it once for each model of an upstream
-		if reported, _ := f.engine.memory.doubted.ContainsOrAdd(f.sourceOf(fmt.Sprint("cut ", cut)), struct{}{}); !reported {
+		if reported, _ := f.turn.engine.memory.doubted.ContainsOrAdd(f.turn.sourceOf(fmt.Sprint("cut ", cut)), struct{}{}); !reported {
 			report.Misreport = &Misreport{Ours: ours, Theirs: actual, Cut: cut}
 		}
 	}

@@ -39,24 +39,24 @@ func (l *logWrite) finished() bool {
 // function must be called exactly once, in any goroutine, and releases the body at its end. If it fails, the thread's next request writes the
 // messages.
 func (f *Form) Log() (_ *Form, write func(ctx context.Context) (wrote bool, err error)) {
-	f.in.Body.Hold() // events alias it
+	f.turn.in.Body.Hold() // events alias it
 	l := &logWrite{done: make(chan struct{})}
 	f = f.with(func(next *Form) { next.logged = l })
 	return f, func(ctx context.Context) (bool, error) {
-		defer f.in.Body.Release()
+		defer f.turn.in.Body.Release()
 		defer close(l.done)
-		if f.remote() {
+		if f.turn.remote() {
 			l.said = f.messagesToKeep(ctx)
 			return false, nil
 		}
-		tally, place := f.counted().tally, f.at()
-		ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
+		tally, place := f.turn.counted().tally, f.at()
+		ctx, cancel := context.WithTimeout(ctx, f.turn.engine.o.Limits.Store)
 		defer cancel()
-		if err := f.registry.Append(ctx, place, &tally); err != nil {
+		if err := f.turn.registry.Append(ctx, place, &tally); err != nil {
 			return false, err
 		}
 		l.place = place.WithoutText()
-		d, _ := f.registry.Diverges(ctx, f.at()) // an error shows in the cause
+		d, _ := f.turn.registry.Diverges(ctx, f.at()) // an error shows in the cause
 		l.cause = d.Cause
 		return place.Logged > f.place.Logged, nil
 	}
@@ -95,12 +95,12 @@ func (f *Form) Answered(answer dialect.Answer, echo []byte) func(ctx context.Con
 		ids = append(ids, c.ID)
 		arguments = append(arguments, argumentTexts(c.Arguments)...)
 	}
-	kept := f.keptTraces(answer)
-	items := f.rememberItems(answer)
+	kept := f.turn.keptTraces(answer)
+	items := f.turn.rememberItems(answer)
 	release := func() {}
-	if f.remote() {
-		f.in.Body.Hold() // for the system messages
-		release = f.in.Body.Release
+	if f.turn.remote() {
+		f.turn.in.Body.Hold() // for the system messages
+		release = f.turn.in.Body.Release
 	}
 	return func(ctx context.Context) error {
 		defer release()
@@ -108,20 +108,20 @@ func (f *Form) Answered(answer dialect.Answer, echo []byte) func(ctx context.Con
 		if f.logged == nil {
 			return nil
 		}
-		ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
+		ctx, cancel := context.WithTimeout(ctx, f.turn.engine.o.Limits.Store)
 		defer cancel()
 		var err error
-		place, seed := &f.logged.place, f.history.Chain[0]
+		place, seed := &f.logged.place, f.turn.history.Chain[0]
 		switch {
-		case f.remote():
+		case f.turn.remote():
 			err = f.logKept(ctx, answer, slices.Concat(kept, session.CallTraces(seed, ids), session.AnswerTraces(seed, answer.Text, arguments)))
 		case place.Thread.ID != "":
-			if answer.ID != "" && f.in.Split.Stores && len(answer.Said) <= maxAnswerKept {
-				f.engine.memory.answers.Add(session.KeptTrace(seed, answer.ID), answer.Said)
+			if answer.ID != "" && f.turn.in.Split.Stores && len(answer.Said) <= maxAnswerKept {
+				f.turn.engine.memory.answers.Add(session.KeptTrace(seed, answer.ID), answer.Said)
 			}
-			err = errors.Join(f.logReplacement(ctx, echo), f.registry.Answered(ctx, place, answer.Text, ids, arguments, kept...))
+			err = errors.Join(f.logReplacement(ctx, echo), f.turn.registry.Answered(ctx, place, answer.Text, ids, arguments, kept...))
 			if len(items) > 0 {
-				err = errors.Join(err, f.registry.KeepItems(ctx, place, items))
+				err = errors.Join(err, f.turn.registry.KeepItems(ctx, place, items))
 			}
 		}
 		if errors.Is(err, session.ErrNotFound) { // the session was deleted meanwhile
@@ -184,13 +184,13 @@ const (
 //
 // A question for a record is not part of the history, and if upstream compacts what it keeps, no message is added to that.
 func (f *Form) messagesToKeep(ctx context.Context) []session.Message {
-	f.counted()
-	if f.in.Asks || f.in.Compacts && f.history.Len() == 0 {
+	f.turn.counted()
+	if f.turn.in.Asks || f.turn.in.Compacts && f.turn.history.Len() == 0 {
 		return nil
 	}
 	said := f.unloggedAnswer(ctx)
-	for i := range f.in.Split.Messages {
-		if m := f.in.Split.Messages[i]; m.Kind != session.System {
+	for i := range f.turn.in.Split.Messages {
+		if m := f.turn.in.Split.Messages[i]; m.Kind != session.System {
 			m.Raw = bytes.Clone(m.Raw)
 			said = append(said, m)
 		}
@@ -200,34 +200,34 @@ func (f *Form) messagesToKeep(ctx context.Context) []session.Message {
 
 // unloggedAnswer returns the messages of the answer that the request continues, if they are not logged.
 func (f *Form) unloggedAnswer(ctx context.Context) []session.Message {
-	last, known := f.engine.memory.answers.Get(session.KeptTrace(f.history.Chain[0], f.in.Split.Kept.Answer))
+	last, known := f.turn.engine.memory.answers.Get(session.KeptTrace(f.turn.history.Chain[0], f.turn.in.Split.Kept.Answer))
 	if !known && !f.place.New && f.place.Thread.Purpose != session.PurposeKept { // another process relayed it
-		if items, err := f.registry.NewestItems(ctx, f.at()); err == nil && len(items) > 0 {
+		if items, err := f.turn.registry.NewestItems(ctx, f.at()); err == nil && len(items) > 0 {
 			last = items[len(items)-1]
 		}
 	}
-	return f.splitLogged(last)
+	return f.turn.splitLogged(last)
 }
 
 // withKept returns the form whose history also holds what the log has of the history that upstream keeps.
 func (f *Form) withKept(ctx context.Context) (*Form, error) {
-	if !f.remote() {
+	if !f.turn.remote() {
 		return f, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
+	ctx, cancel := context.WithTimeout(ctx, f.turn.engine.o.Limits.Store)
 	defer cancel()
-	logged, err := f.registry.Logged(ctx, f.at())
+	logged, err := f.turn.registry.Logged(ctx, f.at())
 	if err != nil {
 		return f, fmt.Errorf("read history: %w", err)
 	}
-	request := *f.in.Split
+	request := *f.turn.in.Split
 	request.Messages = nil
 	for i := range logged {
-		request.Messages = append(request.Messages, f.splitLogged(logged[i].Payload)...)
+		request.Messages = append(request.Messages, f.turn.splitLogged(logged[i].Payload)...)
 	}
-	request.Messages = slices.Concat(request.Messages, f.unloggedAnswer(ctx), f.in.Split.Messages)
-	whole := *f.Turn
-	whole.in.Split, whole.history = &request, session.NewHistory(f.history.Chain[0], request.Messages)
+	request.Messages = slices.Concat(request.Messages, f.unloggedAnswer(ctx), f.turn.in.Split.Messages)
+	whole := *f.turn
+	whole.in.Split, whole.history = &request, session.NewHistory(f.turn.history.Chain[0], request.Messages)
 	whole.prepareCounting()
 	return whole.form(nil), nil
 }
@@ -242,11 +242,11 @@ func (t *Turn) splitLogged(said []byte) []session.Message {
 
 // logKept logs a request and its answer that continue a history kept by upstream.
 func (f *Form) logKept(ctx context.Context, a dialect.Answer, traces []session.Hash) error {
-	said := session.Said{Messages: append(f.logged.said, f.splitLogged(a.Said)...), Traces: traces}
+	said := session.Said{Messages: append(f.logged.said, f.turn.splitLogged(a.Said)...), Traces: traces}
 	for i := range said.Messages {
-		said.Tokens = append(said.Tokens, f.tokens(&said.Messages[i]))
+		said.Tokens = append(said.Tokens, f.turn.tokens(&said.Messages[i]))
 	}
-	return f.registry.AppendKept(ctx, f.at(), f.in.Split.Kept, said)
+	return f.turn.registry.AppendKept(ctx, f.at(), f.turn.in.Split.Kept, said)
 }
 
 // keptTraces returns the traces by which a later request may continue from an answer that upstream keeps.

@@ -34,39 +34,39 @@ func (f *Form) lookUp(ctx context.Context, arguments string) string {
 	}
 	f = f.resolved(ctx)
 	if named && span.Back == 0 {
-		return f.quoteEvents(f.events(span), "")
+		return f.quoteEvents(f.turn.events(span), "")
 	}
-	read, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
-	earlier := f.registry.Earlier(read, f.at())
+	read, cancel := context.WithTimeout(ctx, f.turn.engine.o.Limits.Store)
+	earlier := f.turn.registry.Earlier(read, f.at())
 	cancel()
 	if named {
-		return f.quoteEvents(f.earlierEvents(earlier, span), unsearched(earlier))
+		return f.quoteEvents(f.turn.earlierEvents(earlier, span), unsearched(earlier))
 	}
 	answer := "The history cannot be searched now."
-	_ = f.engine.summaries.Compute(ctx, func() { answer = f.quoteLines(earlier, asked.Query) }) // it fails only if the client has left
+	_ = f.turn.engine.summaries.Compute(ctx, func() { answer = f.quoteLines(earlier, asked.Query) }) // it fails only if the client has left
 	return answer
 }
 
 // quoteEvents returns whole events. If there are none, it says so and adds the note.
 func (f *Form) quoteEvents(events []recall.Event, note string) string {
 	if len(events) == 0 {
-		return strings.TrimSpace(fmt.Sprintf("That event is not there. There are events 1 to %d. %s", f.history.Len(), note))
+		return strings.TrimSpace(fmt.Sprintf("That event is not there. There are events 1 to %d. %s", f.turn.history.Len(), note))
 	}
-	return recall.Whole(events, recall.Room{Tokens: eventTokens, Count: f.counter.Text})
+	return recall.Whole(events, recall.Room{Tokens: eventTokens, Count: f.turn.counter.Text})
 }
 
 // quoteLines returns the lines that match a query best, from everything that the view does not show.
 func (f *Form) quoteLines(earlier session.Earlier, query string) string {
 	var events []recall.Event
 	for back := len(earlier.Threads); back > 0; back-- {
-		events = append(events, f.earlierEvents(earlier, recall.Span{First: 1, Last: math.MaxInt, Back: back})...)
+		events = append(events, f.turn.earlierEvents(earlier, recall.Span{First: 1, Last: math.MaxInt, Back: back})...)
 	}
 	events = append(events, f.outOfView()...)
 	note := unsearched(earlier)
 	if len(events) == 0 && note == "" {
 		return "Nothing of this conversation is hidden: look above."
 	}
-	room := recall.Room{Tokens: lineTokens - f.counter.Text(note), Count: f.counter.Text}
+	room := recall.Room{Tokens: lineTokens - f.turn.counter.Text(note), Count: f.turn.counter.Text}
 	return strings.TrimSpace(recall.Lines(events, query, room) + "\n" + note)
 }
 
@@ -83,16 +83,16 @@ func unsearched(e session.Earlier) string {
 
 // outOfView returns the messages that the view hides or shows only in part.
 func (f *Form) outOfView() (hidden []recall.Event) {
-	shown := make([]bool, f.history.Len()+1)
+	shown := make([]bool, f.turn.history.Len()+1)
 	for i := range f.shown.view.Items {
 		item := &f.shown.view.Items[i]
 		if item.Index >= 0 && (item.Strip || f.shown.view.Verbatim(item)) {
-			shown[f.history.Pos(item.Index)] = true
+			shown[f.turn.history.Pos(item.Index)] = true
 		}
 	}
-	for p := 1; p <= f.history.Len(); p++ {
+	for p := 1; p <= f.turn.history.Len(); p++ {
 		if !shown[p] {
-			hidden = append(hidden, f.event(p))
+			hidden = append(hidden, f.turn.event(p))
 		}
 	}
 	return hidden

@@ -29,7 +29,7 @@ const secretTimeout = 10 * time.Second
 // Record returns the text that replaces the turn's whole history: the record that a model wrote, and the user's own words. If no model
 // did, it has excerpts, and fails if there is nothing to quote. If the request was not recognised, it holds only the model's record.
 func (f *Form) Record(ctx context.Context, written string) (string, error) {
-	if !f.Recognised() {
+	if !f.turn.Recognised() {
 		return record.Summary{Record: written}.String(), nil
 	}
 	f, err := f.withKept(ctx)

@@ -17,7 +17,7 @@ func (e *Engine) Pass(d dialect.Dialect, split *dialect.Request, body []byte) *F
 		history: session.NewHistory(session.Hash{}, split.Messages), unrecognised: true,
 	}
 	t.place.New = true
-	return &Form{Turn: t, place: t.place, shown: projection{view: session.View{History: t.history}}}
+	return &Form{turn: t, place: t.place, shown: projection{view: session.View{History: t.history}}}
 }
 
 // Recognised reports whether the request's conversation is known. If it is not, nothing can be condensed or logged.

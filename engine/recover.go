@@ -87,7 +87,7 @@ func (f *Form) Next(ctx context.Context, r overflow.Refusal) (next *Form, report
 			report.Remedy = row.Remedy
 			break
 		}
-		if row.last && f.Recognised() {
+		if row.last && f.turn.Recognised() {
 			break
 		}
 	}
@@ -102,7 +102,7 @@ func shrunk(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*
 	f, smaller := f.tryShrinking(ctx, *r.Overflow, report)
 	isSummary := func(a Attempt) bool { return a.Made.Made() == session.MadeSummary }
 	if !smaller && slices.ContainsFunc(f.relief.trial, isSummary) {
-		f.noteQuirk(refusesSummaries, f.alone())
+		f.turn.noteQuirk(refusesSummaries, f.alone())
 	}
 	return f, smaller
 }
@@ -141,13 +141,13 @@ func (f *Form) tryShrinking(ctx context.Context, over overflow.Overflow, report 
 
 // mayShrink reports whether the request may be made smaller after an overflow.
 func (f *Form) mayShrink() bool {
-	fixed := f.asked.wish == WishOff || f.in.Tenant.Observe || f.relief.verbatim && f.relief.withheld == nil
-	return !fixed && f.relief.tries < maxReliefs && f.in.Tenant.Condenser.Name() != (condense.Noop{}).Name()
+	fixed := f.asked.wish == WishOff || f.turn.in.Tenant.Observe || f.relief.verbatim && f.relief.withheld == nil
+	return !fixed && f.relief.tries < maxReliefs && f.turn.in.Tenant.Condenser.Name() != (condense.Noop{}).Name()
 }
 
 // MayRetry reports whether the request could be sent again in another form if upstream refused it.
 func (f *Form) MayRetry() bool {
-	return f.mayShrink() || f.changed() || f.mayBeBound() || !f.Recognised() && f.hasUnloggedAnswers()
+	return f.mayShrink() || f.changed() || f.mayBeBound() || !f.turn.Recognised() && f.hasUnloggedAnswers()
 }
 
 // learnOverflow returns the form that has to fit the window which an overflow shows. It reports whether the request can be too long at all:
@@ -179,7 +179,7 @@ func (f *Form) learnOverflow(over overflow.Overflow, sent session.Size) (*Form, 
 		if !f.shown.attached {
 			exceeded = whole
 		}
-	case f.model.Configured && window < f.relief.window: // trust the configuration rather than the error
+	case f.turn.model.Configured && window < f.relief.window: // trust the configuration rather than the error
 		window = ours / 2
 	}
 	return f.with(func(next *Form) {
@@ -207,11 +207,11 @@ func (f *Form) shrink(ctx context.Context, report *Report) *Form {
 	hard := func(c condense.Condenser, locked bool) func(*Form) (*Form, bool) {
 		return func(f *Form) (*Form, bool) { return f.condenseHard(ctx, c, locked, report) }
 	}
-	steps := []func(*Form) (*Form, bool){hard(f.in.Tenant.Condenser, true), hard(condense.ConversationWindow{}, false), cut(false), cut(true)}
+	steps := []func(*Form) (*Form, bool){hard(f.turn.in.Tenant.Condenser, true), hard(condense.ConversationWindow{}, false), cut(false), cut(true)}
 	if in := f.input(condense.Need{Reason: session.ReasonOverflow, Hard: true}); condense.Essential(in) > condense.Room(in) {
 		steps = slices.Insert(steps, 0, cut(false))
 	}
-	if f, fits = f.firstThatFits(steps); fits || f.in.Split.MaxOutput > 0 {
+	if f, fits = f.firstThatFits(steps); fits || f.turn.in.Split.MaxOutput > 0 {
 		return f
 	}
 	f = f.with(func(next *Form) { next.relief.minReserve = true })
@@ -237,12 +237,12 @@ func (f *Form) fits() bool {
 
 // condenseHard condenses a request that upstream refused for its length, and reports whether it should fit now.
 func (f *Form) condenseHard(ctx context.Context, c condense.Condenser, locked bool, report *Report) (*Form, bool) {
-	inVain := f.hasQuirk(refusesSummaries, f.alone()) // no further summary is paid for
+	inVain := f.turn.hasQuirk(refusesSummaries, f.alone()) // no further summary is paid for
 	d := c.Condense(f.input(condense.Need{Reason: session.ReasonOverflow, Hard: true, AtOnce: inVain}))
 	if d.Job != nil {
 		next, changed := f.applyJob(ctx, d.Job, locked, report)
 		if f = next; changed {
-			if shape := f.in.Tenant.Condenser.Condense(f.input(f.requested())); shape.View != nil {
+			if shape := f.turn.in.Tenant.Condenser.Condense(f.input(f.requested())); shape.View != nil {
 				f = f.showing(f.reshaped(*shape.View, math.MaxInt))
 			}
 		}
@@ -279,7 +279,7 @@ func alternating(_ context.Context, f *Form, _ overflow.Refusal, _ *Report) (*Fo
 	p.view.Items = slices.Clone(p.view.Items)
 	return f.with(func(next *Form) {
 		next.relief.alternates = true
-		next.shown = f.bind(p, binding{alternates: true})
+		next.shown = f.turn.bind(p, binding{alternates: true})
 	}), true
 }
 
@@ -313,8 +313,8 @@ func doubtedChange(ctx context.Context, f *Form, r overflow.Refusal, report *Rep
 	if !f.changed() {
 		return f, false
 	}
-	whole := f.inputFor(condense.Need{}, f.counted().fixed, f.Before().Tokens)
-	if f.relief.doubted || f.hasQuirk(failsUnchanged, lesson.Place{Own: f.counter.source}) || overWindow(whole) {
+	whole := f.inputFor(condense.Need{}, f.turn.counted().fixed, f.turn.Before().Tokens)
+	if f.relief.doubted || f.turn.hasQuirk(failsUnchanged, lesson.Place{Own: f.turn.counter.source}) || overWindow(whole) {
 		return f, false
 	}
 	next, again := refusedChange(ctx, f, r, report)
@@ -330,11 +330,11 @@ func doubtedChange(ctx context.Context, f *Form, r overflow.Refusal, report *Rep
 // logs the condensations on trial, and remembers what was learnt, if they helped. Otherwise it drops them, but after a failure that says nothing
 // about the request it acts as Unanswered.
 func (f *Form) Settle(ctx context.Context, accepted bool, r overflow.Refusal) (_ *Form, report Report) {
-	if !f.Recognised() {
+	if !f.turn.Recognised() {
 		return f, report
 	}
 	if f.relief.doubted && r.Status/100 == 5 { // upstream failed by itself
-		f.noteQuirk(failsUnchanged, lesson.Place{Own: f.counter.source})
+		f.turn.noteQuirk(failsUnchanged, lesson.Place{Own: f.turn.counter.source})
 	}
 	if r.Transient() {
 		return f.Unanswered(ctx)
@@ -343,7 +343,7 @@ func (f *Form) Settle(ctx context.Context, accepted bool, r overflow.Refusal) (_
 	f = f.with(func(next *Form) { next.relief.trial = nil })
 	if accepted {
 		f.rememberAccepted()
-		f = f.with(func(next *Form) { next.bound = f.engine.memory.boundOf(f.place.Thread.ID) })
+		f = f.with(func(next *Form) { next.bound = f.turn.engine.memory.boundOf(f.place.Thread.ID) })
 	}
 	if !accepted || f.relief.verbatim {
 		f.dropTrial(trial, &report)
@@ -358,32 +358,32 @@ func (f *Form) Settle(ctx context.Context, accepted bool, r overflow.Refusal) (_
 func (f *Form) rememberHelp(report *Report) {
 	r := &f.relief
 	if r.withdrawn {
-		f.noteQuirk(refusesTools, f.lessons())
+		f.turn.noteQuirk(refusesTools, f.turn.lessons())
 	}
 	if r.alternates {
-		f.noteQuirk(alternatesOnly, f.lessons())
+		f.turn.noteQuirk(alternatesOnly, f.turn.lessons())
 	}
 	if r.tries > 0 && r.exceeded > 0 {
-		f.rememberWindow(r.exceeded, report)
+		f.turn.rememberWindow(r.exceeded, report)
 	}
-	f.engine.o.Tokens.Observe(f.calibration(r.files > 0), r.ours, r.theirs, r.files > 0)
+	f.turn.engine.o.Tokens.Observe(f.turn.calibration(r.files > 0), r.ours, r.theirs, r.files > 0)
 }
 
 // rememberAccepted remembers in which form upstream accepted the request, for the next one of the thread.
 func (f *Form) rememberAccepted() {
-	r, m, id := &f.relief, f.engine.memory, f.place.Thread.ID
+	r, m, id := &f.relief, f.turn.engine.memory, f.place.Thread.ID
 	m.quirks[refusesSummaries].Forget(f.alone())
 	switch {
 	case r.refused:
-		m.refused.Add(f.conversation(), refusal{f.engine.o.Now(), f.openLoop()})
+		m.refused.Add(f.conversation(), refusal{f.turn.engine.o.Now(), f.turn.openLoop()})
 	case f.changed():
 		m.refused.Remove(f.conversation())
 	}
 	if r.strippedTo > 0 {
 		m.stripTo.Add(id, r.strippedTo)
 	}
-	if !f.changed() && f.mayBeBound() && f.purpose != session.PurposeCompaction {
-		m.verbatim.Add(id, f.history.Len()+1)
+	if !f.changed() && f.mayBeBound() && f.turn.purpose != session.PurposeCompaction {
+		m.verbatim.Add(id, f.turn.history.Len()+1)
 	}
 }
 
@@ -443,19 +443,19 @@ type refusal struct {
 }
 
 // conversation names the thread's requests to this model.
-func (f *Form) conversation() source { return f.sourceOf("thread " + string(f.place.Thread.ID)) }
+func (f *Form) conversation() source { return f.turn.sourceOf("thread " + string(f.place.Thread.ID)) }
 
 // alone is the place for what holds for the conversation and no other.
 func (f *Form) alone() lesson.Place { return lesson.Place{Own: f.conversation()} }
 
 // refusedRecently reports whether upstream refused the thread's condensed history recently, and the history fits unchanged.
 func (f *Form) refusedRecently() bool {
-	r, known := f.engine.memory.refused.Get(f.conversation())
-	if !known || f.asked.wish == WishNow || f.engine.o.Now().Sub(r.at) >= RefusalKept {
+	r, known := f.turn.engine.memory.refused.Get(f.conversation())
+	if !known || f.asked.wish == WishNow || f.turn.engine.o.Now().Sub(r.at) >= RefusalKept {
 		return false
 	}
-	whole := f.inputFor(condense.Need{}, f.counted().fixed, f.Before().Tokens)
-	return (r.loop == 0 || r.loop == f.openLoop()) && !overWindow(whole)
+	whole := f.inputFor(condense.Need{}, f.turn.counted().fixed, f.turn.Before().Tokens)
+	return (r.loop == 0 || r.loop == f.turn.openLoop()) && !overWindow(whole)
 }
 
 // unsealed is the remedy for a request with sealed reasoning that upstream refuses. It strips the changed history if upstream objected to
@@ -465,12 +465,12 @@ func (f *Form) refusedRecently() bool {
 func unsealed(_ context.Context, f *Form, r overflow.Refusal, _ *Report) (*Form, bool) {
 	changed := f.changed()
 	switch {
-	case f.remote(), changed && !r.Reasoning:
+	case f.turn.remote(), changed && !r.Reasoning:
 		return f, false
 	case !changed && (f.relief.strippedTo > 0 || !f.mayBeBound() && !f.hasUnloggedAnswers()):
 		return f, false
 	}
-	p, end, sent := f.shown, f.stripEnd(r.Thinking), f.shown.strippedCount()
+	p, end, sent := f.shown, f.turn.stripEnd(r.Thinking), f.shown.strippedCount()
 	p.view.Items = slices.Clone(p.view.Items)
 	if !changed {
 		p = f.project(nil)
@@ -478,12 +478,12 @@ func unsealed(_ context.Context, f *Form, r overflow.Refusal, _ *Report) (*Form,
 			sent = 0 // of the client's own body
 		}
 	}
-	if p = f.bind(p, binding{end: end, alternates: f.alternates()}); p.strippedCount() == sent {
+	if p = f.turn.bind(p, binding{end: end, alternates: f.alternates()}); p.strippedCount() == sent {
 		return f, false
 	}
 	return f.with(func(next *Form) {
 		next.shown = p
-		next.relief.verbatim, next.relief.strippedTo = !changed, min(end-1, f.history.Len())
+		next.relief.verbatim, next.relief.strippedTo = !changed, min(end-1, f.turn.history.Len())
 	}), true
 }
 
@@ -509,18 +509,18 @@ func (t *Turn) stripEnd(unbind bool) int {
 
 // mayBeBound reports whether the thread's answers may be bound to a condensed history, even if the tenant's requests now pass unchanged.
 func (f *Form) mayBeBound() bool {
-	return len(f.place.Thread.Condensations)+len(f.hidden.replacements) > 0
+	return len(f.place.Thread.Condensations)+len(f.turn.hidden.replacements) > 0
 }
 
 // hasUnloggedAnswers reports whether the history has sealed answers to requests that the log does not hold, because the store was
 // unavailable or has lost them. Those requests may have been condensed.
 func (f *Form) hasUnloggedAnswers() bool {
-	if f.engine.memory.stripTo.Contains(f.place.Thread.ID) {
+	if f.turn.engine.memory.stripTo.Contains(f.place.Thread.ID) {
 		return true
 	}
 	missing := 0
-	for i := range f.in.Split.Messages {
-		if f.in.Split.Messages[i].Sealed && f.history.Pos(i) > f.place.Logged {
+	for i := range f.turn.in.Split.Messages {
+		if f.turn.in.Split.Messages[i].Sealed && f.turn.history.Pos(i) > f.place.Logged {
 			missing++
 		}
 	}

@@ -16,13 +16,13 @@ func TestMayShrink(t *testing.T) {
 		"the third time":        {func(f *Form) { f.relief.tries = 2 }, true},
 		"a fourth time":         {func(f *Form) { f.relief.tries = 3 }, false},
 		"the client opted out":  {func(f *Form) { f.asked.wish = WishOff }, false},
-		"the tenant observes":   {func(f *Form) { f.in.Tenant.Observe = true }, false},
-		"no condenser":          {func(f *Form) { f.in.Tenant.Condenser = condense.Noop{} }, false},
+		"the tenant observes":   {func(f *Form) { f.turn.in.Tenant.Observe = true }, false},
+		"no condenser":          {func(f *Form) { f.turn.in.Tenant.Condenser = condense.Noop{} }, false},
 		"upstream refused that": {func(f *Form) { f.relief.verbatim = true }, false},
 		"refused earlier":       {func(f *Form) { f.relief.verbatim, f.relief.withheld = true, &projection{} }, true},
 	} {
-		f := Form{Turn: &Turn{}}
-		f.in.Tenant = &Tenant{Condenser: condense.AmortizedForgetting{}}
+		f := Form{turn: &Turn{}}
+		f.turn.in.Tenant = &Tenant{Condenser: condense.AmortizedForgetting{}}
 		c.change(&f)
 		if got := f.mayShrink(); got != c.may {
 			t.Errorf("%s: %t", name, got)

@@ -121,7 +121,7 @@ func TestRemediesWithoutTheEngine(t *testing.T) {
 		if sent := bytes.Join(next.Body(), nil); bytes.Contains(sent, []byte("thinking_blocks")) != (c.answer == sealed && c.want == "") {
 			t.Errorf("%s: forwards %s", name, sent)
 		}
-		if again, report := next.Next(t.Context(), c.why); report.Remedy != "" || again.Recognised() {
+		if again, report := next.Next(t.Context(), c.why); report.Remedy != "" || again.Turn().Recognised() {
 			t.Errorf("%s: then tries %q", name, report.Remedy)
 		}
 	}

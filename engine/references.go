@@ -103,12 +103,12 @@ func (t *Turn) learnFrom(payloads [][]byte, err error) {
 
 // resolved returns the form whose turn also knows the items that only the log has.
 func (f *Form) resolved(ctx context.Context) *Form {
-	if !slices.ContainsFunc(f.history.Messages, func(m session.Message) bool { return !f.knows(&m) }) {
+	if !slices.ContainsFunc(f.turn.history.Messages, func(m session.Message) bool { return !f.turn.knows(&m) }) {
 		return f
 	}
-	own := *f.Turn
+	own := *f.turn
 	own.resolveLogged(ctx, f.at())
-	return f.with(func(next *Form) { next.Turn = &own })
+	return f.with(func(next *Form) { next.turn = &own })
 }
 
 // resolveLogged makes the items known that only the log has. The counts of messages with items that it does not have, either, are kept as they
@@ -165,9 +165,9 @@ func (f *Form) countsUnknown() bool {
 	if f.shown.view.Identity() {
 		return false
 	}
-	for p := 1; p <= min(f.place.Logged, f.history.Len()); p++ {
-		m := f.history.Message(p)
-		if !f.knows(m) && !f.engine.counts.byKey.Contains(f.engine.counts.messageKey(f.counter.Encoding(), m)) {
+	for p := 1; p <= min(f.place.Logged, f.turn.history.Len()); p++ {
+		m := f.turn.history.Message(p)
+		if !f.turn.knows(m) && !f.turn.engine.counts.byKey.Contains(f.turn.engine.counts.messageKey(f.turn.counter.Encoding(), m)) {
 			return true
 		}
 	}

@@ -103,8 +103,8 @@ func TestReferences(t *testing.T) {
 		r.client = c.client
 		input := question + "," + strings.Join(c.items, ",")
 		turn := r.send(input, question)
-		if counted := turn.Before().Tokens > len(said)/4-100; counted != c.resolved {
-			t.Errorf("%s: it was counted as %d tokens", name, turn.Before().Tokens)
+		if counted := turn.Turn().Before().Tokens > len(said)/4-100; counted != c.resolved {
+			t.Errorf("%s: it was counted as %d tokens", name, turn.Turn().Before().Tokens)
 		}
 		if logged := bytes.Count(bytes.Join(r.payloads(turn), nil), []byte(said)); logged > 0 != c.resolved {
 			t.Errorf("%s: it is %d times in the log", name, logged)

@@ -52,7 +52,7 @@ func (f *Form) Save(ctx context.Context, more session.Savings) error {
 		f.awaitLog()
 		id = cmp.Or(f.logged.place.Thread.ID, id)
 	}
-	return f.save(ctx, id, more)
+	return f.turn.save(ctx, id, more)
 }
 
 // save adds to the savings of a thread. It is no error if the thread was deleted meanwhile.
@@ -90,11 +90,11 @@ func (t *Turn) Compared() bool { return t.entry != nil }
 // Compare adds an answered request and its cost in USD to the tenant's holdout; known reports whether the cost is known.
 func (f *Form) Compare(ctx context.Context, usd float64, known bool) error {
 	var sums session.Sums
-	counted, begun := f.engine.memory.begun.Get(f.place.Thread.Session) // by this request, or by one that upstream did not answer
+	counted, begun := f.turn.engine.memory.begun.Get(f.place.Thread.Session) // by this request, or by one that upstream did not answer
 	if begun && counted.CompareAndSwap(false, true) {
 		sums.Sessions = 1
 	}
-	if f.purpose == session.PurposeMain {
+	if f.turn.purpose == session.PurposeMain {
 		sums.Steps = 1
 	}
 	return f.enter(ctx, sums, usd, known)
@@ -107,11 +107,11 @@ func (f *Form) enter(ctx context.Context, sums session.Sums, usd float64, known 
 	} else {
 		sums.Unpriced = 1
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
+	ctx, cancel := context.WithTimeout(ctx, f.turn.engine.o.Limits.Store)
 	defer cancel()
-	entry := *f.entry
+	entry := *f.turn.entry
 	entry.Sums, entry.Begun = sums, f.sessionCreated(ctx)
-	if err := f.store.Enter(ctx, entry); err != nil {
+	if err := f.turn.store.Enter(ctx, entry); err != nil {
 		return fmt.Errorf("add to holdout: %w", err)
 	}
 	return nil
@@ -119,11 +119,11 @@ func (f *Form) enter(ctx context.Context, sums session.Sums, usd float64, known 
 
 // sessionCreated returns when the session began, or this thread if that cannot be read.
 func (f *Form) sessionCreated(ctx context.Context) time.Time {
-	id, created := f.place.Thread.Session, f.engine.memory.created
+	id, created := f.place.Thread.Session, f.turn.engine.memory.created
 	if at, known := created.Get(id); known {
 		return at
 	}
-	s, err := f.store.Session(ctx, id)
+	s, err := f.turn.store.Session(ctx, id)
 	if err != nil {
 		return f.place.Thread.Created
 	}
@@ -134,9 +134,11 @@ func (f *Form) sessionCreated(ctx context.Context) time.Time {
 // billed returns a context whose model calls are passed to Input.Spent and added to the session's holdout entry, and for which budgets are
 // asked before each call. Losing a figure does no harm.
 func (f *Form) billed(ctx context.Context) context.Context {
-	compared, spent, id := f.entry != nil, f.in.Spent, f.place.Thread.Session
-	if f.in.Budgets != nil {
-		ctx = limit.WithBudget(ctx, func(ctx context.Context, model string) bool { return f.engine.overspent(ctx, f.in.Budgets(id, model)) })
+	compared, spent, id := f.turn.entry != nil, f.turn.in.Spent, f.place.Thread.Session
+	if f.turn.in.Budgets != nil {
+		ctx = limit.WithBudget(ctx, func(ctx context.Context, model string) bool {
+			return f.turn.engine.overspent(ctx, f.turn.in.Budgets(id, model))
+		})
 	}
 	if !compared && spent == nil {
 		return ctx

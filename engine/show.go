@@ -76,7 +76,7 @@ func (e *Engine) Show(p Past) (Shown, error) {
 		}
 	}
 	f = f.Shape()
-	return Shown{View: f.shown.view, Messages: f.messages(), Before: f.Before(), After: f.size()}, nil
+	return Shown{View: f.shown.view, Messages: f.messages(), Before: f.turn.Before(), After: f.size()}, nil
 }
 
 // asLogged returns the messages with these payloads, which together were split as given. A message that referred to several items may have been
@@ -101,7 +101,7 @@ func asLogged(split []session.Message, payloads [][]byte) (all []session.Message
 
 // Shape returns the form with the view that the tenant's condenser makes for each request. It makes no condensation.
 func (f *Form) Shape() *Form {
-	if f.in.Tenant.Passes() {
+	if f.turn.in.Tenant.Passes() {
 		return f
 	}
 	f, _ = f.shape(f.decide())

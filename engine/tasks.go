@@ -45,7 +45,7 @@ func (f *Form) await(ctx context.Context, reason session.Reason, work formWork) 
 		return f, report, false
 	}
 	own.Wait(ctx, f.deadline())
-	soFar := f.waits.soFar + f.engine.o.Now().Sub(own.Begun)
+	soFar := f.waits.soFar + f.turn.engine.o.Now().Sub(own.Begun)
 	got, inTime := own.Take()
 	next = cmp.Or(got.form, f).with(func(next *Form) {
 		next.waits = waits{soFar: soFar, later: next.waits.later}
@@ -60,16 +60,16 @@ func (f *Form) await(ctx context.Context, reason session.Reason, work formWork) 
 
 // start starts work on the form, in a goroutine that the engine owns and that holds the body.
 func (f *Form) start(ctx context.Context, reason session.Reason, ahead bool, work formWork) (*task, error) {
-	in := f.in
+	in := f.turn.in
 	t := summaries.Task{
-		Thread: f.place.Thread.ID, Head: f.history.Head(), Owner: in.Tenant.Name, Ahead: ahead, Quick: !ahead && f.neverWaits(),
+		Thread: f.place.Thread.ID, Head: f.turn.history.Head(), Owner: in.Tenant.Name, Ahead: ahead, Quick: !ahead && f.neverWaits(),
 	}
 	if in.Tenant.Anonymous {
 		t.Owner += "\x00" + in.Credential
 	}
 	var report Report // of the work alone
 	in.Body.Hold()
-	own, err := f.engine.summaries.Start(f.billed(ctx), t, summaries.Work[progress]{
+	own, err := f.turn.engine.summaries.Start(f.billed(ctx), t, summaries.Work[progress]{
 		Make: func(ctx context.Context, own *task) progress {
 			f = f.with(func(next *Form) { next.waits.task = own })
 			next := work(ctx, f.resolved(ctx), &report)
@@ -98,15 +98,15 @@ func (f *Form) start(ctx context.Context, reason session.Reason, ahead bool, wor
 // joinTask waits for a condensation that an earlier attempt at the same request started, and returns the form with its result. It reports
 // whether there was one.
 func (f *Form) joinTask(ctx context.Context) (*Form, bool) {
-	other := f.engine.summaries.Find(f.place.Thread.ID)
-	if other == nil || other.Head != f.history.Head() || other.Ahead || f.neverWaits() && !other.Quick {
+	other := f.turn.engine.summaries.Find(f.place.Thread.ID)
+	if other == nil || other.Head != f.turn.history.Head() || other.Ahead || f.neverWaits() && !other.Quick {
 		return f, false
 	}
 	ctx, done := f.announce(ctx, condense.Need{})
 	defer done(nil)
-	begun := f.engine.o.Now()
+	begun := f.turn.engine.o.Now()
 	inTime := other.Wait(ctx, f.deadline())
-	f = f.with(func(next *Form) { next.waits.soFar += next.engine.o.Now().Sub(begun) })
+	f = f.with(func(next *Form) { next.waits.soFar += next.turn.engine.o.Now().Sub(begun) })
 	if !inTime {
 		return f, true
 	}
@@ -129,31 +129,31 @@ const DefaultCondenseTimeout = 5 * time.Minute
 // deadline returns how long the request still waits for a condensation. The tenant's deadline bounds all its waits together. Once it is
 // spent, a condensation is made without a model, for which the last tenth is more than enough.
 func (f *Form) deadline() time.Duration {
-	d := f.longestWait()
+	d := f.turn.longestWait()
 	return max(d-f.waits.soFar, d/10)
 }
 
 // spent reports whether the request has waited for as long as it may.
-func (f *Form) spent() bool { return f.waits.soFar > f.longestWait()*9/10 }
+func (f *Form) spent() bool { return f.waits.soFar > f.turn.longestWait()*9/10 }
 
 func (t *Turn) longestWait() time.Duration { return cmp.Or(t.in.Tenant.Deadline, DefaultDeadline) }
 
 // condenseTimeout returns how long one condensation of a task may take. A hard one has to leave time to fall back to a condensation without
 // a model, and to log that.
 func (f *Form) condenseTimeout(need condense.Need) time.Duration {
-	limit := cmp.Or(f.in.Tenant.CondenseTimeout, DefaultCondenseTimeout)
+	limit := cmp.Or(f.turn.in.Tenant.CondenseTimeout, DefaultCondenseTimeout)
 	if !need.Hard {
 		return limit
 	}
 	left := f.deadline()
-	left = max(left-f.engine.o.Now().Sub(f.waits.task.Begun), left/10)
+	left = max(left-f.turn.engine.o.Now().Sub(f.waits.task.Begun), left/10)
 	return min(left*9/10, limit)
 }
 
 // dueSoon returns the condensation by a model that will soon be due, nil if there is none. The window may be reached by our own count first.
 func (f *Form) dueSoon(fixed, total int) condense.Job {
 	for _, need := range [...]condense.Need{{Ahead: true}, {Ahead: true, WindowOnly: true}} {
-		d := f.in.Tenant.Condenser.Condense(f.inputFor(need, fixed, total))
+		d := f.turn.in.Tenant.Condenser.Condense(f.inputFor(need, fixed, total))
 		if d.Job != nil && d.Job.Asks() {
 			return d.Job
 		}
@@ -163,32 +163,32 @@ func (f *Form) dueSoon(fixed, total int) condense.Job {
 
 // prepare starts writing the summary that will soon be due, so that no request has to wait for it.
 func (f *Form) prepare(ctx context.Context) {
-	base, known := f.engine.summaries.Prepared(f.place.Thread.ID)
+	base, known := f.turn.engine.summaries.Prepared(f.place.Thread.ID)
 	prepared := known && base == f.lastApplied()
-	running := f.engine.summaries.Find(f.place.Thread.ID) != nil
-	ahead := f.in.Tenant.Ahead && !f.losesSummaries()
-	if !ahead || f.in.Tenant.Passes() || f.purpose.Spares() || prepared || running || f.dueSoon(f.fixed(), f.maxTokens()) == nil {
+	running := f.turn.engine.summaries.Find(f.place.Thread.ID) != nil
+	ahead := f.turn.in.Tenant.Ahead && !f.losesSummaries()
+	if !ahead || f.turn.in.Tenant.Passes() || f.turn.purpose.Spares() || prepared || running || f.dueSoon(f.turn.fixed(), f.maxTokens()) == nil {
 		return
 	}
-	job := f.dueSoon(f.counted().fixed, f.size().Tokens)
+	job := f.dueSoon(f.turn.counted().fixed, f.size().Tokens)
 	if job == nil {
 		return
 	}
 	f.runAhead(ctx, job.Need(), func(ctx context.Context, f *Form) Attempt {
-		job := f.dueSoon(f.counted().fixed, f.size().Tokens)
+		job := f.dueSoon(f.turn.counted().fixed, f.size().Tokens)
 		ready, err := f.prepared(ctx)
 		newest := f.shown.view.Newest()
 		lacked := newest != nil && slices.Equal(ready.Forgotten, newest.Forgotten) // the summary that the newest condensation lacks
 		tried, found := Attempt{}, err == nil && !lacked
 		switch {
 		case found && ready.ID.Thread != f.place.Thread.ID: // an ancestor's: later threads find it here
-			tried.Err = f.registry.Prepare(ctx, f.at(), &f.shown.view, ready)
+			tried.Err = f.turn.registry.Prepare(ctx, f.at(), &f.shown.view, ready)
 		case job != nil && !found && !f.ancestorPrepares(ctx):
 			tried = f.storePrepared(ctx, job)
 			found = tried.Err == nil
 		}
 		if found {
-			f.engine.summaries.SetPrepared(f.place.Thread.ID, f.lastApplied())
+			f.turn.engine.summaries.SetPrepared(f.place.Thread.ID, f.lastApplied())
 		}
 		return tried
 	})
@@ -196,9 +196,9 @@ func (f *Form) prepare(ctx context.Context) {
 
 // ancestorPrepares reports whether a condensation is being prepared for an ancestor of the thread, or that cannot be found out.
 func (f *Form) ancestorPrepares(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
+	ctx, cancel := context.WithTimeout(ctx, f.turn.engine.o.Limits.Store)
 	defer cancel()
-	busy, err := f.registry.Preparing(ctx, f.at())
+	busy, err := f.turn.registry.Preparing(ctx, f.at())
 	return busy || err != nil
 }
 
@@ -211,17 +211,17 @@ func (f *Form) summariseLater(ctx context.Context) *Form {
 	case job == nil:
 		f.prepare(ctx)
 		return f
-	case !f.in.Tenant.Ahead || f.losesSummaries():
+	case !f.turn.in.Tenant.Ahead || f.losesSummaries():
 		return f
 	}
-	f.in.Body.Hold()
+	f.turn.in.Body.Hold()
 	start := func(run bool) {
-		defer f.in.Body.Release()
-		if run && !f.engine.settings.Load().tenant(f.in.Tenant.Name).Passes() { // it may have been switched off meanwhile
+		defer f.turn.in.Body.Release()
+		if run && !f.turn.engine.settings.Load().tenant(f.turn.in.Tenant.Name).Passes() { // it may have been switched off meanwhile
 			f.runAhead(ctx, job.Need(), func(ctx context.Context, f *Form) Attempt { return f.storePrepared(ctx, job) })
 		}
 	}
-	if !f.engine.summaries.After(f.place.Thread.ID, start) {
+	if !f.turn.engine.summaries.After(f.place.Thread.ID, start) {
 		start(true)
 	}
 	return f
@@ -264,11 +264,11 @@ func (f *Form) storePrepared(ctx context.Context, job condense.Job) Attempt {
 	}
 	made := *tried.Made
 	tried.Made, tried.Fallback = nil, nil // it is not logged yet
-	ctx, cancel := context.WithTimeout(ctx, writeFactor*f.engine.o.Limits.Store)
+	ctx, cancel := context.WithTimeout(ctx, writeFactor*f.turn.engine.o.Limits.Store)
 	defer cancel()
-	tried.Err = f.registry.Prepare(ctx, f.at(), &f.shown.view, made)
+	tried.Err = f.turn.registry.Prepare(ctx, f.at(), &f.shown.view, made)
 	if tried.Err != nil { // a store may keep it later than it says so
-		f.engine.summaries.NoteWrite(tried.Err)
+		f.turn.engine.summaries.NoteWrite(tried.Err)
 	}
 	return tried
 }
@@ -283,15 +283,15 @@ func (f *Form) lastApplied() session.CondensationID {
 
 // prepared returns the condensation prepared for the view, or session.ErrNotFound.
 func (f *Form) prepared(ctx context.Context) (session.Condensation, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.engine.o.Limits.Store)
+	ctx, cancel := context.WithTimeout(ctx, f.turn.engine.o.Limits.Store)
 	defer cancel()
-	return f.registry.Prepared(ctx, f.at(), &f.shown.view)
+	return f.turn.registry.Prepared(ctx, f.at(), &f.shown.view)
 }
 
 // usePrepared logs and shows the prepared condensation. It reports whether the view has changed, which includes a condensation that
 // another request logged meanwhile. It needs no lock: of two condensations, the first one logged counts.
 func (f *Form) usePrepared(ctx context.Context, need condense.Need, report *Report) (*Form, bool) {
-	if !f.in.Tenant.Ahead || f.place.New && f.place.Thread.Parent == "" {
+	if !f.turn.in.Tenant.Ahead || f.place.New && f.place.Thread.Parent == "" {
 		return f, false
 	}
 	c, err := f.prepared(ctx)
@@ -305,7 +305,7 @@ func (f *Form) usePrepared(ctx context.Context, need condense.Need, report *Repo
 	if err != nil || changed {
 		return f, changed
 	}
-	c.Reason, c.Stripped, c.Time = need.Reason, f.history.LastSealed(), time.Time{}
+	c.Reason, c.Stripped, c.Time = need.Reason, f.turn.history.LastSealed(), time.Time{}
 	return f.commit(ctx, Attempt{Reason: c.Reason, Made: &c}, nil, report)
 }
 
@@ -315,8 +315,8 @@ const coldAfter = time.Hour
 // catchUp replaces excerpts by the summary prepared for them, once the cache is cold, so that the changed prefix costs nothing extra.
 func (f *Form) catchUp(ctx context.Context, report *Report) *Form {
 	newest := f.shown.view.Newest()
-	if newest == nil || !newest.Provisional || f.thread().Idle < coldAfter || f.in.Tenant.Passes() ||
-		f.purpose.Spares() || f.place.Again || f.place.Match == session.MatchReplay {
+	if newest == nil || !newest.Provisional || f.thread().Idle < coldAfter || f.turn.in.Tenant.Passes() ||
+		f.turn.purpose.Spares() || f.place.Again || f.place.Match == session.MatchReplay {
 		return f
 	}
 	need := condense.Need{Reason: newest.Reason}

@@ -42,7 +42,7 @@ func (t *Turn) project(applied []session.Condensation, seen int, to bound, alter
 func (f *Form) reshaped(v session.View, end int) projection {
 	v.Items = slices.Clone(v.Items)
 	p := projection{view: v, applied: f.shown.applied, seen: f.shown.seen}
-	return f.bind(p, binding{unchanged: v.Unchanged(), end: end, alternates: f.alternates()})
+	return f.turn.bind(p, binding{unchanged: v.Unchanged(), end: end, alternates: f.alternates()})
 }
 
 // rendered returns items as they go upstream, and the index of the one that consists of the record alone; -1: there is none.

@@ -447,7 +447,7 @@ func (r *rig) isShownWhenDue(summariser held, history func(calls int) *body) {
 		turn.Condense(r.Context())
 		r.logged(turn)
 		asked.work.Wait()
-		if turn.Sent().Events == turn.Before().Events {
+		if turn.Sent().Events == turn.Turn().Before().Events {
 			continue
 		}
 		if paid := len(summariser.asked); paid != 1 || !bytes.Contains(forwarded(turn), []byte("the sea.")) {

@@ -344,7 +344,7 @@ func (r *request) makeRecord(resp *http.Response, answer dialect.Answer, whole b
 	}
 	r.recorder.record.Condensed.Compaction = CompactionMade
 	if failed != nil {
-		if !r.form.Recognised() {
+		if !r.form.Turn().Recognised() {
 			return "", failed
 		}
 		text, r.recorder.failed, r.recorder.record.Condensed.Compaction = "", cause(failed), CompactionExcerpts

@@ -13,7 +13,7 @@ import (
 // describe sets the headers that describe what was done to the request.
 func (r *request) describe(h *fasthttp.ResponseHeader) {
 	t := r.form
-	before, after, thread := t.Before(), t.Sent(), &t.Place().Thread
+	before, after, thread := t.Turn().Before(), t.Sent(), &t.Place().Thread
 	h.Set("X-Dewpoint-Session", string(thread.Session))
 	h.Set("X-Dewpoint-Thread", string(thread.ID))
 	h.Set("X-Dewpoint-Events", fmt.Sprintf("%d;%d", before.Events, after.Events))

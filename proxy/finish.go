@@ -13,7 +13,7 @@ import (
 // startLog writes the request's new messages to the log during the call upstream. The write ends before the client has its whole answer,
 // so that the client's next request finds it. If it fails, the next request repairs it.
 func (r *request) startLog() {
-	if !r.form.Recognised() || r.form.Probes() || !r.server.reserve("append") {
+	if !r.form.Turn().Recognised() || r.form.Turn().Probes() || !r.server.reserve("append") {
 		return
 	}
 	form, log := r.form.Log()
@@ -62,7 +62,7 @@ func (r *request) finish(l *relay, answer dialect.Answer) {
 	status := l.resp.StatusCode
 	r.settle(status, r.lastAnswer(answer))((*Server).inBackground)
 	call := &r.recorder.record.Call
-	if r.form.Recognised() && status == http.StatusOK {
+	if r.form.Turn().Recognised() && status == http.StatusOK {
 		if r.hidden.rounds > 0 {
 			call.Doubted = true // the usage is the sum of several calls
 		} else if answer.Usage != nil {
@@ -95,7 +95,7 @@ func (r *request) content(answer dialect.Answer) *Content {
 // addSavings adds what the answered request saved to the sum of its thread.
 func (r *request) addSavings() {
 	turn, t := r.form, r.recorder.record.Turn
-	if t == nil || !turn.Recognised() || t.Saved == (Saving{}) || !r.server.reserve("save") {
+	if t == nil || !turn.Turn().Recognised() || t.Saved == (Saving{}) || !r.server.reserve("save") {
 		return
 	}
 	more := session.Savings{
@@ -110,7 +110,7 @@ func (r *request) addSavings() {
 // addToHoldout adds the answered request to its tenant's comparison of condensed and held-out sessions, if the tenant has one.
 func (r *request) addToHoldout(usage *session.Usage) {
 	turn, price := r.form, r.parsed.model.Price
-	if r.params.counts || !turn.Compared() {
+	if r.params.counts || !turn.Turn().Compared() {
 		return
 	}
 	// A sum over several calls is no measure of one prompt, but it is the bill. Only a single call's usage is doubted here.

@@ -47,7 +47,7 @@ func (r *request) serve(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	l := &relay{r: r}
-	if r.form.Recognised() && r.parsed.streams && r.server.o.Limits.KeepAlive > 0 {
+	if r.form.Turn().Recognised() && r.parsed.streams && r.server.o.Limits.KeepAlive > 0 {
 		return l.serveStream(ctx)
 	}
 	l.resp, l.err = r.answer() //nolint:bodyclose // relay.Close closes it

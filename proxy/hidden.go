@@ -28,7 +28,7 @@ func (r *request) answerHidden(resp *http.Response) (*http.Response, error) {
 		return resp, nil
 	}
 	streams := isEventStream(resp.Header)
-	r.hidden.strainer = r.form.Strain(streams)
+	r.hidden.strainer = r.form.Turn().Strain(streams)
 	r.hidden.tee = r.params.dialect.Tee(streams)
 	if !streams {
 		return r.answerHiddenWhole(resp)
@@ -84,7 +84,7 @@ func (r *request) answerCalls() (again bool) {
 		again = more
 		r.noteReport(report)
 	})
-	if r.form.Recognised() {
+	if r.form.Turn().Recognised() {
 		r.recorder.record.Condensed.Hidden += len(said.Calls)
 	}
 	return again

@@ -32,7 +32,7 @@ func (s *Server) first(kind, name string) bool {
 // noteRecognised records the thread of a request that was recognised.
 func (r *request) noteRecognised() {
 	s, place := r.server, r.form.Place()
-	if name := r.form.ModelName(); r.parsed.model.Name == "" && s.first("model", name) {
+	if name := r.form.Turn().ModelName(); r.parsed.model.Name == "" && s.first("model", name) {
 		s.o.Log.Warn("unknown model: its window and encoding are a guess; configure it under models", zap.String("model", name))
 	}
 	// The key of these summaries is not configured, or they were altered. The history is forwarded without their condensations, and
@@ -71,7 +71,7 @@ func (r *request) noteReport(report engine.Report) {
 	}
 	if report.Window > 0 {
 		o.Log.Info("context window learnt", append(r.reporter().fields(r.form.Place().Thread),
-			zap.String("name", r.form.ModelName()), zap.Int("window", report.Window))...)
+			zap.String("name", r.form.Turn().ModelName()), zap.Int("window", report.Window))...)
 	}
 	r.recorder.record.Call.Doubted = report.Doubted
 	if m := report.Misreport; m != nil { // reported once for each model
@@ -80,7 +80,7 @@ func (r *request) noteReport(report engine.Report) {
 			message = "upstream cuts prompts and says nothing: its count stays while the history grows, and is taken for its window"
 		}
 		o.Log.Warn(message, append(r.reporter().fields(r.form.Place().Thread),
-			zap.String("name", r.form.ModelName()), zap.Int("counted", m.Ours), zap.Int("reported", m.Theirs))...)
+			zap.String("name", r.form.Turn().ModelName()), zap.Int("counted", m.Ours), zap.Int("reported", m.Theirs))...)
 	}
 	r.reporter().attempts(report)
 }

@@ -120,8 +120,8 @@ func (o *recorder) endTurn() {
 	t := o.record.Turn
 	t.Condensed = o.form.Condensed()
 	t.Cause = o.form.Cause()
-	t.Before = o.form.Before()
-	t.Known = o.form.Known()
+	t.Before = o.form.Turn().Before()
+	t.Known = o.form.Turn().Known()
 	o.adjustSizes()
 	if t.After != (session.Size{}) && o.record.Call.Status == http.StatusOK {
 		t.Account = o.account()

@@ -148,10 +148,10 @@ func (l *relay) attach(header *fasthttp.ResponseHeader) {
 	if why := r.recorder.record.Unread; why != "" {
 		header.Set("X-Dewpoint-Unread", why)
 	}
-	if r.form.Recognised() {
+	if r.form.Turn().Recognised() {
 		r.orPassThrough(func() { r.describe(header) })
 	}
-	if r.form.Recognised() {
+	if r.form.Turn().Recognised() {
 		if r.form.Logs() && l.resp.StatusCode == http.StatusOK {
 			l.beforeEnd = func() {
 				if l.tee == nil || !l.tee.Failed() {
@@ -165,7 +165,7 @@ func (l *relay) attach(header *fasthttp.ResponseHeader) {
 		}
 	}
 	// The body is no longer needed unless it is logged, counted at the end, or sent again with the results of hidden tools.
-	if !r.tenant.LogContent && r.form.Recognised() == (r.recorder.form != nil) && r.hidden.strainer == nil && !r.form.NeedsText() {
+	if !r.tenant.LogContent && r.form.Turn().Recognised() == (r.recorder.form != nil) && r.hidden.strainer == nil && !r.form.Turn().NeedsText() {
 		r.dropText()
 	}
 }

@@ -233,7 +233,7 @@ func (r *request) dropText() {
 // adopt makes a form the one that goes upstream.
 func (r *request) adopt(f *engine.Form) {
 	r.form = f
-	if f.Recognised() {
+	if f.Turn().Recognised() {
 		r.recorder.form = f
 	}
 }

@@ -95,7 +95,7 @@ func withoutKeys(query string) string {
 func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 	for {
 		may := r.form.MayRetry()
-		if !may && !r.form.Recognised() {
+		if !may && !r.form.Turn().Recognised() {
 			return resp, nil
 		}
 		opener := r.params.dialect

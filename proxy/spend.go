@@ -118,7 +118,7 @@ const (
 // limitToBudgets has the history condensed harder if little is left of a budget that is configured to save.
 func (r *request) limitToBudgets() {
 	saving := slices.DeleteFunc(r.budgets(), func(a allowance) bool { return !a.saves })
-	if !r.form.Recognised() || len(saving) == 0 {
+	if !r.form.Turn().Recognised() || len(saving) == 0 {
 		return
 	}
 	queries := charges(saving, nil)
@@ -153,10 +153,10 @@ func (r *request) pay() error {
 	if r.recorder.record.Unread == unreadEncoding {
 		p.prompt = len(r.body.bytes) // compressed text has about a token per byte
 	}
-	if r.form.Recognised() {
+	if r.form.Turn().Recognised() {
 		r.orPassThrough(func() {
 			p.prompt = r.form.Adjust(r.form.Sent().Tokens)
-			p.room = min(min(cmp.Or(r.form.MaxOutput(), unknownOutput), maxCharged)*r.form.Choices(), maxCharged)
+			p.room = min(min(cmp.Or(r.form.MaxOutput(), unknownOutput), maxCharged)*r.form.Turn().Choices(), maxCharged)
 		})
 	}
 	p.prompt = max(p.prompt, 1)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
 	"github.com/dewpoint-proxy/dewpoint/engine/summaries"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -117,6 +118,7 @@ type Engine struct {
 	o         Options
 	settings  atomic.Pointer[Settings]
 	memory    *memory
+	lessons   *lessons.Lessons
 	counts    *countCache
 	summaries *summaries.Service[progress]
 }
@@ -132,8 +134,13 @@ func New(o Options) (*Engine, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Engine{o: o, memory: newMemory(), counts: newCountCache(), summaries: summaries.New[progress](o.Now)}, nil
+	return &Engine{
+		o: o, memory: newMemory(), lessons: lessons.New(o.Now), counts: newCountCache(), summaries: summaries.New[progress](o.Now),
+	}, nil
 }
+
+// Lessons returns what upstreams have shown.
+func (e *Engine) Lessons() *lessons.Lessons { return e.lessons }
 
 // Swap puts settings in force for turns that begin from now on, and returns them with their defaults filled in. It forgets what was
 // learnt about upstreams.
@@ -144,11 +151,7 @@ func (e *Engine) Swap(s Settings) *Settings {
 	if len(s.Fields) == 0 {
 		s.Fields = agents.SessionFields()
 	}
-	e.memory.windows.Clear() // the upstreams may have been reconfigured
-	for _, book := range e.memory.quirks {
-		book.Clear()
-	}
-	e.memory.refused.Purge()
+	e.lessons.Clear() // the upstreams may have been reconfigured
 	e.settings.Store(&s)
 	return &s
 }

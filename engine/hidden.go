@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -85,7 +86,7 @@ func (t *Turn) prepareHidden(ctx context.Context) error {
 	t.hidden.replacements = replacements
 	all := toolsOf(t.in.Tenant.Hidden)
 	if len(all) == 0 || t.purpose != session.PurposeMain || !t.in.Dialect.CanHideTools(t.in.Split) ||
-		t.hasQuirk(refusesTools, t.lessons()) {
+		t.engine.lessons.Has(lessons.RefusesTools, t.lessons) {
 		return nil
 	}
 	t.hidden.tools = slices.DeleteFunc(all, func(tool dialect.Tool) bool {

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/overflow"
-	"github.com/dewpoint-proxy/dewpoint/internal/lesson"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -102,7 +101,7 @@ func shrunk(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*
 	f, smaller := f.tryShrinking(ctx, *r.Overflow, report)
 	isSummary := func(a Attempt) bool { return a.Made.Made() == session.MadeSummary }
 	if !smaller && slices.ContainsFunc(f.relief.trial, isSummary) {
-		f.turn.noteQuirk(refusesSummaries, f.alone())
+		f.turn.engine.lessons.Learn(lessons.RefusesSummaries, f.alone(), true)
 	}
 	return f, smaller
 }
@@ -237,7 +236,7 @@ func (f *Form) fits() bool {
 
 // condenseHard condenses a request that upstream refused for its length, and reports whether it should fit now.
 func (f *Form) condenseHard(ctx context.Context, c condense.Condenser, locked bool, report *Report) (*Form, bool) {
-	inVain := f.turn.hasQuirk(refusesSummaries, f.alone()) // no further summary is paid for
+	inVain := f.turn.engine.lessons.Has(lessons.RefusesSummaries, f.alone()) // no further summary is paid for
 	d := c.Condense(f.input(condense.Need{Reason: session.ReasonOverflow, Hard: true, AtOnce: inVain}))
 	if d.Job != nil {
 		next, changed := f.applyJob(ctx, d.Job, locked, report)
@@ -304,9 +303,6 @@ func refusedChange(_ context.Context, f *Form, _ overflow.Refusal, report *Repor
 	return f.with(func(next *Form) { next.relief.verbatim, next.relief.refused, next.relief.strippedTo = true, true, 0 }), true
 }
 
-// FailureKept is how long unchanged bodies are not tried for a client after upstream failed on both forms of a request.
-const FailureKept = time.Minute
-
 // doubtedChange is refusedChange for a failure that the change may not have caused. The unchanged body is tried once, if it should fit, and not
 // while upstream fails on unchanged requests as well. A 5xx, which may have passed, is not remembered.
 func doubtedChange(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
@@ -314,7 +310,7 @@ func doubtedChange(ctx context.Context, f *Form, r overflow.Refusal, report *Rep
 		return f, false
 	}
 	whole := f.inputFor(condense.Need{}, f.turn.counted().fixed, f.turn.Before().Tokens)
-	if f.relief.doubted || f.turn.hasQuirk(failsUnchanged, lesson.Place{Own: f.turn.counter.source}) || overWindow(whole) {
+	if f.relief.doubted || f.turn.engine.lessons.Has(lessons.FailsUnchanged, f.turn.unshared()) || overWindow(whole) {
 		return f, false
 	}
 	next, again := refusedChange(ctx, f, r, report)
@@ -334,7 +330,7 @@ func (f *Form) Settle(ctx context.Context, accepted bool, r overflow.Refusal) (_
 		return f, report
 	}
 	if f.relief.doubted && r.Status/100 == 5 { // upstream failed by itself
-		f.turn.noteQuirk(failsUnchanged, lesson.Place{Own: f.turn.counter.source})
+		f.turn.engine.lessons.Learn(lessons.FailsUnchanged, f.turn.unshared(), true)
 	}
 	if r.Transient() {
 		return f.Unanswered(ctx)
@@ -358,10 +354,10 @@ func (f *Form) Settle(ctx context.Context, accepted bool, r overflow.Refusal) (_
 func (f *Form) rememberHelp(report *Report) {
 	r := &f.relief
 	if r.withdrawn {
-		f.turn.noteQuirk(refusesTools, f.turn.lessons())
+		f.turn.engine.lessons.Learn(lessons.RefusesTools, f.turn.lessons, true)
 	}
 	if r.alternates {
-		f.turn.noteQuirk(alternatesOnly, f.turn.lessons())
+		f.turn.engine.lessons.Learn(lessons.AlternatesOnly, f.turn.lessons, true)
 	}
 	if r.tries > 0 && r.exceeded > 0 {
 		f.turn.rememberWindow(r.exceeded, report)
@@ -371,13 +367,13 @@ func (f *Form) rememberHelp(report *Report) {
 
 // rememberAccepted remembers in which form upstream accepted the request, for the next one of the thread.
 func (f *Form) rememberAccepted() {
-	r, m, id := &f.relief, f.turn.engine.memory, f.place.Thread.ID
-	m.quirks[refusesSummaries].Forget(f.alone())
+	r, m, known, id := &f.relief, f.turn.engine.memory, f.turn.engine.lessons, f.place.Thread.ID
+	known.Forget(lessons.RefusesSummaries, f.alone())
 	switch {
 	case r.refused:
-		m.refused.Add(f.conversation(), refusal{f.turn.engine.o.Now(), f.turn.openLoop()})
+		known.LearnRefusal(f.alone(), f.turn.openLoop())
 	case f.changed():
-		m.refused.Remove(f.conversation())
+		known.ForgetRefusal(f.alone())
 	}
 	if r.strippedTo > 0 {
 		m.stripTo.Add(id, r.strippedTo)
@@ -432,30 +428,22 @@ func (f *Form) logTrial(ctx context.Context, trial []Attempt, report *Report) *F
 	return f.showing(forwarded)
 }
 
-// RefusalKept is how long a thread's history is forwarded unchanged after upstream has refused it condensed, and no summary is paid for
-// after it has refused that for its length.
-const RefusalKept = 10 * time.Minute
-
-// refusal records that upstream refused a thread's condensed history and then accepted the unchanged one.
-type refusal struct {
-	at   time.Time
-	loop int // start of the open tool loop whose reasoning was needed: the refusal may be about that loop only; 0: there was none
+// alone is the place for what holds for the thread's requests to this model and no others.
+func (f *Form) alone() lessons.Place {
+	return lessons.Place{Own: f.turn.sourceOf("thread " + string(f.place.Thread.ID))}
 }
 
-// conversation names the thread's requests to this model.
-func (f *Form) conversation() source { return f.turn.sourceOf("thread " + string(f.place.Thread.ID)) }
-
-// alone is the place for what holds for the conversation and no other.
-func (f *Form) alone() lesson.Place { return lesson.Place{Own: f.conversation()} }
+// unshared is the place for what holds for the client's requests to this model and no others.
+func (t *Turn) unshared() lessons.Place { return lessons.Place{Own: t.lessons.Own} }
 
 // refusedRecently reports whether upstream refused the thread's condensed history recently, and the history fits unchanged.
 func (f *Form) refusedRecently() bool {
-	r, known := f.turn.engine.memory.refused.Get(f.conversation())
-	if !known || f.asked.wish == WishNow || f.turn.engine.o.Now().Sub(r.at) >= RefusalKept {
+	loop, known := f.turn.engine.lessons.Refusal(f.alone())
+	if !known || f.asked.wish == WishNow {
 		return false
 	}
 	whole := f.inputFor(condense.Need{}, f.turn.counted().fixed, f.turn.Before().Tokens)
-	return (r.loop == 0 || r.loop == f.turn.openLoop()) && !overWindow(whole)
+	return (loop == 0 || loop == f.turn.openLoop()) && !overWindow(whole)
 }
 
 // unsealed is the remedy for a request with sealed reasoning that upstream refuses. It strips the changed history if upstream objected to

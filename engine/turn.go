@@ -7,6 +7,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -80,7 +81,8 @@ type Turn struct {
 	engine *Engine
 	sessionLog
 	counter      meter
-	model        Model // with the window that earlier requests have shown
+	model        Model         // with the window that earlier requests have shown
+	lessons      lessons.Place // for what the client is shown of the model
 	history      *session.History
 	purpose      session.Purpose
 	place        session.Resolution // in the log, when it was recognised
@@ -99,7 +101,7 @@ type sessionLog struct {
 // meter counts a request's tokens.
 type meter struct {
 	Counter
-	source source // the client's requests to this model: what upstream reports to one client corrects no other client's counts
+	source lessons.Source // the client's requests to this model: what upstream reports to one client corrects no other client's counts
 
 	cacheKey uint64 // identifies upstream, key, model, tools and system prompt; valid only in this process
 }
@@ -189,15 +191,15 @@ func (t *Turn) resolve(ctx context.Context) error {
 // count is needed, which for most requests is during the call upstream.
 func (t *Turn) prepareCounting() {
 	e := t.engine
-	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.sourceOf("client " + t.in.Credential), t.cacheKey()}
+	t.lessons = lessons.PlaceOf(t.in.Tenant.Name, t.in.Credential, t.in.Upstream.BaseURL, clip(t.in.Split.Model), t.in.Keys)
+	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.lessons.Own, t.cacheKey()}
 	if e.o.Windows != nil && !t.model.Configured {
 		if served := e.o.Windows.Window(t.in.Upstream.BaseURL, t.in.Split.Model); served > 0 {
 			t.model.Window = served
 		}
 	}
-	lessons := t.lessons()
-	t.model.Alternates = t.model.Alternates || t.hasQuirk(alternatesOnly, lessons)
-	t.model.Window = e.memory.window(lessons, t.model.Window, e.o.Now())
+	t.model.Alternates = t.model.Alternates || e.lessons.Has(lessons.AlternatesOnly, t.lessons)
+	t.model.Window = e.lessons.Window(t.lessons, t.model.Window)
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })
 }

@@ -9,15 +9,14 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/overflow"
-	"github.com/dewpoint-proxy/dewpoint/internal/lesson"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -43,21 +42,7 @@ type compaction struct {
 	dialect.ContextManagement // what the client asked upstream to manage, which the proxy does instead
 }
 
-const (
-	maxAbilities  = 4096      // clients and upstreams whose abilities are remembered
-	abilityKept   = time.Hour // for so long
-	maxReadAnswer = 8 << 20   // bytes of an answer that is read as a whole
-)
-
-// ability remembers what upstreams turned out to do.
-type ability = lesson.Book[Compacts]
-
-func newAbility() *ability {
-	return lesson.New(maxAbilities, lesson.Terms[Compacts]{Own: abilityKept, Shared: abilityKept, Same: lesson.Equal[Compacts]})
-}
-
-// abilities are to compact histories into items, and to manage them.
-type abilities struct{ compact, manage *ability }
+const maxReadAnswer = 8 << 20 // bytes of an answer that is read as a whole
 
 // compactor returns the request's dialect if clients can ask for compactions in it, otherwise nil.
 func (r *accepted) compactor() dialect.Compactor {
@@ -84,7 +69,7 @@ func (r *request) prepareCompaction() error {
 		return nil
 	}
 	c.Model, c.wanted = d.RequestsCompaction(r.body.bytes, r.params.compact)
-	if c.wanted && r.ability(r.server.abilities.compact, c.Model) == CompactsNot {
+	if c.wanted && r.ability(lessons.Compacts, c.Model) == CompactsNot {
 		r.askForRecord(d)
 	}
 	return nil
@@ -93,11 +78,11 @@ func (r *request) prepareCompaction() error {
 // takeOverManaging removes the request to manage the history from the body if upstream is known not to do it. A limit that came with it
 // becomes a limit for condensing.
 func (r *request) takeOverManaging(d dialect.Compactor) {
-	if r.tenant.Upstream.Compacts != CompactsNot && r.server.abilities.manage.Empty() {
+	if r.tenant.Upstream.Compacts != CompactsNot && r.server.o.Engine.Lessons().Empty(lessons.Manages) {
 		return
 	}
 	m := d.StripManagement(r.body.bytes)
-	if m.Rest != nil && r.ability(r.server.abilities.manage, m.Model) == CompactsNot {
+	if m.Rest != nil && r.ability(lessons.Manages, m.Model) == CompactsNot {
 		r.body.replace(m.Rest)
 		r.parsed.compaction.ContextManagement = m
 	}
@@ -145,29 +130,31 @@ func (r *request) askForRecord(d dialect.Compactor) {
 }
 
 // ability returns what is configured for upstream, or else remembered of it. Requests of a tenant that only observes are not rewritten.
-func (r *accepted) ability(known *ability, model string) Compacts {
+func (r *accepted) ability(kind lessons.Kind, model string) Compacts {
 	if r.tenant.Observe {
 		return CompactsItself
 	}
 	if set := r.tenant.Upstream.Compacts; set != CompactsPerhaps {
 		return set
 	}
-	found, _ := known.Known(r.lessons(model), r.server.o.Now())
-	return found
-}
-
-// lessons is the place for what the client is shown of upstream, and then all of the tenant's clients. It depends on the model, since a
-// gateway has several upstreams behind one address.
-func (r *accepted) lessons(model string) lesson.Place {
-	of := func(client string) lesson.Source {
-		return lesson.SourceOf(r.tenant.Name, client, r.tenant.Upstream.BaseURL.String(), model)
+	shown, known := r.server.o.Engine.Lessons().Known(kind, r.lessons(model))
+	switch {
+	case !known:
+		return CompactsPerhaps
+	case shown:
+		return CompactsItself
 	}
-	return lesson.Place{Own: of("client " + r.params.credentials), All: of("all"), Keys: r.params.keys}
+	return CompactsNot
 }
 
-// learn remembers what upstream has just shown of an ability.
-func (r *accepted) learn(ability *ability, model string, shown Compacts) {
-	ability.Learn(r.lessons(model), shown, r.server.o.Now())
+// lessons is the place for what the client is shown of upstream, and then all of the tenant's clients.
+func (r *accepted) lessons(model string) lessons.Place {
+	return lessons.PlaceOf(r.tenant.Name, r.params.credentials, r.tenant.Upstream.BaseURL.String(), model, r.params.keys)
+}
+
+// learn remembers whether upstream has just shown an ability.
+func (r *accepted) learn(ability lessons.Kind, model string, shown bool) {
+	r.server.o.Engine.Lessons().Learn(ability, r.lessons(model), shown)
 }
 
 // refusesToManage reports whether upstream refused the request because it does not manage histories, and remembers that. It does so once a
@@ -178,10 +165,10 @@ func (r *request) refusesToManage(why overflow.Refusal) bool {
 		return false
 	}
 	m := d.StripManagement(r.body.bytes)
-	if m.Rest == nil || r.ability(r.server.abilities.manage, m.Model) == CompactsItself {
+	if m.Rest == nil || r.ability(lessons.Manages, m.Model) == CompactsItself {
 		return false
 	}
-	r.learn(r.server.abilities.manage, m.Model, CompactsNot)
+	r.learn(lessons.Manages, m.Model, false)
 	r.parsed.compaction.managed = true
 	return true
 }
@@ -192,7 +179,7 @@ func (r *request) answer() (resp *http.Response, err error) {
 		return nil, err
 	}
 	c := &r.parsed.compaction
-	if !c.wanted || r.ability(r.server.abilities.compact, c.Model) == CompactsItself {
+	if !c.wanted || r.ability(lessons.Compacts, c.Model) == CompactsItself {
 		return r.exchangeManaged()
 	}
 	r.withKeepAlive(func() { resp, err = r.exchangeCompaction() }) //nolint:bodyclose // the relay closes it
@@ -258,10 +245,10 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 	if !ok && !(overflow.Refusal{Status: resp.StatusCode}).Objects() && resp.StatusCode != http.StatusNotFound || len(codings(resp.Header)) > 0 {
 		return false
 	}
-	compact, model := r.server.abilities.compact, r.parsed.compaction.Model
+	model := r.parsed.compaction.Model
 	head, whole := readWhole(resp)
 	if ok && d.HasCompaction(head) {
-		r.learn(compact, model, CompactsItself)
+		r.learn(lessons.Compacts, model, true)
 		return false
 	}
 	_, tooLong := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head)
@@ -271,7 +258,7 @@ func (r *request) failsToCompact(resp *http.Response, d dialect.Compactor) bool 
 	}
 	r.settle(resp.StatusCode, answer)((*Server).atOnce)
 	if ok || bytes.Contains(head, []byte("compact")) {
-		r.learn(compact, model, CompactsNot)
+		r.learn(lessons.Compacts, model, false)
 	}
 	return true
 }

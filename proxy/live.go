@@ -35,8 +35,6 @@ type live struct {
 // Swap replaces the configuration for requests that come from now on. What a tenant has taken of its limits is kept.
 func (s *Server) Swap(l Live) {
 	gates := map[string]*gate{}
-	s.abilities.compact.Clear()
-	s.abilities.manage.Clear()
 	if previous := s.live.Load(); previous != nil {
 		for _, t := range previous.Tenants {
 			gates[t.Name] = t.gate

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/dial"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
@@ -100,10 +100,10 @@ func TestARefusalIsRemembered(t *testing.T) {
 	if got := c.metric(`dewpoint_over_limit_whole_total{tenant="default",why="refused"}`); got != 9 {
 		t.Errorf("counted %v times", got)
 	}
-	clock.pass(engine.RefusalKept + time.Second)
+	clock.pass(lessons.RefusalHeld + time.Second)
 	step(31, 2, 1)
 	c.strict.Store(false)
-	clock.pass(engine.RefusalKept + time.Second)
+	clock.pass(lessons.RefusalHeld + time.Second)
 	c.wantCondensed(messages(turns("ships", 33)...))
 	c.strict.Store(true)
 	step(35, 2, 0)
@@ -221,7 +221,7 @@ func TestAnOutageIsNotDoubled(t *testing.T) {
 		step("ships", 11, 2)
 		step("ships", 13, 1)
 		step("trains", 11, 1)
-		clock.pass(engine.FailureKept)
+		clock.pass(lessons.FailureHeld)
 		step("trains", 13, 2)
 		step("ships", 15, 1)
 		c.strict.Store(false)

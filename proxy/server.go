@@ -82,15 +82,14 @@ type Server struct {
 		sync.Mutex
 		names map[string][]string
 	}
-	accepted  lru.Cache[credential, struct{}] // credentials that upstream accepted, of anonymous tenants
-	abilities abilities
-	after     background
-	ports     *listen.Ports
-	draining  atomic.Bool
-	requests  context.Context // ends when Shutdown cuts off the requests under way
-	cut       context.CancelFunc
-	ctx       context.Context // ends when Shutdown is over
-	cancel    context.CancelFunc
+	accepted lru.Cache[credential, struct{}] // credentials that upstream accepted, of anonymous tenants
+	after    background
+	ports    *listen.Ports
+	draining atomic.Bool
+	requests context.Context // ends when Shutdown cuts off the requests under way
+	cut      context.CancelFunc
+	ctx      context.Context // ends when Shutdown is over
+	cancel   context.CancelFunc
 }
 
 // New returns a server that does not listen yet.
@@ -100,10 +99,9 @@ func New(o Options) *Server {
 	}
 	accepted := lru.New[credential, struct{}](maxAccepted)
 	s := &Server{
-		o:         o,
-		accepted:  accepted,
-		abilities: abilities{newAbility(), newAbility()},
-		after:     background{pending: make(chan struct{}, o.Limits.PendingAppends)},
+		o:        o,
+		accepted: accepted,
+		after:    background{pending: make(chan struct{}, o.Limits.PendingAppends)},
 		reader: bodyReader{
 			pool: &bufferPool{}, budget: newBudget(o.Limits.InFlight), limit: o.Limits.Body, setting: "limits.max_body", idle: o.Limits.BodyIdle,
 		},

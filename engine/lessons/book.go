@@ -1,7 +1,7 @@
-// Package lesson remembers what upstreams have shown in answers to requests. What one client was shown holds for that client: its requests
+// Package lessons remembers what upstreams have shown in answers to requests. What one client was shown holds for that client: its requests
 // may have been the reason. It holds for all clients once a second one was shown the same. Two requests are of two
 // clients only if they have no key in common, since a client may send more keys than the one that upstream checks.
-package lesson
+package lessons
 
 import (
 	"crypto/sha256"
@@ -17,6 +17,12 @@ type Source [sha256.Size]byte
 
 // SourceOf returns the source with the given parts.
 func SourceOf(parts ...string) Source { return sha256.Sum256(fmt.Appendf(nil, "%q", parts)) }
+
+// PlaceOf returns the place for what a client of a tenant is shown of a model behind a base URL: a gateway has several upstreams behind one.
+func PlaceOf(tenant, credential, baseURL, model string, keys []string) Place {
+	of := func(client string) Source { return SourceOf(tenant, client, baseURL, model) }
+	return Place{Own: of("client " + credential), All: of("all"), Keys: keys}
+}
 
 // Place says for whom a lesson holds: for one client at first, and then for all. Without All, it never holds for others.
 type Place struct {
@@ -60,8 +66,8 @@ type entry[V any] struct {
 	shared bool     // a second client has confirmed it
 }
 
-// New returns an empty book for size clients and upstreams.
-func New[V any](size int, terms Terms[V]) *Book[V] {
+// NewBook returns an empty book for size clients and upstreams.
+func NewBook[V any](size int, terms Terms[V]) *Book[V] {
 	return &Book[V]{terms, lru.New[Source, entry[V]](size)}
 }
 

@@ -1,18 +1,18 @@
-package lesson_test
+package lessons_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/lesson"
+	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
 )
 
 // TestOneClientTeachesOnlyItself: a lesson holds for others once a second client has confirmed it, and for a limited time.
 func TestOneClientTeachesOnlyItself(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	b := lesson.New(100, lesson.Terms[string]{Own: time.Minute, Shared: time.Hour, Same: lesson.Equal[string]})
-	place := func(client string) lesson.Place {
-		return lesson.Place{Own: lesson.SourceOf(client, "model"), All: lesson.SourceOf("all", "model")}
+	b := lessons.NewBook(100, lessons.Terms[string]{Own: time.Minute, Shared: time.Hour, Same: lessons.Equal[string]})
+	place := func(client string) lessons.Place {
+		return lessons.Place{Own: lessons.SourceOf(client, "model"), All: lessons.SourceOf("all", "model")}
 	}
 	knows := func(client, want string) {
 		t.Helper()
@@ -39,12 +39,12 @@ func TestOneClientTeachesOnlyItself(t *testing.T) {
 	knows("alice", "y")
 	now = now.Add(1)
 	knows("alice", "")
-	alone := lesson.Place{Own: lesson.SourceOf("thread")}
+	alone := lessons.Place{Own: lessons.SourceOf("thread")}
 	b.Learn(alone, "z", now)
 	if got, _ := b.Known(alone, now); got != "z" {
 		t.Errorf("got %q", got)
 	}
-	if _, ok := b.Known(lesson.Place{Own: lesson.SourceOf("another thread")}, now); ok {
+	if _, ok := b.Known(lessons.Place{Own: lessons.SourceOf("another thread")}, now); ok {
 		t.Error("a lesson for one thread holds for another")
 	}
 	if b.Clear(); !b.Empty() {
@@ -55,9 +55,9 @@ func TestOneClientTeachesOnlyItself(t *testing.T) {
 // TestAClientIsNotItsOwnSecond: requests that have a key in common are one client's, whichever other keys they carry.
 func TestAClientIsNotItsOwnSecond(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	b := lesson.New(100, lesson.Terms[string]{Own: time.Minute, Shared: time.Hour, Same: lesson.Equal[string]})
-	place := func(keys ...string) lesson.Place {
-		return lesson.Place{Own: lesson.SourceOf(keys...), All: lesson.SourceOf("all"), Keys: keys}
+	b := lessons.NewBook(100, lessons.Terms[string]{Own: time.Minute, Shared: time.Hour, Same: lessons.Equal[string]})
+	place := func(keys ...string) lessons.Place {
+		return lessons.Place{Own: lessons.SourceOf(keys...), All: lessons.SourceOf("all"), Keys: keys}
 	}
 	shared := func(want bool, keys ...string) {
 		t.Helper()

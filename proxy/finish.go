@@ -27,8 +27,9 @@ func (r *request) startLog() {
 	})
 }
 
-// maxHold is how long the end of an answer is held back for the log. A write that takes longer goes on in the background.
-const maxHold = 250 * time.Millisecond
+// maxHold is how long the end of an answer is held back for the log. A write that takes longer goes on in the background, and the requests of
+// sub-agents and forks that the answer brings about may then begin sessions of their own.
+const maxHold = time.Second
 
 // markAnswer marks in the log what the client was sent, so that its next request is recognised, and settles what the request has paid.
 // The relay calls it before it passes on the end of the answer, to which the client may refer at once.

@@ -47,8 +47,9 @@ type Input struct {
 	Thread Thread
 
 	// NeedsReasoning is set if upstream accepts an open tool loop only with its reasoning. Soft condensations then wait
-	// for the end of the loop.
+	// for the end of the loop, unless CutsLoops is set: the reasoning of what stays is valid behind a record as well.
 	NeedsReasoning bool
+	CutsLoops      bool
 }
 
 // Thread describes the history, apart from its messages.

@@ -29,7 +29,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestOnlyTheWindowCutsALoop checks that a condensation waits for the end of an open tool loop unless the request would not fit.
+// TestOnlyTheWindowCutsALoop checks that a condensation waits for the end of an open tool loop unless the request would not fit, or the reasoning
+// of what stays is valid all the same.
 func TestOnlyTheWindowCutsALoop(t *testing.T) {
 	messages := []session.Message{{Kind: session.User}, {Kind: session.Action, Sealed: true}, {Kind: session.Observation}}
 	view := session.Project(session.NewHistory(session.Hash{}, messages), nil)
@@ -39,6 +40,10 @@ func TestOnlyTheWindowCutsALoop(t *testing.T) {
 		in := condense.Input{View: &view, Total: 200, Window: window, NeedsReasoning: true}
 		if due := (condense.Settings{MaxTokens: 100}).Due(in); due.Need != want.Need || due.Kept != want.Kept {
 			t.Errorf("a window of %d: due by %+v, kept %q", window, due.Need, due.Kept)
+		}
+		in.CutsLoops = true
+		if due := (condense.Settings{MaxTokens: 100}).Due(in); due.Need.Reason == "" || due.Kept != "" {
+			t.Errorf("a window of %d, loops may be cut: due by %+v, kept %q", window, due.Need, due.Kept)
 		}
 	}
 }

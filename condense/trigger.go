@@ -40,7 +40,7 @@ func (s Settings) Due(in Input) Due {
 		d.addRequest(in)
 	}
 	d.Need.AtOnce = in.Need.AtOnce
-	if d.Need.Reason != "" && !d.Need.Hard && in.Loop() > 0 {
+	if d.Need.Reason != "" && !d.Need.Hard && !in.CutsLoops && in.Loop() > 0 {
 		d, d.Kept = none, KeptLoop
 	}
 	return d

@@ -5,6 +5,8 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -20,6 +22,21 @@ type binding struct {
 	end        int  // of the items after them, answers before this position were bound to another view
 	refused    int  // upstream has refused the reasoning of answers up to this position
 	alternates bool // roles alternate, so that a summary may become part of any user message in front of it
+	free       bool // upstream does not check what stands before an answer: only what it has refused is left out
+}
+
+// keepsReasoning reports whether sealed reasoning stays where its answers stay: its signature proves who wrote it and not what stood before it,
+// or upstream does not know how to be asked to drop what is bound to another history, and so checks no such bond.
+func (f *Form) keepsReasoning() bool { return f.relief.untouched || f.turn.signedByAuthor() }
+
+func (t *Turn) signedByAuthor() bool {
+	return t.model.Signature == model.SignatureAuthor || t.engine.lessons.Has(lessons.RefusesUnbinding, t.lessons)
+}
+
+// unbinds reports whether upstream can be asked to drop sealed reasoning that is bound to another history.
+func (t *Turn) unbinds() bool {
+	_, can := t.in.Dialect.(dialect.Unbinder)
+	return can && !t.signedByAuthor()
 }
 
 // bind removes the sealed reasoning that is bound to another history from a projection, whose items nothing else may use. In an open tool loop
@@ -33,7 +50,7 @@ func (t *Turn) bind(p projection, b binding) projection {
 		p.attached = p.attached || t.in.Split.Messages[item.Index].Attached
 		pos := t.history.Pos(item.Index)
 		merged := b.alternates && slices.ContainsFunc(p.view.Applied, func(c session.Condensation) bool { return pos <= c.Stripped })
-		if i >= b.unchanged && pos < b.end || b.refused > 0 && pos <= b.refused || merged {
+		if !b.free && (i >= b.unchanged && pos < b.end || merged) || b.refused > 0 && pos <= b.refused {
 			t.unseal(item)
 		}
 	}
@@ -78,7 +95,7 @@ func (t *Turn) keepLoopReasoning(p *projection) {
 // than in the history, if the user's message before it is hidden. It reports false if no open loop needs its reasoning, or if upstream cannot be
 // asked to drop reasoning.
 func (t *Turn) loopEnds(v *session.View) (first, newest int, open bool) {
-	if _, can := t.in.Dialect.(dialect.Unbinder); !can || t.openLoop() == 0 {
+	if !t.unbinds() || t.openLoop() == 0 {
 		return 0, 0, false
 	}
 	first, newest = -1, -1

@@ -142,13 +142,13 @@ func hidesNothing(c *session.Condensation) bool {
 // shape returns the form with the view that the condenser makes for this request, and reports whether there is one.
 //
 // An open tool loop that needs its reasoning stays bound to the view that it began with. That view is kept in front of the loop, unless
-// the request would exceed the window.
+// the request would exceed the window or the reasoning is valid behind any view.
 func (f *Form) shape(in condense.Input, d condense.Decision) (*Form, bool) {
 	if d.View == nil {
 		return f, false
 	}
 	began, since, open := in.LoopStart()
-	if !open || overWindow(in) {
+	if !open || overWindow(in) || f.keepsReasoning() {
 		return f.showing(f.reshaped(*d.View, math.MaxInt)), true
 	}
 	d = f.turn.in.Tenant.Condenser.Condense(began)

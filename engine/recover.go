@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
-	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/overflow"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -30,6 +29,7 @@ type relief struct {
 	strippedTo  int         // upstream refused sealed reasoning, which is stripped up to this position; 0: not stripped
 	refused     bool        // upstream refused a change made to this request
 	doubted     bool        // upstream failed on the changed request, perhaps because of the change
+	untouched   bool        // upstream refused to be asked to drop reasoning, so that all of it stays as it is
 	withdrawn   bool        // upstream refused the request with hidden tools
 	withheld    *projection // the view that upstream would refuse again, as it did earlier; nil: none
 	onTrial     bool        // condensations are made on trial
@@ -48,6 +48,7 @@ const (
 	Shrink        Remedy = "shrink"         // condense the history further, cut results, reserve less for the answer
 	Alternate     Remedy = "alternate"      // let roles alternate
 	WithdrawTools Remedy = "withdraw_tools" // offer no hidden tools
+	KeepReasoning Remedy = "keep_reasoning" // leave sealed reasoning as it is: upstream does not know how to drop it
 	Unseal        Remedy = "unseal"         // strip sealed reasoning, or ask upstream to drop what is bound to another history
 	Verbatim      Remedy = "verbatim"       // forward the client's body unchanged
 	OnTrial       Remedy = "on_trial"       // the same, where something else may be to blame
@@ -68,6 +69,7 @@ func remedies() []remedy {
 		{Remedy: Shrink, cures: func(r overflow.Refusal) bool { return r.Overflow != nil }, next: shrunk, last: true},
 		{Remedy: Alternate, cures: func(r overflow.Refusal) bool { return r.Alternates }, next: alternating},
 		{Remedy: WithdrawTools, cures: overflow.Refusal.Objects, next: withoutTools},
+		{Remedy: KeepReasoning, cures: overflow.Refusal.Objects, next: untouched},
 		{Remedy: Unseal, cures: overflow.Refusal.Objects, next: unsealed},
 		{Remedy: Verbatim, cures: overflow.Refusal.Objects, next: refusedChange},
 		{Remedy: OnTrial, cures: overflow.Refusal.MayObject, next: doubtedChange},
@@ -278,7 +280,7 @@ func alternating(_ context.Context, f *Form, _ overflow.Refusal, _ *Report) (*Fo
 	p.view.Items = slices.Clone(p.view.Items)
 	return f.with(func(next *Form) {
 		next.relief.alternates = true
-		next.shown = f.turn.bind(p, binding{alternates: true})
+		next.shown = f.turn.bind(p, binding{alternates: true, free: f.keepsReasoning()})
 	}), true
 }
 
@@ -355,6 +357,9 @@ func (f *Form) rememberHelp(report *Report) {
 	r := &f.relief
 	if r.withdrawn {
 		f.turn.engine.lessons.Learn(lessons.RefusesTools, f.turn.lessons, true)
+	}
+	if r.untouched && r.strippedTo == 0 {
+		f.turn.engine.lessons.Learn(lessons.RefusesUnbinding, f.turn.lessons, true)
 	}
 	if r.alternates {
 		f.turn.engine.lessons.Learn(lessons.AlternatesOnly, f.turn.lessons, true)
@@ -446,6 +451,20 @@ func (f *Form) refusedRecently() bool {
 	return (loop == 0 || loop == f.turn.openLoop()) && !overWindow(whole)
 }
 
+// untouched is the remedy for a request that asks upstream to drop reasoning bound to another history, which an older model refuses. Such a model
+// checks no such bond.
+func untouched(_ context.Context, f *Form, _ overflow.Refusal, _ *Report) (*Form, bool) {
+	if f.relief.untouched || !f.shown.isLoose() || !f.changed() {
+		return f, false
+	}
+	next := f.with(func(next *Form) { next.relief.untouched = true })
+	next = next.showing(next.project(f.shown.applied))
+	if shape := next.turn.in.Tenant.Condenser.Condense(next.input(next.requested())); shape.View != nil {
+		next = next.showing(next.reshaped(*shape.View, math.MaxInt))
+	}
+	return next, true
+}
+
 // unsealed is the remedy for a request with sealed reasoning that upstream refuses. It strips the changed history if upstream objected to
 // reasoning: its client may have edited or left out what the reasoning is bound to. It strips the unchanged history if that may be bound to a
 // condensed one. An open tool loop that needs its reasoning keeps it, or, if the objection mentions thinking, as much of it as upstream demands,
@@ -488,8 +507,7 @@ func (p *projection) strippedCount() (n int) {
 // stripEnd returns the position from which sealed reasoning is kept: the start of the open tool loop that needs it, if there is one and upstream
 // is not asked to drop reasoning.
 func (t *Turn) stripEnd(unbind bool) int {
-	_, can := t.in.Dialect.(dialect.Unbinder)
-	if loop := t.openLoop(); loop > 0 && !(unbind && can) {
+	if loop := t.openLoop(); loop > 0 && !(unbind && t.unbinds()) {
 		return loop
 	}
 	return math.MaxInt

@@ -11,6 +11,7 @@ const (
 	RefusesTools                 // it refuses hidden tools
 	FailsUnchanged               // it failed on an unchanged request after a changed one
 	RefusesSummaries             // a conversation was too long for it in spite of summaries that were paid for
+	RefusesUnbinding             // it refuses to be asked to drop reasoning that is bound to another history
 	Compacts                     // it compacts histories into items of its own
 	Manages                      // it manages histories as their requests ask
 	kinds
@@ -36,6 +37,7 @@ func terms() [kinds]Terms[bool] {
 		RefusesTools:     {Own: confirmed, Shared: confirmed},
 		FailsUnchanged:   {Own: FailureHeld, Shared: confirmed},
 		RefusesSummaries: {Own: RefusalHeld, Shared: confirmed},
+		RefusesUnbinding: {Own: confirmed, Shared: confirmed},
 		Compacts:         {Own: abilityHeld, Shared: abilityHeld},
 		Manages:          {Own: abilityHeld, Shared: abilityHeld},
 	}

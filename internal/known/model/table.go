@@ -47,6 +47,24 @@ func (t Table) Lookup(name string) (Info, string) {
 	return builtin(name)
 }
 
+// Signature is what the signature of sealed reasoning proves to the model's provider.
+type Signature string
+
+// The signatures.
+const (
+	SignatureUnknown Signature = "-"
+	SignatureAuthor  Signature = "author" // which model wrote it: it may stand behind any messages
+	SignaturePlace   Signature = "place"  // also that nothing before it has changed
+)
+
+// SignatureOf returns what the signatures of a built-in model prove, however its entry is configured.
+func SignatureOf(name string) Signature {
+	if _, known := builtin(name); known != "" {
+		return Signature(strings.Split(entries()[known], "\t")[columnSignature])
+	}
+	return SignatureUnknown
+}
+
 // configuredLike returns the configured name of which a name is a variant; of several, the first in sorted order.
 func (t Table) configuredLike(name string) (like string, ok bool) {
 	if len(t.Configured) == 0 {
@@ -91,6 +109,7 @@ const (
 	columnCachedInput
 	columnCacheWrite
 	columnOutputPrice
+	columnSignature
 	columnDate
 	columnSource
 	columns

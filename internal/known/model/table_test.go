@@ -51,6 +51,11 @@ func checkEntry(t *testing.T, line string) {
 	if _, err := time.Parse(time.DateOnly, cells[columnDate]); err != nil {
 		t.Errorf("%s: %v", cells[columnName], err)
 	}
+	switch Signature(cells[columnSignature]) {
+	case SignatureUnknown, SignatureAuthor, SignaturePlace:
+	default:
+		t.Errorf("the signature of %s proves %q", cells[columnName], cells[columnSignature])
+	}
 	info := parse(line)
 	if info.Encoding != EncodingO200k && info.Encoding != EncodingCL100k {
 		t.Errorf("the encoding of %s is %q", cells[columnName], info.Encoding)
@@ -62,6 +67,19 @@ func checkEntry(t *testing.T, line string) {
 	p := info.Price
 	if p != (Price{}) && !(p.CachedInput > 0 && p.CachedInput <= p.Input && p.Input <= p.CacheWrite && p.Input < p.Output) {
 		t.Errorf("the price of %s is %+v", cells[columnName], p)
+	}
+}
+
+// TestSignatureOf: older Claude models sign reasoning without its place, however their names are spelled; of other models nothing is known.
+func TestSignatureOf(t *testing.T) {
+	for name, want := range map[string]Signature{
+		"claude-sonnet-4-5-20250929": SignatureAuthor, "anthropic/claude-haiku-4.5": SignatureAuthor, "claude-opus-4-8": SignatureAuthor,
+		"us.anthropic.claude-sonnet-4-5-20250929-v1:0": SignatureAuthor, "claude-fable-5-1": SignaturePlace, "claude-opus-5-5": SignaturePlace,
+		"claude-sonnet-5": SignatureUnknown, "claude-nova-9": SignatureUnknown, "gpt-5.5": SignatureUnknown, "": SignatureUnknown,
+	} {
+		if got := SignatureOf(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
 	}
 }
 

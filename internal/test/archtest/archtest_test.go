@@ -53,7 +53,7 @@ var allowedImports = map[string][]string{
 	"dialect/responses":                 {"session", "dialect", "dialect/assemble", "dialect/split", "internal/known/agents", "internal/rawjson"},
 	"internal/known/overflow":           {"internal/rawjson"},
 	"engine/summaries":                  {"internal/lru", "session"},
-	"engine":                            {"engine/summaries", "engine/lessons", "internal/lru", "internal/limit", "internal/known/agents", "session", "session/seal", "condense", "condense/excerpt", "condense/recall", "condense/record", "dialect", "internal/known/overflow", "internal/knowledge"},
+	"engine":                            {"engine/summaries", "engine/lessons", "internal/lru", "internal/limit", "internal/known/agents", "internal/known/model", "session", "session/seal", "condense", "condense/excerpt", "condense/recall", "condense/record", "dialect", "internal/known/overflow", "internal/knowledge"},
 	"internal/knowledge":                {"internal/serve/watch"},
 	"internal/serve/watch":              {},
 	"internal/serve/platform":           {},

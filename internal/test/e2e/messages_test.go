@@ -23,6 +23,7 @@ type coder struct {
 	proxy    *process
 	elements []string
 	most     int         // tokens of an answer; 0: the default
+	model    string      // of the requests of step; claude-x if empty
 	header   http.Header // of the requests of step, in addition to its own
 }
 
@@ -316,6 +317,67 @@ func TestMessagesThinkingBeginsALoop(t *testing.T) {
 	}
 }
 
+// TestManualThinkingIsCondensedSoftly: a run of an older model is one tool loop with thinking. It is condensed when its events exceed the limit,
+// and what stays keeps its thinking, which such a model does not bind to its place. A model that is known to bind it is asked to drop what is
+// bound elsewhere. An unknown model that refuses to be asked is not asked again, by any client once two have seen it.
+func TestManualThinkingIsCondensedSoftly(t *testing.T) {
+	t.Parallel()
+	for model, c := range map[string]struct {
+		byAuthor, asked bool
+		refused         int
+	}{
+		"claude-sonnet-4-5-20250929": {byAuthor: true},
+		"claude-opus-5-5":            {asked: true},
+		"claude-x":                   {byAuthor: true, asked: true, refused: 1},
+	} {
+		for condenser, settings := range map[string]string{"llm": "{type: llm, max_size: 20}", "excerpts": "{type: excerpts, max_size: 20}"} {
+			t.Run(model+" "+condenser, func(t *testing.T) {
+				t.Parallel()
+				s := newSetting(t, fakeupstream.Options{
+					Seals: fakeupstream.SealThinkingBlocks, ByAuthor: c.byAuthor, IsSummary: isSummary, Reply: callMake,
+				})
+				p := newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+condenser: %s
+shutdown: {delay: 0s, timeout: 1m}`, s.url, embedded(newStore(t)), settings))))
+				p.model = model
+				condensed := 0
+				for n := range 60 {
+					if p.step(n) {
+						condensed++
+					}
+				}
+				if condensed < 2 {
+					t.Errorf("condensed %d times", condensed)
+				}
+				asked, refused := 0, 0
+				for _, r := range s.Upstream.Requests() {
+					if r.Summary {
+						continue
+					}
+					if bytes.Contains(r.Body, []byte("block_binding")) {
+						asked++
+					}
+					if r.Refused != nil {
+						refused++
+						continue
+					}
+					answers, thoughts := bytes.Count(r.Body, []byte(`"role":"assistant"`)), bytes.Count(r.Body, []byte(`"thinking":"A thought."`))
+					if c.byAuthor && answers != thoughts {
+						t.Errorf("request %d has %d answers and the thinking of %d", r.Index, answers, thoughts)
+					}
+				}
+				if refused != c.refused || (asked > 0) != c.asked || asked != refused && c.byAuthor {
+					t.Errorf("%d requests asked for thinking to be dropped, %d were refused", asked, refused)
+				}
+			})
+		}
+	}
+}
+
 // TestMessagesUnbindingIsRefused: if upstream does not support the header, the request is sent again unchanged, with the client's
 // own.
 func TestMessagesUnbindingIsRefused(t *testing.T) {
@@ -374,7 +436,7 @@ shutdown: {delay: 0s, timeout: 1m}
 // step sends a request, and the result of the call in the answer. It reports whether the history was condensed.
 func (c *coder) step(n int) bool {
 	c.t.Helper()
-	body := `{"model":"claude-x","max_tokens":400,"thinking":{"type":"enabled","budget_tokens":200},"tools":[{"name":"Bash","input_schema":{"type":"object"}}],
+	body := `{"model":"` + cmp.Or(c.model, "claude-x") + `","max_tokens":400,"thinking":{"type":"enabled","budget_tokens":200},"tools":[{"name":"Bash","input_schema":{"type":"object"}}],
 		"messages":[` + strings.Join(c.elements, ",") + `]}`
 	req, err := http.NewRequest(http.MethodPost, c.proxy.url()+"/v1/messages", strings.NewReader(body))
 	if err != nil {

@@ -210,6 +210,9 @@ func (x *exchange) openLoop() (first, newest int) {
 // with. It knows only the server's own answers.
 func (x *exchange) checkLoop(v *verdict) {
 	form := x.server.options.Seals
+	if x.server.options.ByAuthor && x.top.at("thinking", "block_binding").kind != kindAbsent {
+		v.refuse("", "", "thinking.enabled.block_binding: Extra inputs are not permitted")
+	}
 	if !x.thinks() || !form.bindsPrefix() {
 		return
 	}
@@ -270,6 +273,9 @@ func (x *exchange) checkThinking(v *verdict) (last string) {
 
 // follow checks a signature that follows another one, or "", and returns the one that the next must follow. sign makes the right signature.
 func (x *exchange) follow(v *verdict, n int, previous, signature string, sign func(after string) string) string {
+	if x.server.options.ByAuthor && strings.HasPrefix(signature, "prefix.") {
+		return signature
+	}
 	after, _, _ := strings.Cut(strings.TrimPrefix(signature, "prefix."), ".")
 	torn := previous != "" && lastPart(previous) != after
 	if !torn && signature == sign(after) {

@@ -34,6 +34,7 @@ type Options struct {
 	IsSummary        func(*Request) bool   // picks other requests for the summariser; nil picks none
 	Summarise        func(*Request) Answer // answers as the summariser; nil: Extract
 
+	ByAuthor bool             // prefix-bound Seals prove who made the reasoning and not what stood before it, as older Claude models' do
 	Seals    Seal             // format of the sealed reasoning in answers, which is checked when it comes back; "": none
 	SealWhen func(n int) bool // whether the n-th answer, from 0 on, is sealed; nil: each
 

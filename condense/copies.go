@@ -56,7 +56,11 @@ func (s *resultSet) render(item *session.Item) {
 	t.Copies = s.resolve(pos, text, t.Copies)
 	if fresh || !slices.Equal(t.Copies, item.Trim.Copies) {
 		own := s.view.History.Messages[item.Index].Raw
-		if raw, err := s.codec.Rewrite(own, renderTrim(s.view.History, text, t)); err == nil {
+		shown := renderTrim(s.view.History, text, t)
+		if t.Bare {
+			shown = bare(shown, content)
+		}
+		if raw, err := s.codec.Rewrite(own, shown); err == nil {
 			item.Raw, item.Trim = raw, &t
 		}
 	}

@@ -80,12 +80,9 @@ func trims(in Input, from int, cut func(session.Item) (session.Trim, bool)) (fou
 // firstNew returns the index of the first item that is new to the model: everything after the history's last assistant
 // message, whether the view shows that one or not.
 func firstNew(v *session.View) int {
-	last := len(v.History.Messages) - 1
-	for last >= 0 && !v.History.Messages[last].Kind.ByModel() {
-		last--
-	}
+	first := firstUnanswered(v.History)
 	n := len(v.Items)
-	for n > 0 && (v.Items[n-1].Index < 0 || v.Items[n-1].Index > last) {
+	for n > 0 && (v.Items[n-1].Index < 0 || v.Items[n-1].Index >= first) {
 		n--
 	}
 	return n

@@ -33,6 +33,7 @@ func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
 	}
 	f = f.addKnowledge(ctx, &report)
 	f = f.catchUp(ctx, &report)
+	f = f.dropFiles(ctx, &report)
 	if f.belowAllThresholds() {
 		f.prepare(ctx)
 		return f, report
@@ -127,7 +128,7 @@ func (f *Form) condenseAll(ctx context.Context, need condense.Need, report *Repo
 		switch {
 		case len(f.made) == before:
 			lost++ // another request has condensed the thread
-		case need.Reason != session.ReasonArrival: // results are cut once on arrival, so those need no bound
+		case need.Reason != session.ReasonArrival && need.Reason != session.ReasonSize: // results are cut once on arrival, so those need no bound
 			made++
 		}
 	}

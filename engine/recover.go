@@ -29,6 +29,7 @@ type relief struct {
 	strippedTo  int         // upstream refused sealed reasoning, which is stripped up to this position; 0: not stripped
 	refused     bool        // upstream refused a change made to this request
 	doubted     bool        // upstream failed on the changed request, perhaps because of the change
+	tooLarge    int         // bytes of the body that upstream refused as too large; 0: it refused none
 	untouched   bool        // upstream refused to be asked to drop reasoning, so that all of it stays as it is
 	withdrawn   bool        // upstream refused the request with hidden tools
 	withheld    *projection // the view that upstream would refuse again, as it did earlier; nil: none
@@ -45,6 +46,7 @@ type Remedy string
 
 // The remedies. Each is tried once for a request, but for Shrink, which is tried maxReliefs times.
 const (
+	DropFiles     Remedy = "drop_files"     // show old messages without their images and files
 	Shrink        Remedy = "shrink"         // condense the history further, cut results, reserve less for the answer
 	Alternate     Remedy = "alternate"      // let roles alternate
 	WithdrawTools Remedy = "withdraw_tools" // offer no hidden tools
@@ -67,6 +69,7 @@ type remedy struct {
 func remedies() []remedy {
 	return []remedy{
 		{Remedy: Shrink, cures: func(r overflow.Refusal) bool { return r.Overflow != nil }, next: shrunk, last: true},
+		{Remedy: DropFiles, cures: func(r overflow.Refusal) bool { return r.Large }, next: withoutFiles},
 		{Remedy: Alternate, cures: func(r overflow.Refusal) bool { return r.Alternates }, next: alternating},
 		{Remedy: WithdrawTools, cures: overflow.Refusal.Objects, next: withoutTools},
 		{Remedy: KeepReasoning, cures: overflow.Refusal.Objects, next: untouched},
@@ -124,7 +127,7 @@ func (f *Form) tryShrinking(ctx context.Context, over overflow.Overflow, report 
 			next.shown = *r.withheld
 			r.withheld, r.verbatim, r.refused = nil, false, false
 		}
-		if r.tries == 0 {
+		if len(r.trial) == 0 {
 			r.beforeTrial = next.shown
 		}
 		r.tries++
@@ -271,6 +274,59 @@ func (f *Form) showingOnTrial(a Attempt) *Form {
 	})
 }
 
+// withoutFiles is the remedy for a request that is too large for upstream in bytes, images or pages: old messages go without theirs. The
+// condensation is on trial until the form is settled.
+func withoutFiles(ctx context.Context, f *Form, _ overflow.Refusal, report *Report) (*Form, bool) {
+	if f.relief.tooLarge > 0 || !f.mayShrink() {
+		return f, false
+	}
+	f.awaitLog()
+	size := f.bodySize()
+	job := condense.WithoutFiles(f.input(f.requested()), size)
+	if job == nil {
+		return f, false
+	}
+	f = f.with(func(next *Form) {
+		next.relief.tooLarge = size
+		if len(next.relief.trial) == 0 {
+			next.relief.beforeTrial = next.shown
+		}
+		next.relief.onTrial = true
+	})
+	return f.applyNow(ctx, job, report)
+}
+
+// applyNow runs a job that asks no model, and reports whether it has changed the view. Unless the form is on trial, it logs the condensation.
+func (f *Form) applyNow(ctx context.Context, job condense.Job, report *Report) (*Form, bool) {
+	next, step, _ := f.await(ctx, job.Need().Reason, func(ctx context.Context, f *Form, report *Report) *Form {
+		f, _ = f.applyJob(ctx, job, !f.relief.onTrial, report)
+		return f.with(func(next *Form) { next.relief.onTrial = false })
+	})
+	report.add(step)
+	return next, len(next.shown.applied) > len(f.shown.applied)
+}
+
+// dropFiles shows old messages without their images and files if the body has as many bytes as one that upstream refused for its size.
+func (f *Form) dropFiles(ctx context.Context, report *Report) *Form {
+	refused, known := f.turn.engine.lessons.Size(f.turn.lessons)
+	size := f.bodySize()
+	if !known || size < refused || f.place.Again || f.place.Match == session.MatchReplay {
+		return f
+	}
+	if job := condense.WithoutFiles(f.input(f.requested()), size); job != nil {
+		f, _ = f.applyNow(ctx, job, report)
+	}
+	return f
+}
+
+// bodySize returns the size of the body that goes upstream, in bytes.
+func (f *Form) bodySize() (n int) {
+	for _, part := range f.Body() {
+		n += len(part)
+	}
+	return n
+}
+
 // alternating is the remedy for a changed request whose roles do not alternate.
 func alternating(_ context.Context, f *Form, _ overflow.Refusal, _ *Report) (*Form, bool) {
 	if f.alternates() || !f.changed() {
@@ -357,6 +413,9 @@ func (f *Form) rememberHelp(report *Report) {
 	r := &f.relief
 	if r.withdrawn {
 		f.turn.engine.lessons.Learn(lessons.RefusesTools, f.turn.lessons, true)
+	}
+	if r.tooLarge > 0 {
+		f.turn.engine.lessons.LearnSize(f.turn.lessons, r.tooLarge)
 	}
 	if r.untouched && r.strippedTo == 0 {
 		f.turn.engine.lessons.Learn(lessons.RefusesUnbinding, f.turn.lessons, true)

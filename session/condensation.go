@@ -23,6 +23,7 @@ const (
 	ReasonRequest     Reason = "request"
 	ReasonOverflow    Reason = "overflow"
 	ReasonArrival     Reason = "arrival" // a message was too large when it arrived
+	ReasonSize        Reason = "size"    // too many bytes, images or pages for upstream
 	ReasonReplacement Reason = "aside"   // marks a replacement, see IsReplacement
 
 	ReasonKnowledge Reason = "knowledge" // a user's message triggered an added text
@@ -95,6 +96,7 @@ type Trim struct {
 	Head, Tail int    // bytes shown of its beginning and its end; a Head of Whole cuts nothing
 	Tidy       bool   // show the text tidied; all byte counts refer to the tidied text
 	Copies     []Copy // parts that an earlier result shows as well, ascending; empty if the text is cut
+	Bare       bool   // show marks in place of its images and files
 	Named      bool   // the note in the place of the cut names the position
 }
 
@@ -111,10 +113,10 @@ type Copy struct {
 // Cut reports whether only the beginning and the end are shown.
 func (t *Trim) Cut() bool { return t.Head != Whole }
 
-// Answers reports whether c answers a request for a condensation. Trims of newly arrived messages, replacements and added texts
+// Answers reports whether c answers a request for a condensation. Trims of newly arrived messages, lost images, replacements and added texts
 // do not.
 func (c *Condensation) Answers() bool {
-	return c.Reason != ReasonArrival && !c.IsReplacement() && c.Added == 0
+	return c.Reason != ReasonArrival && c.Reason != ReasonSize && !c.IsReplacement() && c.Added == 0
 }
 
 // buildOn bases c on the newest condensation that the view shows, if there is one.

@@ -51,6 +51,7 @@ const kept = 4096
 type Lessons struct {
 	now     func() time.Time
 	windows *Book[int] // in tokens
+	sizes   *Book[int] // in bytes
 	shown   [kinds]*Book[bool]
 	refused *Book[int] // see LearnRefusal
 }
@@ -60,6 +61,7 @@ func New(now func() time.Time) *Lessons {
 	l := &Lessons{
 		now:     now,
 		windows: NewBook(kept, Terms[int]{Own: unconfirmed, Shared: confirmed, Same: sameWindow}),
+		sizes:   NewBook(kept, Terms[int]{Own: confirmed, Shared: confirmed, Same: sameWindow}),
 		refused: NewBook(kept, Terms[int]{Own: RefusalHeld, Same: Equal[int]}),
 	}
 	for kind, of := range terms() {
@@ -72,6 +74,7 @@ func New(now func() time.Time) *Lessons {
 // Clear forgets everything, as after upstreams have been reconfigured.
 func (l *Lessons) Clear() {
 	l.windows.Clear()
+	l.sizes.Clear()
 	l.refused.Clear()
 	for _, book := range l.shown {
 		book.Clear()
@@ -126,6 +129,17 @@ func (l *Lessons) Window(p Place, known int) int {
 	smallest(l.windows.Shared(p, l.now()))
 	return known
 }
+
+// LearnSize records the size of a request body, in bytes, that was too large for upstream.
+func (l *Lessons) LearnSize(p Place, bytes int) {
+	if smaller, known := l.Size(p); known && smaller < bytes {
+		bytes = smaller
+	}
+	l.sizes.Learn(p, bytes, l.now())
+}
+
+// Size returns the size of a body, in bytes, that was too large for upstream, and whether one was. Larger ones will be, too.
+func (l *Lessons) Size(p Place) (bytes int, known bool) { return l.sizes.Known(p, l.now()) }
 
 // LearnRefusal records that upstream refused a conversation's condensed history and then accepted the unchanged one. The loop is the position at
 // which the open tool loop begins that needed its reasoning: the refusal may be about that loop only. 0: there was none.

@@ -80,6 +80,22 @@ func TestLessonsHold(t *testing.T) {
 	}
 }
 
+// TestSizesHold: the smallest body that was too large is remembered.
+func TestSizesHold(t *testing.T) {
+	l := New(func() time.Time { return time.Unix(1_700_000_000, 0) })
+	place := PlaceOf("acme", "alice", "https://upstream", "model", nil)
+	for _, size := range []int{6_000_000, 9_000_000, 5_000_000} {
+		l.LearnSize(place, size)
+	}
+	if size, known := l.Size(place); size != 5_000_000 || !known {
+		t.Errorf("%d bytes, known %t", size, known)
+	}
+	l.Clear()
+	if _, known := l.Size(place); known {
+		t.Error("a size is known after all was cleared")
+	}
+}
+
 // TestRefusalsHold: a refusal is remembered with its loop for RefusalHeld, unless upstream accepts the condensed history before.
 func TestRefusalsHold(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)

@@ -6,6 +6,7 @@ import "bytes"
 type Refusal struct {
 	Status     int       // of the failure, which the body may state in place of an answer
 	Overflow   *Overflow // it is too long
+	Large      bool      // it is too large in bytes, or has too many or too large images or files
 	Alternates bool      // its roles do not alternate
 	Manages    bool      // the objection mentions the management of the history
 	Thinking   bool      // or thinking
@@ -18,6 +19,7 @@ func ReadRefusal(status int, contentType string, head []byte) Refusal {
 	if over, ok := Recognise(status, contentType, head); ok {
 		r.Overflow = &over
 	}
+	r.Large = r.Overflow == nil && IsTooLarge(r.Status, head)
 	mentions := func(word string) bool { return r.Objects() && bytes.Contains(head, []byte(word)) }
 	r.Manages = mentions("context_management")
 	r.Thinking = mentions("thinking")

@@ -145,7 +145,7 @@ func TestThinkingBehindAHistoryThatIsWholeAgain(t *testing.T) {
 			if condensed == 0 {
 				t.Error("nothing was condensed")
 			}
-			condensedAtOnce := name == "the session is another one" // its first request is condensed again, and asks to drop what is bound elsewhere
+			condensedAtOnce := name == "the session is another one"                          // its first request is condensed again, and asks to drop what is bound elsewhere
 			if n := refusals(s.Upstream); (n == 0) != condensedAtOnce || n > again-whole+2 { // each request without the store, and two forms of the first one with it again
 				t.Errorf("%d requests were refused", n)
 			}

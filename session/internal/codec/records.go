@@ -93,7 +93,7 @@ func resultFields(r *session.Result) message { return message{&r.Pos, &r.Sum, &r
 func rangeFields(r *session.Range) message { return message{&r.From, &r.To} }
 
 func trimFields(t *session.Trim) message {
-	return message{&t.Pos, &t.Head, &t.Tail, &t.Tidy, messages[session.Copy]{&t.Copies, copyFields}, &t.Named}
+	return message{&t.Pos, &t.Head, &t.Tail, &t.Tidy, messages[session.Copy]{&t.Copies, copyFields}, &t.Named, &t.Bare}
 }
 
 func copyFields(c *session.Copy) message { return message{&c.From, &c.To, &c.Source, &c.At} }

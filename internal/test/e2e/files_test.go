@@ -1,0 +1,102 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
+)
+
+// imageRuns are agents that take a screenshot in each step, by protocol: the body of a step's request with all messages, and the messages that
+// the next one has in addition.
+func imageRuns() map[string]struct{ path, body, first, next string } {
+	image := strings.Repeat("A", 40_000)
+	return map[string]struct{ path, body, first, next string }{
+		"chat": {
+			"/v1/chat/completions", `{"model":"gpt-5.5","messages":[%s]}`, `{"role":"user","content":"Test the page."}`,
+			`{"role":"assistant","content":"Step %[1]d."},{"role":"user","content":[{"type":"text","text":"Screen %[1]d:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + image + `"}}]}`,
+		},
+		"messages": {
+			"/v1/messages", `{"model":"claude-opus-4-5","max_tokens":100,"tools":[{"name":"look","input_schema":{"type":"object"}}],"messages":[%s]}`,
+			`{"role":"user","content":"Test the page."}`,
+			`{"role":"assistant","content":[{"type":"tool_use","id":"toolu_%020[1]d","name":"look","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%020[1]d","content":[{"type":"text","text":"Screen %[1]d:"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + image + `"}}]}]}`,
+		},
+		"responses": {
+			"/v1/responses", `{"model":"gpt-5.5","store":false,"tools":[{"type":"function","name":"look","parameters":{"type":"object"}}],"input":[%s]}`,
+			`{"type":"message","role":"user","content":[{"type":"input_text","text":"Test the page."}]}`,
+			`{"type":"function_call","call_id":"call_%020[1]d","name":"look","arguments":"{}"},{"type":"function_call_output","call_id":"call_%020[1]d","output":[{"type":"input_text","text":"Screen %[1]d:"},{"type":"input_image","image_url":"data:image/png;base64,` + image + `"}]}`,
+		},
+	}
+}
+
+// TestTooManyBytesLoseOldImages: upstream refuses bodies above a limit, or with more than eight images. The oldest messages then go without
+// theirs, and the run goes on. What is known of the limit saves the next refusal. The newest image is always there.
+func TestTooManyBytesLoseOldImages(t *testing.T) {
+	t.Parallel()
+	refusals := map[string]struct {
+		refuses func(body []byte) bool
+		with    fakeupstream.APIError
+	}{
+		"bytes": {
+			func(body []byte) bool { return len(body) > 400_000 },
+			fakeupstream.APIError{Status: http.StatusRequestEntityTooLarge, Message: "Request exceeds the maximum size"},
+		},
+		"images": {
+			func(body []byte) bool { return bytes.Count(body, []byte("AAAAAAAA\"")) > 8 },
+			fakeupstream.APIError{Status: http.StatusBadRequest, Message: "Too many images in request. Max is 8."},
+		},
+	}
+	for protocol, run := range imageRuns() {
+		for kind, c := range refusals {
+			t.Run(protocol+" "+kind, func(t *testing.T) {
+				t.Parallel()
+				s := newLenient(t, fakeupstream.Options{Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+					if c.refuses(r.Body) {
+						return fakeupstream.Answer{Error: &c.with}
+					}
+					return fakeupstream.Answer{Content: "Done."}
+				}})
+				p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+condenser: {type: excerpts, max_size: 1000}
+shutdown: {delay: 0s, timeout: 1m}`, s.url, embedded(newStore(t)))))
+				messages := run.first
+				for n := range 24 {
+					req, err := http.NewRequest(http.MethodPost, p.url()+run.path, strings.NewReader(fmt.Sprintf(run.body, messages)))
+					ok(t, err)
+					req.Header = http.Header{"Content-Type": {"application/json"}, "Anthropic-Version": {"2023-06-01"}}
+					resp, err := http.DefaultClient.Do(req)
+					ok(t, err)
+					answer, _ := io.ReadAll(resp.Body)
+					ok(t, resp.Body.Close())
+					if resp.StatusCode != http.StatusOK {
+						t.Fatalf("step %d: %s: %.300s", n, resp.Status, answer)
+					}
+					messages += "," + fmt.Sprintf(run.next, n)
+				}
+				refused, requests := 0, s.Upstream.Requests()
+				for _, r := range requests {
+					if c.refuses(r.Body) {
+						refused++
+					} else if r.Index > 0 && !bytes.Contains(r.Body[max(0, len(r.Body)-60_000):], []byte("AAAAAAAA\"")) {
+						t.Errorf("request %d has lost its newest image", r.Index)
+					}
+				}
+				if refused == 0 || kind == "bytes" && refused > 1 || refused > 8 {
+					t.Errorf("%d of %d requests were refused", refused, len(requests))
+				}
+				last := requests[len(requests)-1].Body
+				if !bytes.Contains(last, []byte(`Screen 1:`)) || !bytes.Contains(last, []byte("[image]")) {
+					t.Errorf("the text beside an image went with it: %.300s", last)
+				}
+			})
+		}
+	}
+}

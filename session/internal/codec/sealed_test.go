@@ -117,11 +117,14 @@ func TestSealedRecordsAreBound(t *testing.T) {
 		"another base":    func(c *session.Condensation) { c.Base.Seq++ },
 		"another time":    func(c *session.Condensation) { c.Time = c.Time.Add(1) },
 		"no condensation": func(c *session.Condensation) { *c = session.Condensation{} },
-		"a payload's as text": func(*session.Condensation) {
-			text = append([]byte{0x32, byte(len(text) - 2)}, event[len(event)-len(text)+2:]...)
-		},
+		"a payload's as text": nil,
 	} {
-		there := here
+		there, text := here, text
+		if change == nil {
+			change = func(*session.Condensation) {
+				text = append([]byte{0x32, byte(len(text) - 2)}, event[len(event)-len(text)+2:]...)
+			}
+		}
 		change(&there)
 		if got, err := o.ParseText(text, there); !errors.Is(err, session.ErrUnreadable) || got != "" {
 			t.Errorf("%s: %q, %v", what, got, err)

@@ -1,7 +1,6 @@
 package overflow
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 )
@@ -43,11 +42,11 @@ const maxFormText = 1000
 
 // mayHaveForm reports whether the form of an error with this status is looked at. Other failures have other causes.
 func (r report) mayHaveForm(status int) bool {
-	if status/100 == 2 && r.code >= http.StatusBadRequest && r.code < 600 {
+	if status/100 == 2 && r.code >= 400 && r.code < 600 {
 		status = r.code
 	}
 	switch status {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+	case 400, 413, 422:
 		return true
 	}
 	return status/100 == 2

@@ -103,6 +103,7 @@ type Way struct {
 	KeyHeader string // header of the key; empty: Authorization, or the one that Azure uses
 	Headers   string // headers of organisations and gateways, as lines of "name:value"
 	Route     string // more such lines, which route to the cache of the client's prompts: for calls behind them
+	Limit     string // the parameter by which the client limits answers of its model in Chat Completions; empty: unknown
 }
 
 // Need says why a condensation is due, and how urgently.

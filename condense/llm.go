@@ -111,6 +111,9 @@ func (l *LLM) endpoint(in Input) Endpoint {
 	api := e.Way.API
 	e.Way = in.Upstream.Way
 	e.Way.Route = ""
+	if l.model(in) != in.Model {
+		e.Way.Limit = ""
+	}
 	if api != "" && api != e.Way.API {
 		e.Way.API, e.Way.KeyHeader = api, ""
 	}

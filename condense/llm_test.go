@@ -27,7 +27,10 @@ func chatter(n int) *session.History {
 func TestSummariserIsItsOwn(t *testing.T) {
 	client := condense.Endpoint{BaseURL: "https://client.example/v1", APIKey: "client-key", Way: condense.Way{
 		Path: "/openai/deployments/big", Query: "api-version=1", KeyHeader: "Api-Key", Headers: "X-Portkey-Custom-Host:https://evil.example\n",
+		Limit: "max_completion_tokens",
 	}}
+	another := client // at the same upstream
+	another.Way.Path, another.Way.Limit = "/openai/deployments/small", ""
 	for name, c := range map[string]struct {
 		settings condense.LLMSettings
 		model    string
@@ -40,8 +43,9 @@ func TestSummariserIsItsOwn(t *testing.T) {
 		},
 		"own key, without the client's headers": {
 			condense.LLMSettings{Endpoint: condense.Endpoint{APIKey: "own"}}, "main-model",
-			condense.Endpoint{BaseURL: client.BaseURL, APIKey: "own", Way: condense.Way{Path: client.Way.Path, Query: client.Way.Query}},
+			condense.Endpoint{BaseURL: client.BaseURL, APIKey: "own", Way: condense.Way{Path: client.Way.Path, Query: client.Way.Query, Limit: client.Way.Limit}},
 		},
+		"another model, without the client's parameter": {condense.LLMSettings{Model: "small"}, "small", another},
 		"the client's key stays at home": {
 			condense.LLMSettings{Endpoint: condense.Endpoint{BaseURL: "http://local"}}, "main-model", condense.Endpoint{BaseURL: "http://local"},
 		},

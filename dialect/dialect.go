@@ -66,6 +66,7 @@ type Request struct {
 	Model     string
 	Stream    bool
 	MaxOutput int               // tokens that the client allows for the answer, or 0 if it does not say
+	LimitedBy string            // the parameter that says so, where a protocol has several; empty: none, or the only one
 	Choices   int               // answers that the client asks for, each as long as that; 0: one
 	Tools     []byte            // the raw tool definitions, or nil
 	Fields    map[string]string // the session fields found, by path

@@ -62,7 +62,7 @@ type remedy struct {
 	cures func(overflow.Refusal) bool
 	// next returns the form to try, and whether there is one. It adds to the report what was given up.
 	next func(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool)
-	last bool // if it does not help, nothing does
+	last bool // if it does not help, nothing does, unless the reason for the refusal is uncertain
 }
 
 // remedies returns all remedies, in the order in which they are tried.
@@ -91,7 +91,7 @@ func (f *Form) Next(ctx context.Context, r overflow.Refusal) (next *Form, report
 			report.Remedy = row.Remedy
 			break
 		}
-		if row.last && f.turn.Recognised() {
+		if row.last && f.turn.Recognised() && r.Overflow.Evidence == overflow.Stated {
 			break
 		}
 	}
@@ -157,6 +157,13 @@ func (f *Form) MayRetry() bool {
 // learnOverflow returns the form that has to fit the window which an overflow shows. It reports whether the request can be too long at all:
 // a smaller history does not cure an error about something else.
 func (f *Form) learnOverflow(over overflow.Overflow, sent session.Size) (*Form, bool) {
+	counted := f.calibrate(sent.Tokens)
+	if f.shown.attached {
+		counted = max(counted, over.Prompt) // ours is an estimate
+	}
+	if !over.Believable(counted) {
+		return f, false
+	}
 	if over.Prompt > 0 && !over.AtLeast && sent.Tokens > 0 {
 		ratio := float64(over.Prompt) / float64(sent.Tokens)
 		if f.shown.attached && ratio > 1 || ratio <= maxCountRatio && ratio >= 1/maxCountRatio {

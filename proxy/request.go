@@ -108,11 +108,12 @@ func (l *live) readParams(ctx *fasthttp.RequestCtx) params {
 func (r *request) input() engine.Input {
 	model := r.parsed.model.Model
 	model.Alternates = model.Alternates || r.tenant.Upstream.AlternateRoles
-	c := &r.parsed.compaction
+	c, upstream := &r.parsed.compaction, r.endpoint()
+	upstream.Way.Limit = r.parsed.split.LimitedBy
 	return engine.Input{
 		Settings:   r.live.settings,
 		Tenant:     &r.tenant.Tenant,
-		Upstream:   r.endpoint(),
+		Upstream:   upstream,
 		Client:     engine.Client{Credential: r.params.credentials, Keys: r.params.keys, Header: r.params.header, Request: r.recorder.record.Asked.ID},
 		Wish:       r.wish(),
 		Dialect:    r.params.dialect,

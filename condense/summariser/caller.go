@@ -4,7 +4,6 @@ package summariser
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -32,23 +31,22 @@ type Caller struct {
 	Client      *http.Client  // nil: http.DefaultClient
 	Timeout     time.Duration // longest silence of the server; 0: DefaultTimeout
 	Temperature *float32      // nil: not sent
-	Lacks       *Lacks        // features missing from servers; nil: discovered in each call
+	Lacks       *Lacks        // in which form servers accept calls; nil: found out in each call
 }
 
 var _ condense.Summariser = Caller{}
 
-// Summarise implements condense.Summariser. If the server refuses a parameter of the call, Summarise repeats the call without it,
-// and remembers that once the server accepts the call. It sends a ready-made body, and calls of the Messages API, unchanged.
+// Summarise implements condense.Summariser. If the server refuses a parameter of the call, or the role of its instructions, Summarise repeats
+// the call as the refusal says, up to maxAdaptations times, and remembers that once the server accepts it. A ready-made body is sent unchanged.
 func (c Caller) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
 	var before lacks
-	learns := r.Body == nil && r.Endpoint.Way.API != condense.APIMessages
-	if learns {
+	if r.Body == nil {
 		before = c.Lacks.of(r)
 	}
-	for known := before; ; {
-		reply, err := c.attempt(ctx, r, known)
+	for known, tries := before, 0; ; tries++ {
+		reply, body, err := c.attempt(ctx, r, known)
 		final := err == nil || errors.Is(err, errSilent) || errors.Is(err, errNotStreamed)
-		if learns && known.learn(err) && !final {
+		if r.Body == nil && known.learn(err, r, body) && !final && tries < maxAdaptations {
 			continue
 		}
 		if final && known != before && c.Lacks != nil {
@@ -65,20 +63,15 @@ func (c Caller) Summarise(ctx context.Context, r condense.Request) (condense.Rep
 	}
 }
 
-// attempt makes one call.
-func (c Caller) attempt(ctx context.Context, r condense.Request, l lacks) (condense.Reply, error) {
-	if r.Endpoint.Way.API == condense.APIResponses {
-		l.stream = false
-	}
-	body := r.Body
-	if body == nil {
-		var err error
-		if body, err = json.Marshal(protocolOf(r.Endpoint).request(c, r, l)); err != nil {
-			return condense.Reply{}, err // callError wraps it
+// attempt makes one call, and returns its body.
+func (c Caller) attempt(ctx context.Context, r condense.Request, l lacks) (reply condense.Reply, body []byte, err error) {
+	if body = r.Body; body == nil {
+		if body, err = l.body(c, r); err != nil {
+			return reply, nil, err // callError wraps it
 		}
 	}
-	answer, err := c.postInTime(ctx, r, body, !l.stream)
-	return replyTo(&r, &answer), err
+	answer, err := c.postInTime(ctx, r, body, !l.omits("stream"))
+	return replyTo(&r, &answer), body, err
 }
 
 // Reasons for cancelling a call for which the caller was still waiting.

@@ -1,6 +1,7 @@
 package summariser
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 
@@ -10,15 +11,26 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 )
 
+// usualLimit returns the parameter that limits the answer of a model, by the model's name.
+func usualLimit(model string) string {
+	if agents.RefusesMaxTokens(model) {
+		return limits[1]
+	}
+	return limits[0]
+}
+
 func chatRequest(c Caller, r condense.Request, l lacks) any {
 	out := openai.ChatCompletionRequest{
 		Model: r.Model,
 		Messages: []openai.ChatCompletionMessage{
-			{Role: openai.ChatMessageRoleSystem, Content: r.System}, {Role: openai.ChatMessageRoleUser, Content: r.User},
+			{Role: cmp.Or(l.role, openai.ChatMessageRoleSystem), Content: r.System}, {Role: openai.ChatMessageRoleUser, Content: r.User},
 		},
-		Stream: !l.stream,
+		Stream: !l.omits("stream"),
 	}
-	if agents.RefusesMaxTokens(r.Model) {
+	if l.role == roleUser { // the prompt has the instructions
+		out.Messages = out.Messages[1:]
+	}
+	if cmp.Or(l.limit, r.Endpoint.Way.Limit, usualLimit(r.Model)) == limits[1] {
 		out.MaxCompletionTokens = r.MaxOutput
 	} else {
 		out.MaxTokens = r.MaxOutput //nolint:staticcheck // compatible servers support only this one
@@ -27,10 +39,8 @@ func chatRequest(c Caller, r condense.Request, l lacks) any {
 		// go-openai omits a zero, and the server would use its own default.
 		out.Temperature = max(*c.Temperature, math.SmallestNonzeroFloat32)
 	}
-	if !l.effort {
-		out.ReasoningEffort = effortOf(r.Model)
-	}
-	if out.Stream && !l.options {
+	out.ReasoningEffort = effortOf(r.Model)
+	if out.Stream {
 		out.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
 	if f := r.Function; f != nil {

@@ -16,24 +16,37 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 )
 
-// The duration of a cooldown after a failure. It doubles with each further failure, up to the longest.
+// The duration of a cooldown after a failure. It doubles with each further failure, up to the longest. A server that could not be reached may be
+// starting, and is tried again sooner at first.
 const (
-	FirstCooldown   = 30 * time.Second
-	LongestCooldown = 10 * time.Minute
+	FirstCooldown    = 30 * time.Second
+	FirstUnreachable = 2 * time.Second
+	LongestCooldown  = 10 * time.Minute
 )
+
+// suspectLasts is how long a failure of one thread's call can be confirmed by another thread's.
+const suspectLasts = LongestCooldown
 
 // maxRemembered is the number of failing servers and threads to remember.
 const maxRemembered = 8192
 
 // Health remembers for which models and for which threads calls fail, and imposes cooldowns. A server's failure counts for the
-// combination of endpoint, model and credential, so that one client's key or model does not affect other clients. An unusable answer
-// counts for the thread whose history was to be summarised.
+// combination of endpoint, model and credential, so that one client's key or model does not affect other clients. One that the thread's
+// content may have caused counts for the thread at this server, until a second thread fails there too. An unusable answer counts for the thread
+// whose history was to be summarised.
 type Health struct {
 	now func() time.Time
 
 	mu        sync.Mutex
 	cooldowns lru.Cache[subject, *cooldown]
 	windows   lru.Cache[subject, window]
+	suspects  lru.Cache[subject, suspect]
+}
+
+// suspect is the newest failure of a server that its call's content may have caused.
+type suspect struct {
+	thread subject
+	until  time.Time
 }
 
 var _ condense.Health = (*Health)(nil)
@@ -67,7 +80,7 @@ type cooldown struct {
 func NewHealth(now func() time.Time) *Health {
 	cooldowns := lru.New[subject, *cooldown](maxRemembered)
 	windows := lru.New[subject, window](maxRemembered)
-	return &Health{now: now, cooldowns: cooldowns, windows: windows}
+	return &Health{now: now, cooldowns: cooldowns, windows: windows, suspects: lru.New[subject, suspect](maxRemembered)}
 }
 
 func subjectOf(parts ...string) subject { return sha256.Sum256(fmt.Appendf(nil, "%q", parts)) }
@@ -79,28 +92,49 @@ func serverOf(a condense.Attempt) subject {
 
 func threadOf(a condense.Attempt) subject { return subjectOf(a.Thread) }
 
+// pairOf identifies a thread at a server.
+func pairOf(a condense.Attempt) subject {
+	server, thread := serverOf(a), threadOf(a)
+	return subjectOf(string(server[:]), string(thread[:]))
+}
+
+func subjectsOf(a condense.Attempt) [3]subject {
+	return [...]subject{serverOf(a), threadOf(a), pairOf(a)}
+}
+
 func (h *Health) Ready(a condense.Attempt) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.ready(serverOf(a)) && h.ready(threadOf(a))
+	return h.allReady(a)
+}
+
+// allReady reports whether nothing that the attempt concerns is cooling down.
+func (h *Health) allReady(a condense.Attempt) bool {
+	for _, s := range subjectsOf(a) {
+		if !h.ready(s) {
+			return false
+		}
+	}
+	return true
 }
 
 func (h *Health) Missing(a condense.Attempt) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := serverOf(a)
-	c, ok := h.cooldowns.Get(s)
-	return ok && c.missing && !h.ready(s)
+	missing := func(s subject) bool {
+		c, ok := h.cooldowns.Get(s)
+		return ok && c.missing && !h.ready(s)
+	}
+	return missing(serverOf(a)) || missing(pairOf(a))
 }
 
 func (h *Health) Begin(a condense.Attempt) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	server, thread := serverOf(a), threadOf(a)
-	if !h.ready(server) || !h.ready(thread) {
+	if !h.allReady(a) {
 		return false
 	}
-	for _, s := range [...]subject{server, thread} {
+	for _, s := range subjectsOf(a) {
 		if c, ok := h.cooldowns.Get(s); ok {
 			c.probing = true
 		}
@@ -127,18 +161,52 @@ func (h *Health) LearnWindow(a condense.Attempt, tokens int) {
 	h.windows.Add(serverOf(a), window{tokens: tokens, until: h.now().Add(windowLasts)})
 }
 
-func (h *Health) End(a condense.Attempt, err error) {
+func (h *Health) End(a condense.Attempt, err error) { h.end(a, err) }
+
+// end is End, and reports whether the server has failed.
+func (h *Health) end(a condense.Attempt, err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	server, thread := blame(err)
-	if c := h.record(serverOf(a), server); c != nil {
-		call, _ := errors.AsType[*condense.CallError](err)
+	pair := server
+	if server == suspected {
+		server, pair = h.confirm(a), failed
+	}
+	call, _ := errors.AsType[*condense.CallError](err)
+	first := FirstCooldown
+	if call != nil && call.Kind == condense.FailureUnreachable {
+		first = FirstUnreachable
+	}
+	if c := h.record(serverOf(a), server, first); c != nil {
 		c.missing = call.Missing()
 		if a.Configured {
 			c.problem = fmt.Sprintf("%s at %s: %s", a.Model, Shown(a.Endpoint.BaseURL), call.Kind)
 		}
 	}
-	h.record(threadOf(a), thread)
+	if server == succeeded {
+		h.suspects.Remove(serverOf(a))
+	}
+	if server == failed {
+		pair = unknown // the server's cooldown holds for the thread as well
+	}
+	if c := h.record(pairOf(a), pair, first); c != nil {
+		c.missing = call.Missing()
+	}
+	h.record(threadOf(a), thread, first)
+	return server == failed
+}
+
+// confirm returns the outcome for the server of a failure that the content may have caused: failed, if the server has failed since it last
+// succeeded, or another thread's call has failed so recently.
+func (h *Health) confirm(a condense.Attempt) outcome {
+	server, thread := serverOf(a), threadOf(a)
+	_, down := h.cooldowns.Get(server)
+	earlier, known := h.suspects.Get(server)
+	if down || known && earlier.thread != thread && h.now().Before(earlier.until) {
+		return failed
+	}
+	h.suspects.Add(server, suspect{thread, h.now().Add(suspectLasts)})
+	return unknown
 }
 
 // ready reports whether a subject is not cooling down, and no probe of it is under way.
@@ -147,9 +215,9 @@ func (h *Health) ready(s subject) bool {
 	return !ok || !c.probing && !h.now().Before(c.until)
 }
 
-// record records the outcome of an attempt for a subject. After a failure it returns the cooldown. Failures of attempts that were
-// already under way when a cooldown began do not extend it.
-func (h *Health) record(s subject, o outcome) *cooldown {
+// record records the outcome of an attempt for a subject. After a failure it returns the cooldown, which is at least first. Failures of attempts
+// that were already under way when a cooldown began do not extend it.
+func (h *Health) record(s subject, o outcome, first time.Duration) *cooldown {
 	if o == succeeded {
 		h.cooldowns.Remove(s)
 		return nil
@@ -159,7 +227,7 @@ func (h *Health) record(s subject, o outcome) *cooldown {
 		if o != failed {
 			return nil
 		}
-		c = &cooldown{next: FirstCooldown}
+		c = &cooldown{}
 		h.cooldowns.Add(s, c)
 	}
 	c.probing = false
@@ -167,8 +235,9 @@ func (h *Health) record(s subject, o outcome) *cooldown {
 		return nil
 	}
 	if now := h.now(); !now.Before(c.until) {
-		c.until = now.Add(c.next)
-		c.next = min(2*c.next, LongestCooldown)
+		lasts := max(c.next, first)
+		c.until = now.Add(lasts)
+		c.next = min(2*lasts, LongestCooldown)
 	}
 	return c
 }
@@ -203,8 +272,7 @@ type Tenant struct {
 }
 
 func (t *Tenant) End(a condense.Attempt, err error) {
-	t.Health.End(a, err)
-	if server, _ := blame(err); server == failed {
+	if t.end(a, err) {
 		t.last.Store(new(serverOf(a)))
 	}
 }
@@ -230,10 +298,11 @@ const (
 	unknown outcome = iota
 	succeeded
 	failed
+	suspected // of a server: the content may be the cause
 )
 
-// blame attributes an error. The server has failed if it cannot be reached, is overloaded, or refuses the credential or the model.
-// The thread has failed if its answer is unusable or its prompt was refused. A cancelled attempt says nothing about either.
+// blame attributes an error. The server has failed if it cannot be reached, is overloaded, or refuses the credential. If it does not know the
+// model or fails otherwise, it is suspected: some servers answer so to certain contents, and gateways to certain routes. The thread has failed if its answer is unusable or its prompt was refused. A cancelled attempt says nothing about either.
 func blame(err error) (server, thread outcome) {
 	if err == nil {
 		return succeeded, succeeded
@@ -256,6 +325,13 @@ func blame(err error) (server, thread outcome) {
 		return succeeded, failed
 	case call.Status == http.StatusForbidden: // some servers refuse certain contents with it
 		return succeeded, failed
+	case call.Missing() && call.Status == http.StatusNotFound, call.Status >= http.StatusInternalServerError && !overloaded(call.Status):
+		return suspected, unknown
 	}
 	return failed, unknown
+}
+
+// overloaded reports whether a status says that a server or the one behind it is not available, whatever it is asked.
+func overloaded(status int) bool {
+	return slices.Contains([]int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, 529}, status)
 }

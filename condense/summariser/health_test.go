@@ -45,7 +45,10 @@ func TestWhoseTrouble(t *testing.T) {
 		"server error":   {failing(condense.FailureServer, 503), true, true},
 		"denied":         {failing(condense.FailureDenied, 401), true, true},
 		"forbidden":      {failing(condense.FailureDenied, 403), true, false},
-		"no such model":  {failing(condense.FailureRejected, 404), true, true},
+		"no such model":  {failing(condense.FailureRejected, 404), true, false},
+		"failure":        {failing(condense.FailureServer, 500), true, false},
+		"failed answer":  {failing(condense.FailureServer, 0), true, true},
+		"bad gateway":    {failing(condense.FailureServer, 502), true, true},
 		"rejected":       {failing(condense.FailureRejected, 400), true, false},
 		"malformed":      {failing(condense.FailureMalformed, 200), true, false},
 		"refused":        {&condense.SummaryError{Kind: condense.FaultRefused}, true, false},
@@ -96,7 +99,7 @@ func TestWindow(t *testing.T) {
 func TestCooldown(t *testing.T) {
 	h, c := newHealth(t)
 	a, b := attempt("key", "m", "1"), attempt("key", "m", "2")
-	down := failing(condense.FailureServer, 500)
+	down := failing(condense.FailureServer, 503)
 	h.End(a, down)
 	for i, want := range []time.Duration{30, 60, 120, 240, 480, 600, 600} {
 		want *= time.Second
@@ -133,7 +136,7 @@ func TestCooldown(t *testing.T) {
 // TestCrowdedTellsNothingOfTheServer: an attempt that made no call does not end the server's cooldown.
 func TestCrowdedTellsNothingOfTheServer(t *testing.T) {
 	h, _ := newHealth(t)
-	h.End(attempt("key", "m", "1"), failing(condense.FailureServer, 500))
+	h.End(attempt("key", "m", "1"), failing(condense.FailureServer, 503))
 	h.End(attempt("key", "m", "2"), &condense.SummaryError{Kind: condense.FaultCrowded})
 	if h.Ready(attempt("key", "m", "3")) {
 		t.Error("the server that failed is called again")
@@ -143,7 +146,7 @@ func TestCrowdedTellsNothingOfTheServer(t *testing.T) {
 func TestTenantsGauge(t *testing.T) {
 	h, c := newHealth(t)
 	one, two := h.Tenant(), h.Tenant()
-	one.End(attempt("key", "m", "1"), failing(condense.FailureServer, 500))
+	one.End(attempt("key", "m", "1"), failing(condense.FailureServer, 503))
 	if !one.Cooling() || two.Cooling() {
 		t.Errorf("cooling %v and %v, want only the first", one.Cooling(), two.Cooling())
 	}
@@ -167,7 +170,7 @@ func TestHealthIsBounded(t *testing.T) {
 // TestTroubled: only configured models are listed, only while they cool down, and without secrets.
 func TestTroubled(t *testing.T) {
 	h, c := newHealth(t)
-	h.End(attempt("key", "a-clients", "1"), failing(condense.FailureServer, 500))
+	h.End(attempt("key", "a-clients", "1"), failing(condense.FailureServer, 503))
 	if got := h.Troubled(); len(got) > 0 {
 		t.Error(got)
 	}
@@ -180,5 +183,88 @@ func TestTroubled(t *testing.T) {
 	c.now = c.now.Add(summariser.FirstCooldown)
 	if got := h.Troubled(); len(got) > 0 {
 		t.Error(got)
+	}
+}
+
+// TestOneThreadsFailures: a server that fails on one thread's calls again and again is called for others. Once a second thread's call fails
+// there, it is called for none.
+func TestOneThreadsFailures(t *testing.T) {
+	for name, err := range map[string]error{"500": failing(condense.FailureServer, 500), "404": failing(condense.FailureRejected, 404)} {
+		h, c := newHealth(t)
+		bad, good, third, elsewhere := attempt("key", "m", "1"), attempt("key", "m", "2"), attempt("key", "m", "3"), attempt("key", "n", "1")
+		ready := func(when string, want ...bool) {
+			t.Helper()
+			for i, a := range []condense.Attempt{bad, good, third, elsewhere} {
+				if h.Ready(a) != want[i] {
+					t.Errorf("%s, %s: attempt %d is ready: %t", name, when, i, !want[i])
+				}
+			}
+		}
+		for n := range 3 {
+			h.End(bad, err)
+			ready("one thread", false, true, true, true)
+			if h.Missing(bad) != (name == "404") || h.Missing(good) {
+				t.Errorf("%s: missing %t and %t", name, h.Missing(bad), h.Missing(good))
+			}
+			c.now = c.now.Add(summariser.FirstCooldown << n)
+			if !h.Begin(bad) {
+				t.Fatalf("%s: the cooldown of a thread does not end", name)
+			}
+		}
+		h.End(bad, err)
+		h.End(good, nil)
+		h.End(third, err)
+		ready("another succeeded in between", false, true, false, true)
+		h.End(bad, err)
+		ready("two threads", false, false, false, true)
+		if h.Missing(good) != (name == "404") {
+			t.Errorf("%s: missing %t", name, h.Missing(good))
+		}
+		c.now = c.now.Add(summariser.FirstCooldown)
+		if !h.Begin(good) {
+			t.Fatalf("%s: the cooldown of the server does not end", name)
+		}
+		h.End(good, err)
+		ready("the probe failed", false, false, false, true)
+		c.now = c.now.Add(2 * summariser.FirstCooldown)
+		h.Begin(good)
+		h.End(good, nil)
+		ready("the probe succeeded", false, true, true, true) // the first thread has failed most often
+	}
+	h, c := newHealth(t)
+	h.End(attempt("key", "m", "1"), failing(condense.FailureServer, 500))
+	c.now = c.now.Add(summariser.LongestCooldown)
+	h.End(attempt("key", "m", "2"), failing(condense.FailureServer, 500))
+	if !h.Ready(attempt("key", "m", "3")) {
+		t.Error("an old failure is confirmed")
+	}
+}
+
+// TestUnreachableIsTriedSoon: a server that could not be reached is tried again after two seconds, and then less and less often. Another failure
+// takes the usual cooldown.
+func TestUnreachableIsTriedSoon(t *testing.T) {
+	h, c := newHealth(t)
+	a, b := attempt("key", "m", "1"), attempt("key", "m", "2")
+	away := failing(condense.FailureUnreachable, 0)
+	h.End(a, away)
+	for _, want := range []time.Duration{2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600} {
+		c.now = c.now.Add(want*time.Second - 1)
+		if h.Ready(b) {
+			t.Errorf("tried within %d s", want)
+		}
+		c.now = c.now.Add(1)
+		if !h.Begin(b) {
+			t.Fatalf("not tried after %d s", want)
+		}
+		h.End(b, away)
+	}
+	c.now = c.now.Add(summariser.LongestCooldown)
+	h.End(a, nil)
+	h.End(a, away)
+	c.now = c.now.Add(summariser.FirstUnreachable)
+	h.End(a, failing(condense.FailureRateLimited, 429))
+	c.now = c.now.Add(summariser.FirstCooldown - 1)
+	if h.Ready(b) {
+		t.Error("a rate limit is tried like a server that starts")
 	}
 }

@@ -1,21 +1,24 @@
 package summariser
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/overflow"
 	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 )
 
-// lacksTTL is how long Lacks remembers a server's missing features, since servers change.
+// lacksTTL is how long Lacks remembers what a server lacks, since servers change.
 const lacksTTL = time.Hour
 
-// Lacks remembers which optional features servers were found to lack, by URL and model. Safe for concurrent use. A nil *Lacks
+// Lacks remembers in which form servers were found to accept calls, by URL and model. Safe for concurrent use. A nil *Lacks
 // remembers nothing.
 type Lacks struct {
 	known lru.Cache[subject, lacksEntry]
@@ -32,12 +35,67 @@ func NewLacks() *Lacks {
 	return &Lacks{known}
 }
 
-// lacks holds the features that one server lacks, by their parameters.
+// lacks is how calls of one server differ from the usual ones, which it refused. The zero value is a usual call.
 type lacks struct {
-	effort  bool // reasoning_effort
-	options bool // stream_options
-	stream  bool // stream
-	limit   bool // max_output_tokens, in the Responses API
+	omitted string // parameters that are left out, each with a space behind it
+	limit   string // the parameter for the limit on the answer, in Chat Completions; empty: the usual one
+	most    int    // the largest limit that the server accepts; 0: any
+	role    string // of the instructions, in Chat Completions; roleUser: they stand in front of the prompt, in each protocol; empty: the usual one
+}
+
+// The roles of instructions that are not a system message.
+const (
+	roleDeveloper = "developer"
+	roleUser      = "user"
+)
+
+// maxRefusal bounds how much of a refusal is read, in bytes.
+const maxRefusal = 4 << 10
+
+// maxAdaptations is how many times a call is repeated in another form.
+const maxAdaptations = 6
+
+func (l lacks) omits(parameter string) bool { return strings.Contains(l.omitted, parameter+" ") }
+
+func (l *lacks) omit(parameters ...string) {
+	for _, name := range parameters {
+		if !l.omits(name) {
+			l.omitted += name + " "
+		}
+	}
+}
+
+// body returns the body of a call. A schema that cannot be sent as a parameter is sent in words.
+func (l lacks) body(c Caller, r condense.Request) ([]byte, error) {
+	if l.most > 0 {
+		r.MaxOutput = min(r.MaxOutput, l.most)
+	}
+	if f := r.Function; f != nil && l.omits("tools") {
+		r.System, r.Function = r.System+inWords(f), nil
+	}
+	if f := r.Format; f != nil && (l.omits("response_format") || l.omits("text") || l.omits("tools")) {
+		r.System, r.Format = r.System+inWords(f), nil
+	}
+	if l.role == roleUser && r.System != "" {
+		r.User, r.System = r.System+"\n\n"+r.User, ""
+	}
+	body, err := json.Marshal(protocolOf(r.Endpoint).request(c, r, l))
+	if err != nil || l.omitted == "" {
+		return body, err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return nil, err
+	}
+	for name := range strings.FieldsSeq(l.omitted) {
+		delete(members, name)
+	}
+	return json.Marshal(members)
+}
+
+// inWords is the part of the instructions that stands for a schema.
+func inWords(f *condense.Schema) string {
+	return "\n\nAnswer with nothing but JSON of this schema:\n" + string(f.JSON)
 }
 
 func (l *Lacks) of(r condense.Request) lacks {
@@ -56,33 +114,116 @@ func modelOf(r condense.Request) subject {
 	return serverOf(condense.Attempt{Endpoint: condense.Endpoint{BaseURL: r.Endpoint.BaseURL}, Model: r.Model})
 }
 
-// The words by which errors refer to parameters, as whole words.
-var (
-	effortWord = regexp.MustCompile(`\b(reasoning_)?effort\b`)
-	streamWord = regexp.MustCompile(`\bstream(s|ed|ing)?\b`)
-)
+// parameter is a parameter of our calls, as errors mention it.
+type parameter struct {
+	words   *regexp.Regexp
+	members []string // its names in a body; none: the role of the instructions
+}
 
-// learn derives a missing feature from an error, and reports whether it is a new one. A server that sent nothing before the timeout
-// may write the whole answer before sending any of it, so the next call allows that.
-func (l *lacks) learn(err error) bool {
+// parameters lists all parameters that a call has beside its model and its messages.
+var parameters = []parameter{
+	{regexp.MustCompile(`\bmax_(completion_|output_|new_)?tokens\b|\bmaxtokens\b`), limits[:]},
+	{regexp.MustCompile(`\b(reasoning_)?effort\b|\breasoning\b`), []string{"reasoning_effort", "reasoning"}},
+	{regexp.MustCompile(`\bstream_options\b|\binclude_usage\b`), []string{"stream_options"}},
+	{regexp.MustCompile(`\bstream(s|ed|ing)?\b`), []string{"stream"}},
+	{regexp.MustCompile(`\btemperature\b`), []string{"temperature"}},
+	{regexp.MustCompile(`\bresponse_format\b|\bjson_schema\b|\bstructured[ _]outputs?\b|\btext\.format\b`), []string{"response_format", "text"}},
+	{regexp.MustCompile(`\btool_choice\b`), []string{"tool_choice"}},
+	{regexp.MustCompile(`\btools?\b|\bfunctions?\b`), []string{"tools"}},
+	{regexp.MustCompile(`\bstore\b`), []string{"store"}},
+	{regexp.MustCompile(`\b(system|developer)[ _]?(role|message|prompt|instruction)|['"` + "`" + `](system|developer)['"` + "`" + `]|\broles?\b|\binstructions\b|\bsystem:`), nil},
+}
+
+// limits are the parameters that limit an answer. Chat Completions has the first two.
+var limits = [...]string{"max_tokens", "max_completion_tokens", "max_output_tokens"}
+
+// number matches a number in an error.
+var number = regexp.MustCompile(`\b\d{3,7}\b`)
+
+// learn derives from the error of a call how the next one must differ, and reports whether it must. sent is the body of the call. A server that
+// sent nothing before the timeout may write the whole answer before sending any of it, so the next call allows that.
+func (l *lacks) learn(err error, r condense.Request, sent []byte) bool {
 	before := *l
-	text := "" // of the error, if its status allows that the form of the request is the cause
 	e, answered := errors.AsType[*refused](err)
-	if answered && slices.Contains([]int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented}, e.status) {
-		text = strings.ToLower(e.text)
-	}
 	switch {
-	case err == nil, answered && e.status > 0 && text == "":
-	case strings.Contains(text, "max_output_tokens"):
-		l.limit = true
-	case effortWord.MatchString(text):
-		l.effort = true
-	case strings.Contains(text, "stream_options"), strings.Contains(text, "include_usage"):
-		l.options = true
-	case streamWord.MatchString(text), errors.Is(err, errNotStreamed), errors.Is(err, errSilent), errors.Is(err, errGarbled):
-		l.stream = true
+	case err == nil:
+	case answered && slices.Contains([]int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented}, e.status):
+		if e.over == (overflow.Overflow{}) || e.over.Evidence != overflow.Stated {
+			l.obey(strings.ToLower(e.text[:min(len(e.text), maxRefusal)]), r, sent)
+		}
+	case answered && e.status > 0, !isChat(r.Endpoint):
+	case errors.Is(err, errNotStreamed), errors.Is(err, errSilent), errors.Is(err, errGarbled):
+		l.omit("stream", "stream_options")
 	}
 	return *l != before
+}
+
+// obey changes what a refusal objects to: the parameter that it mentions first. Nothing changes if the call does not have it.
+func (l *lacks) obey(text string, r condense.Request, sent []byte) {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(sent, &members) // it is ours
+	first, found := len(text), parameter{}
+	for _, p := range parameters {
+		if at := p.words.FindStringIndex(text); at != nil && at[0] < first {
+			first, found = at[0], p
+		}
+	}
+	switch {
+	case first == len(text):
+	case found.members == nil:
+		l.moveInstructions(text, r)
+	default:
+		for _, name := range found.members {
+			if members[name] != nil {
+				l.change(name, text, r)
+			}
+		}
+	}
+}
+
+// change leaves out a parameter that was refused, or changes what can be changed of it.
+func (l *lacks) change(name, text string, r condense.Request) {
+	switch name {
+	case limits[0], limits[1], limits[2]:
+		l.changeLimit(name, text, r)
+	case "stream":
+		l.omit("stream", "stream_options")
+	case "tools":
+		l.omit("tools", "tool_choice")
+	default:
+		l.omit(name)
+	}
+}
+
+// changeLimit lowers the limit on the answer to one that the refusal names, asks for it by its other name, or leaves it out where that is allowed.
+func (l *lacks) changeLimit(name, text string, r condense.Request) {
+	for _, digits := range number.FindAllString(text, maxAdaptations) {
+		if n, _ := strconv.Atoi(digits); n >= minLimit && n < r.MaxOutput && (l.most == 0 || n < l.most) {
+			l.most = n
+			return
+		}
+	}
+	switch {
+	case r.Endpoint.Way.API == condense.APIMessages: // it is required
+	case r.Endpoint.Way.API == condense.APIResponses, l.limit == name: // the other name was refused before
+		l.omit(name)
+	case name == limits[0]:
+		l.limit = limits[1]
+	default:
+		l.limit = limits[0]
+	}
+}
+
+// minLimit is the smallest limit, in tokens, that leaves room for a summary.
+const minLimit = 256
+
+// moveInstructions changes the role of the instructions, and finally lets them stand in front of the prompt.
+func (l *lacks) moveInstructions(text string, r condense.Request) {
+	if isChat(r.Endpoint) && l.role == "" && strings.Contains(text, roleDeveloper) {
+		l.role = roleDeveloper
+		return
+	}
+	l.role = roleUser
 }
 
 // effort is the lowest reasoning_effort that a family of models accepts. A summary needs little reasoning, and reasoning reduces the

@@ -68,7 +68,7 @@ func messagesRequest(c Caller, r condense.Request, _ lacks) any {
 	return out
 }
 
-func responsesRequest(c Caller, r condense.Request, l lacks) any {
+func responsesRequest(c Caller, r condense.Request, _ lacks) any {
 	message := userMessage(r, "input_text")
 	message["type"] = "message"
 	out := object{"model": r.Model, "input": []object{message}, "stream": true, "store": false} // some servers require false
@@ -78,10 +78,10 @@ func responsesRequest(c Caller, r condense.Request, l lacks) any {
 	if c.Temperature != nil {
 		out["temperature"] = *c.Temperature
 	}
-	if !l.limit && r.MaxOutput > 0 {
+	if r.MaxOutput > 0 {
 		out["max_output_tokens"] = r.MaxOutput
 	}
-	if effort := effortOf(r.Model); effort != "" && !l.effort {
+	if effort := effortOf(r.Model); effort != "" {
 		out["reasoning"] = object{"effort": effort}
 	}
 	if f := r.Function; f != nil {

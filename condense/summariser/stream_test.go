@@ -175,7 +175,7 @@ func TestOtherRefusals(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"error":{"message":"the upstream, with best efforts, cannot serve this"}}`:         "[true true]",
 		`{"error":{"message":"unsupported: {\"stream\":true,\"messages\":[]}"}}`:             "[true false true false]",
-		`{"error":{"message":"reasoning_effort and stream are fine, the rest is too long"}}`: "[true true true true]",
+		`{"error":{"message":"reasoning_effort and stream are fine, the rest is too long"}}`: "[true true]",
 	} {
 		var got []bool
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

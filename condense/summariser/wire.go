@@ -83,10 +83,12 @@ func (s *sender) post(ctx context.Context, body []byte, streamed bool) (a dialec
 // openAI is the base URL of endpoints without one.
 const openAI = "https://api.openai.com/v1"
 
-// isChat reports whether the endpoint is called with Chat Completions.
-func (s *sender) isChat() bool {
-	return s.to.Way.API != condense.APIMessages && s.to.Way.API != condense.APIResponses
+// isChat reports whether an endpoint is called with Chat Completions.
+func isChat(to condense.Endpoint) bool {
+	return to.Way.API != condense.APIMessages && to.Way.API != condense.APIResponses
 }
+
+func (s *sender) isChat() bool { return isChat(s.to) }
 
 // refused is an error reported by the server. status is 0 for an error within an answer if it is not known.
 type refused struct {

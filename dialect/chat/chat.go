@@ -3,7 +3,6 @@
 package chat
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -64,7 +63,11 @@ const maxChoices = 128
 
 func finish(w *split.Walker, r *dialect.Request) {
 	r.NeedsReasoning = split.Member(w.Member("thinking"), "type").Is("enabled") // Anthropic's manual thinking, with a budget
-	r.MaxOutput = cmp.Or(split.Integer(w.Member("max_completion_tokens")), split.Integer(w.Member("max_tokens")))
+	for _, name := range [...]string{"max_completion_tokens", "max_tokens"} {
+		if n := split.Integer(w.Member(name)); n != 0 && r.MaxOutput == 0 {
+			r.MaxOutput, r.LimitedBy = n, name
+		}
+	}
 	r.Choices = min(split.Integer(w.Member("n")), maxChoices)
 	if functions := w.Member("functions"); r.Tools == nil && functions.Kind == rawjson.Array {
 		r.Tools = functions.Raw

@@ -1,8 +1,10 @@
 // Package overflow recognises error responses that say a request does not fit the model's context window.
 //
 // There is no standard for them: each server of the OpenAI-compatible world has its own wording, several have changed it,
-// and gateways wrap the wording of others. All wordings are in one table (rows), each with a source; nothing else in the
-// module matches an error's text. To add a server, add a row and a body in testdata.
+// and gateways wrap the wording of others. The known wordings are in one table (rows), each with a source. To add a server, add a row
+// and a body in testdata. A wording that no row has is recognised by its form: words for the input beside words for too much, or
+// a number of tokens above another one. Its reader must ask whether the overflow is believable. Nothing else in the module matches an
+// error's text.
 //
 // Only the error's own words are read, never the rest of a body: some servers quote the request in their errors, and an
 // agent's request may itself be about context windows.
@@ -38,6 +40,9 @@ type Overflow struct {
 	// but is longer than half of the window is the ordinary overflow of a history that has grown: most servers add
 	// max_tokens before they compare. With AtLeast, Prompt may be too low: a caller with its own count should rely on that.
 	ByOutput bool
+
+	// Evidence says how the overflow was recognised. Unless a row states it, it counts only if it is Believable.
+	Evidence Evidence
 }
 
 // Recognise reports whether an upstream's response is an overflow, and describes it. It takes the status, the Content-Type and
@@ -54,11 +59,17 @@ func Recognise(status int, contentType string, body []byte) (Overflow, bool) {
 		return Overflow{}, false
 	}
 	c, ok := r.find(rows())
+	evidence := Stated
+	if !ok && r.mayHaveForm(status) {
+		c, evidence, ok = r.form()
+	}
 	if !ok {
 		return Overflow{}, false
 	}
 	c.limit, c.prompt = cmp.Or(c.limit, r.limit), cmp.Or(c.prompt, r.prompt)
-	return c.overflow(), true
+	o := c.overflow()
+	o.Evidence = evidence
+	return o, true
 }
 
 // AlternatesRoles reports whether an upstream refused a request because its roles do not alternate. The arguments

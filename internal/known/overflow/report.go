@@ -22,8 +22,9 @@ const (
 type report struct {
 	texts         []string // folded: messages, codes and types
 	limit, prompt int
-	failed        bool // the body itself states that it is an error
-	code          int  // the status that the body states; 0: none
+	failed        bool   // the body itself states that it is an error
+	code          int    // the status that the body states; 0: none
+	field         string // the field of the request that the error is about; empty: it names none
 }
 
 // read extracts the texts of a body: the members that describe an error in JSON, everything in plain text.
@@ -109,16 +110,39 @@ func (r *report) walk(v rawjson.Value, depth int) {
 }
 
 func (r *report) walkMember(name string, v rawjson.Value, depth int) {
-	switch name {
-	case "error", "errors", "message", "msg", "error_msg", "error_message", "detail", "details",
-		"metadata", "raw", "response", "code", "type", "status":
+	switch strings.ToLower(name) {
+	case "error", "errors", "message", "msg", "error_msg", "error_message", "errormessage", "error_description", "detail", "details", "description",
+		"reason", "cause", "title", "metadata", "raw", "response", "originalmessage", "code", "type", "status":
 		r.code = cmp.Or(r.code, countOf(v))
 		r.walk(v, depth)
+	case "param", "loc":
+		r.field = cmp.Or(lastName(v), r.field)
 	case "n_prompt_tokens":
 		r.prompt = max(r.prompt, countOf(v))
 	case "n_ctx":
 		r.limit = max(r.limit, countOf(v))
 	}
+}
+
+// lastName returns the name of the innermost field in a path: a string such as tools[0].name, or a list of names and positions.
+func lastName(v rawjson.Value) (name string) {
+	path := ""
+	switch v.Kind {
+	case rawjson.String:
+		path = v.Text()
+	case rawjson.Array:
+		for e := range rawjson.Elements(v.Raw) {
+			if e.Kind == rawjson.String {
+				path = e.Text()
+			}
+		}
+	}
+	for part := range strings.FieldsFuncSeq(fold(path), func(r rune) bool { return strings.ContainsRune(".[]/", r) }) {
+		if strings.Trim(part, "0123456789") != "" {
+			name = part
+		}
+	}
+	return name
 }
 
 // addText adds a text. A text that is JSON is a wrapped error, and is walked.

@@ -212,7 +212,7 @@ type Limits struct {
 
 	Tenant limit.Tenant `yaml:"tenant"` // of each tenant without limits of its own
 
-	UpstreamResponseHeaderTimeout time.Duration `yaml:"upstream_response_header_timeout"` // 0: no limit
+	UpstreamResponseHeaderTimeout time.Duration `yaml:"upstream_response_header_timeout"` // since upstream last took a part of the body; 0: no limit
 	StreamIdleTimeout             time.Duration `yaml:"stream_idle_timeout"`              // 0: no limit
 	StreamKeepAlive               time.Duration `yaml:"stream_keep_alive"`                // between comments to a waiting stream; 0: no comments
 	SummariserTimeout             time.Duration `yaml:"summariser_timeout"`

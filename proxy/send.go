@@ -60,7 +60,9 @@ func (r *request) send() (*http.Response, error) {
 		r.lease.timeout = time.AfterFunc(timeout, func() { r.cancel(context.DeadlineExceeded) })
 	}
 	r.recorder.beginCall(a.header)
-	resp, err := r.transport().RoundTrip(r.upstreamRequest(a))
+	moving := watchProgress(r.server.o.Limits.AnswerWait, r.cancel)
+	resp, err := r.transport().RoundTrip(r.upstreamRequest(a, moving.made))
+	moving.end()
 	if err != nil {
 		err = upstreamError(r.ctx, err)
 		r.recorder.callFailed(err)

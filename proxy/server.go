@@ -50,6 +50,7 @@ type Limits struct {
 	HeaderWait     time.Duration // for a request's header
 	BodyIdle       time.Duration // between two reads of a body, and how far it may fall behind 16 KiB a second
 	Idle           time.Duration // of a kept connection
+	AnswerWait     time.Duration // for the header of an answer, since upstream last took a part of the body; 0: no limit
 	StreamIdle     time.Duration // between two reads of an answer; 0: no limit
 	PendingAppends int           // log writes under way
 

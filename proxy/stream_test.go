@@ -238,9 +238,9 @@ func TestUpstreamErrors(t *testing.T) {
 			if c.code == "upstream_timeout" {
 				timeout = time.Second
 			}
-			transport := proxy.NewTransport(timeout, dial.Guard{})
+			transport := proxy.NewTransport(0, dial.Guard{})
 			t.Cleanup(transport.CloseIdleConnections)
-			r := newRig(t, setup{base: base, transport: transport})
+			r := newRig(t, setup{base: base, transport: transport, limits: func(l *proxy.Limits) { l.AnswerWait = timeout }})
 			resp, body := r.ask(hello)
 			wantError(t, resp, body, c.status, c.code)
 			if strings.Contains(body, "127.0.0.1") || strings.Contains(body, "upstream.invalid") {

@@ -16,8 +16,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/dial"
 )
 
-// upstreamRequest returns the request to send. Its body is the parts, one after the other.
-func (r *request) upstreamRequest(a attempt) *http.Request {
+// upstreamRequest returns the request to send. Its body is the parts, one after the other; each Read of it calls taken.
+func (r *request) upstreamRequest(a attempt, taken func()) *http.Request {
 	parts, held := r.wireBody(a.header, a.parts)
 	req := (&http.Request{
 		Method: r.params.method, URL: a.url, Host: a.url.Host, Header: a.header, ProtoMajor: 1, ProtoMinor: 1,
@@ -28,7 +28,7 @@ func (r *request) upstreamRequest(a attempt) *http.Request {
 	if req.ContentLength == 0 {
 		return req
 	}
-	sent := &sentBody{parts: parts, held: held}
+	sent := &sentBody{parts: parts, held: held, taken: taken}
 	req.GetBody = sent.open
 	req.Body, _ = sent.open()
 	r.lease.sent = sent
@@ -41,6 +41,7 @@ type sentBody struct {
 	mu    sync.Mutex
 	parts [][]byte
 	held  *body // nil once dropped
+	taken func()
 }
 
 // open returns a reader that starts at the beginning of the body.
@@ -51,7 +52,7 @@ func (s *sentBody) open() (io.ReadCloser, error) {
 		return nil, http.ErrBodyReadAfterClose
 	}
 	s.held.Hold()
-	return &upload{parts: slices.Clone(s.parts), held: s.held}, nil
+	return &upload{parts: slices.Clone(s.parts), held: s.held, taken: s.taken}, nil
 }
 
 // drop is called once the answer has begun, when the body cannot be sent again. It does nothing for a nil sentBody.
@@ -70,6 +71,7 @@ type upload struct {
 	mu    sync.Mutex
 	parts net.Buffers
 	held  *body // nil once closed
+	taken func()
 }
 
 func (u *upload) Read(p []byte) (int, error) {
@@ -78,6 +80,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	if u.held == nil {
 		return 0, http.ErrBodyReadAfterClose
 	}
+	u.taken()
 	return u.parts.Read(p) // io.EOF
 }
 

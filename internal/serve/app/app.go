@@ -98,7 +98,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	})
 	a.calls = newCalls(nil, log)
 	a.calls.mark = a.marks.Transport
-	transport := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout, dial.Guard{Own: &a.calls.own})
+	transport := proxy.NewTransport(0, dial.Guard{Own: &a.calls.own})
 	a.calls.transport = a.marks.Transport(transport)
 	a.onStopFunc("upstream connections", func() {
 		transport.CloseIdleConnections()
@@ -219,6 +219,7 @@ func limits(cfg *config.Config) proxy.Limits {
 	l := proxy.DefaultLimits()
 	l.Body, l.InFlight = int64(cfg.Limits.MaxBody), int64(cfg.Limits.InFlight(memoryLimit()))
 	l.Header = int(cfg.Limits.MaxHeader)
+	l.AnswerWait = cfg.Limits.UpstreamResponseHeaderTimeout // our own calls have limits of their own
 	l.StreamIdle, l.KeepAlive = cfg.Limits.StreamIdleTimeout, cfg.Limits.StreamKeepAlive
 	return l
 }

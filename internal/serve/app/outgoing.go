@@ -68,7 +68,7 @@ func (c *calls) confine(cfg *config.Config) {
 	}
 	list := hosts.NewList(cfg.TenantsHosts)
 	guard := dial.Guard{Own: &c.own, Only: &list}
-	direct := proxy.NewTransport(cfg.Limits.UpstreamResponseHeaderTimeout, guard)
+	direct := proxy.NewTransport(0, guard)
 	c.confined.newest = &confinement{allowed: cfg.TenantsHosts, guard: guard, direct: direct, marked: c.mark(direct), byProxies: c.transport}
 }
 

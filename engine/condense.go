@@ -33,7 +33,7 @@ func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
 	}
 	f = f.addKnowledge(ctx, &report)
 	f = f.catchUp(ctx, &report)
-	f = f.dropFiles(ctx, &report)
+	f = f.limitSize(ctx, &report)
 	if f.belowAllThresholds() {
 		f.prepare(ctx)
 		return f, report

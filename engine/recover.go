@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -70,6 +71,7 @@ func remedies() []remedy {
 	return []remedy{
 		{Remedy: Shrink, cures: func(r overflow.Refusal) bool { return r.Overflow != nil }, next: shrunk, last: true},
 		{Remedy: DropFiles, cures: func(r overflow.Refusal) bool { return r.Large }, next: withoutFiles},
+		{Remedy: Shrink, cures: func(r overflow.Refusal) bool { return r.Large }, next: shrunkBody},
 		{Remedy: Alternate, cures: func(r overflow.Refusal) bool { return r.Alternates }, next: alternating},
 		{Remedy: WithdrawTools, cures: overflow.Refusal.Objects, next: withoutTools},
 		{Remedy: KeepReasoning, cures: overflow.Refusal.Objects, next: untouched},
@@ -303,6 +305,20 @@ func withoutFiles(ctx context.Context, f *Form, _ overflow.Refusal, report *Repo
 	return f.applyNow(ctx, job, report)
 }
 
+// shrunkBody is the remedy for a request that is too large for upstream in bytes without any images or files to leave out.
+func shrunkBody(ctx context.Context, f *Form, _ overflow.Refusal, report *Report) (*Form, bool) {
+	if f.relief.tries > 0 {
+		return f, false
+	}
+	f.awaitLog()
+	size := f.bodySize()
+	next, smaller := f.tryShrinking(ctx, overflow.Overflow{Evidence: overflow.ByForm}, report)
+	return next.with(func(next *Form) {
+		next.relief.exceeded = 0 // it says nothing about tokens
+		next.relief.tooLarge = cmp.Or(next.relief.tooLarge, size)
+	}), smaller
+}
+
 // applyNow runs a job that asks no model, and reports whether it has changed the view. Unless the form is on trial, it logs the condensation.
 func (f *Form) applyNow(ctx context.Context, job condense.Job, report *Report) (*Form, bool) {
 	next, step, _ := f.await(ctx, job.Need().Reason, func(ctx context.Context, f *Form, report *Report) *Form {
@@ -313,9 +329,11 @@ func (f *Form) applyNow(ctx context.Context, job condense.Job, report *Report) (
 	return next, len(next.shown.applied) > len(f.shown.applied)
 }
 
-// dropFiles shows old messages without their images and files if the body has as many bytes as one that upstream refused for its size.
-func (f *Form) dropFiles(ctx context.Context, report *Report) *Form {
+// limitSize makes the request smaller if its body has as many bytes as one that upstream refused for its size: old messages are shown without
+// their images and files, and then there is a window of as many tokens as the refused body would have had.
+func (f *Form) limitSize(ctx context.Context, report *Report) *Form {
 	refused, known := f.turn.engine.lessons.Size(f.turn.lessons)
+	refused = refused * 9 / 10 // the limit may be a little lower
 	size := f.bodySize()
 	if !known || size < refused || f.place.Again || f.place.Match == session.MatchReplay {
 		return f
@@ -323,7 +341,12 @@ func (f *Form) dropFiles(ctx context.Context, report *Report) *Form {
 	if job := condense.WithoutFiles(f.input(f.requested()), size); job != nil {
 		f, _ = f.applyNow(ctx, job, report)
 	}
-	return f
+	size = f.bodySize()
+	window := int(float64(f.calibrate(f.size().Tokens))*float64(refused)/float64(size)) + f.reserved()
+	if size < refused || f.relief.window > 0 && f.relief.window <= window {
+		return f
+	}
+	return f.with(func(next *Form) { next.relief.window = window })
 }
 
 // bodySize returns the size of the body that goes upstream, in bytes.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -31,6 +32,69 @@ func imageRuns() map[string]struct{ path, body, first, next string } {
 			`{"type":"function_call","call_id":"call_%020[1]d","name":"look","arguments":"{}"},{"type":"function_call_output","call_id":"call_%020[1]d","output":[{"type":"input_text","text":"Screen %[1]d:"},{"type":"input_image","image_url":"data:image/png;base64,` + image + `"}]}`,
 		},
 	}
+}
+
+// TestTooManyBytesOfText: a history of text that is too large for upstream in bytes is condensed, and the run goes on.
+func TestTooManyBytesOfText(t *testing.T) {
+	t.Parallel()
+	for protocol, run := range imageRuns() {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			const limit = 120_000
+			s := newLenient(t, fakeupstream.Options{Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+				if len(r.Body) > limit {
+					return fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusRequestEntityTooLarge, Message: "failed to parse request"}}
+				}
+				return fakeupstream.Answer{Content: "Done."}
+			}})
+			p := serveImages(t, s)
+			messages := run.first
+			for n := range 24 {
+				status, answer := postImages(t, p, run.path, fmt.Sprintf(run.body, messages))
+				if status != http.StatusOK {
+					t.Fatalf("step %d: %d: %.300s", n, status, answer)
+				}
+				next := imagesIn.ReplaceAllString(fmt.Sprintf(run.next, n), "]")
+				messages += "," + strings.ReplaceAll(next, fmt.Sprintf("Screen %d:", n), strings.Repeat(fmt.Sprintf("line of page %d. ", n), 1000))
+			}
+			refused := 0
+			for _, r := range s.Upstream.Requests() {
+				if len(r.Body) > limit {
+					refused++
+				}
+			}
+			if refused == 0 || refused > 3 {
+				t.Errorf("%d requests were refused", refused)
+			}
+		})
+	}
+}
+
+// imagesIn matches the image at the end of a message's content.
+var imagesIn = regexp.MustCompile(`,\{"type":"(image_url|image|input_image)"[^]]*\]`)
+
+func serveImages(t *testing.T, s *setting) *process {
+	t.Helper()
+	return serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+condenser: {type: excerpts, max_size: 1000}
+shutdown: {delay: 0s, timeout: 1m}`, s.url, embedded(newStore(t)))))
+}
+
+func postImages(t *testing.T, p *process, path, body string) (status int, answer []byte) {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodPost, p.url()+path, strings.NewReader(body))
+	ok(t, err)
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Anthropic-Version": {"2023-06-01"}}
+	resp, err := http.DefaultClient.Do(req)
+	ok(t, err)
+	answer, err = io.ReadAll(resp.Body)
+	ok(t, err)
+	ok(t, resp.Body.Close())
+	return resp.StatusCode, answer
 }
 
 // TestTooManyBytesLoseOldImages: upstream refuses bodies above a limit, or with more than eight images. The oldest messages then go without
@@ -60,24 +124,12 @@ func TestTooManyBytesLoseOldImages(t *testing.T) {
 					}
 					return fakeupstream.Answer{Content: "Done."}
 				}})
-				p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
-listen: 127.0.0.1:0
-admin: {listen: "127.0.0.1:0"}
-upstream: {base_url: %q}
-store: %s
-condenser: {type: excerpts, max_size: 1000}
-shutdown: {delay: 0s, timeout: 1m}`, s.url, embedded(newStore(t)))))
+				p := serveImages(t, s)
 				messages := run.first
 				for n := range 24 {
-					req, err := http.NewRequest(http.MethodPost, p.url()+run.path, strings.NewReader(fmt.Sprintf(run.body, messages)))
-					ok(t, err)
-					req.Header = http.Header{"Content-Type": {"application/json"}, "Anthropic-Version": {"2023-06-01"}}
-					resp, err := http.DefaultClient.Do(req)
-					ok(t, err)
-					answer, _ := io.ReadAll(resp.Body)
-					ok(t, resp.Body.Close())
-					if resp.StatusCode != http.StatusOK {
-						t.Fatalf("step %d: %s: %.300s", n, resp.Status, answer)
+					status, answer := postImages(t, p, run.path, fmt.Sprintf(run.body, messages))
+					if status != http.StatusOK {
+						t.Fatalf("step %d: %d: %.300s", n, status, answer)
 					}
 					messages += "," + fmt.Sprintf(run.next, n)
 				}

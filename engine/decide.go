@@ -91,7 +91,7 @@ const minCacheLife = 5 * time.Minute
 func (f *Form) thread() condense.Thread {
 	c := condense.Thread{
 		Name: string(f.place.Thread.ID), Instructions: f.turn.in.Told, Sent: &sending{f},
-		Recall: f.turn.in.Tenant.Hidden.Recall, // not whether this request offers it, or the prefix would differ between requests
+		Recall: f.turn.offersRecall(),
 	}
 	if p := f.place.Thread.ForkAt + 1; f.place.Thread.Follows != "" && p <= f.turn.history.Len() && f.turn.history.Message(p).Kind == session.User {
 		c.Edited = p

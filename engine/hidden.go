@@ -120,6 +120,12 @@ func (f *Form) Offers() bool {
 	return len(f.turn.hidden.tools) > 0 && !f.verbatim() && !f.relief.withdrawn && f.calls.answers < maxAnswers-1
 }
 
+// offersRecall reports whether the request may go upstream with the tool that looks up what is hidden. Notes name it only then: the protocol, the
+// store mode and the choice of tools may forbid it.
+func (t *Turn) offersRecall() bool {
+	return slices.ContainsFunc(t.hidden.tools, func(tool dialect.Tool) bool { return tool.Name == recallTool })
+}
+
 // Strain returns an AnswerFilter that removes the calls of hidden tools from an answer to the request.
 func (t *Turn) Strain(streamed bool) dialect.AnswerFilter {
 	return t.in.Dialect.FilterAnswers(streamed, func(name string) bool {

@@ -47,10 +47,10 @@ func TestTooManyBytesOfText(t *testing.T) {
 				}
 				return fakeupstream.Answer{Content: "Done."}
 			}})
-			p := serveImages(t, s)
+			p := serveExcerpts(t, s)
 			messages := run.first
 			for n := range 24 {
-				status, answer := postImages(t, p, run.path, fmt.Sprintf(run.body, messages))
+				status, answer := postBody(t, p, run.path, fmt.Sprintf(run.body, messages))
 				if status != http.StatusOK {
 					t.Fatalf("step %d: %d: %.300s", n, status, answer)
 				}
@@ -73,7 +73,7 @@ func TestTooManyBytesOfText(t *testing.T) {
 // imagesIn matches the image at the end of a message's content.
 var imagesIn = regexp.MustCompile(`,\{"type":"(image_url|image|input_image)"[^]]*\]`)
 
-func serveImages(t *testing.T, s *setting) *process {
+func serveExcerpts(t *testing.T, s *setting) *process {
 	t.Helper()
 	return serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0
@@ -84,7 +84,7 @@ condenser: {type: excerpts, max_size: 1000}
 shutdown: {delay: 0s, timeout: 1m}`, s.url, embedded(newStore(t)))))
 }
 
-func postImages(t *testing.T, p *process, path, body string) (status int, answer []byte) {
+func postBody(t *testing.T, p *process, path, body string) (status int, answer []byte) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, p.url()+path, strings.NewReader(body))
 	ok(t, err)
@@ -124,10 +124,10 @@ func TestTooManyBytesLoseOldImages(t *testing.T) {
 					}
 					return fakeupstream.Answer{Content: "Done."}
 				}})
-				p := serveImages(t, s)
+				p := serveExcerpts(t, s)
 				messages := run.first
 				for n := range 24 {
-					status, answer := postImages(t, p, run.path, fmt.Sprintf(run.body, messages))
+					status, answer := postBody(t, p, run.path, fmt.Sprintf(run.body, messages))
 					if status != http.StatusOK {
 						t.Fatalf("step %d: %d: %.300s", n, status, answer)
 					}

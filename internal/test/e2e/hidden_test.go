@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
@@ -131,4 +133,44 @@ func hiddenAnswers(tool string) (script []fakeupstream.Answer, want []fakeupstre
 		want = append(want, a)
 	}
 	return script, want, asked
+}
+
+// TestNotesNameRecallOnlyWhereItIsOffered: notes in place of what is hidden tell the model to call recall only in requests that offer this tool:
+// not where the Responses API stores answers, and not where the client forbids tools or has none.
+func TestNotesNameRecallOnlyWhereItIsOffered(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a line of the log ", 200)
+	chat := `"messages":[{"role":"user","content":"Look."},{"role":"assistant","content":null,"tool_calls":[{"id":"call_00000000000000000001","type":"function","function":{"name":"sh","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_00000000000000000001","content":"` + long + `"}]}`
+	responses := `"input":[{"type":"message","role":"user","content":"Look."},{"type":"function_call","call_id":"call_00000000000000000001","name":"sh","arguments":"{}"},{"type":"function_call_output","call_id":"call_00000000000000000001","output":"` + long + `"}]}`
+	const chatTools, responsesTools = `"tools":[{"type":"function","function":{"name":"sh"}}],`, `"tools":[{"type":"function","name":"sh"}],`
+	for name, c := range map[string]struct {
+		path, body string
+		offered    bool
+	}{
+		"chat":                          {"/v1/chat/completions", `{"model":"gpt-5.5",` + chatTools + chat, true},
+		"chat without tools":            {"/v1/chat/completions", `{"model":"gpt-5.5",` + chat, false},
+		"chat, no tool is to be called": {"/v1/chat/completions", `{"model":"gpt-5.5","tool_choice":"none",` + chatTools + chat, false},
+		"responses not stored":          {"/v1/responses", `{"model":"gpt-5.5","store":false,` + responsesTools + responses, true},
+		"responses stored":              {"/v1/responses", `{"model":"gpt-5.5",` + responsesTools + responses, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLenient(t, fakeupstream.Options{})
+			p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+condenser: {type: pipeline, recall: true, condensers: [{type: tool_output_trim, max_event_length: 500}, {type: excerpts}]}
+shutdown: {delay: 0s, timeout: 1m}`, s.url, embedded(newStore(t)))))
+			if status, answer := postBody(t, p, c.path, c.body); status != http.StatusOK {
+				t.Fatalf("%d: %s", status, answer)
+			}
+			sent := string(s.Upstream.Requests()[0].Body)
+			offered, named := strings.Contains(sent, `"name":"recall"`), strings.Contains(sent, "recall has them")
+			if !strings.Contains(sent, "characters left out here") || offered != c.offered || named != c.offered {
+				t.Errorf("recall is offered: %t, named: %t, want %t", offered, named, c.offered)
+			}
+		})
+	}
 }

@@ -10,20 +10,21 @@ import (
 	"slices"
 )
 
-// A client that edits an early message or leaves the oldest ones out at each step begins a thread with each request. Such a thread
-// logs the content of new messages only. For the others it names the entries that hold it already, in threads that its session has.
+// A client that edits an early message or leaves the oldest ones out at each step begins a thread with each request. To store each
+// message about once, such a thread logs the content of new messages only. For the others, its log refers to the entries of other threads
+// of its session that store the content already (Event.Held).
 
 const (
-	maxShares    = 16      // threads in which one thread's content is held
+	maxShares    = 16      // threads that one thread may refer to
 	minHeld      = 2 << 10 // bytes of content for which it is worth reading the log of another thread
-	minHeldEntry = 64      // bytes of content that the name of an entry replaces, unless it follows the one before
-	heldIndexed  = 32      // newest positions that are indexed even if their content is held elsewhere
+	minHeldEntry = 64      // bytes of content that are replaced by a reference, unless it continues the reference of the event before
+	heldIndexed  = 32      // newest positions that are indexed even if another thread stores their content
 )
 
-// share names entries that hold the content of b's events in the log of the thread that b's thread goes on from, or in one of those
-// that this one names. If these threads become too many, the ones that hold least are not shared any more, so that each message is
-// logged a few times at most. Of the messages whose content is held it indexes the newest ones only: the others are found in the
-// threads before. What cannot be read is logged again.
+// share replaces the payloads of b's events by references to entries that store the same content: entries in the log of the thread that
+// b's thread goes on from, or in the logs that this one refers to. If these are too many threads, it refers only to those that store most
+// of the content, so that each message is still logged only a few times. Of the messages with a reference, only the newest are indexed,
+// because the index of the earlier threads has the others. Content that cannot be read is logged again.
 func (r *Registry) share(ctx context.Context, b *Batch, h *History) {
 	t := &b.Thread
 	size := 0
@@ -45,13 +46,13 @@ func (r *Registry) share(ctx context.Context, b *Batch, h *History) {
 		}
 		for _, e := range page {
 			if e.Held.Thread != "" {
-				sealed := e.Encrypted && r.store.Encrypts() // a forged name does not open what is encrypted
+				sealed := e.Encrypted && r.store.Encrypts() // a reference in clear may be forged, so it must not lead to encrypted content
 				held[e.Digest], named[e.Held] = e.Held, Event{Digest: e.Digest, Held: e.Held, Encrypted: sealed}
 			}
 		}
 	}
 	names := nameContent(b.Events, held, named)
-	old, left := map[int]bool{}, 2*size+maxLogBytes // a message may be held in a longer spelling
+	old, left := map[int]bool{}, 2*size+maxLogBytes // the stored form of a message may be longer than the one just sent
 	_ = eachHeld(ctx, r.store, names, func(i int, payload []byte) bool {
 		e := &b.Events[i]
 		e.Held, e.Payload = names[i].Held, nil
@@ -65,13 +66,14 @@ func (r *Registry) share(ctx context.Context, b *Batch, h *History) {
 	b.Places = slices.DeleteFunc(b.Places, func(p IndexEntry) bool { return old[p.Place.Pos] })
 }
 
-// nameContent returns, for each of events, an event that names the entry which holds its content, or none.
+// nameContent returns an event for each of events. Its Held refers to the entry that stores the event's content, and is zero if there is
+// none or a reference is not worthwhile. held maps digests to entries, named maps entries to what is known of them.
 func nameContent(events []Event, held map[Hash]EntryID, named map[EntryID]Event) []Event {
 	names, ids := make([]Event, len(events)), shares(events, held)
 	var last EntryID
 	for i := range events {
 		e := &events[i]
-		in := EntryID{Thread: last.Thread, Seq: last.Seq + 1} // the events share an entry, also if others have the same message
+		in := EntryID{Thread: last.Thread, Seq: last.Seq + 1} // preferred, because references to successive entries share a log entry
 		follows := named[in].Digest == e.Digest
 		if !follows {
 			in = held[e.Digest]
@@ -84,7 +86,8 @@ func nameContent(events []Event, held map[Hash]EntryID, named map[EntryID]Event)
 	return names
 }
 
-// shares returns the threads that hold content of events. If there are too many, it returns the half of them that hold most.
+// shares returns the threads that store content of events, those with most events first. If there are more than maxShares, it returns the
+// first maxShares/2.
 func shares(events []Event, held map[Hash]EntryID) []ThreadID {
 	count := map[ThreadID]int{}
 	for i := range events {
@@ -99,11 +102,12 @@ func shares(events []Event, held map[Hash]EntryID) []ThreadID {
 	return ids
 }
 
-// ErrTooLarge: there is more content than may be read.
+// ErrTooLarge means that there is more content than the caller allows to read.
 var ErrTooLarge = errors.New("too much content")
 
-// ReadContent sets the payloads of events that other threads' entries hold, beginning with the newest. It stops with ErrTooLarge if they
-// reach maxBytes. A payload stays empty if the store does not have it any more, or if it is encrypted and its name is not.
+// ReadContent sets the payloads of events whose content other entries store (Event.Held), newest entries first. When the payloads reach
+// maxBytes, it stops and returns ErrTooLarge. A payload stays empty if the store no longer has it, or if it is encrypted but the reference
+// to it is not.
 func ReadContent(ctx context.Context, store Store, events []Event, maxBytes int) error {
 	err := eachHeld(ctx, store, events, func(i int, payload []byte) bool {
 		events[i].Payload = payload
@@ -116,7 +120,8 @@ func ReadContent(ctx context.Context, store Store, events []Event, maxBytes int)
 	return err
 }
 
-// eachHeld reads the payloads of events that other threads' entries hold, of each thread the newest entry first, until use returns false.
+// eachHeld reads the payloads of events whose content other entries store, the newest entry of each thread first. It calls use with the
+// index of the event until use returns false.
 func eachHeld(ctx context.Context, store Store, events []Event, use func(i int, payload []byte) bool) error {
 	named := map[EntryID][]int{}
 	for i := range events {
@@ -140,7 +145,7 @@ func eachHeld(ctx context.Context, store Store, events []Event, use func(i int, 
 		}
 		for _, held := range slices.Backward(page) {
 			for _, i := range named[EntryID{Thread: newest.Thread, Seq: held.Seq}] {
-				// A name in clear may be forged, so it does not open what is encrypted.
+				// A reference in clear may be forged, so it must not lead to encrypted content.
 				opens := held.Digest == events[i].Digest && (events[i].Encrypted || !held.Encrypted)
 				if opens && len(held.Payload) > 0 && !use(i, held.Payload) {
 					return nil
@@ -182,15 +187,15 @@ func ReadLog(ctx context.Context, store Store, id ThreadID, maxBytes int) iter.S
 
 // Bounds of what is read of logs, from their ends.
 const (
-	maxLogEntries = 1024    // each of which may have many events that others hold
-	maxLogBytes   = 4 << 20 // of payloads; sixteen times as much for the newest logPage entries. The last page may exceed it
-	maxLogThreads = 16      // a thread and those that it was forked from
+	maxLogEntries = 1024    // each may contain many references
+	maxLogBytes   = 4 << 20 // total size of payloads; 16 times as much for the newest logPage entries. The last page may exceed it
+	maxLogThreads = 16      // the thread and its ancestors
 	logPage       = 64      // entries in a page
 )
 
-// newestPages returns the logged history of a thread in pages of log entries, newest first, up to the bounds: its own log, and those
-// of the threads that it was forked from, without what they logged after that. Instead of their payloads the events have Held, also if
-// it is their own entry that holds them.
+// newestPages iterates over the logged history of a thread in pages of log entries, newest page first, up to the bounds above. After the
+// thread's own log come those of the threads that it was forked from, without what they logged after the fork. The events have no
+// payloads: Held refers to the entry that stores the payload, which may be the event's own.
 func newestPages(ctx context.Context, store Store, t *Thread) iter.Seq2[[]Event, error] {
 	return func(yield func([]Event, error) bool) {
 		entries, size, threads := 0, 0, 1

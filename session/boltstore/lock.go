@@ -49,7 +49,7 @@ func tryLock(path string) (*lockFile, error) {
 	return &lockFile{f, created}, nil
 }
 
-// isAt reports whether an open file is still the one at path. A process that was refused may have removed the file in the meantime.
+// isAt reports whether an open file is still the one at path. Another process whose start failed may have removed it in the meantime.
 func isAt(f *os.File, path string) bool {
 	opened, err := f.Stat()
 	if err != nil {

@@ -45,7 +45,7 @@ func fork(parent session.ThreadID, at int, id session.ThreadID, n int) session.B
 	return b
 }
 
-// held returns n messages that begin thread id, and whose content the first n entries of holder's log hold.
+// held returns n messages that begin thread id and whose content is stored in the first n entries of holder's log.
 func held(id, holder session.ThreadID, n int) session.Batch {
 	b := batch(id, 0, n)
 	b.Thread.Session, b.Thread.Shares = session.SessionID("s-"+holder), []session.ThreadID{holder}

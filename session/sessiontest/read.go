@@ -33,7 +33,7 @@ func (s suite) EventsPaging(t *testing.T) {
 	}
 }
 
-// EventsBytes: a page ends with the entry that fills it, also if the entries are stored as a few bytes.
+// EventsBytes: a page ends with the entry that fills it, even if the entries are stored in a few bytes.
 func (s suite) EventsBytes(t *testing.T) {
 	store, b := s.fresh(t), batch("t", 0, 6)
 	for i := range b.Events {

@@ -196,7 +196,7 @@ func TestEventsRoundTrip(t *testing.T) {
 	})
 }
 
-// TestHeldEventsAreSmall: messages whose content is held in one place of another log share an entry, up to 64 of them.
+// TestHeldEventsAreSmall: messages that refer to successive entries of another log share an entry, up to 64 of them.
 func TestHeldEventsAreSmall(t *testing.T) {
 	const n = 200
 	var events []session.Event

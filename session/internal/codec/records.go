@@ -98,8 +98,8 @@ func trimFields(t *session.Trim) message {
 
 func copyFields(c *session.Copy) message { return message{&c.From, &c.To, &c.Source, &c.At} }
 
-// eventFields leaves out the Seq, which is the event's place in the log. run holds the events after e that are in the same entry. If
-// keys are configured, held has the sealed Held.
+// eventFields leaves out the Seq, which is the entry's place in the log. run are the events after e that share its entry. If keys are
+// configured, held is the sealed form of e.Held, which is then empty.
 func eventFields(e *session.Event, payload, held *[]byte, run *[]session.Event) message {
 	return message{
 		&e.Kind, &e.Pos, &e.After, &e.Digest, &e.Chain, &e.Tokens, &e.Time, payload, // 1 to 8
@@ -109,7 +109,7 @@ func eventFields(e *session.Event, payload, held *[]byte, run *[]session.Event) 
 
 func heldFields(id *session.EntryID) message { return message{(*string)(&id.Thread), &id.Seq} }
 
-// runFields leaves out what follows from the event before.
+// runFields are the fields of an event that shares its entry with the one before. It leaves out what can be derived from that one.
 func runFields(e *session.Event) message { return message{&e.Kind, &e.Tokens, &e.Digest} }
 
 // follow sets the fields that runFields leaves out of the event after e.
@@ -120,11 +120,11 @@ func follow(e, after *session.Event) {
 	}
 }
 
-// maxRun is how many events one entry holds at most, since a page of entries has that many events for each.
+// maxRun is the maximum number of events in one entry. It bounds the events in a page of entries.
 const maxRun = 64
 
-// Events encodes events of a thread without their Seq, as log entries. Successive messages whose content is in successive entries of
-// another thread become one entry, up to maxRun.
+// Events encodes events of a thread, without their Seq, as log entries. Successive messages that refer to successive entries of another
+// thread (Event.Held) become one entry, up to maxRun.
 func (o Content) Events(thread session.ThreadID, events []session.Event) (entries [][]byte) {
 	for len(events) > 0 {
 		n := 1
@@ -159,9 +159,10 @@ func (o Content) entry(thread session.ThreadID, e session.Event, run []session.E
 	return eventFields(&e, &payload, &held, &run).encode()
 }
 
-// ParseEvents decodes the events of a log entry, which own their payloads. If their content cannot be read, they have no payload and no
-// Held, and unless its key is not configured, ParseEvents also returns ErrCorrupt, or session.ErrUnreadable if encrypted content was
-// changed or moved. If nothing can be read, there is one event of kind session.Unreadable, and ErrCorrupt.
+// ParseEvents decodes the events of a log entry, whose payloads do not alias b. If the payload or the reference of the entry cannot be
+// read, ParseEvents returns the events without it. The error is then nil if the key is not configured, session.ErrUnreadable if encrypted
+// content was changed or moved, and otherwise ErrCorrupt. If nothing of the entry can be read, it returns one event of kind
+// session.Unreadable, and ErrCorrupt.
 func (o Content) ParseEvents(thread session.ThreadID, b []byte, seq uint64) ([]session.Event, error) {
 	events, payload, held, err := parseEntry(b)
 	if err != nil {
@@ -236,13 +237,14 @@ func ChainsOf(b []byte) (chains []session.Hash, err error) {
 	return chains, err
 }
 
-// parseEntry returns the payload of the first event, or the sealed name of the entry that holds it, separately, as it is stored.
+// parseEntry decodes an entry. It returns the payload of the first event, or the sealed reference to the entry that stores it (held),
+// separately and in its stored form.
 func parseEntry(b []byte) (events []session.Event, payload, held []byte, err error) {
 	var e session.Event
 	var run []session.Event
 	err = eventFields(&e, &payload, &held, &run).decode(b)
 	if err == nil && (payload != nil && (held != nil || len(run) > 0) || (payload != nil || held != nil) && e.Held.Thread != "") {
-		err = ErrCorrupt // otherwise a name in clear could pass for a sealed one
+		err = ErrCorrupt // otherwise a reference in clear could pass for a sealed one
 	}
 	events = append([]session.Event{e}, run...)
 	for i := range events {

@@ -168,7 +168,7 @@ func TestRecordsThatInflate(t *testing.T) {
 	}
 }
 
-// TestSealedNamesAreBound: a name of the entry that holds an event's content is sealed, too, and so is what else its entry says.
+// TestSealedNamesAreBound: a reference to another thread's entry is sealed too, and bound to everything else in its own entry.
 func TestSealedNamesAreBound(t *testing.T) {
 	o := under(t, "k", "k")
 	events := []session.Event{said(""), said("")}
@@ -206,11 +206,11 @@ func TestSealedNamesAreBound(t *testing.T) {
 	}
 }
 
-// TestForgedNamesAreNotEncrypted: a name that was not sealed does not count as encrypted, wherever an entry has it.
+// TestForgedNamesAreNotEncrypted: a reference that was not sealed does not count as encrypted, in whichever field of an entry it is.
 func TestForgedNamesAreNotEncrypted(t *testing.T) {
 	o := under(t, "k", "k")
 	victim := session.EntryID{Thread: "victim", Seq: 7}
-	run := func(e session.Event) []byte { // an entry in clear that names victim, with a run
+	run := func(e session.Event) []byte { // an entry in clear, with a run, that refers to victim
 		e.Payload, e.Held = nil, victim
 		next := e
 		next.Pos, next.Held.Seq, next.Chain = e.Pos+1, 8, session.Next(e.Chain, e.Digest)

@@ -98,7 +98,7 @@ func (s *countingStore) Events(ctx context.Context, id session.ThreadID, from ui
 	return events, err
 }
 
-// TestLargeThreadOfSharedContent checks the same of a thread whose few entries name the content of another one.
+// TestLargeThreadOfSharedContent checks the same for a thread with few entries that refer to the content of another thread.
 func TestLargeThreadOfSharedContent(t *testing.T) {
 	inner, err := boltstore.Open(boltstore.Options{Path: t.TempDir() + "/store.db", Content: true})
 	must(t, err)

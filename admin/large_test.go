@@ -112,7 +112,7 @@ func TestLargeThreadOfSharedContent(t *testing.T) {
 		chain = session.Next(chain, e.Digest)
 		e.Chain = chain
 		holder.Events = append(holder.Events, e)
-		e.Payload, e.Held = nil, session.EntryID{Thread: "holder", Seq: uint64(i) + 1}
+		e.Payload, e.Ref = nil, session.EntryID{Thread: "holder", Seq: uint64(i) + 1}
 		sharing.Events = append(sharing.Events, e)
 	}
 	must(t, inner.Append(t.Context(), holder))

@@ -15,7 +15,7 @@ const (
 	CauseResult   Cause = "result_changed"  // a tool result differs
 	CauseLeftOut  Cause = "left_out"        // messages of the thread are missing
 	CauseInserted Cause = "inserted"        // there are additional messages before one of the thread's
-	CauseSide     Cause = "side_request"    // the agent makes a request beside its conversation, such as for a title
+	CauseSide     Cause = "side_request"    // the agent makes a request outside of its conversation, such as for a title
 	CauseUnknown  Cause = "unknown_history" // it has answers already, but is entirely unknown under its key and credential
 	CauseUnread   Cause = "unread"          // the thread's log could not be read
 )
@@ -117,7 +117,7 @@ func (r *Registry) eventsAt(ctx context.Context, id ThreadID, p int) ([]Event, e
 		for _, e := range page {
 			size += len(e.Payload)
 			if len(out) > 0 {
-				e.Payload, e.Held = nil, EntryID{}
+				e.Payload, e.Ref = nil, EntryID{}
 			}
 			if e.Pos == p+len(out) && len(out) < maxCompared {
 				out = append(out, e)

@@ -229,7 +229,7 @@ func (e *earlierReader) content(ctx context.Context, events []Event) []Event {
 		e.failed(err)
 	}
 	return slices.DeleteFunc(events, func(event Event) bool {
-		if event.Held.Thread != "" {
+		if event.Ref.Thread != "" {
 			e.bytesLeft -= len(event.Payload)
 		}
 		e.Kept = e.Kept && (len(event.Payload) > 0 || errors.Is(err, ErrTooLarge))

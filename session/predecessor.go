@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// newestAnswers is how many traces of a history's newest answers are looked up without gaps, to find the thread that it goes on from.
+	// newestAnswers is how many traces of a history's newest answers are looked up without gaps, to find a thread's predecessor.
 	// Before these, the distance between the positions that are looked up doubles each time.
 	newestAnswers = 16
 
@@ -29,8 +29,8 @@ func answerClues(h *History, id SessionID, p int) []clue {
 	return h.callClues(p)
 }
 
-// predecessors returns up to maxPredecessors threads of t's session that t may go on from, newest answer first. t is new; a predecessor is
-// the last thread that logged an answer which t's history contains after the positions shared with t's parent.
+// predecessors returns up to maxPredecessors threads of t's session that may be t's predecessor, newest answer first. t is new; a candidate
+// is the last thread that logged an answer which t's history contains after the positions shared with t's parent.
 func (r *Registry) predecessors(ctx context.Context, h *History, t *Thread) (ids []ThreadID, err error) {
 	var clues []clue
 	for p, step := h.Len(), 1; p > t.ForkAt; p -= step {
@@ -49,8 +49,8 @@ func (r *Registry) predecessors(ctx context.Context, h *History, t *Thread) (ids
 	return ids, err
 }
 
-// follow finds the thread that a new thread goes on from, and sets t.Follows or t.Parent, t.Condensations and t.Lost accordingly. A client
-// that edits an early message or leaves the oldest ones out at each step begins a thread with each request. Each of these goes on from the
+// follow finds the predecessor of a new thread, and sets t.Follows or t.Parent, t.Condensations and t.Lost accordingly. A client that edits an
+// early message or leaves the oldest ones out at each step begins a thread with each request. The predecessor of each of these threads is the
 // one before it, even if another thread has the longest known prefix. The caller has set t.Condensations to what carryOver finds in the
 // parent; parent is nil if there is none.
 func (r *Registry) follow(ctx context.Context, h *History, t, parent *Thread) error {
@@ -102,8 +102,8 @@ func (r *Registry) follow(ctx context.Context, h *History, t, parent *Thread) er
 	return nil
 }
 
-// lost returns Origin.Lost of a thread that goes on from one of others and has carried over the given condensations. It is 0 if the newest
-// summary of one of the others was carried over.
+// lost returns Origin.Lost of a thread whose predecessor is one of others, and which has carried over the given condensations. It is 0 if the
+// newest summary of one of the others was carried over.
 func lost(others []*Thread, carried []Condensation) (n int) {
 	for _, t := range others {
 		newest := summaryOf(t.Condensations)

@@ -21,8 +21,8 @@ func (r *Registry) Prepare(ctx context.Context, res *Resolution, view *View, c C
 	return nil
 }
 
-// Prepared returns a condensation that was prepared for the resolution's thread or one that it goes on from, if it can be added to those
-// that the view shows. Otherwise it returns ErrNotFound.
+// Prepared returns a condensation that was prepared for the resolution's thread or for a thread in its line of predecessors, if it can be
+// added to those that the view shows. Otherwise it returns ErrNotFound.
 func (r *Registry) Prepared(ctx context.Context, res *Resolution, view *View) (Condensation, error) {
 	shared := res.query.History.Len()
 	for t, err := range r.line(ctx, &res.Thread) {
@@ -44,8 +44,8 @@ func (r *Registry) Prepared(ctx context.Context, res *Resolution, view *View) (C
 	return Condensation{}, fmt.Errorf("no prepared condensation applies: %w", ErrNotFound)
 }
 
-// Preparing reports whether a condensation is being made for a thread that the resolution's thread goes on from. A client that edits its
-// history begins a thread with each request, and one summary serves all of these threads.
+// Preparing reports whether a condensation is being made for a predecessor of the resolution's thread. A client that edits its history begins a
+// thread with each request, and one summary serves all of these threads.
 func (r *Registry) Preparing(ctx context.Context, res *Resolution) (bool, error) {
 	for t, err := range r.line(ctx, &res.Thread) {
 		if err != nil {
@@ -69,7 +69,7 @@ func (r *Registry) Preparing(ctx context.Context, res *Resolution) (bool, error)
 // maxLine is the maximum number of threads in a line. Each costs two reads, which a request may have to wait for.
 const maxLine = 8
 
-// line iterates over a thread and those that it goes on from, nearest first.
+// line iterates over a thread and its line of predecessors, nearest first: each thread's predecessor or, if it has none, its parent.
 func (r *Registry) line(ctx context.Context, t *Thread) iter.Seq2[*Thread, error] {
 	return func(yield func(*Thread, error) bool) {
 		for n := 0; t != nil && n < maxLine && yield(t, nil) && t.Parent != ""; n++ {

@@ -8,7 +8,7 @@ const probes = 64
 
 // search finds the longest known prefix of a history in few round trips. It looks up the newest positions first, then positions at
 // doubling distances, then the gap between a known and an unknown position. It assumes that every prefix of a known prefix is known too.
-// Therefore it may miss a thread that has only its newest positions indexed (heldIndexed). It does no I/O: next returns the positions to
+// Therefore it may miss a thread that has only its newest positions indexed (sharedIndexed). It does no I/O: next returns the positions to
 // look up, and seen takes the result.
 type search struct {
 	n     int   // length of the history

@@ -58,7 +58,7 @@ type Store interface {
 	// of its payloads, or of their stored form, reaches PageBytes. If the log has lost its oldest entries, a page begins with the first that
 	// is left.
 	//
-	// Successive events of a batch that refer to successive entries of one thread (Event.Held) may share one entry and its Seq. If the
+	// Successive events of a batch that refer to successive entries of one thread (Event.Ref) may share one entry and its Seq. If the
 	// payload or the reference of an entry is damaged, tampered with, or encrypted under a key that is not configured, the event comes
 	// without it. If an entry is damaged as a whole, its event has the kind Unreadable.
 	Events(ctx context.Context, thread ThreadID, at uint64, limit int) ([]Event, error)

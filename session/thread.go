@@ -29,7 +29,7 @@ type Thread struct {
 	Requested uint64 // log entry of the pending condensation request, 0 if there is none
 	Requests  int    // number of appends, which the store counts: requests with new messages, but not repeated ones
 
-	Shares []ThreadID // other threads of its session whose logs hold content of its entries (Event.Held)
+	Shares []ThreadID // other threads of its session whose logs hold content of its entries (Event.Ref)
 
 	Lists
 	Created, Seen time.Time
@@ -40,8 +40,8 @@ type Origin struct {
 	Parent  ThreadID // the thread it was forked from or linked to
 	ForkAt  int      // positions shared with the parent, 0 if it is only linked
 	Caller  ThreadID // the newest thread of the session key that the client named as its parent; for operators only, empty if unknown
-	Follows ThreadID // the thread of the session that it goes on from, according to its newest answers; empty if that is the parent
-	Lost    int      // how many threads in a row, including this one, could not carry over the summary of the thread that they go on from
+	Follows ThreadID // the predecessor: the thread of the session that logged its newest answers before; empty if that is the parent
+	Lost    int      // how many threads in a row, including this one, could not carry over the summary of their predecessor
 }
 
 // Lists are the condensations and replacements of a thread, without their texts. They include those carried over when it began.
@@ -60,11 +60,11 @@ type Event struct {
 	Chain   Hash // chain hash up to and including this message, zero for Pos 0
 	Tokens  int
 	Time    time.Time
-	Payload []byte // the message's raw bytes, empty if content is not kept or Held is set
+	Payload []byte // the message's raw bytes, empty if content is not stored or Ref is set
 
-	Held EntryID // reference to another thread's entry that stores the payload of the same message, see ReadContent
+	Ref EntryID // reference to another thread's entry that stores the payload of the same message, see ReadContent
 
-	Encrypted bool // Payload or Held is stored encrypted
+	Encrypted bool // Payload or Ref is stored encrypted
 }
 
 // EntryID identifies a log entry.

@@ -93,7 +93,7 @@ func (r *recovery) change(change func(*recoveryContent)) error {
 // replaceFile writes a file that only its owner can read. After a crash it has either its old content or the new one.
 func replaceFile(path string, content []byte) error {
 	part := path + ".part"
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // beside the file that the operator names
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // in the same folder as the file that the operator names
 	if err != nil {
 		return err
 	}

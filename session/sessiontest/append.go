@@ -197,9 +197,9 @@ func (s suite) AppendFork(t *testing.T) {
 	is(t, second(store.Summary(ctx(t), session.CondensationID{Thread: "f", Seq: c.ID.Seq})), session.ErrNotFound)
 }
 
-// AppendHeld: a thread whose content is stored in other threads cannot begin if those are gone. Its messages share an entry.
-func (s suite) AppendHeld(t *testing.T) {
-	store, b := s.fresh(t), held("t", "h", 5)
+// AppendShared: a thread whose content is stored in other threads cannot begin if those are gone. Its messages share an entry.
+func (s suite) AppendShared(t *testing.T) {
+	store, b := s.fresh(t), sharing("t", "h", 5)
 	is(t, store.Append(ctx(t), b), session.ErrStale)
 	is(t, second(store.Thread(ctx(t), "t")), session.ErrNotFound)
 	equal(t, lookup(t, store, []session.Hash{b.Places[0].Hash}, "").Places, make([]session.Place, 1))

@@ -248,7 +248,7 @@ func (s suite) ReadDamaged(t *testing.T) {
 	store, b := s.open(t), batch("t", 0, 5)
 	defer store.Close() //nolint:errcheck // it may report the damage
 	ok(t, store.Append(ctx(t), b))
-	ok(t, store.Append(ctx(t), held("n", "t", 5)))
+	ok(t, store.Append(ctx(t), sharing("n", "t", 5)))
 	s.hooks.Damage(t, store, "t", 2, func([]byte) []byte { return []byte("garbage") })
 	s.hooks.Damage(t, store, "t", 3, func(entry []byte) []byte {
 		at := bytes.Index(entry, b.Events[2].Payload)

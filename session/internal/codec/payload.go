@@ -145,8 +145,8 @@ func eventPlace(thread session.ThreadID, e session.Event) []byte {
 	return appendTime(b, e.Time)
 }
 
-// heldPlace returns the place of a sealed reference (Event.Held) of the events e and run, which share an entry. It must never change.
-func heldPlace(thread session.ThreadID, e session.Event, run []session.Event) []byte {
+// refPlace returns the place of a sealed reference (Event.Ref) of the events e and run, which share an entry. It must never change.
+func refPlace(thread session.ThreadID, e session.Event, run []session.Event) []byte {
 	b := append([]byte("dewpoint/held\n"), eventPlace(thread, e)...)
 	for i := range run {
 		b = appendHash(b, run[i].Chain)

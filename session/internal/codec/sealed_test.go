@@ -90,7 +90,7 @@ func TestSealedRecordsAreBound(t *testing.T) {
 	if _, err := parseEvent(o, "b", event, 1); !errors.Is(err, session.ErrUnreadable) || !errors.Is(err, seal.ErrTampered) {
 		t.Errorf("in another thread: %v", err)
 	}
-	sealed := event[len(codec.Content{}.Event("a", said(marker))):] // all behind the fields that are in clear
+	sealed := event[len(codec.Content{}.Event("a", said(marker))):] // everything after the fields in clear
 	for what, change := range map[string]func(*session.Event){
 		"kind":     func(e *session.Event) { e.Kind = session.Agent },
 		"position": func(e *session.Event) { e.Pos++ },
@@ -172,9 +172,9 @@ func TestRecordsThatInflate(t *testing.T) {
 func TestSealedNamesAreBound(t *testing.T) {
 	o := under(t, "k", "k")
 	events := []session.Event{said(""), said("")}
-	events[0].Payload, events[0].Held = nil, session.EntryID{Thread: "holder", Seq: 7}
+	events[0].Payload, events[0].Ref = nil, session.EntryID{Thread: "holder", Seq: 7}
 	events[1] = events[0]
-	events[1].Pos, events[1].Held.Seq = events[0].Pos+1, 8
+	events[1].Pos, events[1].Ref.Seq = events[0].Pos+1, 8
 	events[1].Chain = session.Next(events[0].Chain, events[1].Digest)
 	entries := o.Events("t", events)
 	if len(entries) != 1 || bytes.Contains(entries[0], []byte("holder")) {
@@ -192,7 +192,7 @@ func TestSealedNamesAreBound(t *testing.T) {
 		changed[i] ^= 1
 		all, err := o.ParseEvents("t", changed, 0)
 		for _, e := range all {
-			if err == nil && e.Held.Thread != "" && e.Encrypted {
+			if err == nil && e.Ref.Thread != "" && e.Encrypted {
 				t.Errorf("byte %d changed: %+v", i, e)
 			}
 		}
@@ -201,7 +201,7 @@ func TestSealedNamesAreBound(t *testing.T) {
 		t.Errorf("in another thread: %v", err)
 	}
 	gone, err := under(t, "new", "new").ParseEvents("t", entries[0], 0)
-	if err != nil || len(gone) != 2 || gone[1].Held != (session.EntryID{}) || gone[1].Digest != events[1].Digest {
+	if err != nil || len(gone) != 2 || gone[1].Ref != (session.EntryID{}) || gone[1].Digest != events[1].Digest {
 		t.Errorf("the key is gone: %+v, %v", gone, err)
 	}
 }
@@ -211,9 +211,9 @@ func TestForgedNamesAreNotEncrypted(t *testing.T) {
 	o := under(t, "k", "k")
 	victim := session.EntryID{Thread: "victim", Seq: 7}
 	run := func(e session.Event) []byte { // an entry in clear, with a run, that refers to victim
-		e.Payload, e.Held = nil, victim
+		e.Payload, e.Ref = nil, victim
 		next := e
-		next.Pos, next.Held.Seq, next.Chain = e.Pos+1, 8, session.Next(e.Chain, e.Digest)
+		next.Pos, next.Ref.Seq, next.Chain = e.Pos+1, 8, session.Next(e.Chain, e.Digest)
 		return content.Events("t", []session.Event{e, next})[0]
 	}
 	bare := said("")
@@ -223,11 +223,11 @@ func TestForgedNamesAreNotEncrypted(t *testing.T) {
 	for what, entry := range map[string][]byte{
 		"in clear where the sealed one belongs": append(append(content.Event("t", bare), 0x62, byte(len(name))), name...),
 		"next to a sealed payload":              append(o.Event("t", said(marker)), whole[len(content.Event("t", bare)):]...),
-		"next to a sealed name":                 append(o.Events("t", []session.Event{{Pos: 3, Kind: session.User, Held: victim}})[0], whole[len(content.Event("t", bare)):]...),
+		"next to a sealed name":                 append(o.Events("t", []session.Event{{Pos: 3, Kind: session.User, Ref: victim}})[0], whole[len(content.Event("t", bare)):]...),
 	} {
 		all, err := o.ParseEvents("t", entry, 0)
 		for _, e := range all {
-			if err == nil && e.Encrypted && e.Held.Thread != "" {
+			if err == nil && e.Encrypted && e.Ref.Thread != "" {
 				t.Errorf("%s: %+v", what, e)
 			}
 		}

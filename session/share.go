@@ -12,19 +12,19 @@ import (
 
 // A client that edits an early message or leaves the oldest ones out at each step begins a thread with each request. To store each
 // message about once, such a thread logs the content of new messages only. For the others, its log refers to the entries of other threads
-// of its session that store the content already (Event.Held).
+// of its session that store the content already (Event.Ref).
 
 const (
-	maxShares    = 16      // threads that one thread may refer to
-	minHeld      = 2 << 10 // bytes of content for which it is worth reading the log of another thread
-	minHeldEntry = 64      // bytes of content that are replaced by a reference, unless it continues the reference of the event before
-	heldIndexed  = 32      // newest positions that are indexed even if another thread stores their content
+	maxShares      = 16      // threads that one thread may refer to
+	minShared      = 2 << 10 // bytes of content for which it is worth reading the log of another thread
+	minSharedEntry = 64      // bytes of content that are replaced by a reference, unless it continues the reference of the event before
+	sharedIndexed  = 32      // newest positions that are indexed even if another thread stores their content
 )
 
-// share replaces the payloads of b's events by references to entries that store the same content: entries in the log of the thread that
-// b's thread goes on from, or in the logs that this one refers to. If these are too many threads, it refers only to those that store most
-// of the content, so that each message is still logged only a few times. Of the messages with a reference, only the newest are indexed,
-// because the index of the earlier threads has the others. Content that cannot be read is logged again.
+// share replaces the payloads of b's events by references to entries that store the same content: entries in the log of the predecessor of
+// b's thread, or in the logs that this one refers to. If these are too many threads, it refers only to those that store most of the content,
+// so that each message is still logged only a few times. Of the messages with a reference, only the newest are indexed, because the index of
+// the earlier threads has the others. Content that cannot be read is logged again.
 func (r *Registry) share(ctx context.Context, b *Batch, h *History) {
 	t := &b.Thread
 	size := 0
@@ -32,33 +32,33 @@ func (r *Registry) share(ctx context.Context, b *Batch, h *History) {
 		size += len(b.Events[i].Payload)
 	}
 	id := cmp.Or(t.Follows, t.Parent)
-	if id == "" || size < minHeld {
+	if id == "" || size < minShared {
 		return
 	}
 	before, err := r.store.Thread(ctx, id)
 	if err != nil || before.Session != t.Session || before.Dialect != t.Dialect {
 		return
 	}
-	held, named := map[Hash]EntryID{}, map[EntryID]Event{}
+	stored, named := map[Hash]EntryID{}, map[EntryID]Event{}
 	for page, err := range newestPages(ctx, r.store, &before) {
 		if err != nil {
 			break
 		}
 		for _, e := range page {
-			if e.Held.Thread != "" {
+			if e.Ref.Thread != "" {
 				sealed := e.Encrypted && r.store.Encrypts() // a reference in clear may be forged, so it must not lead to encrypted content
-				held[e.Digest], named[e.Held] = e.Held, Event{Digest: e.Digest, Held: e.Held, Encrypted: sealed}
+				stored[e.Digest], named[e.Ref] = e.Ref, Event{Digest: e.Digest, Ref: e.Ref, Encrypted: sealed}
 			}
 		}
 	}
-	names := nameContent(b.Events, held, named)
+	refs := refsFor(b.Events, stored, named)
 	old, left := map[int]bool{}, 2*size+maxLogBytes // the stored form of a message may be longer than the one just sent
-	_ = eachHeld(ctx, r.store, names, func(i int, payload []byte) bool {
+	_ = eachRef(ctx, r.store, refs, func(i int, payload []byte) bool {
 		e := &b.Events[i]
-		e.Held, e.Payload = names[i].Held, nil
-		old[e.Pos] = e.Pos <= t.Len-heldIndexed
-		if !slices.Contains(t.Shares, e.Held.Thread) {
-			t.Shares = append(t.Shares, e.Held.Thread)
+		e.Ref, e.Payload = refs[i].Ref, nil
+		old[e.Pos] = e.Pos <= t.Len-sharedIndexed
+		if !slices.Contains(t.Shares, e.Ref.Thread) {
+			t.Shares = append(t.Shares, e.Ref.Thread)
 		}
 		left -= len(payload)
 		return left > 0
@@ -66,32 +66,32 @@ func (r *Registry) share(ctx context.Context, b *Batch, h *History) {
 	b.Places = slices.DeleteFunc(b.Places, func(p IndexEntry) bool { return old[p.Place.Pos] })
 }
 
-// nameContent returns an event for each of events. Its Held refers to the entry that stores the event's content, and is zero if there is
-// none or a reference is not worthwhile. held maps digests to entries, named maps entries to what is known of them.
-func nameContent(events []Event, held map[Hash]EntryID, named map[EntryID]Event) []Event {
-	names, ids := make([]Event, len(events)), shares(events, held)
+// refsFor returns an event for each of events. Its Ref refers to the entry that stores the event's content, and is zero if there is
+// none or a reference is not worthwhile. stored maps digests to entries, named maps entries to what is known of them.
+func refsFor(events []Event, stored map[Hash]EntryID, named map[EntryID]Event) []Event {
+	refs, ids := make([]Event, len(events)), shares(events, stored)
 	var last EntryID
 	for i := range events {
 		e := &events[i]
 		in := EntryID{Thread: last.Thread, Seq: last.Seq + 1} // preferred, because references to successive entries share a log entry
 		follows := named[in].Digest == e.Digest
 		if !follows {
-			in = held[e.Digest]
+			in = stored[e.Digest]
 		}
 		last = EntryID{}
-		if (follows || len(e.Payload) >= minHeldEntry) && slices.Contains(ids, in.Thread) {
-			names[i], last = Event{Digest: e.Digest, Held: in, Encrypted: named[in].Encrypted}, in
+		if (follows || len(e.Payload) >= minSharedEntry) && slices.Contains(ids, in.Thread) {
+			refs[i], last = Event{Digest: e.Digest, Ref: in, Encrypted: named[in].Encrypted}, in
 		}
 	}
-	return names
+	return refs
 }
 
 // shares returns the threads that store content of events, those with most events first. If there are more than maxShares, it returns the
 // first maxShares/2.
-func shares(events []Event, held map[Hash]EntryID) []ThreadID {
+func shares(events []Event, stored map[Hash]EntryID) []ThreadID {
 	count := map[ThreadID]int{}
 	for i := range events {
-		if in := held[events[i].Digest]; len(events[i].Payload) >= minHeldEntry && in.Thread != "" {
+		if in := stored[events[i].Digest]; len(events[i].Payload) >= minSharedEntry && in.Thread != "" {
 			count[in.Thread]++
 		}
 	}
@@ -105,11 +105,11 @@ func shares(events []Event, held map[Hash]EntryID) []ThreadID {
 // ErrTooLarge means that there is more content than the caller allows to read.
 var ErrTooLarge = errors.New("too much content")
 
-// ReadContent sets the payloads of events whose content other entries store (Event.Held), newest entries first. When the payloads reach
+// ReadContent sets the payloads of events whose content other entries store (Event.Ref), newest entries first. When the payloads reach
 // maxBytes, it stops and returns ErrTooLarge. A payload stays empty if the store no longer has it, or if it is encrypted but the reference
 // to it is not.
 func ReadContent(ctx context.Context, store Store, events []Event, maxBytes int) error {
-	err := eachHeld(ctx, store, events, func(i int, payload []byte) bool {
+	err := eachRef(ctx, store, events, func(i int, payload []byte) bool {
 		events[i].Payload = payload
 		maxBytes -= len(payload)
 		return maxBytes > 0
@@ -120,16 +120,16 @@ func ReadContent(ctx context.Context, store Store, events []Event, maxBytes int)
 	return err
 }
 
-// eachHeld reads the payloads of events whose content other entries store, the newest entry of each thread first. It calls use with the
+// eachRef reads the payloads of events whose content other entries store, the newest entry of each thread first. It calls use with the
 // index of the event until use returns false.
-func eachHeld(ctx context.Context, store Store, events []Event, use func(i int, payload []byte) bool) error {
-	named := map[EntryID][]int{}
+func eachRef(ctx context.Context, store Store, events []Event, use func(i int, payload []byte) bool) error {
+	wanted := map[EntryID][]int{}
 	for i := range events {
-		if held := events[i].Held; held.Thread != "" {
-			named[held] = append(named[held], i)
+		if ref := events[i].Ref; ref.Thread != "" {
+			wanted[ref] = append(wanted[ref], i)
 		}
 	}
-	ids := slices.SortedFunc(maps.Keys(named), func(a, b EntryID) int {
+	ids := slices.SortedFunc(maps.Keys(wanted), func(a, b EntryID) int {
 		return cmp.Or(cmp.Compare(a.Thread, b.Thread), cmp.Compare(b.Seq, a.Seq))
 	})
 	for len(ids) > 0 {
@@ -143,15 +143,15 @@ func eachHeld(ctx context.Context, store Store, events []Event, use func(i int, 
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return fmt.Errorf("read content: %w", err)
 		}
-		for _, held := range slices.Backward(page) {
-			for _, i := range named[EntryID{Thread: newest.Thread, Seq: held.Seq}] {
+		for _, entry := range slices.Backward(page) {
+			for _, i := range wanted[EntryID{Thread: newest.Thread, Seq: entry.Seq}] {
 				// A reference in clear may be forged, so it must not lead to encrypted content.
-				opens := held.Digest == events[i].Digest && (events[i].Encrypted || !held.Encrypted)
-				if opens && len(held.Payload) > 0 && !use(i, held.Payload) {
+				opens := entry.Digest == events[i].Digest && (events[i].Encrypted || !entry.Encrypted)
+				if opens && len(entry.Payload) > 0 && !use(i, entry.Payload) {
 					return nil
 				}
 			}
-			oldest = held.Seq // a page of large entries ends early
+			oldest = entry.Seq // a page of large entries ends early
 		}
 		for len(ids) > 0 && ids[0].Thread == newest.Thread && ids[0].Seq >= oldest {
 			ids = ids[1:]
@@ -195,7 +195,7 @@ const (
 
 // newestPages iterates over the logged history of a thread in pages of log entries, newest page first, up to the bounds above. After the
 // thread's own log come those of the threads that it was forked from, without what they logged after the fork. The events have no
-// payloads: Held refers to the entry that stores the payload, which may be the event's own.
+// payloads: Ref refers to the entry that stores the payload, which may be the event's own.
 func newestPages(ctx context.Context, store Store, t *Thread) iter.Seq2[[]Event, error] {
 	return func(yield func([]Event, error) bool) {
 		entries, size, threads := 0, 0, 1
@@ -225,7 +225,7 @@ func newestPages(ctx context.Context, store Store, t *Thread) iter.Seq2[[]Event,
 			for i := range page {
 				e := &page[i]
 				if size += len(e.Payload); len(e.Payload) > 0 {
-					e.Held, e.Payload = EntryID{Thread: at.ID, Seq: e.Seq}, nil
+					e.Ref, e.Payload = EntryID{Thread: at.ID, Seq: e.Seq}, nil
 				}
 			}
 			page = slices.DeleteFunc(page, func(e Event) bool { return e.Pos > end })

@@ -35,7 +35,7 @@ func (d *fixture) log(id session.ThreadID) (events []session.Event, size int) {
 	for page, err := range session.ReadLog(d.t.Context(), d.store, id, math.MaxInt) {
 		must(d.t, err)
 		for _, e := range page {
-			if e.Held.Thread == "" {
+			if e.Ref.Thread == "" {
 				size += len(e.Payload)
 			}
 		}
@@ -283,7 +283,7 @@ func TestDamagedContentIsLoggedAgain(t *testing.T) {
 		events, err := d.store.Events(t.Context(), res.Thread.ID, 1, 100)
 		must(t, err)
 		own := events[len(events)-1]
-		store.lost = map[session.EntryID]bool{{Thread: res.Thread.ID, Seq: own.Seq}: true, events[5].Held: true}
+		store.lost = map[session.EntryID]bool{{Thread: res.Thread.ID, Seq: own.Seq}: true, events[5].Ref: true}
 	}
 }
 
@@ -309,8 +309,8 @@ func TestForgedReferenceReadsNoEncryptedContent(t *testing.T) {
 		batch session.Batch
 	}{
 		{keys, batch("victim", session.Event{Payload: []byte("secret")})},
-		{nil, batch("forged", session.Event{Held: named})},
-		{keys, batch("real", session.Event{Held: named})},
+		{nil, batch("forged", session.Event{Ref: named})},
+		{keys, batch("real", session.Event{Ref: named})},
 	} {
 		store := open(step.keys)
 		must(t, store.Append(t.Context(), step.batch))
@@ -344,7 +344,7 @@ func TestForgedReferenceIsNotEncrypted(t *testing.T) {
 	before := d.send(d.registry, query(scope, "u-first a001 o001"))
 	must(t, d.store.Close())
 	d = open(nil)
-	forged := session.Event{Pos: 4, Kind: session.User, Digest: query(scope, "u-known-"+long).History.Message(1).Digest, Held: session.EntryID{Thread: victim.Thread.ID, Seq: 1}}
+	forged := session.Event{Pos: 4, Kind: session.User, Digest: query(scope, "u-known-"+long).History.Message(1).Digest, Ref: session.EntryID{Thread: victim.Thread.ID, Seq: 1}}
 	thread := before.Thread
 	thread.Len++
 	must(t, d.store.Append(t.Context(), session.Batch{Thread: thread, At: 3, Events: []session.Event{forged}}))

@@ -26,7 +26,7 @@ type Options struct {
 	Settings  Settings
 	Metrics   http.Handler
 	Health    http.Handler // serves /livez, /readyz, /startupz and /healthz without a token
-	MaxBytes  int64        // of messages read for one response
+	MaxBytes  int64        // maximum size of the messages that are read for one response
 	OnError   func(error)  // receives errors whose cause is not sent to the client
 	OnChange  func(Change) // called after each successful change
 }
@@ -51,7 +51,7 @@ type Settings interface {
 	Tenants() []Tenant
 	// Overrides returns the overrides that are set.
 	Overrides() []Override
-	// SetOverride sets an override, or removes it if it has no mode. All replicas follow.
+	// SetOverride sets an override, or removes it if it has no mode. All replicas apply the change.
 	SetOverride(ctx context.Context, l Override) error
 }
 
@@ -75,7 +75,7 @@ type Tenant struct {
 // api serves the routes.
 type api struct {
 	o       Options
-	reading chan struct{} // held by the one request that reads messages
+	reading chan struct{} // a semaphore: at most one request reads messages
 }
 
 // New returns the handler of the admin port.

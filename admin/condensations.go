@@ -100,7 +100,7 @@ type condensationList struct {
 	Next          int               `json:"next,omitempty"`
 }
 
-// Pages of condensations are smaller than other pages, because each condensation lists what it hides.
+// Pages of condensations are smaller than other pages, because each condensation lists the messages that it hides.
 const (
 	defaultCondensations = 20
 	maxCondensations     = 50
@@ -169,8 +169,8 @@ type condenseBody struct {
 	Next    string `json:"next"`
 }
 
-// condense requests a condensation of a thread. The thread's next request performs it, because only a request carries
-// what a summary is made from.
+// condense requests a condensation of a thread. The thread's next request performs it, because only a request carries the content that a
+// summary is made from.
 func (a *api) condense(r *http.Request, q *query) (any, error) {
 	t, err := a.threadAt(r, q)
 	if err != nil {

@@ -25,7 +25,8 @@ func (r *rig) condense(p place) {
 	}
 }
 
-// TestCondenseNow checks that a requested condensation is made once, by the thread's next request, with each store and even after a restart.
+// TestCondenseNow checks that a requested condensation is made once, by the thread's next request, with each store, and even if the service
+// restarts in between.
 func TestCondenseNow(t *testing.T) {
 	for name, change := range stores() {
 		t.Run(name, func(t *testing.T) {
@@ -75,8 +76,8 @@ func stores() map[string]func(*testing.T) func(*config.Config) {
 	}
 }
 
-// TestCondenseWhenThereIsSomething checks that a request stays pending while nothing may be forgotten.
-func TestCondenseWhenThereIsSomething(t *testing.T) {
+// TestCondenseStaysPendingUntilPossible checks that a request stays pending while nothing may be forgotten.
+func TestCondenseStaysPendingUntilPossible(t *testing.T) {
 	r := start(t, nil)
 	conversation := turns("ships", 9)
 	p := r.ask(conversation[:2])

@@ -97,15 +97,15 @@ func TestConfigInForce(t *testing.T) {
 		t.Errorf("%+v", shown)
 	}
 	now := *r.cfg
-	now.Condenser.MaxSize, now.Limits.MaxBody = 99, 1<<20 // the second needs a restart
+	now.Condenser.MaxSize, now.Limits.MaxBody = 99, 1<<20 // the second change needs a restart
 	must(t, r.app.Reload(&now))
 	if r.get("/api/v1/config", &shown); shown.Condenser.MaxSize != 99 || shown.Limits.MaxBody != "64MiB" {
 		t.Errorf("after the reload: %+v", shown)
 	}
 }
 
-// TestTenantsAreTold checks that tenants are listed with their own limits or the common ones.
-func TestTenantsAreTold(t *testing.T) {
+// TestTenantsAreListedWithTheirLimits checks that tenants are listed with their own limits or the common ones.
+func TestTenantsAreListedWithTheirLimits(t *testing.T) {
 	r := start(t, func(c *config.Config) {
 		sum := strings.Repeat("ab", 32)
 		c.Limits.Tenant = limit.Tenant{Concurrent: 20, Budget: limit.Budget{Tokens: 9, Period: 720 * time.Hour}}

@@ -111,9 +111,9 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestDeleteWhileRequestsAreUnderWay checks that sessions written by concurrent requests are complete and listed, and that
+// TestDeleteDuringRequests checks that sessions written by concurrent requests are complete and listed, and that
 // nothing is left once they are deleted as well.
-func TestDeleteWhileRequestsAreUnderWay(t *testing.T) {
+func TestDeleteDuringRequests(t *testing.T) {
 	quick.Skip(t)
 	rounds := 3
 	if testing.Short() {

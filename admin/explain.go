@@ -102,7 +102,7 @@ type unsealRequest struct {
 	Sealed string `json:"sealed"` // the content of a compaction that the proxy gave to a client
 }
 
-// unseal decrypts the record in a compaction that a client carries.
+// unseal decrypts the record in a compaction that the proxy gave to a client.
 func (a *api) unseal(r *http.Request, _ *query) (any, error) {
 	var asked unsealRequest
 	if err := a.readBody(r, &asked); err != nil {

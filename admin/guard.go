@@ -14,13 +14,12 @@ import (
 // ownHeader is required of a request that changes something, unless its content type is JSON.
 const ownHeader = "X-Dewpoint-Admin"
 
-// guard rejects requests without the token. Where no token is configured, it rejects requests that another site's page
-// made a browser on this machine send.
+// guard rejects requests without the token. If no token is configured, it rejects requests that a page of another site made a browser on this
+// machine send.
 //
-// Such a page can make a browser send requests here, but it cannot read the responses, since no CORS header is ever sent.
-// It cannot send a request that changes something either, since that takes a header that no form can set. A page whose
-// own name is made to resolve to this machine (DNS rebinding) is same-origin for the browser; the guard recognises it by
-// that name.
+// Such a page can make a browser send requests here, but it cannot read the responses, since no CORS header is ever sent. It cannot send a
+// request that changes something either, since that takes a header that no form can set. If the page's own host name is made to resolve to
+// this machine (DNS rebinding), the browser treats its requests as same-origin; the guard recognises them by that name in the Host header.
 func (a *api) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setSecurityHeaders(w.Header())

@@ -175,8 +175,7 @@ func (a *api) summary(ctx context.Context, id session.CondensationID) (string, e
 	return text, nil
 }
 
-// rewind takes h back to an earlier state if the request asks for one, by the number of messages (at) or by the ID of
-// the request that brought them (request).
+// rewind takes h back to an earlier state if the query has a number of messages (at) or the ID of the request that brought them (request).
 func (a *api) rewind(r *http.Request, q *query, h *history) error {
 	at, id := q.number("at", 0, max(len(h.chain), 1)), q.text("request")
 	if q.err != nil {
@@ -202,8 +201,8 @@ func (a *api) rewind(r *http.Request, q *query, h *history) error {
 	return nil
 }
 
-// rewind keeps the messages up to position at, the condensations that existed at that time, and the system messages of
-// that time as far as the thread's own log has them.
+// rewind takes h back to its state at position at: it keeps the messages up to there, the condensations that existed then, and the system
+// messages of that time, as far as the thread's own log has them.
 func (h *history) rewind(at int) {
 	end := h.thread.Seq + 1 // the first later entry of the thread's own log
 	if i := slices.IndexFunc(h.own, func(e entry) bool { return e.Pos > at }); i >= 0 {

@@ -98,7 +98,7 @@ func (s *countingStore) Events(ctx context.Context, id session.ThreadID, from ui
 	return events, err
 }
 
-// TestLargeThreadOfSharedContent checks the same of a thread whose few entries name the content of another one.
+// TestLargeThreadOfSharedContent checks the same for a thread with few entries that refer to the content of another thread.
 func TestLargeThreadOfSharedContent(t *testing.T) {
 	inner, err := boltstore.Open(boltstore.Options{Path: t.TempDir() + "/store.db", Content: true})
 	must(t, err)
@@ -112,7 +112,7 @@ func TestLargeThreadOfSharedContent(t *testing.T) {
 		chain = session.Next(chain, e.Digest)
 		e.Chain = chain
 		holder.Events = append(holder.Events, e)
-		e.Payload, e.Held = nil, session.EntryID{Thread: "holder", Seq: uint64(i) + 1}
+		e.Payload, e.Ref = nil, session.EntryID{Thread: "holder", Seq: uint64(i) + 1}
 		sharing.Events = append(sharing.Events, e)
 	}
 	must(t, inner.Append(t.Context(), holder))

@@ -50,7 +50,7 @@ func DecodeOverride(text []byte) (l Override) {
 type Condensing struct {
 	Configured Mode      `json:"configured"`
 	InForce    Mode      `json:"in_force"`
-	Override   *Override `json:"override,omitempty"` // nil: the configuration is in force
+	Override   *Override `json:"override,omitempty"` // nil: the configured mode is in force
 }
 
 type overrideRequest struct {

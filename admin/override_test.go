@@ -51,8 +51,8 @@ func (r *rig) second() *rig {
 	return two
 }
 
-// TestKillSwitch switches condensing off. It checks that all replicas follow, also after a restart and a reload; that the
-// change is logged with its origin and reason; and that the configuration applies when the override is removed.
+// TestKillSwitch switches condensing off. It checks that all replicas do so, even after a restart and a reload; that the change is logged with
+// its origin and reason; and that the configuration applies again when the override is removed.
 func TestKillSwitch(t *testing.T) {
 	quick.Skip(t)
 	for name, store := range stores() {
@@ -224,8 +224,8 @@ func TestSessionsAreDeletedTogether(t *testing.T) {
 	}
 }
 
-// TestViewOfThen checks the view and the diff at each earlier request, by the number of messages and by request ID.
-func TestViewOfThen(t *testing.T) {
+// TestViewOfEarlierRequests checks the view and the diff at each earlier request, by the number of messages and by request ID.
+func TestViewOfEarlierRequests(t *testing.T) {
 	r := start(t, nil)
 	conversation := turns("ships", 25)
 	forwarded := map[int][]string{}
@@ -266,8 +266,8 @@ func TestViewOfThen(t *testing.T) {
 	r.get(stranger.url("/diff?request=of-another"), new(any))
 }
 
-// TestViewOfThenHasThePromptOfThen: at an earlier request, the view has the system prompt that this request brought.
-func TestViewOfThenHasThePromptOfThen(t *testing.T) {
+// TestViewOfEarlierRequestHasItsPrompt: the view at an earlier request has the system prompt of that request.
+func TestViewOfEarlierRequestHasItsPrompt(t *testing.T) {
 	r := start(t, nil)
 	conversation := turns("ships", 5)
 	var prompts []string

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// query holds the query parameters of a request. Each is known to the route and was given once.
+// query holds the query parameters of a request. The route knows each of them, and none is repeated.
 type query struct {
 	values map[string]string
 	err    error // the first invalid parameter among those read so far

@@ -109,8 +109,8 @@ func (p place) url(rest string) string {
 	return "/api/v1/sessions/" + p.session + "/threads/" + p.thread + rest
 }
 
-// ask sends a history to the proxy until the proxy has logged it. On a busy machine a turn may proceed without the store,
-// and the end of an answer waits only briefly for the log.
+// ask sends a history to the proxy until the proxy has logged it. Once may not be enough: on a busy machine a turn may proceed without the
+// store, and the end of an answer waits only briefly for the log.
 func (r *rig) ask(messages []string, header ...string) place {
 	r.t.Helper()
 	condensed := ""

@@ -26,7 +26,7 @@ type savings struct {
 	Condensations int      `json:"condensations"`
 	TokensNotSent int64    `json:"tokens_not_sent"` // over all answered requests, as charged by upstream
 	OwnCalls      usage    `json:"own_calls"`
-	Calls         int      `json:"calls"`    // to summarisers, failed ones included
+	Calls         int      `json:"calls"`    // to summarisers, including failed ones
 	Seconds       float64  `json:"seconds"`  // spent on condensing, successful or not
 	USD           *money   `json:"usd"`      // null if a price is not known
 	Unpriced      []string `json:"unpriced"` // models without a known price

@@ -91,7 +91,7 @@ func TestSavingsOfASession(t *testing.T) {
 		Threads []savingsShown
 	}
 	var main, side savingsShown
-	sessiontest.Eventually(t, "what the fork saved is written", func() error { // it is written after the answer
+	sessiontest.Eventually(t, "the fork's savings are written", func() error { // they are written after the answer
 		if r.get(fork.url("/savings"), &side); side.Tokens <= 0 {
 			return fmt.Errorf("%+v", side)
 		}

@@ -134,7 +134,7 @@ const maxDeleteTime = time.Minute
 
 type deletedBody struct {
 	Deleted int  `json:"deleted"`
-	More    bool `json:"more"` // some sessions may be left: call again
+	More    bool `json:"more"` // some sessions may be left, so the client should call again
 }
 
 // deleteSessions deletes all sessions of a tenant, all with a session key, or all that match both.

@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Statuses of a message: what the view shows of it.
+// The statuses of a message say what the view shows of it.
 const (
 	kept      = "kept"
 	trimmed   = "trimmed"   // shown in part

@@ -51,7 +51,7 @@ func TestBounds(t *testing.T) {
 		"the largest budget":              {"limits.tenant.budget.usd", budget(time.Hour, maxUSD), budget(time.Hour, maxUSD+1)},
 		"a key with a DEL":                {"upstream.api_key", func(c *Config) { c.Upstream.APIKey = "sk-~" }, func(c *Config) { c.Upstream.APIKey = "sk-\x7f" }},
 		"32 bytes in hexadecimal":         {"store.encryption.keys.k", encryption(hex.EncodeToString(sealing)), encryption(hex.EncodeToString(append(sealing, 0)))},
-		"32 bytes in base64":              {"store.encryption.keys.k", encryption(standard), encryption(standard[:42] + "9=")}, // whose last bits are lost
+		"32 bytes in base64":              {"store.encryption.keys.k", encryption(standard), encryption(standard[:42] + "9=")}, // its last bits are not part of the key
 		"a tenant's own key":              {"tenants[1].api_keys[0]", twoTenants(key("a"), key("b")), twoTenants(key("a"), key("a"))},
 	} {
 		cfg := Default()

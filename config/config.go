@@ -22,8 +22,8 @@ type Config struct {
 	Models     map[string]model.Info `yaml:"models"` // limits and prices of request models, before the built-in table
 	Condenser  Condenser             `yaml:"condenser"`
 	Observe    bool                  `yaml:"observe"`               // Tenant.Observe of tenants that do not set it
-	Notify     bool                  `yaml:"notify"`                // Tenant.Notify of the default tenant, which exists if none are configured
-	Tenants    []Tenant              `yaml:"tenants,omitempty"`     // including those of TenantsDir; none: one tenant "default", any key passes
+	Notify     bool                  `yaml:"notify"`                // Tenant.Notify of the default tenant, which exists only if no tenants are configured
+	Tenants    []Tenant              `yaml:"tenants,omitempty"`     // including those of TenantsDir; none: one tenant "default" that accepts any key
 	TenantsDir string                `yaml:"tenants_dir,omitempty"` // a folder with a file for each further tenant, or folders of such files
 	Session    Session               `yaml:"session"`
 	Limits     Limits                `yaml:"limits"`
@@ -37,7 +37,7 @@ type Config struct {
 	Memory     Memory    `yaml:"memory"`
 
 	TenantsTrusted bool     `yaml:"tenants_trusted"`         // files of TenantsDir may name other files, environment variables and any address
-	TenantsHosts   []string `yaml:"tenants_hosts,omitempty"` // hosts that they may name otherwise, see hosts.Parse
+	TenantsHosts   []string `yaml:"tenants_hosts,omitempty"` // the only hosts that they may name if they are not trusted, see hosts.Parse
 
 	// Unused lists OpenHands' keys in the file that have no effect here, for a caller to report.
 	Unused []string `yaml:"-"`
@@ -58,8 +58,8 @@ type Upstream struct {
 	APIKey  Secret        `yaml:"api_key"` // empty: the client's own Authorization is forwarded
 	Timeout time.Duration `yaml:"timeout"` // the longest a whole answer may take; 0: no limit
 
-	// AlternateRoles is set for an upstream that accepts no two messages of a user, or of an assistant, in a row. It need not be set if the
-	// upstream reports that in an error.
+	// AlternateRoles is set for an upstream that does not accept two successive messages with the same role. It need not be set if the
+	// upstream says so in an error.
 	AlternateRoles bool `yaml:"alternate_roles"`
 
 	// Compaction says who compacts a history when a client asks upstream to. Empty: CompactionAuto.
@@ -68,13 +68,13 @@ type Upstream struct {
 
 // The values of Upstream.Compaction.
 const (
-	CompactionAuto   = "auto"   // upstream, or the proxy if upstream turns out not to
+	CompactionAuto   = "auto"   // upstream, or the proxy if upstream turns out not to support it
 	CompactionPass   = "pass"   // upstream
 	CompactionAnswer = "answer" // the proxy
 )
 
-// Store is where sessions are kept. MaxSize caps the embedded store: above it, whole threads are deleted, the least recently seen first. Redis
-// is capped by its own maxmemory instead.
+// Store says where sessions are stored. MaxSize limits the embedded store: above it, whole threads are deleted, the least recently seen
+// first. Redis is limited by its own maxmemory instead.
 type Store struct {
 	Type    string        `yaml:"type"`     // StoreEmbedded or StoreRedis
 	Path    string        `yaml:"path"`     // the embedded store's file
@@ -82,7 +82,7 @@ type Store struct {
 	Timeout time.Duration `yaml:"timeout"`  // how long a request waits before it goes on without the store
 	MaxSize limit.Bytes   `yaml:"max_size"` // 0: no cap
 	Secret  Secret        `yaml:"secret"`   // keys every hash; empty: the store generates and keeps one
-	Content bool          `yaml:"content"`  // keep payloads; false: digests and counts only
+	Content bool          `yaml:"content"`  // store payloads; false: only digests and counts
 	Redis   Redis         `yaml:"redis"`
 
 	Encryption Encryption `yaml:"encryption"`
@@ -94,9 +94,9 @@ const (
 	StoreRedis    = "redis"
 )
 
-// DefaultStoreSize is the default cap of the embedded store. It holds about 1.5 million messages of 1 KB as stored, or thousands of long agent
-// runs, so that on one machine the TTL usually deletes them first. The file, which may grow to one and a half times this size, still fits on a
-// small machine's disk.
+// DefaultStoreSize is the default cap of the embedded store. It is enough for about 1.5 million messages of 1 KB in stored form, or thousands
+// of long agent runs, so that on one machine the TTL usually deletes them first. The file, which may grow to 1.5 times this size, still fits
+// on a small machine's disk.
 const DefaultStoreSize limit.Bytes = 4 << 30
 
 // The values of LLM.API: the protocol in which a condenser model is called.
@@ -221,9 +221,9 @@ type Limits struct {
 // DefaultInFlight is the default of Limits.BytesInFlight if memory is not limited.
 const DefaultInFlight limit.Bytes = 512 << 20
 
-// InFlight returns how many bytes of request bodies may be held at one time. It is BytesInFlight if that is set, otherwise a quarter of memory,
-// at least MaxBody and at most DefaultInFlight: at worst a body is held with its rewritten copy, its new part on the way to the log, and the
-// garbage of both. memory is what the process may use, in bytes; 0 is not limited.
+// InFlight returns how many bytes of request bodies may be in memory at one time. It is BytesInFlight if that is set, otherwise a quarter of
+// memory, at least MaxBody and at most DefaultInFlight. It is a quarter because a body may be in memory together with its rewritten copy, its
+// new part that is being logged, and the garbage of both. memory is what the process may use, in bytes; 0 means that there is no limit.
 func (l Limits) InFlight(memory int64) limit.Bytes {
 	switch {
 	case l.BytesInFlight > 0:
@@ -236,8 +236,8 @@ func (l Limits) InFlight(memory int64) limit.Bytes {
 
 // Shutdown is how the process ends after SIGTERM.
 type Shutdown struct {
-	Delay   time.Duration `yaml:"delay"`   // not ready, but still serving, until load balancers have noticed
-	Timeout time.Duration `yaml:"timeout"` // after Delay, for requests under way
+	Delay   time.Duration `yaml:"delay"`   // how long the process reports that it is not ready, but still serves, until load balancers have noticed
+	Timeout time.Duration `yaml:"timeout"` // how long running requests may take to end, after Delay
 }
 
 // Log configures the process's log.
@@ -269,7 +269,7 @@ func Default() *Config {
 		Condenser: condenser,
 		Limits: Limits{
 			MaxBody:                       64 << 20,
-			MaxHeader:                     16 << 10, // a kept connection holds this much
+			MaxHeader:                     16 << 10, // each idle connection keeps a buffer of this size
 			UpstreamResponseHeaderTimeout: 10 * time.Minute,
 			StreamIdleTimeout:             5 * time.Minute,
 			StreamKeepAlive:               5 * time.Second,

@@ -16,8 +16,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-// Effective returns the whole configuration as YAML, with defaults, without secrets. Loading it gives the same configuration, except for the
-// secrets and for zeros that stand for a default, which is shown unless it depends on the machine. Tenants of TenantsDir are listed under tenants, so TenantsDir is left out.
+// Effective returns the whole configuration as YAML, with defaults and without secrets. Loading it gives the same configuration, except for
+// secrets and for zeros that stand for a default: the default is shown in place of the zero, unless it depends on the machine. Tenants of
+// TenantsDir are listed under tenants, and TenantsDir is left out.
 func (c *Config) Effective() ([]byte, error) {
 	root, err := yaml.ValueToNode(c.encode(writer{}))
 	if err != nil {
@@ -63,7 +64,7 @@ func (c *Config) encode(w writer) any {
 // writer converts a part of the configuration into values for an encoder of YAML or JSON. Durations, sizes and secrets become text.
 type writer struct {
 	json  bool
-	zeros map[string]any // by type and key: the default that 0 stands for, in a section that is set
+	zeros map[string]any // by type and key: the default that 0 stands for, if the section is set
 }
 
 // section returns ordered items for YAML, and a map for JSON, which sorts its keys.

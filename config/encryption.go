@@ -53,7 +53,7 @@ func (v *validator) encryption(key string, e Encryption) {
 		switch {
 		case !syntax.Plain(id) || len(id) > maxEncryptionID:
 			v.add(key+".keys", "has an id that is not plain: use up to %d letters, digits, - and _, and write the key after it", maxEncryptionID)
-			continue // the id may be the key itself, so it is not shown
+			continue // no message shows the id, since it may be the key itself
 		case !ok:
 			v.add(path, "is not 32 bytes in base64 or hexadecimal: make one with openssl rand -base64 32, put it in an environment variable, and write ${NAME}")
 		case owners[string(decoded)] != "":

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// problemsOf returns the problems that an error holds.
+// problemsOf returns the problems in an error.
 func problemsOf(err error) Problems {
 	var found Problems
 	errors.As(err, &found)

@@ -63,7 +63,7 @@ func (c *Config) CondenserFor(t Tenant) Condenser {
 	return *cmp.Or(t.Condenser, &c.Condenser)
 }
 
-// Observes reports whether a tenant only observes: by Tenant.Observe, or Config.Observe if that is nil.
+// Observes reports whether a tenant's requests are only observed, according to Tenant.Observe or, if that is nil, Config.Observe.
 func (c *Config) Observes(t Tenant) bool {
 	return *cmp.Or(t.Observe, &c.Observe)
 }

@@ -92,7 +92,7 @@ func (v *validator) address(key, address, usual string) (host, port string, ok b
 	return host, port, true
 }
 
-// plainBut reports whether name is plain but for some other characters.
+// plainBut reports whether name consists of plain characters (syntax.Plain) and the given others.
 func plainBut(name, others string) bool {
 	odd := func(r rune) bool { return !syntax.Plain(string(r)) && !strings.ContainsRune(others, r) }
 	return name != "" && !strings.ContainsFunc(name, odd)
@@ -123,8 +123,8 @@ func (v *validator) baseURL(key, text string) {
 	v.when(path == "" && (u.Host == "api.openai.com" || u.Host == "api.anthropic.com"), key, "has no version: write it as https://%s/v1", u.Host)
 }
 
-// url accepts an empty URL, which is inherited or not needed. Messages do not show the URL, since it may contain a password, and say
-// what to do instead.
+// url parses and checks a URL. It accepts an empty one, which is inherited or not needed. Problems do not show the URL, since it may contain
+// a password. instead says what to do with the password.
 func (v *validator) url(key, text, example, instead string) *url.URL {
 	u, err := url.Parse(text)
 	switch {
@@ -215,7 +215,7 @@ func (v *validator) llms() {
 	}
 }
 
-// llmOutput checks that the model can write so many tokens and has room left for a prompt.
+// llmOutput checks that the model can write max_output tokens and that its window leaves room for a prompt.
 func (v *validator) llmOutput(key string, llm LLM) {
 	info, known := v.config.ModelFor(llm.Model)
 	switch {

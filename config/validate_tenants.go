@@ -57,12 +57,13 @@ func (v *validator) tenants() {
 	}
 }
 
-// confined refuses addresses whose host the operator does not allow. Where it resolves to is checked when it is dialled.
+// confined refuses addresses whose host the operator does not allow. The IP addresses that the host resolves to are checked when it is
+// dialled.
 func (v *validator) confined(addresses []Address, allowed hosts.List) {
 	for _, a := range addresses {
 		u, err := url.Parse(a.URL)
 		if err != nil || u.Hostname() == "" || linkLocal(u.Hostname()) {
-			continue // which is another problem
+			continue // reported elsewhere
 		}
 		host, port := hosts.Of(u)
 		v.when(!allowed.Allows(host, port), a.Key,
@@ -79,7 +80,8 @@ func (v *validator) onlyWithoutTenants(key string, set bool) {
 // maxHoldout is the largest share of sessions that may be held out: an experiment needs no more than half.
 const maxHoldout = 0.5
 
-// traits checks the keys of a tenant that the configuration also has for the default tenant. section is the tenant's key and a dot, or empty.
+// traits checks those keys of a tenant that are also top-level keys, for the default tenant. section is the tenant's key followed by a dot,
+// empty for the top level.
 func (v *validator) traits(section string, t Tenant) {
 	v.when(!(t.Holdout >= 0 && t.Holdout <= maxHoldout), section+"holdout", "is not a share of sessions from 0 to %v: write 0.1 for a tenth, or 0 for none", maxHoldout)
 	v.when(t.Holdout > 0 && v.config.Observes(t),
@@ -157,7 +159,7 @@ func (v *validator) tenantLimits(key string, l limit.Tenant) {
 		key+".max_body", "is above limits.max_body, which applies to every request: lower it, or raise limits.max_body")
 }
 
-// Bounds of budgets. maxUSD in millionths of a dollar is an exact number in Redis, too.
+// Bounds of budgets. maxUSD, in millionths of a dollar, is still an exact number in Redis.
 const (
 	minPeriod = time.Minute
 	maxPeriod = 366 * 24 * time.Hour

@@ -16,9 +16,9 @@ import (
 type Dialect interface {
 	// Name returns the protocol's name in logs and metrics.
 	Name() string
-	// Split validates a request body and slices it into messages. The result aliases the body. Protocols whose requests name their
-	// model in the path take it from there: it is the URL's below the base, in its plain spelling, or empty for a body that was not
-	// sent to a path. The error is an *Error.
+	// Split validates a request body and slices it into messages. The result aliases the body. path is the normalised URL path below the
+	// base URL, empty if the body was not sent to a path; a protocol whose requests name the model in the path takes it from there. The
+	// error is an *Error.
 	Split(path string, body []byte) (*Request, error)
 	// Read decodes the content of one message.
 	Read(raw []byte) (session.Content, error)
@@ -44,9 +44,9 @@ type Dialect interface {
 	Event(failure []byte) []byte
 	// Key returns the header in which the protocol sends an API key.
 	Key(key string) (name, value string)
-	// CacheTTL returns how long a request body asks for its prefix to be kept in the prompt cache, or 0 if it does not say.
+	// CacheTTL returns how long a request body asks upstream to keep its prefix in the prompt cache, or 0 if it does not say.
 	CacheTTL(body []byte) time.Duration
-	// Opening reports whether a complete event of a stream only opens it: it does not yet show whether there will be an answer.
+	// Opening reports whether a complete event of a stream only opens the stream and does not show yet whether there will be an answer.
 	Opening(event []byte) bool
 	// Tee returns a reader for one answer.
 	Tee(streamed bool) Tee
@@ -67,7 +67,7 @@ type Request struct {
 	Stream    bool
 	MaxOutput int               // tokens that the client allows for the answer, or 0 if it does not say
 	LimitedBy string            // the parameter that says so, where a protocol has several; empty: none, or the only one
-	Choices   int               // answers that the client asks for, each as long as that; 0: one
+	Choices   int               // answers that the client asks for, each up to MaxOutput; 0 means one
 	Tools     []byte            // the raw tool definitions, or nil
 	Fields    map[string]string // the session fields found, by path
 
@@ -84,21 +84,21 @@ type Request struct {
 	front   int    // length of the part of outside that precedes the list
 }
 
-// Referrer is a Dialect in which a message may refer to items of earlier answers, which upstream keeps. Once such a Dialect knows an
-// item, Read reads it in the place of the reference.
+// Referrer is a Dialect in which a message may refer to items of earlier answers, which upstream stores. If such a Dialect knows an item,
+// Read reads the item in place of the reference.
 type Referrer interface {
-	// Items returns the items of Answer.Said, or of a resolved message, that have an id. They alias said.
+	// Items returns the items that have an id, by id. said is Answer.Said or a resolved message; the items alias it.
 	Items(said []byte) map[string][]byte
 	// WithItems returns a copy of the Dialect that knows these items, by their ids. The map must not be changed any more.
 	WithItems(items map[string][]byte) Dialect
-	// Resolve returns a message with the known items in the place of the references to them, or nil if it refers to none.
+	// Resolve returns a message with the known items in place of the references to them, or nil if it refers to no known item.
 	Resolve(raw []byte) []byte
 }
 
 // Unbinder is a Dialect whose servers reject a message without its reasoning, but can be asked to drop reasoning that is
 // bound to a history which has changed.
 type Unbinder interface {
-	// Unbind returns a request that asks for this. If the client has already set the option, r is returned as it is.
+	// Unbind returns a request that asks upstream to drop such reasoning. If the client has already set the option, it returns r.
 	Unbind(r *Request) *Request
 	// UnbindHeader returns the header that such a request needs. The value is one element of a comma-separated list.
 	UnbindHeader() (name, value string)
@@ -106,8 +106,8 @@ type Unbinder interface {
 
 // Marker is a Dialect whose servers cache a prefix up to a mark set by the client.
 type Marker interface {
-	// Mark returns messages[at], which begins with a text that Note wrote, with a cache mark added to that if the client uses marks and
-	// the limit allows another one.
+	// Mark returns messages[at], which must begin with a text that Note wrote. If the client uses cache marks and the limit allows another
+	// one, it adds a mark to that text.
 	Mark(r *Request, messages [][]byte, at int) []byte
 }
 
@@ -125,8 +125,8 @@ type Compactor interface {
 	Compaction(c Compaction) []byte
 	// StripManagement removes the option that makes upstream manage the history.
 	StripManagement(body []byte) ContextManagement
-	// Unseal replaces each compaction whose content starts with mark by a user message with the text that open returns.
-	// An error of open is returned as it is. Where clients resend the history that a compaction replaces, that is removed.
+	// Unseal replaces each compaction whose content starts with mark by a user message with the text that open returns. It returns an
+	// error of open unchanged. If clients of the protocol resend the history that a compaction replaces, Unseal removes that history.
 	Unseal(body []byte, mark string, open func(sealed string) (text string, err error)) ([]byte, error)
 }
 
@@ -191,7 +191,7 @@ func (r *Request) Splice(at int, text []byte) *Request {
 	return r.Replace(Span{From: at, To: at}, text)
 }
 
-// Replace returns a copy of the request with text in the place of a part of Outside, which does not contain the list.
+// Replace returns a copy of the request with text in place of a part of Outside. The part must not contain the list.
 func (r *Request) Replace(part Span, text []byte) *Request {
 	out := *r
 	out.front = len(r.Before())
@@ -219,16 +219,16 @@ type Tee interface {
 type Answer struct {
 	Text   string // empty if it exceeds the limit
 	Lost   bool   // the text, or the arguments of a call, exceeded the limit
-	Wrote  int    // bytes of the text, reasoning and arguments that the model wrote, and of the text of further choices
+	Wrote  int    // bytes that the model wrote: text, reasoning and arguments, and the text of further choices
 	Calls  []session.Call
 	Usage  *session.Usage // nil if upstream did not report it
 	Finish string
 
-	Refusal string // its beginning; in some protocols it is also in Text
+	Refusal string // beginning of the model's refusal, empty if none; in some protocols it is also in Text
 	Ran     bool   // the provider ran a tool of its own
 	Failed  bool   // it reports an error
 	Code    string // of the error; empty if it has none
-	Status  int    // of the error, from 400 to 599; 0 if it neither states one nor has a code that stands for one
+	Status  int    // HTTP status of the error, from 400 to 599; 0 if the error has neither a status nor a code that implies one
 	Garbled bool   // an event of the stream could not be read
 
 	ID          string   // under which upstream may store it; empty if the protocol has no ids

@@ -27,8 +27,8 @@ type Hider interface {
 type AnswerFilter interface {
 	// Write takes the next bytes of an answer.
 	Write(p []byte) []byte
-	// Close ends an answer and returns what the model said in it. If the model called hidden tools only, the end of the
-	// answer is held back from the client.
+	// Close ends an answer and returns what the model said in it. If the model called only hidden tools, the client does not receive the
+	// end of the answer until Finish returns it.
 	Close() Said
 	// Next starts another answer, which replaces the end of the previous one.
 	Next()
@@ -41,8 +41,8 @@ type AnswerFilter interface {
 // Said is what a model said in one answer.
 type Said struct {
 	Message  []byte         // for Join, including the hidden calls; nil if it could not be read
-	Calls    []session.Call // of hidden tools
-	Own      bool           // the model also called tools of the client
+	Calls    []session.Call // calls of hidden tools
+	Own      bool           // the model also called the client's tools
 	Complete bool           // the answer was not cut off
 }
 

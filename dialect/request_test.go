@@ -8,7 +8,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 )
 
-// TestReplaceMovesTheList: what is replaced before the list moves its place, also the second time, and what is behind it does not.
+// TestReplaceMovesTheList: a replacement before the list changes the list's position, even if it is the second one. A replacement after the
+// list does not.
 func TestReplaceMovesTheList(t *testing.T) {
 	body := `{"tools":null,"messages":[1,2],"model":"m"}`
 	list := strings.Index(body, "1,2")

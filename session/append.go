@@ -15,12 +15,12 @@ type Tally struct {
 	Cum      []int // Cum[i] counts the first From+i chained messages
 	System   int   // tokens of the system messages, which are not in the chain
 
-	// Count counts the message at a position up to From. It is called if the known part of the history has disappeared from
-	// the store, so that its messages have to be counted after all. If Count is nil, that is an error.
+	// Count returns the tokens of the message at position p, which is at most From. Append calls it if the part of the history
+	// whose total was known has disappeared from the store. If Count is nil then, Append fails.
 	Count func(p int) int
 }
 
-// extend makes the tally begin at position from, where the total is known, if it begins later.
+// extend makes a tally that begins after position from begin there. total is the token count up to from.
 func (t *Tally) extend(from, total int) error {
 	if from >= t.From {
 		return nil
@@ -82,8 +82,8 @@ func (r *Registry) Append(ctx context.Context, res *Resolution, tally *Tally) er
 	return fmt.Errorf("append to thread %s: %w", res.Thread.ID, ErrStale)
 }
 
-// appendOnce appends once. Only on the first attempt, a thread that it begins may share the content of others' entries. If one of these was
-// deleted in the meantime, the append is stale.
+// appendOnce makes one attempt to append. On the first attempt, a new thread may refer to other threads' log entries for content that
+// they store already. If one of those threads is deleted in the meantime, the store returns ErrStale, and the next attempt logs all content.
 func (r *Registry) appendOnce(ctx context.Context, res *Resolution, tally *Tally, first bool) error {
 	if res.Match == MatchReplay {
 		return nil // the thread holds the whole history already
@@ -145,7 +145,7 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 		b.Events = append(b.Events, Event{
 			Pos: p, Kind: m.Kind, Digest: m.Digest, Chain: h.Chain[p], Tokens: tally.Tokens(p), Time: t.Seen, Payload: m.Payload(),
 		})
-		if res.New && !res.Begins && m.Kind.ByModel() && !h.callsUnique(m) { // probably a client that edits its history at each step
+		if res.New && !res.Begins && m.Kind.ByModel() && !h.callsUnique(m) { // the client probably edits its history at each step
 			b.Traces = append(b.Traces, answerTrace(h, t.Session, m))
 		}
 	}
@@ -165,8 +165,8 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 	return b
 }
 
-// newBatch begins a batch. It holds the system messages if they differ from those that the thread was last seen with, and
-// the trace of the session key if the thread is new.
+// newBatch returns a batch without the resolution's messages. It contains the system messages if they differ from those that the thread
+// was last seen with, and the trace of the session key if the thread is new.
 func (r *Registry) newBatch(res *Resolution) Batch {
 	h := res.query.History
 	b := Batch{Thread: res.Thread, Key: res.query.Scope.Key, At: res.Logged, ParentCreated: res.parentCreated}
@@ -214,8 +214,8 @@ func SystemDigest(digests []Hash) (d Hash) {
 	return d
 }
 
-// Answered records an answer that was relayed to the client. It marks the history as answered and stores the traces of the
-// answer and of the ids under which upstream keeps it. The resolution must have been appended.
+// Answered records that an answer was relayed to the client: it marks the history as answered and stores the traces of the answer. kept
+// are the traces of the ids under which upstream stores the answer (KeptTrace). The resolution must have been appended.
 func (r *Registry) Answered(ctx context.Context, res *Resolution, text string, callIDs, arguments []string, kept ...Hash) error {
 	h := res.query.History
 	seed := h.Chain[0]
@@ -252,8 +252,8 @@ func (r *Registry) Condense(ctx context.Context, res *Resolution, view *View, c 
 	return c, nil
 }
 
-// Refresh reads the resolution's thread again, because another replica may have condensed it. If the thread was deleted, that is
-// ErrNotFound, even if another request has begun one with the same id: its log need not hold the resolution's messages.
+// Refresh reads the resolution's thread again, because another replica may have condensed it. If the thread was deleted, Refresh returns
+// ErrNotFound, even if another request has since begun a thread with the same id: that log need not contain the resolution's messages.
 func (r *Registry) Refresh(ctx context.Context, res *Resolution) error {
 	if res.New {
 		return nil

@@ -65,9 +65,9 @@ func (r *Registry) beginThread(ctx context.Context, q Query, res *Resolution) er
 	return nil
 }
 
-// newIDs returns the ids of a new thread and of a new session for it. They are derived from the beginning of the history, so that two
-// replicas, or one that lost its last writes, choose the same ids for the same history. If the derived id belongs to another thread,
-// the namesake, the new ids are random.
+// newIDs returns ids for a new thread and its session. They are derived from the beginning of the history, so that two replicas, or one
+// replica that lost its last writes, choose the same ids for the same history. If a thread with the derived id exists, newIDs returns it
+// as namesake, and random ids.
 func (r *Registry) newIDs(ctx context.Context, q Query) (thread ThreadID, session SessionID, namesake *Thread, err error) {
 	thread, session = ThreadID(newID()), SessionID(newID()[:24])
 	if q.randomNames || q.History.Len() == 0 {
@@ -86,9 +86,10 @@ func (r *Registry) newIDs(ctx context.Context, q Query) (thread ThreadID, sessio
 // derivedID returns the id of a new thread for a history, which must not be empty.
 func derivedID(h *History) ThreadID { return ThreadID(trace(h.Chain[1], 'T', "").String()[:32]) }
 
-// resumeUnindexed continues a history's namesake if nothing of the history is indexed but it begins with all messages of
-// that thread: the thread's append was interrupted before it wrote the index, or is happening now. The exception is an
-// opening without a session key that was answered: it is another conversation that begins with the same words.
+// resumeUnindexed continues the namesake, the thread with the history's derived id, if nothing of the history is indexed although it
+// begins with all messages of that thread. In that case the append to the namesake was interrupted before it wrote the index, or is still
+// in progress. If the history has no session key, consists only of opening messages, and was answered already, it is another conversation
+// that begins with the same words, and does not continue the namesake.
 func (r *Registry) resumeUnindexed(ctx context.Context, q Query, res *Resolution, namesake *Thread) (bool, error) {
 	if namesake == nil || res.Known.Known() || !q.History.Covers(namesake.Len, namesake.Head) {
 		return false, nil
@@ -103,8 +104,9 @@ func (r *Registry) resumeUnindexed(ctx context.Context, q Query, res *Resolution
 	return true, nil
 }
 
-// sessionOfKey returns the session of the client's session key, empty if the client sent none, and whether it exists. If the client named a
-// parent, it is the session of the parent's key, and caller is the thread that this key began last, empty if none is known.
+// sessionOfKey returns the session of the client's session key and whether the session exists. The id is empty if the client sent no key.
+// If the client also named a parent and the session does not exist yet, the id is derived from the parent's key. caller is the newest
+// thread of the parent's key if it is in the same session, otherwise empty.
 func (r *Registry) sessionOfKey(ctx context.Context, q Query) (id SessionID, known bool, caller ThreadID, err error) {
 	if q.Scope.Key == "" {
 		return "", false, "", nil

@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// carryOver returns those of a thread's condensations that apply to a history which shares the thread's first positions, up
-// to shared. These are the condensations that cover no more than the shared positions, and those whose hidden messages are in
-// the history unchanged, or changed only in tool results that the client cut since, although something before them changed.
+// carryOver returns those of a thread's condensations that apply to a history which shares the thread's positions 1 to shared. A
+// condensation that covers only shared positions applies. Another one applies if the history has the messages that it touches, although
+// something before them changed; they must be unchanged, except for tool results that the client has shortened since.
 func (r *Registry) carryOver(ctx context.Context, h *History, all []Condensation, shared int) []Condensation {
 	var out []Condensation
-	shifts := []int{0, 1, -1, 2, -2, 3, -3} // by which the messages before the hidden ones may have grown or shrunk; one if it is known
+	shifts := []int{0, 1, -1, 2, -2, 3, -3} // how many messages may have been added or removed before them; the first match fixes it
 	for _, c := range all {
 		if c.Base != (CondensationID{}) && !slices.ContainsFunc(out, func(b Condensation) bool { return b.ID == c.Base }) {
 			continue
@@ -37,8 +37,8 @@ func (r *Registry) carryOver(ctx context.Context, h *History, all []Condensation
 	return out
 }
 
-// placeSummaries sets the positions of the summaries of carried condensations, each of which builds on the ones before it: a summary
-// is shown before the first hidden message.
+// placeSummaries moves each summary before the first message that its condensation, or one that it builds on, hides. The condensations
+// must be in order.
 func placeSummaries(carried []Condensation) {
 	first := math.MaxInt
 	for i := range carried {
@@ -49,8 +49,8 @@ func placeSummaries(carried []Condensation) {
 	}
 }
 
-// unbind records in the newest condensation that what the view shows at a position has changed. The sealed reasoning after it was
-// bound to what it was before.
+// unbind records in the newest condensation that the view changes at the given position. Sealed reasoning after that position is bound to
+// the old content, so the view must leave it out.
 func unbind(h *History, carried []Condensation, position int) {
 	newest := &carried[len(carried)-1]
 	newest.Stripped = max(newest.Stripped, h.LastSealed())
@@ -59,8 +59,8 @@ func unbind(h *History, carried []Condensation, position int) {
 	}
 }
 
-// shifted returns c with all its positions after the given one moved by shift. It returns a zero condensation, which matches nothing, if
-// they would be outside of the history.
+// shifted returns c with shift added to all its positions greater than after. If the result would be outside of the history, it returns
+// the zero condensation, which matches nothing.
 func (c *Condensation) shifted(h *History, after, shift int) Condensation {
 	s := *c
 	move := func(p *int) {
@@ -98,8 +98,9 @@ func (c *Condensation) shifted(h *History, after, shift int) Condensation {
 	return s
 }
 
-// matches reports whether the messages that c hides, trims or adds to are those that it was made for, except for tool results that the
-// client may have cut since. It returns the positions of these. If c does not remember all its results, only the log tells which differ.
+// matches reports whether the messages that c hides, trims or adds to are those that it was made for. Tool results may be shorter than
+// they were, because clients shorten old results; cut returns the positions of these. If some results differ, c matches only if it
+// has recorded all results that it touches (see maxResults).
 func (c *Condensation) matches(h *History) (cut []int, ok bool) {
 	if !c.Hidden.Span.IsZero() && c.Hidden.Span == spanOf(h, c) {
 		return nil, true
@@ -131,14 +132,15 @@ func (c *Condensation) countResults(h *History) (n int) {
 	return n
 }
 
-// A Result says which tool result was at a position, so that another run's is told from the same one that the client cut since.
+// Result identifies the tool result at a position. It distinguishes a result that the client has shortened since from the result of
+// another run.
 type Result struct {
 	Pos  int
 	Sum  uint64 // the first 21 bits of its digest, which take 3 bytes in a record
-	Size int    // bytes of its message
+	Size int    // bytes of its message, 0 if unknown
 }
 
-// maxResults is how many results a condensation remembers of those that it touches, which are the newest. Every request reads them.
+// maxResults is how many of the results that it touches, the newest, a condensation records. It is small because every request reads them.
 const maxResults = 16
 
 func resultAt(h *History, p int) Result {
@@ -146,7 +148,7 @@ func resultAt(h *History, p int) Result {
 	return Result{Pos: p, Sum: checksum(m.Digest), Size: len(m.Raw)}
 }
 
-// resultOfEvent is resultAt for a logged result. Its size is 0 if its content is elsewhere.
+// resultOfEvent is resultAt for a logged result. The size is 0 if another entry stores the content.
 func resultOfEvent(e *Event) Result {
 	return Result{Pos: e.Pos, Sum: checksum(e.Digest), Size: len(e.Payload)}
 }
@@ -155,7 +157,7 @@ func checksum(digest Hash) uint64 { return uint64(binary.BigEndian.Uint32(digest
 
 func (r *Result) same(m *Message) bool { return r.Sum == checksum(m.Digest) }
 
-// shortened reports whether a message may be what a client left of the result.
+// shortened reports whether a message may be a shortened form of the result.
 func (r *Result) shortened(m *Message) bool { return m.Kind == Observation && len(m.Raw) < r.Size }
 
 // extent returns the first and the last position that c hides, trims or adds to, 0 if there are none.
@@ -180,7 +182,7 @@ func (c *Condensation) touches(position int) bool {
 	return c.Hides(position) || c.Added == position || slices.ContainsFunc(c.Trims, func(t Trim) bool { return t.Pos == position })
 }
 
-// hiddenBy returns that by which a later history proves that it has the messages which c hides.
+// hiddenBy returns the hashes and results by which a later history is recognised to contain the messages that c touches.
 func hiddenBy(h *History, c *Condensation) Hidden {
 	hidden := Hidden{Span: spanOf(h, c), Run: runOf(h, c)}
 	if hidden.Run.IsZero() {
@@ -196,8 +198,7 @@ func hiddenBy(h *History, c *Condensation) Hidden {
 	return hidden
 }
 
-// spanOf returns the hash of the messages that c touches. It does not depend on where they are in a history, but on the
-// history's scope.
+// spanOf returns the hash of the messages that c touches. It depends on the history's scope, but not on the position of the messages.
 func spanOf(h *History, c *Condensation) Hash {
 	first, last := c.extent()
 	sum := fingerprint(h, 's')
@@ -209,10 +210,11 @@ func spanOf(h *History, c *Condensation) Hash {
 	return sha256.Sum256(sum)
 }
 
-// runOf is spanOf for clients that cut old results. It identifies tool results by their calls, and includes as proof that it is the same
-// run every answer up to the first call with a unique id after the last touched message. Until there is such a call, runOf returns zero. A
-// trim alone needs no such proof, because the message is shown, but a unique id. Since servers may repeat even ids that look unique in other
-// runs, the results are compared too (Hidden.Results).
+// runOf returns a hash like spanOf that does not change when the client shortens old tool results: it identifies results by the ids of
+// their calls. To prove that it is the same run, the hash includes every answer up to the first call with a unique id after the last
+// touched message. As long as there is no such call, runOf returns zero. A condensation that hides nothing needs no such proof, since its
+// messages are shown, but it identifies a result by its call only if that has a unique id. Because servers may use the same id in several
+// runs, even one that looks unique, the results are compared as well (Hidden.Results).
 func runOf(h *History, c *Condensation) Hash {
 	first, last := c.extent()
 	hides := len(c.Forgotten) > 0
@@ -232,7 +234,7 @@ func runOf(h *History, c *Condensation) Hash {
 	return Hash{}
 }
 
-// fingerprint begins the input of a hash over messages. Each message is added with its distance from the first.
+// fingerprint returns the beginning of the input of a hash over messages. appendIdentity adds a message, with its distance from the first.
 func fingerprint(h *History, kind byte) []byte { return append(slices.Clone(h.Chain[0][:]), kind) }
 
 func appendIdentity(b []byte, distance int, identity []byte) []byte {

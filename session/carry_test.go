@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// cut replaces the result of a call in a query, like a client that shortens old results.
+// cut replaces results in a query, like a client that shortens old results.
 func cut(q session.Query, scope session.Scope, results ...string) session.Query {
 	messages := slices.Clone(q.History.Messages)
 	for i := range messages {
@@ -23,7 +23,7 @@ func cut(q session.Query, scope session.Scope, results ...string) session.Query 
 }
 
 // shown returns the view of a history that another replica has resolved and logged.
-func (d *desk) shown(q session.Query) string {
+func (d *fixture) shown(q session.Query) string {
 	d.t.Helper()
 	res := d.send(d.another(), q)
 	applied, err := d.registry.Condensations(d.t.Context(), &res)
@@ -48,7 +48,7 @@ func must(t testing.TB, err error) {
 }
 
 // condensed sends a history, hides positions of it and returns its resolution.
-func (d *desk) condensed(q session.Query, summary string, gone session.Range) session.Resolution {
+func (d *fixture) condensed(q session.Query, summary string, gone session.Range) session.Resolution {
 	d.t.Helper()
 	res := d.send(d.registry, q)
 	applied, err := d.registry.Condensations(d.t.Context(), &res)
@@ -62,14 +62,14 @@ func (d *desk) condensed(q session.Query, summary string, gone session.Range) se
 	return res
 }
 
-// TestCondensationsAreCarriedOver: a condensation applies as long as what it hides is the same, even if something before
-// that changed.
+// TestCondensationsAreCarriedOver: a condensation applies as long as the messages that it hides are unchanged, even if a message before
+// them changed.
 func TestCondensationsAreCarriedOver(t *testing.T) {
 	scope := session.Scope{Tenant: "t"}
 	const words = "u1 a1 o1 a2 o2 a3 o3 a4 o4"
 	f := func(name, later, want string, results ...string) {
 		t.Helper()
-		d := newDesk(t)
+		d := newFixture(t)
 		d.condensed(query(scope, words), "first", session.Range{From: 2, To: 4})
 		d.condensed(query(scope, words), "second", session.Range{From: 4, To: 6})
 		q := cut(query(scope, later), scope, results...)
@@ -92,12 +92,12 @@ func TestCondensationsAreCarriedOver(t *testing.T) {
 	f("nothing but its end", "u9 a3 o3 a4 o4", "u9 a3 o3 a4 o4")
 }
 
-// TestCutResults: a condensation is carried over, however many results it hides, although the client cuts some of them and sends them so
-// again, also after another first message.
-func TestCutResults(t *testing.T) {
+// TestCondensationsApplyAfterResultsAreCut: a condensation is carried over, however many results it hides, when the client cuts some of
+// them. The same is true when it sends the cut results again, even after another first message.
+func TestCondensationsApplyAfterResultsAreCut(t *testing.T) {
 	for _, n := range []int{6, 24} {
 		for name, results := range map[string]string{"the oldest": "o1", "the newest": fmt.Sprint("o", n-4), "all": steps("", n-2)} {
-			d, scope := newDesk(t), session.Scope{Tenant: "t"}
+			d, scope := newFixture(t), session.Scope{Tenant: "t"}
 			for i := 1; i < n; i++ {
 				d.send(d.registry, query(scope, "u1"+steps("", i)))
 			}
@@ -113,13 +113,14 @@ func TestCutResults(t *testing.T) {
 	}
 }
 
-// TestAClockDoesNotEndAThreadsCondensations: a client that edits the same message before each request keeps its condensations.
-func TestAClockDoesNotEndAThreadsCondensations(t *testing.T) {
+// TestCondensationsApplyWhenAMessageChangesEachTime: condensations apply although the client edits the same message, such as one
+// with a clock, before each request.
+func TestCondensationsApplyWhenAMessageChangesEachTime(t *testing.T) {
 	for name, client := range map[string]struct {
 		key          string
 		opening      string // before the message with the clock
 		answer, next string
-		side         session.Purpose // of requests with the newest messages in between; empty: none
+		side         session.Purpose // of side requests with the newest messages, sent in between; empty for none
 	}{
 		"first message":           {answer: "a", next: "o"},
 		"a later message":         {opening: "u1 g1", answer: "a", next: "o"},
@@ -131,7 +132,7 @@ func TestAClockDoesNotEndAThreadsCondensations(t *testing.T) {
 		"sub-agents in between":   {key: "k", opening: "u1 g1", answer: "a", next: "o", side: session.PurposeMain},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, scope := newDesk(t), session.Scope{Tenant: "t", Key: client.key}
+			d, scope := newFixture(t), session.Scope{Tenant: "t", Key: client.key}
 			words, clock := "", len(strings.Fields(client.opening))+1
 			gone := clock // the last position that is hidden, if it is after the clock
 			for step := range 12 {
@@ -159,9 +160,9 @@ func TestAClockDoesNotEndAThreadsCondensations(t *testing.T) {
 	}
 }
 
-// TestWhatIsCarriedOverStaysInItsScope: the same messages in another scope are a different run.
-func TestWhatIsCarriedOverStaysInItsScope(t *testing.T) {
-	d := newDesk(t)
+// TestCondensationsAreNotCarriedToOtherScopes: the same messages in another scope are a different run.
+func TestCondensationsAreNotCarriedToOtherScopes(t *testing.T) {
+	d := newFixture(t)
 	d.condensed(query(session.Scope{Tenant: "t", Key: "k"}, "u1 a1 o1 a2 o2 a3 o3"), "secret", session.Range{From: 2, To: 4})
 	for _, other := range []session.Scope{{Tenant: "t"}, {Tenant: "u", Key: "k"}, {Tenant: "t", Key: "k2"}, {Tenant: "t", Key: "k", Credential: "c"}} {
 		const words = "u9 a1 o1 a2 o2 a3 o3 a4 o4"
@@ -173,7 +174,7 @@ func TestWhatIsCarriedOverStaysInItsScope(t *testing.T) {
 
 // TestReasoningBeforeAChangedHeadIsStripped: reasoning that was sealed under the old head does not fit the new one.
 func TestReasoningBeforeAChangedHeadIsStripped(t *testing.T) {
-	d, scope := newDesk(t), session.Scope{Tenant: "t"}
+	d, scope := newFixture(t), session.Scope{Tenant: "t"}
 	sealed := func(words string) session.Query {
 		q := query(scope, words)
 		for i := range q.History.Messages {
@@ -201,10 +202,10 @@ func TestReasoningBeforeAChangedHeadIsStripped(t *testing.T) {
 	}
 }
 
-// TestAPreparedSummaryIsPlaced: the summary of a prepared condensation is shown before the first message that is hidden, be it by an
-// earlier condensation.
-func TestAPreparedSummaryIsPlaced(t *testing.T) {
-	d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+// TestPreparedSummaryPrecedesFirstHiddenMessage: the summary of a prepared condensation is shown before the first hidden message, even if an
+// earlier condensation hides that.
+func TestPreparedSummaryPrecedesFirstHiddenMessage(t *testing.T) {
+	d, scope := newFixture(t), session.Scope{Tenant: "t", Key: "k"}
 	d.condensed(query(scope, "u1 a1 o1 u2 g2"), "early", session.Range{From: 2, To: 4})
 	q := query(scope, "u1 a1 o1 u2 g2 a3 o3 a4 o4 u5")
 	res := d.send(d.registry, q)
@@ -223,10 +224,10 @@ func TestAPreparedSummaryIsPlaced(t *testing.T) {
 	}
 }
 
-// TestAPreparedSummaryOfCutResults: a prepared condensation applies although the client has cut a result that it hides, and has sent it so
-// before.
-func TestAPreparedSummaryOfCutResults(t *testing.T) {
-	d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+// TestPreparedCondensationAppliesAfterResultsAreCut: a prepared condensation applies although the client has cut a result that it hides and has
+// sent the cut result before.
+func TestPreparedCondensationAppliesAfterResultsAreCut(t *testing.T) {
+	d, scope := newFixture(t), session.Scope{Tenant: "t", Key: "k"}
 	q := query(scope, "u1 a1 o1 a2 o2 a3 o3")
 	res := d.send(d.registry, q)
 	view := projected(t, d, &res, q)
@@ -243,8 +244,8 @@ func TestAPreparedSummaryOfCutResults(t *testing.T) {
 	}
 }
 
-// TestTrimsAreCarriedOver: a trimmed result that a client shortened since is recognised by its call, if that has a unique id. It may be the
-// last message.
+// TestTrimsAreCarriedOver: a trimmed result that the client has shortened since is recognised by its call if that has a unique id, even if
+// the result is the last message.
 func TestTrimsAreCarriedOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		words, later, cut string
@@ -258,7 +259,7 @@ func TestTrimsAreCarriedOver(t *testing.T) {
 		"another call's":       {"u1 a1 o1 g1", "u9 a2 o2 g1", "", 0},
 		"one that is not sent": {"u1 a1 o1", "u9 a1", "", 0},
 	} {
-		d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+		d, scope := newFixture(t), session.Scope{Tenant: "t", Key: "k"}
 		d.send(d.registry, query(scope, "u0 g0")) // the first thread of a session leaves no traces of its answers
 		q := query(scope, c.words)
 		res := d.send(d.registry, q)

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// A clue is the traces that together may show where something in a history was last relayed or logged: one trace, or those of a call and its
-// result.
+// clue holds the traces that are looked up together to find where a part of a history was last relayed or logged. It has one trace, or
+// idTraces of them for a call and its result.
 type clue []Hash
 
-// The traces of a clue of a call. An id alone proves nothing: servers repeat ids, also those that look unique.
+// Indexes of the traces in a call's clue. The id alone proves nothing, because servers repeat ids, even those that look unique.
 const (
-	idRepeated     = iota // some history had several calls with the id
-	idRelayed             // a call with the id was relayed last
-	idFirstRelayed        // and first
-	idFirstResult         // a result for the id was logged first
-	idResult              // this result for the id was logged last
-	idThisFirst           // and first
+	idRepeated     = iota // a history that has several calls with this id
+	idRelayed             // where a call with this id was last relayed
+	idFirstRelayed        // where a call with this id was first relayed
+	idFirstResult         // where any result for this id was first logged
+	idResult              // where this result for the id was last logged
+	idThisFirst           // where this result for the id was first logged
 	idTraces
 )
 
@@ -29,8 +29,9 @@ func callClue(seed Hash, id string, result *Message) clue {
 	}
 }
 
-// place returns the place that the clue's traces prove, zero if they prove none. Only one call with the id may have been relayed. Its result
-// must be the first that was logged for the id, and no other session may have logged it last, or there is no logged result yet.
+// place returns the place that the clue's traces prove, zero if they prove none. A call's traces prove a place if only one call with the
+// id was ever relayed, and either no result for the id was logged yet, or this result was the first, and the same session logged it first
+// and last.
 func (c clue) place(places []Place) Place {
 	if len(c) < idTraces {
 		return places[0]
@@ -75,8 +76,8 @@ func (r *Registry) readClues(ctx context.Context, clues []clue) ([]Place, error)
 // maxCallAhead is how many messages after a call may precede its result.
 const maxCallAhead = 64
 
-// resultOf returns the position of the result for a call of the message at position p, 0 if there is none. A message with the results of
-// several calls names only the first.
+// resultOf returns the position of the result for a call of the message at position p, 0 if there is none. If no result has the call's id,
+// it returns the first result after p, because a message with the results of several calls has only the id of the first one.
 func (h *History) resultOf(p int, callID string) (at int) {
 	for q := p + 1; q <= min(h.Len(), p+maxCallAhead) && h.Message(q).Kind != User; q++ {
 		switch m := h.Message(q); {
@@ -99,8 +100,9 @@ func (h *History) callClues(p int) (out []clue) {
 	return out
 }
 
-// resultTraces returns the traces that the tool results after a position leave when they are logged, and those that keep the place where they
-// were left first, which only results after the position got leave: a run got them, while those before may be what a client made of a result.
+// resultTraces returns the traces to store when the tool results after position after are logged: last always point to the newest place,
+// first keep pointing to the place where they were stored first. Only results after position got have traces in first, because a run
+// has just received them; a result before it may be one that the client has edited.
 func (h *History) resultTraces(after, got int) (last, first []Hash) {
 	for p := max(after-maxCallAhead, 0) + 1; p <= h.Len(); p++ {
 		for _, id := range h.Message(p).Calls {
@@ -121,8 +123,9 @@ func (h *History) resultTraces(after, got int) (last, first []Hash) {
 	return last, first
 }
 
-// cutByClient reports whether tool results that differ from those of the history's run are what its client left of them: the ids of their
-// calls identify them, and no run got these results. If that cannot be read, it returns false.
+// cutByClient reports whether the tool results at the given positions, which differ from those that were logged, were shortened by the
+// client. That is so if the ids of their calls identify them, and no run ever received results with this content. If the traces cannot be
+// read, cutByClient returns false.
 func (r *Registry) cutByClient(ctx context.Context, h *History, positions []int) bool {
 	var traces []Hash
 	for _, p := range positions {

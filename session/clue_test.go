@@ -8,11 +8,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestRepeatedIDsProveNothing: an id that several calls have, or for which another result is known, links no history to a session.
-func TestRepeatedIDsProveNothing(t *testing.T) {
+// TestRepeatedCallIDsLinkNothing: a call id links no history to a session if several calls have it or another result is known for it.
+func TestRepeatedCallIDsLinkNothing(t *testing.T) {
 	anyone := session.Scope{Tenant: "t"}
 	for name, c := range map[string]struct {
-		first, second, later string // histories of two runs, and one that is compared with the first
+		first, second, later string // histories of two runs, and one that may belong to the first run's session
 		same                 bool
 	}{
 		"one id":                      {"u1 a1 o1 a2 o2", "", "u9 a2 o2", true},
@@ -27,7 +27,7 @@ func TestRepeatedIDsProveNothing(t *testing.T) {
 		"and other results after":     {"u1 a1 o1 a2 o2", "", "u1 a1 p1x a2 p2x", false},
 		"a shared call with a result": {"u1 a1 o1 a2 o2", "", "u1 a1 o1 a2 p2x", true},
 	} {
-		d := newDesk(t)
+		d := newFixture(t)
 		opening := d.send(d.registry, query(anyone, c.first[:2]))
 		if err := d.registry.Answered(t.Context(), &opening, "", nil, nil); err != nil {
 			t.Fatal(err)
@@ -47,11 +47,12 @@ func TestRepeatedIDsProveNothing(t *testing.T) {
 	}
 }
 
-// TestRelayedCallsProveTheirRun: a call without a logged result links a history to the answer that made it, unless several answers did.
-func TestRelayedCallsProveTheirRun(t *testing.T) {
+// TestRelayedCallLinksItsHistory: a call without a logged result links a history to the answer that made it, unless several answers
+// made a call with the same id.
+func TestRelayedCallLinksItsHistory(t *testing.T) {
 	anyone := session.Scope{Tenant: "t"}
 	for name, runs := range map[string][]string{"one run": {"u1"}, "two runs": {"u1", "u2"}} {
-		d := newDesk(t)
+		d := newFixture(t)
 		var last session.Resolution
 		for _, words := range runs {
 			last = d.send(d.registry, query(anyone, words))
@@ -66,8 +67,8 @@ func TestRelayedCallsProveTheirRun(t *testing.T) {
 	}
 }
 
-// TestACallOfTwoRunsProvesNothing: two runs got a call with the same id, and the same result for it. That links no history to either.
-func TestACallOfTwoRunsProvesNothing(t *testing.T) {
+// TestCallOfTwoRunsLinksNothing: if two runs got a call with the same id and the same result, it links no history to either.
+func TestCallOfTwoRunsLinksNothing(t *testing.T) {
 	anyone := session.Scope{Tenant: "t"}
 	for name, c := range map[string]struct {
 		relays  bool
@@ -78,7 +79,7 @@ func TestACallOfTwoRunsProvesNothing(t *testing.T) {
 		"one logged it":                  {true, []string{"u1", "u1 a1 o1", "u2"}},
 		"one logged it, the other began": {true, []string{"u2", "u1", "u1 a1 o1"}},
 	} {
-		d, sessions := newDesk(t), map[session.SessionID]bool{}
+		d, sessions := newFixture(t), map[session.SessionID]bool{}
 		for _, words := range c.history {
 			res := d.send(d.registry, query(anyone, words))
 			sessions[res.Thread.Session] = true
@@ -97,17 +98,17 @@ func TestACallOfTwoRunsProvesNothing(t *testing.T) {
 	}
 }
 
-// TestAnotherRunsResultsAreNotCarried: a condensation is not carried over to a history with the same calls and other results, even in the
-// same session. Shorter results are another run's, too, if a run got them.
-func TestAnotherRunsResultsAreNotCarried(t *testing.T) {
+// TestCondensationsAreNotCarriedToAnotherRun: a condensation is not carried over to a history with the same calls but other results,
+// even in the same session. Shorter results belong to another run too, if a run has received them.
+func TestCondensationsAreNotCarriedToAnotherRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		key    string
-		others string // the first results of the other run, o.. is shorter than p..
-		first  string // those of the run that is condensed
+		others string // the first results of the other run; o.. is shorter than p..
+		first  string // the first results of the run that is condensed
 		steps  int
-		slides bool // the other run's client has left out the oldest step
+		slides bool // in its last request, the other run's client leaves out the oldest step
 		early  bool // the condensation is made before the other run begins
-		once   bool // the other run's steps come in one request
+		once   bool // the other run sends all its steps in one request
 	}{
 		"longer, in one request":       {key: "k", first: "o1 o2", others: "p1x p2x", steps: 4, once: true},
 		"longer":                       {key: "k", first: "o1 o2", others: "p1x p2x", steps: 4},
@@ -120,7 +121,7 @@ func TestAnotherRunsResultsAreNotCarried(t *testing.T) {
 		"shorter, old":                 {key: "k", first: "p1x o2", others: "o1 o2", steps: 24},
 		"shorter, old, one left out":   {key: "k", first: "o1 p2x", others: "o1 o2", steps: 24, slides: true},
 	} {
-		scope, d := session.Scope{Tenant: "t", Key: c.key}, newDesk(t)
+		scope, d := session.Scope{Tenant: "t", Key: c.key}, newFixture(t)
 		condense := func() {
 			words := "u1" + steps(c.first, c.steps)
 			d.condensed(query(scope, words), "secret", session.Range{From: 2, To: 2*c.steps - 2})
@@ -150,7 +151,7 @@ func TestAnotherRunsResultsAreNotCarried(t *testing.T) {
 	}
 }
 
-// steps returns calls with their results: the given ones, and those of all runs after them.
+// steps returns n calls with their results, which are the given ones followed by results that all runs have in common.
 func steps(results string, n int) (words string) {
 	given := strings.Fields(results)
 	for i := range n {

@@ -24,7 +24,7 @@ const (
 	ReasonOverflow    Reason = "overflow"
 	ReasonArrival     Reason = "arrival" // a message was too large when it arrived
 	ReasonSize        Reason = "size"    // too many bytes, images or pages for upstream
-	ReasonReplacement Reason = "aside"   // marks a replacement, see IsReplacement
+	ReasonReplacement Reason = "aside"   // not a condensation but a replacement, see IsReplacement
 
 	ReasonKnowledge Reason = "knowledge" // a user's message triggered an added text
 )
@@ -34,23 +34,23 @@ type Size struct {
 	Events, Tokens int
 }
 
-// Condensation is a tombstone in the log. It deletes nothing. Instead, a view of any history that begins with the covered
-// prefix leaves the forgotten messages out and shows the summary instead.
+// Condensation is a log entry that changes views. It deletes nothing: the view of any history that begins with the covered prefix leaves
+// the forgotten messages out and shows the summary in their place.
 type Condensation struct {
 	ID     CondensationID
 	Base   CondensationID // the condensation it builds on, zero if none
-	Prefix int            // number of positions covered; the cut's end
+	Prefix int            // number of positions covered, up to the end of the cut
 	Hash   Hash           // chain hash of those positions
-	Hidden Hidden         // identifies the newly hidden or trimmed messages in a history that differs before them
+	Hidden Hidden         // identifies the newly hidden or trimmed messages in histories that differ before them
 
 	Forgotten       []Range // positions newly forgotten, ascending
-	ForgottenTokens int     // their tokens and those trimmed away, in the encoding of the condensing request
+	ForgottenTokens int     // their tokens and those trimmed away, in the encoding of the request that was condensed
 	Trims           []Trim  // positions shown in part, ascending
 	Summary         string  // text of the message that replaces all that is forgotten so far, empty if none
 	SummaryTokens   int
 	Offset          int // position before which the summary is shown
-	Stripped        int // position of the last answer before it with sealed reasoning, which is left out from its first change on; 0 if none
-	Changed         int // first position in front of what it hides that the client has changed since; 0 if none
+	Stripped        int // last position with sealed reasoning when it was made, 0 if none; the view leaves out reasoning from the first change to here
+	Changed         int // first position before the hidden messages that the client has changed since, 0 if none
 
 	// Provisional: made without the summary that was due, because the summariser failed. The next condensation also
 	// summarises the messages hidden by this one, which the client still sends.
@@ -66,7 +66,7 @@ type Condensation struct {
 	Time          time.Time
 }
 
-// Addition makes a condensation one that forgets nothing. Its summary is a text that is permanently added to a message.
+// Addition, if Added is not 0, marks a condensation that forgets nothing: its Summary is permanently added to the message at Added.
 type Addition struct {
 	Added  int      // position of the message, 0 if this is not an addition
 	Topics []string // names of the topics in the text
@@ -77,8 +77,8 @@ type Making struct {
 	Request string // model of the request it was made for, empty if unknown
 	Cause   string // one word for why it is provisional, empty if it is not
 	Prompt  string // identifies the summariser's instructions, empty if there were none
-	Reused  Usage  // the part of Used by a call that asked the request's own model behind its cached prompt, zero if none
-	Cost           // of the summariser's calls, failed ones included; Took is set even if there were none
+	Reused  Usage  // the part of Used of a call that reused the client's cached prompt, zero if there was none (see AskedCached)
+	Cost           // of the summariser's calls, including failed ones; Took is set even if there were none
 }
 
 // Hidden identifies messages of a history, wherever they are in it.
@@ -89,32 +89,32 @@ type Hidden struct {
 	Results []Result // the newest tool results among them, ascending, if Run is not zero
 }
 
-// Trim makes a view show the text at a position in part. It is permanent, except that a later trim shows less if even
-// the rest does not fit the window.
+// Trim makes a view show only part of the text at a position. It is permanent; a later trim may show even less if the rest does not fit
+// the window.
 type Trim struct {
 	Pos        int
-	Head, Tail int    // bytes shown of its beginning and its end; a Head of Whole cuts nothing
+	Head, Tail int    // bytes shown of its beginning and its end; if Head is Whole, nothing is cut
 	Tidy       bool   // show the text tidied; all byte counts refer to the tidied text
-	Copies     []Copy // parts that an earlier result shows as well, ascending; empty if the text is cut
+	Copies     []Copy // parts that an earlier result contains too, ascending; empty if the text is cut
 	Bare       bool   // show marks in place of its images and files
-	Named      bool   // the note in the place of the cut names the position
+	Named      bool   // the note that stands for the cut names the position
 }
 
 // Whole is a Head longer than any text.
 const Whole = math.MaxInt32
 
-// Copy is a part of a text that an earlier text contains too. While a view shows the earlier one, it shows a note instead
-// of the copy.
+// Copy is a part of a text that an earlier text contains too. As long as a view shows the earlier text, it shows a note instead of the
+// copy.
 type Copy struct {
 	From, To   int // bytes of the text
-	Source, At int // position of the earlier text, and the byte where the part begins in it
+	Source, At int // position of the message with the earlier text, and the byte of that text where the part begins
 }
 
 // Cut reports whether only the beginning and the end are shown.
 func (t *Trim) Cut() bool { return t.Head != Whole }
 
-// Answers reports whether c answers a request for a condensation. Trims of newly arrived messages, lost images, replacements and added texts
-// do not.
+// Answers reports whether c fulfils a pending request for a condensation (Thread.Requested). Trims of newly arrived messages,
+// omitted images, replacements and added texts do not.
 func (c *Condensation) Answers() bool {
 	return c.Reason != ReasonArrival && c.Reason != ReasonSize && !c.IsReplacement() && c.Added == 0
 }
@@ -143,11 +143,10 @@ type Usage struct {
 
 // Applicable returns the condensations that apply to the history, each building on the one before, oldest first.
 //
-// A condensation applies if the prefix it covers is the history's own. Editing a message in the prefix changes its hash, so
-// the condensation and those that build on it no longer apply. A condensation made by another continuation of the prefix
-// does not apply if it would hide this history's newest user message or last unit, split a unit that goes on here, or hide
-// a call whose result came only later. If two build on the same one because two replicas condensed at once, the one logged
-// first counts.
+// A condensation applies if the history begins with the prefix that it covers. If a client edits a message of the prefix, the hash of the
+// prefix changes, so the condensation and those that build on it no longer apply. A condensation that was made for another continuation of
+// the prefix does not apply if in this history it would hide the newest user message or the last message, split a unit, or hide only one
+// of a call and its result. If two build on the same one because two replicas condensed at once, the one that was logged first applies.
 func Applicable(h *History, condensations []Condensation) []Condensation {
 	if len(condensations) == 0 {
 		return nil
@@ -195,7 +194,7 @@ func (c *Condensation) splitsUnit(units []int) bool {
 	})
 }
 
-// splitsCall reports whether c forgets a call without its answer, or an answer without its call.
+// splitsCall reports whether c forgets a call without its result, or a result without its call.
 func (c *Condensation) splitsCall(answers []answer) bool {
 	return slices.ContainsFunc(answers, func(a answer) bool { return c.Hides(a.call) != c.Hides(a.result) })
 }
@@ -205,29 +204,29 @@ func (c *Condensation) Hides(position int) bool {
 	return slices.ContainsFunc(c.Forgotten, func(r Range) bool { return r.From <= position && position < r.To })
 }
 
-// Made is the kind of replacement that a condensation made for the hidden messages.
+// Made says what a condensation shows in place of the hidden messages.
 type Made string
 
-// The kinds of replacement.
+// The values of Made.
 const (
-	MadeSummary     Made = "summary"     // a model's summary
+	MadeSummary     Made = "summary"     // a summary that a model wrote
 	MadeExcerpts    Made = "excerpts"    // lines of the hidden messages; if a summary was due, the next condensation makes it
-	MadePlain       Made = "plain"       // nothing; its strategy makes no summary
-	MadeProvisional Made = "provisional" // nothing yet; the summary failed, and the next condensation makes it
-	MadeTrim        Made = "trim"        // parts of single messages
+	MadePlain       Made = "plain"       // nothing, because its strategy makes no summary
+	MadeProvisional Made = "provisional" // nothing yet: the summary failed, and the next condensation makes it
+	MadeTrim        Made = "trim"        // parts of single messages; none is hidden
 )
 
-// Asked is how the model that wrote a summary was asked for it.
+// Asked says with which prompt a summary was requested.
 type Asked string
 
-// The ways to ask for a summary.
+// The values of Asked.
 const (
-	AskedCold         Asked = "cold"           // with a prompt made for it
-	AskedCached       Asked = "cached"         // behind the client's own prompt, which the provider had cached
-	AskedCachedInVain Asked = "cached_in_vain" // behind the client's prompt, which gave no usable summary, and then cold
+	AskedCold         Asked = "cold"           // a prompt made for the summary only
+	AskedCached       Asked = "cached"         // the client's own prompt, which the provider had cached, followed by the instructions
+	AskedCachedInVain Asked = "cached_in_vain" // the client's own prompt, which gave no usable summary, and then one made for it
 )
 
-// Asked returns how the summary was asked for, empty if no model wrote it.
+// Asked returns with which prompt the summary was requested, empty if no model wrote it.
 func (c *Condensation) Asked() Asked {
 	switch {
 	case c.Model == "":
@@ -240,7 +239,7 @@ func (c *Condensation) Asked() Asked {
 	return AskedCachedInVain
 }
 
-// Made returns the kind of replacement that c made.
+// Made returns what c shows in place of the messages that it hides.
 func (c *Condensation) Made() Made {
 	switch {
 	case len(c.Forgotten) == 0:
@@ -257,11 +256,11 @@ func (c *Condensation) Made() Made {
 
 // Cost is the cost of summariser calls.
 type Cost struct {
-	Calls    int           // number of calls, failed ones included
-	Took     time.Duration // time to make the condensations they were for
+	Calls    int           // number of calls, including failed ones
+	Took     time.Duration // time it took to make the condensations
 	Used     Usage
 	Nano     int64  // billionths of a dollar
-	Unpriced string // a model among them with unknown price, empty if none
+	Unpriced string // one of the models whose price is unknown, empty if all are known
 }
 
 // Add adds the cost of other calls.
@@ -277,11 +276,11 @@ func (c *Cost) Add(more Cost) {
 	}
 }
 
-// Savings is the amount saved by condensing a thread's answered requests, and the cost of condensing, failed calls included.
+// Savings is what condensing saved on a thread's answered requests, and the cost of condensing, including failed calls.
 type Savings struct {
 	Tokens    int64 // prompt tokens that the client sent and upstream did not get; negative if upstream got more
-	NotSent   int64 // their price, in billionths of a dollar
-	Rewritten int64 // price of rewriting prompt caches, in billionths of a dollar; negative, unless the caches would not have held what was removed
+	NotSent   int64 // price of these tokens, in billionths of a dollar
+	Rewritten int64 // what rewriting prompt caches cost, as a negative amount in billionths of a dollar; positive if the removed tokens would not have been cached
 	Cost
 }
 

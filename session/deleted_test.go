@@ -8,10 +8,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestDeletedMeanwhile: a request that was resolved before its session was deleted begins the session again with the
-// complete history. The messages whose total was known are now counted one by one.
-func TestDeletedMeanwhile(t *testing.T) {
-	d := newDesk(t)
+// TestAppendAfterDeletionLogsWholeHistory: a request that was resolved before its session was deleted begins the session again with the
+// complete history. It counts the messages whose total was known when it was resolved.
+func TestAppendAfterDeletionLogsWholeHistory(t *testing.T) {
+	d := newFixture(t)
 	anyone := session.Scope{Tenant: "t"}
 	first := d.send(d.registry, query(anyone, "s1 u1 a1 o1 g1"))
 	q := query(anyone, "s1 u1 a1 o1 g1 u2")
@@ -47,11 +47,11 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-// TestBegunAgainMeanwhile: after a request has logged its messages, its session is deleted, and another request begins the thread again,
-// just as long but with other messages. The first request does not take that thread for its own: nothing of its history points there,
-// where deleting the session would not find it.
-func TestBegunAgainMeanwhile(t *testing.T) {
-	d := newDesk(t)
+// TestAppendDoesNotJoinRecreatedThread: a request has logged its messages; its session is deleted, and another request begins a thread
+// with the same id and length but other messages. The first request must not use that thread: traces of its history would point to a
+// session whose deletion does not find them.
+func TestAppendDoesNotJoinRecreatedThread(t *testing.T) {
+	d := newFixture(t)
 	scope := session.Scope{Tenant: "t", Key: "k"}
 	archive := d.store.(session.Archive)
 	mine, others := query(scope, "s1 u1 g1 u2"), query(scope, "s1 u1 g1 u3")

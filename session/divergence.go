@@ -15,7 +15,7 @@ const (
 	CauseResult   Cause = "result_changed"  // a tool result differs
 	CauseLeftOut  Cause = "left_out"        // messages of the thread are missing
 	CauseInserted Cause = "inserted"        // there are additional messages before one of the thread's
-	CauseSide     Cause = "side_request"    // the agent asks for something outside its conversation: a title, a summary
+	CauseSide     Cause = "side_request"    // the agent makes a request outside of its conversation, such as for a title
 	CauseUnknown  Cause = "unknown_history" // it has answers already, but is entirely unknown under its key and credential
 	CauseUnread   Cause = "unread"          // the thread's log could not be read
 )
@@ -30,12 +30,12 @@ type Divergence struct {
 // Bounds of the search for a divergence in a log.
 const (
 	maxCompared    = 8        // messages compared, starting where the history differs
-	maxScanned     = 512      // log entries read to find them, and ancestors followed
+	maxScanned     = 512      // log entries read to find these messages; also the maximum number of ancestors followed
 	maxScannedSize = 16 << 20 // bytes of these entries' payloads
 )
 
-// Diverges compares a history with the thread that it was forked from or linked to. It writes nothing. If the history began
-// a thread, it takes a few round trips, otherwise none.
+// Diverges compares a history with the thread that it was forked from or linked to. It writes nothing. It takes a few round trips to the
+// store if the history begins a thread, otherwise none.
 func (r *Registry) Diverges(ctx context.Context, res *Resolution) (Divergence, error) {
 	h, t := res.query.History, &res.Thread
 	switch {
@@ -90,8 +90,8 @@ func agrees(h *History, p int, events []Event) bool {
 	return p <= h.Len() && len(events) > 0 && h.Message(p).Digest == events[0].Digest
 }
 
-// eventsAt reads the messages of a thread from position p on, at most maxCompared, from the log of the thread or ancestor
-// that holds them. Only the first one has its payload.
+// eventsAt reads up to maxCompared messages of a thread, from position p on, from the log of the thread or of the ancestor that logged
+// them. Only the first one has its payload.
 func (r *Registry) eventsAt(ctx context.Context, id ThreadID, p int) ([]Event, error) {
 	t, err := r.store.Thread(ctx, id)
 	for n := 0; err == nil && t.ForkAt >= p && t.Parent != "" && n < maxScanned; n++ {
@@ -103,7 +103,7 @@ func (r *Registry) eventsAt(ctx context.Context, id ThreadID, p int) ([]Event, e
 	var out []Event
 	begin := uint64(1)
 	if len(t.Shares) == 0 {
-		begin = uint64(max(1, p-t.ForkAt)) // every position has an entry, and there are others between them
+		begin = uint64(max(1, p-t.ForkAt)) // each position has an entry of its own, so position p is not in an earlier one
 	}
 	size := 0
 	for from := begin; len(out) < maxCompared && from < begin+maxScanned && size < maxScannedSize; {
@@ -117,7 +117,7 @@ func (r *Registry) eventsAt(ctx context.Context, id ThreadID, p int) ([]Event, e
 		for _, e := range page {
 			size += len(e.Payload)
 			if len(out) > 0 {
-				e.Payload, e.Held = nil, EntryID{}
+				e.Payload, e.Ref = nil, EntryID{}
 			}
 			if e.Pos == p+len(out) && len(out) < maxCompared {
 				out = append(out, e)

@@ -10,22 +10,22 @@ import (
 const (
 	maxEarlierThreads = 16
 	maxEarlierEvents  = 4096
-	maxEarlierBytes   = 4 << 20 // of payloads; the last page may exceed it
+	maxEarlierBytes   = 4 << 20 // total size of payloads; the last page may exceed it
 	earlierPage       = 32      // entries
-	firstEntries      = 8       // of a thread, to find its first message
+	firstEntries      = 8       // entries per page when looking for a thread's first message
 )
 
 // Earlier is the part of a conversation before the history that its client sends.
 type Earlier struct {
 	Threads []EarlierThread // nearest first; as the conversation goes on, the order and the numbers stay the same
-	Kept    bool            // false if the content of some event was not kept or cannot be read
-	Whole   bool            // false if there is more
+	Kept    bool            // false if some events have no content because it was not stored or cannot be read
+	Whole   bool            // false if there is more than was read
 }
 
-// EarlierThread holds the events of a thread that are not in the history, oldest first.
+// EarlierThread is the part of a thread that the client no longer sends.
 type EarlierThread struct {
 	Dialect string
-	Events  []Event
+	Events  []Event // messages that are not in the history, oldest first
 }
 
 // Earlier reads the messages before the resolution's history in the same scope: in the ancestors of its thread, and in other
@@ -45,7 +45,7 @@ func (r *Registry) Earlier(ctx context.Context, res *Resolution) Earlier {
 		}
 		e.parted = e.parted || child.ForkAt > 0 && e.isAnotherRun(ctx, branch, e.eventsAfter(ctx, t.ID, child.ForkAt))
 		if e.parted && child.ForkAt == 0 {
-			break // what that thread is linked to is another run's
+			break // the threads that it is linked to belong to the other run
 		}
 		results = e.read(ctx, t, results, child.ForkAt)
 		child = t
@@ -64,12 +64,12 @@ type earlierReader struct {
 	history    *History
 	seen       map[Hash]bool // digests of the messages in the history and of those that were read
 	visited    map[ThreadID]bool
-	parted     bool // a thread that was read is another run's, except for what it shares with the branch that was forked from it
+	parted     bool // the ancestor being read belongs to another run from the fork on
 	eventsLeft int  // events that may still be read
 	bytesLeft  int  // bytes of payloads that may still be read
 }
 
-// thread reads the record of a thread that was not visited before, nil if it cannot be read or enough threads were.
+// thread reads the record of a thread. It returns nil if the thread was visited before or cannot be read, or if maxEarlierThreads were read.
 func (e *earlierReader) thread(ctx context.Context, id ThreadID) *Thread {
 	if e.visited[id] || len(e.Threads) == maxEarlierThreads {
 		return nil
@@ -83,8 +83,8 @@ func (e *earlierReader) thread(ctx context.Context, id ThreadID) *Thread {
 	return &t
 }
 
-// readSiblings reads the threads of own's session that began before own. Several scopes may share a session, so a thread
-// must prove that it belongs to the history's scope.
+// readSiblings reads the threads of own's session that began before own. Because several scopes may share a session, it reads only threads
+// whose first chain hash shows that they belong to the history's scope.
 func (e *earlierReader) readSiblings(ctx context.Context, own *Thread) {
 	s, err := e.store.Session(ctx, own.Session)
 	if err != nil {
@@ -145,8 +145,9 @@ func (e *earlierReader) eventsAfter(ctx context.Context, id ThreadID, position i
 	return events
 }
 
-// isAnotherRun reports whether a branch is another run than the thread that it was forked from: both have a tool result after the fork, and
-// the branch did not get its own by cutting that of the thread. Such a result is shorter, and no history that ends with it was answered.
+// isAnotherRun reports whether a branch belongs to another run than the thread that it was forked from. It does if both continue after
+// the fork with different tool results, and the branch's result is not the thread's result, shortened by the client. A shortened result
+// is smaller, and no request that ended with it was answered.
 func (e *earlierReader) isAnotherRun(ctx context.Context, branch, thread []Event) bool {
 	if len(branch) == 0 || len(thread) == 0 {
 		return true // they cannot be compared
@@ -163,8 +164,9 @@ func (e *earlierReader) isAnotherRun(ctx context.Context, branch, thread []Event
 	return err != nil || places[0].Known()
 }
 
-// read reads a thread from its end, and returns its tool results. If the branch that was forked from it at a position, 0 for none, has other
-// results since, it may be another run that began alike and got the same answers: then read leaves out what the thread has after the fork.
+// read reads a thread from its end and returns its tool results by position. branch holds the results of the branch that was forked from
+// the thread at forkAt; 0 means that it is only linked. If the branch has other results after the fork, it may be another run that began
+// in the same way and got the same answers, so read leaves out the thread's messages after the fork.
 func (e *earlierReader) read(ctx context.Context, t *Thread, branch map[int]Result, forkAt int) map[int]Result {
 	var events []Event
 	results, parted := map[int]Result{}, e.parted
@@ -182,7 +184,7 @@ func (e *earlierReader) read(ctx context.Context, t *Thread, branch map[int]Resu
 			after, both := branch[r.Pos]
 			parted = parted || both && forkAt > 0 && r.Pos > forkAt && after.Sum != r.Sum && after.Size >= r.Size
 		}
-		for part := range slices.Chunk(e.unseen(page), earlierPage) { // an entry may have many events
+		for part := range slices.Chunk(e.unseen(page), earlierPage) { // because an entry may contain many events
 			events = append(events, e.content(ctx, part)...)
 		}
 		last = page[0].Seq - 1
@@ -195,13 +197,13 @@ func (e *earlierReader) read(ctx context.Context, t *Thread, branch map[int]Resu
 	return results
 }
 
-// open reports whether more may be read.
+// open reports whether the bounds allow to read more. If not, it notes that the result is incomplete.
 func (e *earlierReader) open() bool {
 	e.Whole = e.Whole && e.eventsLeft > 0 && e.bytesLeft > 0
 	return e.eventsLeft > 0 && e.bytesLeft > 0
 }
 
-// charge charges a page to the bounds. It returns false if the page could not be read.
+// charge counts a page towards the bounds. It returns false if the page could not be read.
 func (e *earlierReader) charge(page []Event, err error) bool {
 	if err != nil {
 		e.failed(err)
@@ -215,7 +217,8 @@ func (e *earlierReader) charge(page []Event, err error) bool {
 	return true
 }
 
-// content reads what other threads hold of events' content, and charges it to the bounds. It returns the events that have content.
+// content reads the payloads of events whose content other entries store, counts them towards the bounds, and returns the events that
+// have content.
 func (e *earlierReader) content(ctx context.Context, events []Event) []Event {
 	if e.bytesLeft <= 0 {
 		e.Whole = false
@@ -226,7 +229,7 @@ func (e *earlierReader) content(ctx context.Context, events []Event) []Event {
 		e.failed(err)
 	}
 	return slices.DeleteFunc(events, func(event Event) bool {
-		if event.Held.Thread != "" {
+		if event.Ref.Thread != "" {
 			e.bytesLeft -= len(event.Payload)
 		}
 		e.Kept = e.Kept && (len(event.Payload) > 0 || errors.Is(err, ErrTooLarge))
@@ -234,7 +237,7 @@ func (e *earlierReader) content(ctx context.Context, events []Event) []Event {
 	})
 }
 
-// unseen returns those messages among events that were not seen yet, newest first.
+// unseen returns the messages among events that are neither in the history nor read already, newest first.
 func (e *earlierReader) unseen(events []Event) (out []Event) {
 	for _, event := range slices.Backward(events) {
 		if event.Pos > 0 && !e.seen[event.Digest] {
@@ -245,7 +248,7 @@ func (e *earlierReader) unseen(events []Event) (out []Event) {
 	return out
 }
 
-// inScope reports whether a thread that is not a fork belongs to the history's scope, which seeds its first chain hash.
+// inScope reports whether a thread that is not a fork belongs to the history's scope. The scope determines the first chain hash.
 func (e *earlierReader) inScope(ctx context.Context, t *Thread) bool {
 	for from := uint64(1); e.open(); { // system messages come before the first position
 		page, err := e.store.Events(ctx, t.ID, from, firstEntries)

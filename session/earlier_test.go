@@ -11,8 +11,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// earlier returns what was said before a history, thread by thread.
-func (d *desk) earlier(ctx context.Context, res session.Resolution) (said string, e session.Earlier) {
+// earlier returns the messages before a history, thread by thread.
+func (d *fixture) earlier(ctx context.Context, res session.Resolution) (said string, e session.Earlier) {
 	d.t.Helper()
 	e = d.registry.Earlier(ctx, &res)
 	var threads []string
@@ -44,7 +44,7 @@ func TestEarlier(t *testing.T) {
 		"of another scope": {"sub", "k", []string{"u1 a1 o1", "u9 g9"}, "u1 a1 o1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			if c.parent != "" {
 				d.send(d.registry, query(keyed(c.parent), "u7 a7 o7"))
 			}
@@ -67,9 +67,10 @@ func TestEarlier(t *testing.T) {
 	}
 }
 
-// TestEarlierOfAForkWithOtherResults: two runs have the same beginning, so the second is a fork of the first's thread. Nothing that the first
-// has after the fork is read for the second, also if the first is longer than what is read. A client that cut its own result is the same run.
-func TestEarlierOfAForkWithOtherResults(t *testing.T) {
+// TestEarlierOmitsAnotherRun: two runs have the same beginning, so the second is a fork of the first one's thread. Earlier must not return for
+// the second run what the first one has after the fork, even if the first one is longer than the bounds. A client that cut its own result
+// is the same run.
+func TestEarlierOmitsAnotherRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		key     string
 		first   string
@@ -88,7 +89,7 @@ func TestEarlierOfAForkWithOtherResults(t *testing.T) {
 		"cut":                      {first: "u1 a1 o1 a2 p2x a3 p3x", history: []string{"u1 a1 o1 a2 p2x a3 p3x a4 o4"}, cut: "p2x", want: "p2x"},
 		"cut, key, short ids":      {key: "k", first: "u1 c1 r1 c2 r2xx c3 r3", history: []string{"u1 c1 r1 c2 r2xx c3 r3 c4 r4"}, cut: "r2xx", want: "r2xx"},
 	} {
-		d, scope := newDesk(t), session.Scope{Tenant: "t", Key: c.key}
+		d, scope := newFixture(t), session.Scope{Tenant: "t", Key: c.key}
 		for i := range c.more {
 			c.first += fmt.Sprintf(" g%d", i)
 		}
@@ -108,9 +109,9 @@ func TestEarlierOfAForkWithOtherResults(t *testing.T) {
 	}
 }
 
-// TestEarlierIsBounded: the newest events of a long log are read, and reading ends with the context.
+// TestEarlierIsBounded: of a long log, only the newest events are read, and reading ends when the context is done.
 func TestEarlierIsBounded(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	scope := session.Scope{Tenant: "t", Key: "k"}
 	var words []string
 	for i := range 5000 {
@@ -130,7 +131,7 @@ func TestEarlierIsBounded(t *testing.T) {
 	}
 }
 
-// metered counts what is read from a store.
+// metered is a store that counts what is read from it.
 type metered struct {
 	session.Store
 	bytes int
@@ -144,9 +145,9 @@ func (s *metered) Events(ctx context.Context, id session.ThreadID, from uint64, 
 	return page, err
 }
 
-// TestEarlierOfLargeEvents: everything that is read counts, and large events are read a few at a time.
+// TestEarlierOfLargeEvents: everything that is read counts towards the bounds, and large events are read a few at a time.
 func TestEarlierOfLargeEvents(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	scope := session.Scope{Tenant: "t", Key: "k"}
 	for i := range 4 {
 		q := query(scope, fmt.Sprintf("u%d ", i)+strings.Repeat("g1 a1 o1 ", 11))
@@ -165,7 +166,7 @@ func TestEarlierOfLargeEvents(t *testing.T) {
 
 // TestEarlierOfADamagedLog: Kept reports that an entry is damaged, and all others are read.
 func TestEarlierOfADamagedLog(t *testing.T) {
-	d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+	d, scope := newFixture(t), session.Scope{Tenant: "t", Key: "k"}
 	first := d.send(d.registry, query(scope, "u1 a1 o1 a2 o2"))
 	last := d.send(d.registry, query(scope, "u9"))
 	d.store = &damaged{d.store.(session.Backend), map[session.EntryID]bool{{Thread: first.Thread.ID, Seq: 3}: true}}
@@ -175,9 +176,9 @@ func TestEarlierOfADamagedLog(t *testing.T) {
 	}
 }
 
-// TestEarlierWithoutContent: content that is not kept is not found, and Kept reports that.
+// TestEarlierWithoutContent: events whose content was not stored are left out, and Kept reports that.
 func TestEarlierWithoutContent(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	store, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "bare.db")})
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Groups is how many groups the sessions of an arm are dealt into. The spread between the groups' sums estimates the spread
-// between sessions, so that the cost of each single session need not be kept.
+// Groups is how many groups the sessions of an arm are divided into. The variance between the groups' sums estimates the variance between
+// sessions, so that the cost of each single session need not be stored.
 const Groups = 64
 
 // Arm is the part of an experiment that a session is in.
@@ -26,8 +26,8 @@ type Assignment struct {
 	Group int // less than Groups
 }
 
-// Assign draws a session's assignment in an experiment that holds out the given share of sessions. The assignment is the same on every
-// replica. A session that is held out stays so when the share grows.
+// Assign returns a session's assignment in an experiment that holds out the given share of sessions, from 0 to 1. It depends on the secret
+// and the id only, so it is the same on every replica. A session that is held out stays held out when the share grows.
 func (s Secret) Assign(id SessionID, share float64) Assignment {
 	h := s.derive("holdout", string(id))
 	assignment := Assignment{Group: int(h[8]) % Groups}
@@ -50,8 +50,7 @@ type Entry struct {
 	Sums       Sums
 }
 
-// Opens returns the start of an experiment whose first entry is e: the start of e's session if it counts that, and now
-// otherwise.
+// Opens returns the start of an experiment whose first entry is e: the start of e's session if e counts a session, otherwise now.
 func (e *Entry) Opens(now time.Time) time.Time {
 	if e.Sums.Sessions > 0 {
 		return e.Begun
@@ -75,7 +74,7 @@ func (t *Sums) Add(more Sums) {
 	t.Nano += more.Nano
 }
 
-// Experiment holds the totals of an experiment's sessions. Those that began before it are left out.
+// Experiment holds the totals of an experiment. Sessions that began before the experiment do not count.
 type Experiment struct {
 	Since time.Time // when it began, zero if nothing was added yet
 	Arms  [2][Groups]Sums

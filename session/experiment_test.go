@@ -8,7 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestAssignment: the secret and the session alone decide whether a session is held out, and it stays so when the share grows.
+// TestAssignment: whether a session is held out depends only on the secret and the session, and it stays held out when the share grows.
 func TestAssignment(t *testing.T) {
 	const sessions = 100_000
 	held, other := 0, 0

@@ -85,7 +85,7 @@ func (g *guarded) run(op string, object any, method func() error) error {
 	return fmt.Errorf("%s %v: %w", op, object, err)
 }
 
-// call is run for a method with a result.
+// call is like run, for a method that returns a result.
 func call[T any](g *guarded, op string, object any, method func() (T, error)) (result T, err error) {
 	err = g.run(op, object, func() (err error) {
 		result, err = method()

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Kept says where upstream keeps the history before a request's messages. The zero value means that the request contains
-// its whole history.
+// Kept says where upstream stores the history before a request's messages. The zero value means that the request contains its whole
+// history.
 type Kept struct {
 	Answer       string // id of the answer that the request continues
 	Conversation string // id of the conversation to which upstream adds the request's messages and the answer
 }
 
-// KeptTrace returns the trace under which upstream's id of an answer or a conversation is remembered.
+// KeptTrace returns the trace of an answer or a conversation that upstream stores under an id.
 func KeptTrace(seed Hash, id string) Hash { return trace(seed, 'u', id) }
 
 // traces returns the traces of the conversation and the answer.
@@ -28,8 +28,8 @@ func (k Kept) traces(seed Hash) (out []Hash) {
 	return out
 }
 
-// ResolveKept is Resolve for messages that continue a history kept by upstream. All of them are new: they continue a thread
-// at its end, or fork it where it went on differently. Messages that never passed through the proxy are unknown.
+// ResolveKept is Resolve for messages that continue a history which upstream stores. All of them are new: they continue a thread at its
+// end, or fork it if they continue an earlier answer. Earlier messages that never passed through the proxy are unknown.
 func (r *Registry) ResolveKept(ctx context.Context, q Query, k Kept) (Resolution, error) {
 	res := Resolution{Source: SourceNew, query: q}
 	if err := r.resolveKept(ctx, q, k, &res); err != nil {
@@ -80,14 +80,15 @@ func (r *Registry) continueKept(res *Resolution, t *Thread, pos int) {
 	res.Match, res.New, res.Logged, res.parentCreated = MatchInside, true, pos, t.Created
 }
 
-// Said holds the messages of one turn whose earlier history upstream keeps. A compaction of that history brings none.
+// Said holds the messages of one turn whose earlier history upstream stores. It has none if the turn only compacted that history.
 type Said struct {
 	Messages []Message // the request's and the answer's, without system messages
 	Tokens   []int     // of each message
-	Traces   []Hash    // by which the client may refer to it
+	Traces   []Hash    // of the ids by which the client may refer to this turn
 }
 
-// AppendKept logs the messages of a turn that ResolveKept resolved.
+// AppendKept logs the messages of a turn that ResolveKept resolved. If another request was faster, it resolves the turn again, appends the
+// messages there, and updates the resolution.
 func (r *Registry) AppendKept(ctx context.Context, res *Resolution, k Kept, said Said) error {
 	for range maxAppends {
 		err := r.store.Append(ctx, r.keptBatch(res, said))

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Lease is a lock that is held.
+// Lease is a lock that the caller has taken.
 type Lease struct {
 	Renew   func(ctx context.Context) error // extends the lock by its ttl; ErrLocked if another caller has taken it
-	Release func()                          // releases the lock unless another caller has taken it; may be called again
+	Release func()                          // releases the lock unless another caller has taken it; may be called more than once
 }
 
 // renewals is how often a lock is renewed within its ttl.
 const renewals = 3
 
-// Hold renews a lease that was taken for ttl until release is called. If another caller takes the lock, or ctx is done, the
-// context that it returns is cancelled.
+// Hold renews a lease that was taken for ttl, in a goroutine, until release is called. The returned context is cancelled if another caller
+// takes the lock or ctx is done. The caller must call release, which waits for the goroutine and releases the lock.
 func (l Lease) Hold(ctx context.Context, ttl time.Duration) (held context.Context, release func()) {
 	held, cancel := context.WithCancelCause(ctx)
 	var renewing sync.WaitGroup

@@ -10,7 +10,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestALeaseIsRenewed: three times within its ttl, also after a failure of the store, until it is released or another caller has the lock.
+// TestALeaseIsRenewed: a lease is renewed three times within its ttl, even after a failure of the store, until it is released or another
+// caller has the lock.
 func TestALeaseIsRenewed(t *testing.T) {
 	const ttl = 3 * time.Second
 	for name, c := range map[string]struct {

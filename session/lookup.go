@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// lookup is the store's answer for a history. The first round trip also fetches the records that will probably be needed
-// next.
+// lookup is what the store knows of a history. It includes records that will probably be needed next, which the first round trip fetches
+// as well.
 type lookup struct {
 	known  Place   // the longest known prefix
 	thread *Thread // the thread that it is in, nil if nothing is known
@@ -17,9 +17,9 @@ type lookup struct {
 	traces       map[Hash]Place // the traces that were fetched
 }
 
-// lookUp finds the longest known prefix of a history and its thread. The first round trip fetches more records, depending
-// on whether this process has seen the newest chain hashes: for a history that it has not seen, those that a first request
-// needs; for one that has not grown, the trace of its answer.
+// lookUp finds the longest known prefix of a history and its thread. The first round trip fetches more records. Which ones depends on
+// whether this process has seen the newest chain hashes: if it has not, the records that the first request of a thread needs; if it has
+// seen the last one, the trace that says whether the history was answered.
 func (r *Registry) lookUp(ctx context.Context, q Query) (_ *lookup, err error) {
 	h, l := q.History, &lookup{traces: map[Hash]Place{}}
 	pos, hint := r.hint(h)
@@ -68,7 +68,8 @@ func (r *Registry) lookUp(ctx context.Context, q Query) (_ *lookup, err error) {
 	return l, err
 }
 
-// hint returns the newest position that this process has seen, 0 if none, and the thread that it was in.
+// hint returns the newest position that this process has seen and the thread that it was in. It returns 0 if it has seen none of the newest
+// positions.
 func (r *Registry) hint(h *History) (int, ThreadID) {
 	for p := h.Len(); p > 0 && p > h.Len()-Newest; p-- {
 		if id, ok := r.hints.Get(h.Chain[p]); ok {

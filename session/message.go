@@ -22,7 +22,7 @@ const (
 	Condensed               // a condensation was made
 	Requested               // a condensation was requested
 	HiddenCalls             // calls of the proxy's own tools were removed from an answer
-	Answered                // the items of an answer, to which the client will refer by their ids
+	Answered                // the items of an answer that the client will refer to by their ids
 )
 
 var kindNames = [...]string{"unreadable", "system", "user", "agent", "action", "observation", "condensation", "condensation_request", "hidden_calls", "answer"}
@@ -41,25 +41,25 @@ func (k Kind) ByModel() bool { return k == Agent || k == Action }
 // Message is one element of the client's history. Raw is authoritative and goes upstream. The other fields save decoding it
 // again.
 type Message struct {
-	Raw    []byte   // aliases the request's body, or the beginning of an earlier body
+	Raw    []byte   // aliases the body of this request or of an earlier one that began alike
 	Digest Hash     // SHA-256 of the canonical form
 	Calls  []string // ids of the tool calls it makes
 	Result string   // id of the call it answers
 
 	Kind     Kind
-	Note     uint8 // kind of a system message that the next one of its kind replaces, otherwise 0
-	Spoken   Kind  // User or Agent if one of them speaks in a message that counts as a system message, otherwise 0
+	Note     uint8 // for a system message that the next one of the same kind replaces: that kind; otherwise 0
+	Spoken   Kind  // for a system message that contains words of the user or the agent: User or Agent; otherwise 0
 	Sealed   bool  // carries reasoning that its provider bound to everything before it
 	Attached bool  // has images or files, whose tokens are an estimate
-	Lasts    bool  // holds for the rest of the history, such as definitions of tools or a sub-agent's task: never hidden
-	Relayed  bool  // what another agent said, such as a sub-agent's report: of kind User, but not a user's words
+	Lasts    bool  // is valid for the rest of the history, such as definitions of tools or a sub-agent's task: never hidden
+	Relayed  bool  // was written by another agent, such as a sub-agent's report: of kind User, but not a user's words
 
-	Refers   []string // ids of items of earlier answers that it refers to, and which upstream keeps
-	Resolved []byte   // Raw with these items in the place of the references; nil if none is known
-	Lasting  []byte   // the part that the client sends again in later requests and that Digest covers; nil means all of it
+	Refers   []string // ids of items of earlier answers that it refers to and that upstream stores
+	Resolved []byte   // Raw with the items themselves in place of the references; nil if no item is known
+	Lasting  []byte   // the part of Raw that Digest covers, because later requests send only that again; nil for all of it
 }
 
-// Payload returns what the log keeps of the message.
+// Payload returns the bytes of the message that are logged.
 func (m *Message) Payload() []byte {
 	if m.Resolved != nil {
 		return m.Resolved
@@ -106,7 +106,7 @@ func NewHistory(seed Hash, messages []Message) *History {
 	return h
 }
 
-// maxSearches is how many ids are searched for among all calls of a history, before it is worth counting the calls with each id.
+// maxSearches is how many ids are looked for by going through all calls of a history. After that, the calls with each id are counted once.
 const maxSearches = 16
 
 // repeatedCalls returns a function that reports whether an id identifies more than one call of the messages. It may be called concurrently.
@@ -137,15 +137,15 @@ func repeatedCalls(messages []Message) func(callID string) bool {
 	}
 }
 
-// identifies reports whether a call id can identify its run: it looks unique, and the history has one call with it at most. Some servers
-// give each call the same id, or count from 0 in each answer.
+// identifies reports whether a call id can identify its run: it looks unique, and at most one call of the history has it. Some servers give
+// each call the same id, or number the calls of each answer from 0.
 func (h *History) identifies(callID string) bool { return unique(callID) && !h.repeated(callID) }
 
 // callsUnique reports whether a message makes a call whose id can identify its run.
 func (h *History) callsUnique(m *Message) bool { return slices.ContainsFunc(m.Calls, h.identifies) }
 
-// LoggedHistory returns a history that was read from the log. Its seed is unknown, so its chain is the logged one:
-// chain[p-1] is the hash at position p.
+// LoggedHistory returns a history of messages that were read from the log. Because its seed is unknown, the caller passes the logged chain:
+// chain[p-1] is the hash at position p. It fails if their number differs from that of the chained messages.
 func LoggedHistory(messages []Message, chain []Hash) (*History, error) {
 	h := NewHistory(Hash{}, messages)
 	if len(chain) != h.Len() {
@@ -187,12 +187,13 @@ func (h *History) Replaced() []bool {
 	return replaced
 }
 
-// IsNotice reports whether message i is a user's message that a client wrote itself beside a result that lasts, such as "Tool loaded.".
+// IsNotice reports whether message i has the role of the user, but was written by the client after a result that lasts, such as
+// "Tool loaded.".
 func (h *History) IsNotice(i int) bool {
 	return i > 0 && h.Messages[i].Kind == User && h.Messages[i-1].Kind == Observation && h.Messages[i-1].Lasts
 }
 
-// ByUser reports whether message i is a user's: neither a notice nor what another agent said.
+// ByUser reports whether the user wrote message i, rather than the client (a notice) or another agent.
 func (h *History) ByUser(i int) bool {
 	m := &h.Messages[i]
 	return m.Kind == User && !m.Relayed && !h.IsNotice(i)
@@ -213,8 +214,8 @@ func (h *History) Covers(p int, hash Hash) bool {
 	return p >= 0 && p < len(h.Chain) && h.Chain[p] == hash
 }
 
-// Content is a decoded message. Only code that has to read a message decodes it: token counts, summaries, excerpts and
-// traces. Everything else works on the raw bytes.
+// Content is a decoded message. Messages are decoded only to count tokens and to make summaries, excerpts and traces. Everything else works
+// on the raw bytes.
 type Content struct {
 	Role      string
 	Text      string // text parts, joined by a line feed

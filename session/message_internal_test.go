@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestRepeatedCalls: an id is repeated if several calls of the history have it, however many ids were searched for before.
+// TestRepeatedCalls: an id is repeated if several calls of the history have it, however many ids were looked up before.
 func TestRepeatedCalls(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -28,8 +28,9 @@ func TestRepeatedCalls(t *testing.T) {
 	}
 }
 
-// TestAFewCallsAreSearchedForWithoutCounting: a step asks for its own calls only. That allocates nothing, however long the history is.
-func TestAFewCallsAreSearchedForWithoutCounting(t *testing.T) {
+// TestAFewCallsAreLookedUpWithoutAllocating: a request with a few new calls looks up only these, which allocates nothing, however
+// long the history is.
+func TestAFewCallsAreLookedUpWithoutAllocating(t *testing.T) {
 	messages := make([]Message, 5000)
 	for i := range messages {
 		messages[i].Calls = []string{fmt.Sprint("call_", i)}

@@ -7,8 +7,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestReplacedNotesGoWithTheirSteps: a note that a later one replaces is hidden together with the message before it.
-func TestReplacedNotesGoWithTheirSteps(t *testing.T) {
+// TestReplacedNotesAreHiddenWithTheirSteps: a note that a later one replaces is hidden together with the message before it.
+func TestReplacedNotesAreHiddenWithTheirSteps(t *testing.T) {
 	q := query(session.Scope{Tenant: "t"}, "s0 u1 a1 o1 s1 s2 a2 o2 s3 a3 o3 s4")
 	for i := range q.History.Messages {
 		if m := &q.History.Messages[i]; strings.Contains("s1 s3 s4", strings.Trim(string(m.Raw), `"`)) {

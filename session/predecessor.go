@@ -6,20 +6,21 @@ import (
 )
 
 const (
-	// newestAnswers is how many traces of a history's newest answers are looked up one after the other, to find the thread that it
-	// goes on from. The distance to each further one doubles.
+	// newestAnswers is how many traces of a history's newest answers are looked up without gaps, to find a thread's predecessor.
+	// Before these, the distance between the positions that are looked up doubles each time.
 	newestAnswers = 16
 
-	// maxPredecessors is how many threads with such answers are compared. Side requests and sub-agents may have logged the same ones.
+	// maxPredecessors is how many threads with such answers are compared. There may be several, because side requests and sub-agents log
+	// the same answers.
 	maxPredecessors = 3
 )
 
-// answerTrace returns the trace of the whole message, by which an answer of the model without a unique call is found in its session.
+// answerTrace returns the trace of an answer's whole message. By it, an answer without a unique call is found in its session.
 func answerTrace(h *History, id SessionID, m *Message) Hash {
 	return trace(h.Chain[0], 'm', string(id)+string(m.Digest[:]))
 }
 
-// answerClues returns what to look up to find an answer of the model at a position in its session, none for other messages.
+// answerClues returns the clues to find the answer at position p in its session. Other messages have none.
 func answerClues(h *History, id SessionID, p int) []clue {
 	m := h.Message(p)
 	if m.Kind.ByModel() && !h.callsUnique(m) {
@@ -28,8 +29,8 @@ func answerClues(h *History, id SessionID, p int) []clue {
 	return h.callClues(p)
 }
 
-// predecessors returns the threads of t's session that last logged answers which the history of the new thread t has after the
-// positions shared with its parent, newest answer first.
+// predecessors returns up to maxPredecessors threads of t's session that may be t's predecessor, newest answer first. t is new; a candidate
+// is the last thread that logged an answer which t's history contains after the positions shared with t's parent.
 func (r *Registry) predecessors(ctx context.Context, h *History, t *Thread) (ids []ThreadID, err error) {
 	var clues []clue
 	for p, step := h.Len(), 1; p > t.ForkAt; p -= step {
@@ -48,9 +49,10 @@ func (r *Registry) predecessors(ctx context.Context, h *History, t *Thread) (ids
 	return ids, err
 }
 
-// follow makes a new thread go on from its predecessor. A client that edits an early message or leaves the oldest ones out at each
-// step begins a thread with each request, and each goes on from the one before, wherever the longest known prefix is. The thread has
-// the condensations that carryOver finds in its parent, nil if there is none.
+// follow finds the predecessor of a new thread, and sets t.Follows or t.Parent, t.Condensations and t.Lost accordingly. A client that edits an
+// early message or leaves the oldest ones out at each step begins a thread with each request. The predecessor of each of these threads is the
+// one before it, even if another thread has the longest known prefix. The caller has set t.Condensations to what carryOver finds in the
+// parent; parent is nil if there is none.
 func (r *Registry) follow(ctx context.Context, h *History, t, parent *Thread) error {
 	ids, err := r.predecessors(ctx, h, t)
 	if err != nil {
@@ -76,7 +78,7 @@ func (r *Registry) follow(ctx context.Context, h *History, t, parent *Thread) er
 			shared = min(before.ForkAt, t.ForkAt)
 		}
 		carried := r.carry(ctx, h, before, before.Condensations, shared)
-		further := lastHidden(carried) > lastHidden(t.Condensations) || len(carried) > 0 && len(t.Condensations) == 0 // they may only trim
+		further := lastHidden(carried) > lastHidden(t.Condensations) || len(carried) > 0 && len(t.Condensations) == 0 // which may hide nothing
 		if further {
 			t.Condensations = carried
 		}
@@ -100,8 +102,8 @@ func (r *Registry) follow(ctx context.Context, h *History, t, parent *Thread) er
 	return nil
 }
 
-// lost returns Origin.Lost of a thread that goes on from one of some others, with these condensations. It is 0 if the newest summary of
-// any of them is among those.
+// lost returns Origin.Lost of a thread whose predecessor is one of others, and which has carried over the given condensations. It is 0 if the
+// newest summary of one of the others was carried over.
 func lost(others []*Thread, carried []Condensation) (n int) {
 	for _, t := range others {
 		newest := summaryOf(t.Condensations)

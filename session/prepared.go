@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Prepare stores a condensation of a view for a later request, which gets it from Prepared.
+// Prepare stores a condensation of a view. A later request reads it with Prepared and may log it.
 func (r *Registry) Prepare(ctx context.Context, res *Resolution, view *View, c Condensation) error {
 	c.Time = time.Now()
 	c.buildOn(view)
@@ -21,8 +21,8 @@ func (r *Registry) Prepare(ctx context.Context, res *Resolution, view *View, c C
 	return nil
 }
 
-// Prepared returns the condensation that was prepared for the resolution's thread or one of its ancestors, if it still applies
-// to the history after those that the view shows, and ErrNotFound otherwise.
+// Prepared returns a condensation that was prepared for the resolution's thread or for a thread in its line of predecessors, if it can be
+// added to those that the view shows. Otherwise it returns ErrNotFound.
 func (r *Registry) Prepared(ctx context.Context, res *Resolution, view *View) (Condensation, error) {
 	shared := res.query.History.Len()
 	for t, err := range r.line(ctx, &res.Thread) {
@@ -44,8 +44,8 @@ func (r *Registry) Prepared(ctx context.Context, res *Resolution, view *View) (C
 	return Condensation{}, fmt.Errorf("no prepared condensation applies: %w", ErrNotFound)
 }
 
-// Preparing reports whether a condensation is being made for an ancestor of the resolution's thread. A client that edits its
-// history begins a thread with each request, and one summary serves them all.
+// Preparing reports whether a condensation is being made for a predecessor of the resolution's thread. A client that edits its history begins a
+// thread with each request, and one summary serves all of these threads.
 func (r *Registry) Preparing(ctx context.Context, res *Resolution) (bool, error) {
 	for t, err := range r.line(ctx, &res.Thread) {
 		if err != nil {
@@ -69,7 +69,7 @@ func (r *Registry) Preparing(ctx context.Context, res *Resolution) (bool, error)
 // maxLine is the maximum number of threads in a line. Each costs two reads, which a request may have to wait for.
 const maxLine = 8
 
-// line iterates over a thread and those that it goes on from, nearest first.
+// line iterates over a thread and its line of predecessors, nearest first: each thread's predecessor or, if it has none, its parent.
 func (r *Registry) line(ctx context.Context, t *Thread) iter.Seq2[*Thread, error] {
 	return func(yield func(*Thread, error) bool) {
 		for n := 0; t != nil && n < maxLine && yield(t, nil) && t.Parent != ""; n++ {
@@ -82,8 +82,8 @@ func (r *Registry) line(ctx context.Context, t *Thread) iter.Seq2[*Thread, error
 	}
 }
 
-// adapt changes c, which was prepared for t's history, so that it applies to the view's after the condensations that the view shows. The
-// view's history shares t's first positions, up to shared. It reports whether it can.
+// adapt changes c, which was prepared for t's history, so that it applies to the view's history in addition to the condensations that the
+// view shows. The two histories share positions 1 to shared. adapt returns false if c cannot apply.
 func (r *Registry) adapt(ctx context.Context, view *View, t *Thread, c *Condensation, shared int) bool {
 	if !view.isCurrent(c.Base) {
 		return false
@@ -108,8 +108,8 @@ func (r *Registry) adapt(ctx context.Context, view *View, t *Thread, c *Condensa
 	return len(Applicable(view.History, all)) == len(all)
 }
 
-// isCurrent reports whether the view hides what it hid right after a condensation, the zero one being none: later ones only trim
-// or add text.
+// isCurrent reports whether the view hides the same messages as right after the condensation base was made: later ones only trim or add
+// text. A zero base stands for the view without condensations.
 func (v *View) isCurrent(base CondensationID) bool {
 	at := slices.IndexFunc(v.Applied, func(c Condensation) bool { return c.ID == base })
 	later := slices.ContainsFunc(v.Applied[at+1:], func(c Condensation) bool { return c.Answers() })

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// KeepItems logs the items of an answer to the resolution's history, to which the client's next request will refer: another process may
-// serve it. It logs nothing if the thread has moved on.
+// KeepItems logs the items of the answer to the resolution's history. The client's next request will refer to them by id, and another
+// replica may serve it. If the thread has moved on, KeepItems logs nothing.
 func (r *Registry) KeepItems(ctx context.Context, res *Resolution, items []byte) error {
 	if n := res.query.History.Len(); n == 0 || n != res.Thread.Len {
 		return nil
@@ -23,10 +23,10 @@ func (r *Registry) KeepItems(ctx context.Context, res *Resolution, items []byte)
 	return nil
 }
 
-// newestEntries is how many log entries NewestItems reads. A condensation may have been logged after the answer.
+// newestEntries is how many log entries NewestItems reads. It is more than one because a condensation may have been logged after the answer.
 const newestEntries = 4
 
-// NewestItems returns what KeepItems logged last in the resolution's thread.
+// NewestItems returns the items that KeepItems logged among the newest entries of the resolution's thread.
 func (r *Registry) NewestItems(ctx context.Context, res *Resolution) (payloads [][]byte, err error) {
 	events, err := r.store.Events(ctx, res.Thread.ID, res.Thread.Seq, -newestEntries)
 	if err != nil {
@@ -40,10 +40,10 @@ func (r *Registry) NewestItems(ctx context.Context, res *Resolution) (payloads [
 	return payloads, nil
 }
 
-// Logged returns the messages that the log holds of a resolved thread, oldest first. It reads only the newest entries, see maxLogEntries, and
-// of their content no more than 16 MiB and one message. It leaves out messages whose content is not there any more.
+// Logged returns the logged messages of a resolved thread, oldest first. It reads only the newest entries (see maxLogEntries), and stops
+// after the message with which their content reaches 16 MiB. It leaves out messages whose content is no longer stored.
 func (r *Registry) Logged(ctx context.Context, res *Resolution) (events []Event, err error) {
-	left := 4 * maxLogBytes // for the images that some have
+	left := 4 * maxLogBytes // more than elsewhere, because some messages contain images
 	for page, err := range newestPages(ctx, r.store, &res.Thread) {
 		if errors.Is(err, ErrNotFound) {
 			break
@@ -67,8 +67,8 @@ func (r *Registry) Logged(ctx context.Context, res *Resolution) (events []Event,
 	return events, nil
 }
 
-// References returns what the log holds of the messages in a resolved history that refer to items of earlier answers, and what KeepItems
-// logged, newest first. It reads only the newest entries, see maxLogEntries.
+// References returns the logged payloads that resolve a history's references to items of earlier answers, newest page first: those of
+// the messages with references, and what KeepItems logged. It reads only the newest entries (see maxLogEntries).
 func (r *Registry) References(ctx context.Context, res *Resolution) (payloads [][]byte, err error) {
 	h, missing := res.query.History, 0
 	for i := range h.Messages {

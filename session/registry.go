@@ -23,7 +23,7 @@ type Registry struct {
 const (
 	hintCacheSize    = 1 << 16
 	summaryCacheSize = 1 << 12
-	maxAppends       = 3 // attempts to append before giving up on a thread that keeps moving on
+	maxAppends       = 3 // attempts to append, if other requests keep appending to the thread
 )
 
 // NewRegistry returns a registry over a store.
@@ -51,23 +51,23 @@ type Query struct {
 	Texts   func() []string // texts to search for traces; called only if nothing else matches
 
 	randomNames bool    // use random ids, because those derived from the history are taken
-	unproven    Place   // the history shares a prefix with this thread, which does not prove that they belong together
-	lookup      *lookup // the store's answer for the history
+	unproven    Place   // the end of a prefix that the history shares with a thread, if that does not prove that they belong together
+	lookup      *lookup // what the store knows of the history
 }
 
-// Resolution is where a history belongs.
+// Resolution says which thread a history belongs to.
 type Resolution struct {
-	Thread Thread // its record: as stored, or as it will begin
+	Thread Thread // its record: as stored, or as Append will create it
 	New    bool   // the history begins the thread
-	Begins bool   // it begins the session too, which at most was named as a parent before
+	Begins bool   // it begins the session too, which exists already only if a sub-agent has named it as its parent's
 	Match  Match
 	Source Source
-	Logged int         // positions that are in the thread's log already
-	Known  Place       // the longest known prefix, with its token count
+	Logged int         // number of positions that are in the thread's log already
+	Known  Place       // end of the longest known prefix, with its token count
 	Again  bool        // the same history was answered before, so the same view must be forwarded
-	Base   *Resolution // for a side request that branches off: the history without the request's own message
+	Base   *Resolution // for a side request that branches off: the resolution of the history without the request's own message
 
-	Unreadable int // unreadable summaries, whose condensations do not apply; set by Condensations and Replacements
+	Unreadable int // condensations and replacements that do not apply because their text is unreadable; set by Condensations and Replacements
 
 	query         Query
 	parentCreated time.Time // for a new fork: when its parent was created
@@ -95,7 +95,7 @@ type Source string
 const (
 	SourceKey    Source = "key"    // the client named it
 	SourcePrefix Source = "prefix" // its history was known
-	SourceTrace  Source = "trace"  // the client sent something that was relayed to it
+	SourceTrace  Source = "trace"  // the history contains something that was relayed in the session
 	SourceNew    Source = "new"
 )
 
@@ -144,7 +144,7 @@ func (r *Registry) assignThread(ctx context.Context, q Query, res *Resolution, t
 	case MatchEnd, MatchReplay:
 		res.Thread, res.Source = *thread, SourcePrefix
 		if res.Match == MatchEnd && res.Logged < q.History.Len() {
-			res.Thread.Lost = 0 // its client goes on with what it sent before
+			res.Thread.Lost = 0 // the client continues the thread itself, so the thread's summaries apply
 		}
 	case MatchInside:
 		res.Thread, res.Source = r.fork(ctx, thread, q, res.Logged), SourcePrefix
@@ -178,9 +178,9 @@ func (r *Registry) readThread(ctx context.Context, id ThreadID) (*Thread, error)
 	return &thread, nil
 }
 
-// isSeparate reports whether a history without a session key is a separate conversation that merely begins like the thread
-// it was found in. That is so if they share only the agent's greeting, or if the history consists only of first user
-// messages and cannot be a retry because the thread has moved on or has its answer.
+// isSeparate reports whether a history without a session key is a separate conversation that only begins like the thread it was found in.
+// That is so if they share only the agent's greeting. It is also so if the history consists only of opening messages and is not a
+// retry, because the thread has more messages already or the history was answered.
 func (r *Registry) isSeparate(ctx context.Context, q Query, res *Resolution, thread *Thread) (bool, error) {
 	switch {
 	case q.Scope.Key != "":

@@ -12,15 +12,15 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// desk is a registry over its own store, with helpers to send histories to it.
-type desk struct {
+// fixture is a registry over its own store, with helpers to send histories to it.
+type fixture struct {
 	t        *testing.T
 	store    session.Store
 	registry *session.Registry
 	names    map[session.ThreadID]string
 }
 
-func newDesk(t *testing.T) *desk {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	store, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "test.db"), Content: true})
 	if err != nil {
@@ -31,13 +31,13 @@ func newDesk(t *testing.T) *desk {
 			t.Error(err)
 		}
 	})
-	d := &desk{t: t, store: store, names: map[session.ThreadID]string{}}
+	d := &fixture{t: t, store: store, names: map[session.ThreadID]string{}}
 	d.registry = d.another()
 	return d
 }
 
 // another returns the registry of another replica.
-func (d *desk) another() *session.Registry {
+func (d *fixture) another() *session.Registry {
 	d.t.Helper()
 	r := session.NewRegistry(d.store, secret)
 	return r
@@ -45,9 +45,9 @@ func (d *desk) another() *session.Registry {
 
 var secret = session.Secret("the secret of the tests")
 
-// query returns a history made of words: u.. is a user message, a.. an action whose call id is the word, o.. its result,
-// g.. the agent's text, s.. a system message. The call id of c.. is the word alone, which is not unique; r.. is its result. p1.. is another
-// result of a1. All calls of k.. have one id; q.. is a result of them.
+// query returns a history made of words. u.. is a user message, g.. the agent's text, s.. a system message. a.. is an action with a unique
+// call id, o.. its result, and p.. another result (p1 of a1). c.. is an action whose call id is the word alone, which is not unique, and
+// r.. its result. All actions k.. have the same call id, and q.. is a result of them.
 func query(scope session.Scope, words string) session.Query {
 	var messages []session.Message
 	for _, w := range strings.Fields(words) {
@@ -83,7 +83,7 @@ func query(scope session.Scope, words string) session.Query {
 }
 
 // send resolves and logs a history and returns its resolution.
-func (d *desk) send(r *session.Registry, q session.Query) session.Resolution {
+func (d *fixture) send(r *session.Registry, q session.Query) session.Resolution {
 	d.t.Helper()
 	res, err := r.Resolve(d.t.Context(), q)
 	if err != nil {
@@ -108,7 +108,7 @@ func tally(res *session.Resolution, q session.Query) *session.Tally {
 }
 
 // payloads returns the log of a thread, without that of its parent.
-func (d *desk) payloads(id session.ThreadID) string {
+func (d *fixture) payloads(id session.ThreadID) string {
 	d.t.Helper()
 	events, err := d.store.Events(d.t.Context(), id, 1, 10000)
 	if err != nil {
@@ -122,7 +122,7 @@ func (d *desk) payloads(id session.ThreadID) string {
 }
 
 func TestAppendsToOneThread(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	anyone := session.Scope{Tenant: "t"}
 	one := d.send(d.registry, query(anyone, "s1 u1"))
 	two := d.send(d.another(), query(anyone, "s1 u1 a1 o1"))
@@ -139,7 +139,7 @@ func TestAppendsToOneThread(t *testing.T) {
 }
 
 func TestForkSharesItsParentsPast(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	anyone := session.Scope{Tenant: "t"}
 	main := d.send(d.registry, query(anyone, "u1 a1 o1 g1 u2"))
 	fork := d.send(d.registry, query(anyone, "u1 a1 o1 g1 u3"))
@@ -160,8 +160,8 @@ func TestForkSharesItsParentsPast(t *testing.T) {
 	}
 }
 
-func TestScopesReachNothingOfEachOther(t *testing.T) {
-	d := newDesk(t)
+func TestScopesAreIsolated(t *testing.T) {
+	d := newFixture(t)
 	words := "u1 a1 o1 g1 u2 a2 o2"
 	own := d.send(d.registry, query(session.Scope{Tenant: "one", Key: "key"}, words))
 	if err := d.registry.Answered(t.Context(), &own, "a long answer that leaves a trace of itself here", []string{"call-id-of-one"}, nil); err != nil {
@@ -182,8 +182,8 @@ func TestScopesReachNothingOfEachOther(t *testing.T) {
 	}
 }
 
-func TestTracesLinkWhatClientsRewrote(t *testing.T) {
-	d := newDesk(t)
+func TestTracesLinkRewrittenHistories(t *testing.T) {
+	d := newFixture(t)
 	anyone := session.Scope{Tenant: "t"}
 	main := d.send(d.registry, query(anyone, "u1 a1 o1 g1"))
 	const summary = "The user wants the lines of notes.txt counted, and that was done."
@@ -208,8 +208,8 @@ func TestTracesLinkWhatClientsRewrote(t *testing.T) {
 	f("nothing in common", "uE", "Count the lines.", false)
 }
 
-// TestNamesAreNotUnique: unrelated conversations whose clients or models use names or counters as call ids are not linked.
-func TestNamesAreNotUnique(t *testing.T) {
+// TestNamesAndCountersLinkNothing: unrelated conversations are not linked if their clients or models use names or counters as call ids.
+func TestNamesAndCountersLinkNothing(t *testing.T) {
 	for id, unique := range map[string]bool{
 		"call_1": false, "0": false, "call_d5wg": false, "list_files": false, "WebSearch": false, "Search2Web": false, "S3GetObject": false,
 		"d681pevks": false, "D681PEVKS": false, "D681PevK": false, "D681PevKs2": false, "call_123456": false, "call_1234567": true,
@@ -222,8 +222,8 @@ func TestNamesAreNotUnique(t *testing.T) {
 	}
 }
 
-func TestABeginningAlikeIsAnotherConversation(t *testing.T) {
-	d := newDesk(t)
+func TestSameOpeningBeginsAnotherConversation(t *testing.T) {
+	d := newFixture(t)
 	anyone := session.Scope{Tenant: "t"}
 	first := d.send(d.registry, query(anyone, "u1"))
 	retry := d.send(d.registry, query(anyone, "u1"))
@@ -256,9 +256,9 @@ func TestABeginningAlikeIsAnotherConversation(t *testing.T) {
 	}
 }
 
-// TestAGreetingIsNotAConversation: conversations that share only the greeting of their agent are separate.
-func TestAGreetingIsNotAConversation(t *testing.T) {
-	d := newDesk(t)
+// TestSameGreetingBeginsAnotherConversation: conversations that share only the greeting of their agent are separate.
+func TestSameGreetingBeginsAnotherConversation(t *testing.T) {
+	d := newFixture(t)
 	anyone := session.Scope{Tenant: "t"}
 	seen := map[session.SessionID]bool{}
 	for _, words := range []string{"s1 g1", "s1 g1 u1", "s1 g1 u2"} {
@@ -270,7 +270,7 @@ func TestAGreetingIsNotAConversation(t *testing.T) {
 	}
 }
 
-// TestShortTextsLeaveNoTraces: an answer links a history that quotes it from 12 bytes on, and a single line of it from 32.
+// TestShortTextsLeaveNoTraces: an answer of at least 12 bytes links a history that quotes it, and so does one line of at least 32 bytes.
 func TestShortTextsLeaveNoTraces(t *testing.T) {
 	for size, want := range map[int]int{11: 0, 12: 1, 31: 1, 32: 2} {
 		if got := len(session.AnswerTraces(session.Hash{}, strings.Repeat("x", size), nil)); got != want {
@@ -279,9 +279,9 @@ func TestShortTextsLeaveNoTraces(t *testing.T) {
 	}
 }
 
-// TestCountsAreOfOneEncoding: a history whose prefix was counted in another encoding is counted from its beginning.
-func TestCountsAreOfOneEncoding(t *testing.T) {
-	d := newDesk(t)
+// TestTokensAreRecountedInAnotherEncoding: a history whose prefix was counted in another encoding is counted from its beginning.
+func TestTokensAreRecountedInAnotherEncoding(t *testing.T) {
+	d := newFixture(t)
 	d.send(d.registry, query(session.Scope{Tenant: "t"}, "u1 a1 o1"))
 	res, err := d.registry.Resolve(t.Context(), query(session.Scope{Tenant: "t"}, "u1 a1 o1 a2 o2"))
 	must(t, err)
@@ -293,7 +293,7 @@ func TestCountsAreOfOneEncoding(t *testing.T) {
 }
 
 func TestParentKeysShareASession(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	main := d.send(d.registry, query(session.Scope{Tenant: "t", Key: "main"}, "u1"))
 	child := query(session.Scope{Tenant: "t", Key: "child"}, "u2")
 	child.Parent = "main"
@@ -328,7 +328,7 @@ func TestParentKeysShareASession(t *testing.T) {
 }
 
 func TestSideRequestsBranchOff(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	anyone := session.Scope{Tenant: "t"}
 	main := d.send(d.registry, query(anyone, "u1 a1 o1"))
 	side := query(anyone, "u1 a1 o1 g1 uSUGGEST")
@@ -355,10 +355,10 @@ func TestSideRequestsBranchOff(t *testing.T) {
 	}
 }
 
-// TestWhatWasLostIsRepaired: the next request repairs what a replica lost, and two replicas that append the same messages
+// TestLostWritesAreRepaired: the next request repairs what a replica lost, and two replicas that append the same messages
 // log them once.
-func TestWhatWasLostIsRepaired(t *testing.T) {
-	d := newDesk(t)
+func TestLostWritesAreRepaired(t *testing.T) {
+	d := newFixture(t)
 	anyone := session.Scope{Tenant: "t"}
 	d.send(d.registry, query(anyone, "u1"))
 	late, err := d.registry.Resolve(t.Context(), query(anyone, "u1 a1 o1")) // resolved, never logged
@@ -391,7 +391,7 @@ func (l *lossy) Append(ctx context.Context, b session.Batch) error {
 // TestLostIndexIsRepaired: an interrupted append leaves a log without its index. The next request writes the index and logs
 // nothing twice.
 func TestLostIndexIsRepaired(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	store := &lossy{Store: d.store}
 	r := session.NewRegistry(store, secret)
 	anyone := session.Scope{Tenant: "t"}
@@ -412,12 +412,12 @@ func TestLostIndexIsRepaired(t *testing.T) {
 	}
 }
 
-// TestLostIndexOfABeginningIsRepaired: a thread that lost its whole index is found by its derived id and continued, but
-// another conversation that begins with the same words is not taken for it.
+// TestLostIndexOfABeginningIsRepaired: a thread that lost its whole index is found by its derived id and continued, but not by another
+// conversation that begins with the same words.
 func TestLostIndexOfABeginningIsRepaired(t *testing.T) {
 	for name, scope := range map[string]session.Scope{"keyed": {Tenant: "t", Key: "k"}, "not keyed": {Tenant: "t"}} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			r := session.NewRegistry(&lossy{Store: d.store, losing: true}, secret)
 			first := d.send(r, query(scope, "s1 u1"))
 			retry := d.send(r, query(scope, "s1 u1"))
@@ -436,7 +436,7 @@ func TestLostIndexOfABeginningIsRepaired(t *testing.T) {
 			}
 		})
 	}
-	d := newDesk(t)
+	d := newFixture(t)
 	r := session.NewRegistry(&lossy{Store: d.store, losing: true}, secret)
 	anyone := session.Scope{Tenant: "t"}
 	first := d.send(r, query(anyone, "u1"))
@@ -459,7 +459,7 @@ func TestLostIndexOfABeginningIsRepaired(t *testing.T) {
 }
 
 func TestConcurrentAppendsLogOnce(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	anyone := session.Scope{Tenant: "t"}
 	d.send(d.registry, query(anyone, "u1"))
 	words := "u1 a1 o1 a2 o2 g1"
@@ -485,7 +485,7 @@ func TestConcurrentAppendsLogOnce(t *testing.T) {
 }
 
 func TestCondensationsAreFoundByContent(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	anyone := session.Scope{Tenant: "t"}
 	words := "u1 a1 o1 a2 o2 a3 o3"
 	q := query(anyone, words)
@@ -521,10 +521,10 @@ func TestCondensationsAreFoundByContent(t *testing.T) {
 	f("an edit inside the prefix", "u1 g1 o1 a2 o2 a3 o3", "u1 g1 o1 a2 o2 a3 o3")
 }
 
-// TestTwoRunsThatBeginAtOnceAreTwo: the second run is taken for a retry of the first, so its answer goes to the first one's
-// thread. Its next request shows that it is a separate run.
-func TestTwoRunsThatBeginAtOnceAreTwo(t *testing.T) {
-	d := newDesk(t)
+// TestConcurrentRunsWithTheSameOpeningAreSeparated: the second run's first request looks like a retry of the first run's, so
+// its answer is recorded in the first run's thread. Its next request shows that it is a separate run.
+func TestConcurrentRunsWithTheSameOpeningAreSeparated(t *testing.T) {
+	d := newFixture(t)
 	anyone := session.Scope{Tenant: "t"}
 	answer := func(words, call string) session.Resolution {
 		t.Helper()

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A replacement records that the client received an answer without its calls of the proxy's own tools, and which messages
-// replace that answer upstream: the calls with their results. It is logged as a Condensation and, like one, is identified
-// by the history that it ends: the answer, as the client sends it back, is the last messages of its Prefix, from its Offset
-// on. It hides nothing, and condensations do not build on it.
+// A replacement records that the proxy removed the calls of its own tools from an answer before the client received it, and which messages
+// replace that answer upstream: the answer with the calls, and their results. It is logged as a Condensation. Its Prefix and Hash identify
+// the history that ends with the answer as the client sends it back, in the positions from Offset to Prefix. It hides nothing, and
+// condensations do not build on it.
 
 // Replacement holds the messages that replace an answer upstream.
 type Replacement struct {
@@ -27,7 +27,7 @@ type Replacement struct {
 // IsReplacement reports whether c is a replacement rather than a condensation.
 func (c *Condensation) IsReplacement() bool { return c.Reason == ReasonReplacement }
 
-// Listed returns the condensations and the replacements in one list.
+// Listed returns the condensations followed by the replacements.
 func (t *Lists) Listed() []Condensation { return slices.Concat(t.Condensations, t.Replacements) }
 
 // SetListed sets the condensations and the replacements from one list.
@@ -63,8 +63,9 @@ func (r *Registry) Replace(ctx context.Context, res *Resolution, answer []Messag
 // maxReplacementReads is how many replacements are read concurrently when a replica sees a thread for the first time.
 const maxReplacementReads = 8
 
-// Replacements returns the replacements that apply to the resolution's history, keyed by the position of the answer's last message. If
-// an answer has two, the newer one counts. A replacement whose text is lost or unreadable does not apply.
+// Replacements returns the replacements that apply to the resolution's history, keyed by the position of the answer's last message. If an
+// answer has two, the newer one applies. A replacement whose text is lost or unreadable does not apply. Replacements adds the number of
+// unreadable ones to res.Unreadable.
 func (r *Registry) Replacements(ctx context.Context, res *Resolution) (map[int]Replacement, error) {
 	all := res.Thread.Replacements
 	if len(all) == 0 {
@@ -106,7 +107,7 @@ func Joined[T ~string | ~[]byte](parts []T) string {
 	return b.String()
 }
 
-// Parted decodes what Joined encoded. It returns nil for an empty list and for any other text. Parts must not be empty.
+// Parted decodes a text that Joined encoded from parts that are not empty. It returns nil for an empty list and for any other text.
 func Parted[T ~string | ~[]byte](text string) (parts []T) {
 	for text != "" {
 		size, rest, _ := strings.Cut(text, ":")

@@ -6,14 +6,15 @@ const Newest = 16
 // probes is how many positions each later round trip looks up at most.
 const probes = 64
 
-// search finds the longest known prefix of a history in few round trips: first the newest positions, then positions at
-// doubling distances, then the gap between a known and an unknown position. It relies on every prefix of a known prefix
-// being known too, so it may miss a thread of whose positions only the newest are indexed (heldIndexed). It does no I/O: next returns the positions to look up, and seen takes the result.
+// search finds the longest known prefix of a history in few round trips. It looks up the newest positions first, then positions at
+// doubling distances, then the gap between a known and an unknown position. It assumes that every prefix of a known prefix is known too.
+// Therefore it may miss a thread that has only its newest positions indexed (sharedIndexed). It does no I/O: next returns the positions to
+// look up, and seen takes the result.
 type search struct {
 	n     int   // length of the history
-	known Place // the longest prefix found so far
+	known Place // end of the longest prefix found so far
 	low   int   // its position, 0 if none
-	high  int   // lowest position found to be unknown, at first n+1
+	high  int   // lowest position found to be unknown, initially n+1
 	wide  bool  // do the first two steps in one round trip, because the newest positions are probably unknown
 }
 
@@ -35,7 +36,7 @@ func (s *search) next() []int {
 	return spread(before, s.high)
 }
 
-// seen takes the places that were found at positions.
+// seen takes the result of a look-up: the places found for the positions that next returned.
 func (s *search) seen(positions []int, places []Place) {
 	for i, p := range positions {
 		if places[i].Known() && places[i].Pos == p {
@@ -71,14 +72,14 @@ func spread(low, high int) []int {
 type Match uint8
 
 const (
-	MatchNone   Match = iota // nothing of it is known
-	MatchEnd                 // it begins with the whole thread
-	MatchInside              // it leaves the thread before its end
-	MatchReplay              // the thread holds all of it
+	MatchNone   Match = iota // no prefix of the history is known
+	MatchEnd                 // the history begins with the whole thread
+	MatchInside              // the history differs from the thread before the thread's end
+	MatchReplay              // the thread contains the whole history
 )
 
-// classify compares a history, known up to position p, with the thread found there. It returns the match and the number of
-// positions that the thread holds.
+// classify compares a history, known up to position p, with the thread found there. It returns the match and how many of the history's
+// positions the thread has logged.
 func classify(h *History, p int, t *Thread) (Match, int) {
 	switch {
 	case h.Covers(t.Len, t.Head):
@@ -91,16 +92,16 @@ func classify(h *History, p int, t *Thread) (Match, int) {
 	return MatchNone, 0
 }
 
-// onlyOpening reports whether a history holds only the agent's greeting and the user messages after it. Two conversations
-// may begin with the same ones.
+// onlyOpening reports whether a history consists only of opening messages: the agent's greeting, if any, and the user messages after it.
+// Two conversations may begin with the same ones.
 func onlyOpening(h *History) bool {
-	asked := false
+	userSpoke := false
 	for p := 1; p <= h.Len(); p++ {
 		switch h.Message(p).Kind {
 		case User:
-			asked = true
+			userSpoke = true
 		case Agent:
-			if asked {
+			if userSpoke {
 				return false
 			}
 		default:

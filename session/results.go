@@ -1,8 +1,8 @@
 package session
 
-// SystemResults returns the indexes of the system messages in which an agent without tool calls hands the model the results of what it
-// asked for in its text (gptme does). They follow an answer without calls, with nothing of a user in between, and the model answers them
-// next, has answered such messages before, or is about to. All other system messages are prompts and notes.
+// SystemResults returns the indexes of the system messages that are results. An agent without tool calls, such as gptme, runs what the model
+// asks for in its text, and returns the results in system messages. They directly follow an answer without calls. The model's answer comes
+// next or is what the request asks for, or the model has answered such messages before. All other system messages are prompts and notes.
 func SystemResults(messages []Message) (results []int) {
 	answered := false // the model has answered a system message before
 	for i := 0; i < len(messages); i++ {

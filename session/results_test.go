@@ -41,8 +41,9 @@ func TestSystemResults(t *testing.T) {
 	}
 }
 
-// TestSystemResultsStay: what was taken for a result stays one when the history grows, but for the first if a person speaks next.
-func TestSystemResultsStay(t *testing.T) {
+// TestSystemResultsAreStable: a message that was a result stays one when the history grows, except for the first result if the user speaks
+// next.
+func TestSystemResultsAreStable(t *testing.T) {
 	t.Parallel()
 	kinds := []Kind{System, User, Agent, Action, Observation}
 	const length = 7

@@ -13,9 +13,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// TestContentOfARevivedThread: a thread that was kept only because another one shares its content may have lost what it shared itself. The
-// next thread of its client logs that again.
-func TestContentOfARevivedThread(t *testing.T) {
+// TestRevivedThreadLogsLostContentAgain: a thread that outlived its TTL only because another one refers to its content may have
+// lost the content that it refers to itself. The client's next thread logs that again.
+func TestRevivedThreadLogsLostContentAgain(t *testing.T) {
 	for _, inherits := range []bool{false, true} {
 		t.Run(fmt.Sprintf("inherits a condensation: %t", inherits), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { revive(t, inherits) })
@@ -23,14 +23,14 @@ func TestContentOfARevivedThread(t *testing.T) {
 	}
 }
 
-// revive has a client leave a thread until it has expired, and then go on with another first message. The thread may have inherited a
-// condensation, whose maker is gone then.
+// revive plays a client that does not use a thread until it has expired, and then goes on with another first message. If inherits is true,
+// the thread has inherited a condensation from a thread that has expired by then.
 func revive(t *testing.T, inherits bool) {
 	const ttl = 24 * time.Hour
 	store, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "test.db"), Content: true, TTL: ttl})
 	must(t, err)
 	defer store.Close()
-	d := &desk{t: t, store: store, registry: session.NewRegistry(store, secret)}
+	d := &fixture{t: t, store: store, registry: session.NewRegistry(store, secret)}
 	said := func(first string, from, to int) []string {
 		words := []string{"s1", first}
 		for i := from; i < to; i++ {

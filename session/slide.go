@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// minAnswers is how many answers in a row prove that it is the same run, if no call among them has a unique id.
+// minAnswers is how many answers in a row prove that two histories are of the same run, if no call among them has a unique id.
 const minAnswers = 3
 
-// carry returns those condensations, made for t's history, that apply to a history which shares t's first positions, up to shared.
-// These are the ones that carryOver finds or, if the client sends only its newest messages, what is left of them. Only if some do not
-// apply as they are, it reads t's log. If that fails, or takes more than half of the time left in ctx, they count as invalidated.
+// carry returns the condensations of t that apply to a history which shares t's positions 1 to shared: those that carryOver returns or, if
+// the client now sends only its newest messages, all of them without what they did to messages that the client left out. It reads t's log,
+// unless carryOver returns all of them. If the reading fails or takes more than half of the time left in ctx, carry returns what carryOver
+// returned.
 func (r *Registry) carry(ctx context.Context, h *History, t *Thread, all []Condensation, shared int) []Condensation {
 	whole := r.carryOver(ctx, h, all, shared)
 	if len(whole) == len(all) {
@@ -24,35 +25,35 @@ func (r *Registry) carry(ctx context.Context, h *History, t *Thread, all []Conde
 	}
 	rest := s.rest()
 	if shown := summaryOf(s.all); shown != nil && !slices.ContainsFunc(rest, func(c Condensation) bool { return c.ID == shown.ID }) {
-		return whole // what is left has no summary
+		return whole // without the condensation that has the summary
 	}
 	return rest
 }
 
-// slide is the step from a thread's history to one whose client left out the oldest messages, except perhaps for those at the
-// beginning that both share. It leaves out messages that the thread's condensations hide, and none after them.
+// slide compares a thread's history with a later one whose client left out the oldest messages (a sliding window), except perhaps for
+// some at the beginning that both share. The client left out only messages that the thread's condensations touch, and none after them.
 type slide struct {
 	history *History
 	all     []Condensation // made for the thread's history, each building on the one before
-	shared  int            // positions that both histories share
+	shared  int            // number of positions at the beginning that both histories share
 
-	touched     []bool // positions of the thread after the shared ones that they hide or, if they hide none, trim
-	hides       bool   // they hide some
-	first, last int    // of the touched positions, 0 if there are none
+	touched     []bool // by position of the thread after the shared ones: the condensations hide it or, if they hide none, trim it
+	hides       bool   // some condensation hides messages
+	first, last int    // first and last touched position, 0 if there are none
 
 	events  map[int]Event  // of the thread's log, by position, without payloads
-	results map[int]Result // the newest tool results that they touch, by position
+	results map[int]Result // the tool results that the condensations have recorded, by position
 
 	begin   int  // the first touched position that the client still sends
-	shift   int  // from positions of the thread to those of the history; not positive
-	changed bool // the view changes before or within what it still hides
+	shift   int  // added to a position of the thread, gives that in the history; not positive
+	changed bool // the view changes before the end of what it still hides
 }
 
 func newSlide(h *History, all []Condensation, shared int) *slide {
 	s := &slide{history: h, shared: shared, events: map[int]Event{}, results: map[int]Result{}}
 	for i := range all {
 		if n := len(s.all); n == 0 && all[i].Base == (CondensationID{}) || n > 0 && all[i].Base == s.all[n-1].ID {
-			s.all = append(s.all, all[i]) // of two that build on the same one, the first counts
+			s.all = append(s.all, all[i]) // if two build on the same one, the first applies
 			s.hides = s.hides || len(all[i].Forgotten) > 0
 			for _, r := range all[i].Hidden.Results {
 				s.results[r.Pos] = r
@@ -105,13 +106,13 @@ func (s *slide) readLog(ctx context.Context, store Store, t *Thread) bool {
 			s.shift--
 		}
 		if s.last+s.shift <= s.shared || low <= max(s.first, s.shared+1-s.shift) && s.events[low].Kind != Observation {
-			break // the last one is gone, or all that may be left were read
+			break // the client left out the last touched message too, or everything that it may still send was read
 		}
 	}
 	return true
 }
 
-// find sets begin and shift. It returns false if the history is not what a sliding window leaves of the thread's.
+// find sets begin and shift. It returns false if the history is not the end of the thread's, as a sliding window leaves it.
 func (s *slide) find() bool {
 	for s.shift = 0; s.last+s.shift > s.shared; s.shift-- {
 		s.begin = s.last + 1
@@ -126,7 +127,7 @@ func (s *slide) find() bool {
 				answers, proven = answers+1, proven || s.hasUniqueCall(p)
 			}
 		}
-		// Only messages at the beginning may be missing, and the answers show that the rest is not found by chance.
+		// Only the first touched messages may be missing, and enough answers must match that the rest cannot match by chance.
 		if next && s.begin <= s.last && s.begin+s.shift <= s.first && (proven || answers >= minAnswers) {
 			return true
 		}
@@ -134,8 +135,8 @@ func (s *slide) find() bool {
 	return false
 }
 
-// nextAnswers returns how many answers after the touched messages the history still has, up to the first one that it does not have,
-// and whether hasUniqueCall holds for one of them.
+// nextAnswers counts the answers after the touched messages that the history has, up to the first one that it does not have. It also
+// reports whether hasUniqueCall holds for one of them.
 func (s *slide) nextAnswers() (n int, proven bool) {
 	for p := s.last + 1; ; p++ {
 		switch e, read := s.events[p]; {
@@ -154,7 +155,8 @@ func (s *slide) same(p int) bool {
 	return read && at > s.shared && at <= s.history.Len() && s.history.Message(at).Digest == e.Digest
 }
 
-// sameCall reports whether the message at position p is a hidden tool result, and the history still has what its client left of it.
+// sameCall reports whether the message at position p is a hidden tool result that the history has in a shortened form: a smaller result of
+// the same call.
 func (s *slide) sameCall(p int) bool {
 	at := p + s.shift
 	if !s.hides || s.events[p].Kind != Observation || at <= s.shared || at > s.history.Len() {
@@ -174,7 +176,7 @@ func (s *slide) sameCall(p int) bool {
 	return (!known || was.shortened(result)) && result.Kind == Observation && slices.Contains(s.history.Message(call).Calls, result.Result)
 }
 
-// cutResults returns the positions in the history of the tool results that it has in another form than the thread.
+// cutResults returns the positions, in the history, of the tool results that differ from the thread's.
 func (s *slide) cutResults() (positions []int) {
 	for p := s.begin; p <= s.last; p++ {
 		if s.touched[p] && !s.same(p) {
@@ -184,8 +186,8 @@ func (s *slide) cutResults() (positions []int) {
 	return positions
 }
 
-// hasUniqueCall reports whether the message at position p, which the history still has, makes a call with a unique id, whose result the
-// history still has unchanged.
+// hasUniqueCall reports whether the message at position p makes a call with a unique id whose result the history has unchanged. The history
+// must have the message.
 func (s *slide) hasUniqueCall(p int) bool {
 	return slices.ContainsFunc(s.history.Message(p+s.shift).Calls, func(id string) bool {
 		at := s.history.resultOf(p+s.shift, id)
@@ -193,18 +195,18 @@ func (s *slide) hasUniqueCall(p int) bool {
 	})
 }
 
-// rest returns what is left of the condensations, at the positions of the history.
+// rest returns the condensations, with positions of the history, without what they did to messages that the client left out.
 func (s *slide) rest() (out []Condensation) {
 	base := CondensationID{}
 	s.changed = s.begin+s.shift > s.shared+1
 	for p := s.shared + 1; p < s.begin; p++ {
-		s.changed = s.changed || !s.hides || !s.touched[p] // it was shown
+		s.changed = s.changed || !s.hides || !s.touched[p] // the view showed a message that is now gone
 	}
 	for _, c := range s.all {
 		if c.Prefix > s.shared {
 			c = s.cut(c)
 		}
-		if c.Prefix > 0 { // otherwise nothing is left of it
+		if c.Prefix > 0 { // otherwise it touches nothing that the client still sends
 			c.Base, base = base, c.ID
 			out = append(out, c)
 		}
@@ -216,7 +218,8 @@ func (s *slide) rest() (out []Condensation) {
 	return out
 }
 
-// cut returns what is left of c, at the positions of the history; zero if nothing is. Copies of messages that are gone are shown.
+// cut returns c with positions of the history, without what it did to messages that the client left out, or a zero condensation if c would
+// be outside of the history. Copies whose source is gone are shown in full.
 func (s *slide) cut(c Condensation) Condensation {
 	ranges, trims := c.Forgotten, c.Trims
 	c.Forgotten, c.Trims = nil, nil

@@ -11,10 +11,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestASlidingWindowKeepsItsCondensations: a client that sends only its newest messages, and perhaps the first one, keeps what is
-// left of its condensations. If its answers left no trace before, it loses them once, with the first message that it leaves out.
+// TestASlidingWindowKeepsItsCondensations: if a client sends only its newest messages, and perhaps the first one, its condensations apply
+// to the hidden messages that it still sends. If its answers left no traces before, the condensations are lost once, with the first message
+// that it leaves out.
 func TestASlidingWindowKeepsItsCondensations(t *testing.T) {
-	const window, most, kept = 24, 16, 6 // messages that the client sends, that a view may have, and that a condensation leaves
+	const window, most, kept = 24, 16, 6 // messages that the client sends, that a view may have, and that a condensation does not hide
 	for name, client := range map[string]struct {
 		key, head    string // sent with each request, outside of the window
 		answer, next string
@@ -32,7 +33,7 @@ func TestASlidingWindowKeepsItsCondensations(t *testing.T) {
 		"no calls, nothing else":  {key: "k", answer: "g", next: "u", results: 1, lost: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, scope := newDesk(t), session.Scope{Tenant: "t", Key: client.key}
+			d, scope := newFixture(t), session.Scope{Tenant: "t", Key: client.key}
 			head, tail := strings.Fields(client.head), []string{"g00"}
 			hidden, lost := 0, 0 // messages of the tail that are hidden
 			for step := range 40 {
@@ -84,11 +85,12 @@ func all(q session.Query) (out []string) {
 	return out
 }
 
-// TestWhatASlidingWindowLeaves: only messages at the beginning of what is hidden may be missing, and nothing may have changed.
-func TestWhatASlidingWindowLeaves(t *testing.T) {
+// TestSlidingWindowDropsOnlyTheOldestMessages: condensations apply only if the missing messages are the first of the hidden ones and no
+// other message has changed.
+func TestSlidingWindowDropsOnlyTheOldestMessages(t *testing.T) {
 	f := func(name, later, want string) {
 		t.Helper()
-		d, scope := newDesk(t), session.Scope{Tenant: "t"}
+		d, scope := newFixture(t), session.Scope{Tenant: "t"}
 		d.condensed(query(scope, "u1 a1 o1 a2 o2 u2 a3 o3 a4 o4 u3"), "first", session.Range{From: 2, To: 6})
 		d.condensed(query(scope, "u1 a1 o1 a2 o2 u2 a3 o3 a4 o4 u3 a5 o5"), "second", session.Range{From: 6, To: 9})
 		if got := d.shown(query(scope, later)); got != want {
@@ -116,12 +118,11 @@ func TestWhatASlidingWindowLeaves(t *testing.T) {
 	}
 }
 
-// TestThreeAnswersProveARun: without a call that has a unique id, what a sliding window leaves is recognised by three answers in a row, and
-// not by two.
+// TestThreeAnswersProveARun: if no call has a unique id, a sliding window is recognised by three answers in a row, but not by two.
 func TestThreeAnswersProveARun(t *testing.T) {
 	f := func(name, words, later, want string, results ...string) {
 		t.Helper()
-		d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+		d, scope := newFixture(t), session.Scope{Tenant: "t", Key: "k"}
 		d.condensed(query(scope, words), "sum", session.Range{From: 2, To: 8})
 		if got := d.shown(cut(query(scope, later), scope, results...)); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
@@ -135,9 +136,9 @@ func TestThreeAnswersProveARun(t *testing.T) {
 	f("three calls, a hidden result shortened", calls, "u1 c2 r2 c3 r3 c4 r4 u5 g5 u6", "u1 c2 - c3 r3 c4 r4 u5 g5 u6", "r2")
 }
 
-// TestTrimsSlide: what a view shows in part stays so until the client leaves it out. A copy is shown when its source is gone.
-func TestTrimsSlide(t *testing.T) {
-	d, scope := newDesk(t), session.Scope{Tenant: "t"}
+// TestTrimsStayInASlidingWindow: a trimmed message stays trimmed until the client leaves it out. A copy is shown in full when its source is gone.
+func TestTrimsStayInASlidingWindow(t *testing.T) {
+	d, scope := newFixture(t), session.Scope{Tenant: "t"}
 	q := query(scope, "u1 a1 o1 a2 o2 a3 o3 a4 o4")
 	res := d.send(d.registry, q)
 	view := session.Project(q.History, nil)
@@ -164,8 +165,8 @@ func TestTrimsSlide(t *testing.T) {
 	}
 }
 
-// TestLostSummariesAreCounted: in a row, until one is carried over or the client goes on with what it sent before. What a side request
-// loses does not count.
+// TestLostSummariesAreCounted: threads in a row that lose a summary are counted, until a summary is carried over or the client continues the
+// thread. What a side request loses does not count.
 func TestLostSummariesAreCounted(t *testing.T) {
 	for name, client := range map[string]struct {
 		edited int  // word changed at each step; 0: none
@@ -179,7 +180,7 @@ func TestLostSummariesAreCounted(t *testing.T) {
 		"nothing that a summary hides": {edited: 14},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+			d, scope := newFixture(t), session.Scope{Tenant: "t", Key: "k"}
 			words := strings.Fields("u1 a1 o1 u2 g2 u3 a3 o3 a4 o4 u4 a5 o5 a6 o6")
 			d.condensed(query(scope, strings.Join(words[:11], " ")), "early", session.Range{From: 2, To: 4})
 			for step, want := range client.want {
@@ -211,14 +212,14 @@ func TestLostSummariesAreCounted(t *testing.T) {
 }
 
 // projected returns the view of a history that was sent.
-func projected(t *testing.T, d *desk, res *session.Resolution, q session.Query) session.View {
+func projected(t *testing.T, d *fixture, res *session.Resolution, q session.Query) session.View {
 	t.Helper()
 	applied, err := d.registry.Condensations(t.Context(), res)
 	must(t, err)
 	return session.Project(q.History, applied)
 }
 
-// traced notes how many traces the longest look-up asked for.
+// traced is a store that records how many traces the largest look-up asked for.
 type traced struct {
 	session.Store
 	most int
@@ -229,10 +230,10 @@ func (s *traced) Trace(ctx context.Context, traces []session.Hash) ([]session.Pl
 	return s.Store.Trace(ctx, traces)
 }
 
-// TestAPredecessorIsFoundByFewAnswers: the newest answers are looked up, and a few of the ones before, so that a long history costs little
-// and a client may also have got a number of answers elsewhere.
-func TestAPredecessorIsFoundByFewAnswers(t *testing.T) {
-	d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+// TestPredecessorIsFoundWithFewLookups: only the newest answers and a few before them are looked up, so a long history costs little. The
+// predecessor is found even if the newest answers did not pass through the proxy.
+func TestPredecessorIsFoundWithFewLookups(t *testing.T) {
+	d, scope := newFixture(t), session.Scope{Tenant: "t", Key: "k"}
 	store := &traced{Store: d.store}
 	d.store = store
 	var words []string

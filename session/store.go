@@ -8,28 +8,27 @@ import (
 
 // Errors that a Store returns, wrapped.
 var (
-	// ErrNotFound: the record does not exist or has expired.
+	// ErrNotFound means that the record does not exist or has expired.
 	ErrNotFound = errors.New("not found")
-	// ErrStale: the thread has moved on. Read it again and append only the missing messages.
+	// ErrStale means that the thread has changed since it was read. Read it again and append only the missing messages.
 	ErrStale = errors.New("stale append")
-	// ErrLocked: another caller holds the lock.
+	// ErrLocked means that another caller has taken the lock.
 	ErrLocked = errors.New("locked")
-	// ErrUnreadable: the content exists but cannot be read. Its key is not configured, or it was damaged or tampered with.
+	// ErrUnreadable means that the content exists but cannot be read: its key is not configured, or it was damaged or tampered with.
 	ErrUnreadable = errors.New("content unreadable")
-	// ErrUnavailable: the store cannot be reached. The request must go on without it.
+	// ErrUnavailable means that the store cannot be reached. A request must go on without it.
 	ErrUnavailable = errors.New("store unavailable")
-	// ErrDamaged: the stored data is damaged. It always comes with ErrUnavailable.
+	// ErrDamaged means that the stored data is damaged. An error that wraps it wraps ErrUnavailable too.
 	ErrDamaged = errors.New("the store is damaged")
 )
 
 // Store persists the log and its indexes. It does not interpret them.
 //
-// All methods may be called concurrently and from any replica. The effect of a call that has returned is visible to every
-// later call of the same replica; that of Condense, to every replica. A crash may lose writes other than Condense, which the
-// next request repairs because clients resend their history. It never leaves a write half done: a Batch is applied completely
-// or not at all, except that index entries may be missing. Records of a thread expire together, TTL after its last write; index
-// entries may expire TTL after they were written. If the store cannot be reached, a call fails within the store's own deadline
-// with an error that wraps ErrUnavailable.
+// All methods may be called concurrently and from any replica. When a call has returned, later calls of the same replica see its effect.
+// When Condense has returned, all replicas do. A crash may lose writes other than those of Condense; the next request repairs that, because
+// clients resend their history. A crash never leaves a write half done: a Batch is applied completely or not at all, except that index
+// entries may be missing. All records of a thread expire together, TTL after its last write; index entries may expire TTL after they were
+// written. If the store cannot be reached, a call fails within the store's own deadline, with an error that wraps ErrUnavailable.
 type Store interface {
 	Ledger
 	Outbox
@@ -45,8 +44,8 @@ type Store interface {
 	// Condense logs c in its thread and returns it with its id. When it returns, c is durable and visible to all replicas.
 	// It returns ErrNotFound if the thread does not exist.
 	Condense(ctx context.Context, thread ThreadID, c Condensation) (Condensation, error)
-	// Prepare stores a condensation that may be logged later, replacing the one prepared before. Logging one that
-	// Answers deletes it. It returns ErrNotFound if the thread does not exist.
+	// Prepare stores a condensation that may be logged later. It replaces the one prepared before, and is deleted when Condense logs a
+	// condensation whose Answers is true. It returns ErrNotFound if the thread does not exist.
 	Prepare(ctx context.Context, thread ThreadID, c Condensation) error
 	// Prepared reads the prepared condensation. It returns ErrNotFound if there is none and ErrUnreadable if it cannot be
 	// decrypted.
@@ -54,23 +53,24 @@ type Store interface {
 	// Summary reads the summary of a condensation. Summaries never change. It returns ErrUnreadable if the summary cannot
 	// be decrypted.
 	Summary(ctx context.Context, id CondensationID) (string, error)
-	// Events reads up to limit entries of a thread's log, beginning with entry at (1 is the first). A negative limit reads up to -limit
-	// entries that end with entry at. Either way the oldest comes first. A page ends early, with the entry that brings its payloads to
-	// PageBytes, or whose stored form does. If the log has lost its oldest entries, a page begins with the first that is left.
+	// Events reads a page of a thread's log: up to limit entries from entry at on (1 is the first) or, if limit is negative, up to -limit
+	// entries that end with entry at. In both cases the oldest comes first. A page ends early with the entry at which the total size
+	// of its payloads, or of their stored form, reaches PageBytes. If the log has lost its oldest entries, a page begins with the first that
+	// is left.
 	//
-	// Successive events of a batch whose payloads are in successive entries of one thread (Event.Held) may share an entry, and its Seq. An
-	// entry comes without its payload, or its Held, if that is encrypted under a key that is not configured, damaged or tampered with. An
-	// entry that is damaged as a whole is Unreadable.
+	// Successive events of a batch that refer to successive entries of one thread (Event.Ref) may share one entry and its Seq. If the
+	// payload or the reference of an entry is damaged, tampered with, or encrypted under a key that is not configured, the event comes
+	// without it. If an entry is damaged as a whole, its event has the kind Unreadable.
 	Events(ctx context.Context, thread ThreadID, at uint64, limit int) ([]Event, error)
-	// Trace looks up the place where each trace was last left. Unknown traces give a zero Place.
+	// Trace looks up the place that each trace points to. Unknown traces give a zero Place.
 	Trace(ctx context.Context, traces []Hash) ([]Place, error)
-	// Mark makes traces point to a place, and those of first too that point to none yet. If the thread no longer exists, it stores nothing
-	// and returns ErrNotFound.
+	// Mark makes traces point to a place, and also those traces of first that point to none yet. If the thread no longer exists, it stores
+	// nothing and returns ErrNotFound.
 	Mark(ctx context.Context, traces []Hash, at Place, first ...Hash) error
 	// Enter adds e to an experiment. The first entry begins the experiment (see Entry.Opens); entries for sessions that
 	// began before it are ignored. Losing or repeating an entry does no harm.
 	Enter(ctx context.Context, e Entry) error
-	// Experiment reads an experiment. One without entries is zero.
+	// Experiment reads an experiment, zero if it has no entries.
 	Experiment(ctx context.Context, name string) (Experiment, error)
 	// Save adds to a thread's savings. It returns ErrNotFound if the thread does not exist.
 	Save(ctx context.Context, thread ThreadID, more Savings) error
@@ -78,8 +78,8 @@ type Store interface {
 	Saved(ctx context.Context, thread ThreadID) (Savings, error)
 	// Session reads the record of a session.
 	Session(ctx context.Context, id SessionID) (Session, error)
-	// Lock takes a thread's condensation lock without waiting, and returns ErrLocked if it is taken. The lock expires ttl
-	// after it was taken or last renewed, so that a holder that died does not block others for long.
+	// Lock takes a thread's condensation lock without waiting. It returns ErrLocked if another caller has the lock. The lock expires ttl
+	// after it was taken or last renewed, so that a replica that died does not block others for long.
 	Lock(ctx context.Context, thread ThreadID, ttl time.Duration) (Lease, error)
 	// Encrypts reports whether the content of new events is encrypted.
 	Encrypts() bool
@@ -87,7 +87,7 @@ type Store interface {
 	Close() error
 }
 
-// PageBytes is the size of payloads, in bytes, at which a page of events ends. The entry read last may exceed it.
+// PageBytes is the total size of payloads, in bytes, at which a page of events ends. The last entry of a page may exceed it.
 const PageBytes = 1 << 20
 
 // Found is the result of Find.
@@ -97,21 +97,19 @@ type Found struct {
 	Traced []Place // one per trace, zero where unknown; nil if no traces were requested
 }
 
-// Batch is one append. Thread is the record after the append (Len, Head, System). The store manages its Seq and, for a
-// thread that exists, its Condensations: the given ones count only if the batch begins the thread, which takes an unknown
-// thread and an At of 0 or ForkAt. Key is the client's session key, which the store adds to the session's record. The store counts the
+// Batch is one append. It begins the thread if the store does not know the thread and At is 0 or the thread's ForkAt. The store counts the
 // batches of a thread and of a session.
 //
 // The store refuses the batch with ErrStale if the thread's Len is not At; if the thread was created at another time than the
-// batch says, because it was deleted and began again; or if the batch begins a fork whose parent is gone or began again.
+// batch says, because it was deleted and began again; or if the batch begins a fork whose parent was deleted or began again.
 type Batch struct {
-	Thread Thread
-	Key    string
-	At     int
+	Thread Thread // as it is after the append; the store sets Seq, and ignores the Condensations unless the batch begins the thread
+	Key    string // the client's session key, which the store adds to the session's record; empty if none
+	At     int    // Thread.Len before the append
 	Events []Event
 	Places []IndexEntry
-	Traces []Hash // point to the last of Places, or to the thread's head if there are none
-	First  []Hash // traces that do so if they point to no place yet
+	Traces []Hash // traces that will point to the last of Places, or to the thread's head if there are none
+	First  []Hash // traces that will point there if they point to no place yet
 
 	ParentCreated time.Time // when the parent of a new fork was created, zero if unknown
 }
@@ -124,16 +122,16 @@ type IndexEntry struct {
 
 // Ledger keeps the spending of budgets. A Store implements it.
 type Ledger interface {
-	// Reserve charges all accounts, or none if any of them is full, and holds room in them until Settle is called with the
-	// same id or HoldFor has passed. The balances it returns are those before the charge. With an empty id it only reads
-	// them. If the id already holds room, nothing changes.
+	// Reserve adds each charge's Amount to what its account has spent, and reserves its Room until Settle is called with the same id or
+	// HoldFor has passed. If any account is full, it charges none. It returns the balances before the charge. With an empty id, it only
+	// reads them. If there is a reservation with this id already, nothing changes.
 	Reserve(ctx context.Context, id string, charges []Charge) (Reserved, error)
-	// Settle releases the room held under id and adds each charge's amount, which may be negative. It changes nothing if
-	// nothing is held under id any more.
+	// Settle releases the reservation with this id and adds each charge's Amount, which may be negative. If there is no reservation with
+	// this id any more, it changes nothing.
 	Settle(ctx context.Context, id string, charges []Charge) error
 }
 
-// HoldFor is how long reserved room is kept if the replica that reserved it died. The charge remains.
+// HoldFor is how long a reservation lasts that is not settled because its replica died. The charged amounts remain.
 const HoldFor = time.Hour
 
 // Account is a budget in one unit and one period. All accounts of one call belong to the same tenant.
@@ -146,12 +144,12 @@ type Account struct {
 // Charge is an amount charged to an account.
 type Charge struct {
 	Account
-	Limit  int64 // the account is full when spent and held amounts reach it
-	Amount int64
-	Room   int64 // held in addition
+	Limit  int64 // the account is full when spent and reserved amounts together reach it
+	Amount int64 // spent at once
+	Room   int64 // reserved in addition
 }
 
-// Balance holds the amounts spent of an account and held in it.
+// Balance holds the amounts that are spent of an account and reserved in it.
 type Balance struct{ Spent, Held int64 }
 
 // Reserved is the result of Reserve.
@@ -182,7 +180,7 @@ type Notice struct {
 	Made   time.Time // Condensation.Time
 }
 
-// Named returns the condensation of t that the notice names, nil if t does not have it.
+// Named returns the condensation of t that the notice is for, nil if t does not have it.
 func (n *Notice) Named(t *Thread) *Condensation {
 	for i := range t.Condensations {
 		if c := &t.Condensations[i]; c.ID.Thread == n.Thread && c.Time.Equal(n.Made) {
@@ -192,7 +190,7 @@ func (n *Notice) Named(t *Thread) *Condensation {
 	return nil
 }
 
-// ErrCursor: the cursor did not come from this list or this kind of store.
+// ErrCursor means that the cursor did not come from this list or this kind of store.
 var ErrCursor = errors.New("not a cursor of this list")
 
 // Archive is the part of a store that serves operators rather than requests. Every store implements it.
@@ -219,9 +217,9 @@ type Archive interface {
 
 // Buckets are rate limits that replicas share. A store that only one process can open does not implement it.
 type Buckets interface {
-	// Draw takes n from a leaky bucket that holds perMinute and leaks perMinute each minute. If n does not fit, it takes
-	// nothing and returns how long to wait, unless owed is set: then n is taken regardless. An n larger than the bucket
-	// needs an empty bucket. With n of 0, Draw takes nothing and returns how long to wait until anything fits.
+	// Draw adds n to a leaky bucket with room for perMinute, which leaks perMinute each minute. If n does not fit, Draw adds nothing and
+	// returns how long to wait, unless owed is true: then it adds n in any case. An n larger than the bucket fits only if the bucket is
+	// empty. If n is 0, Draw returns how long to wait until anything fits.
 	Draw(ctx context.Context, bucket string, n, perMinute int, owed bool) (wait time.Duration, err error)
 }
 

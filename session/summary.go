@@ -63,9 +63,9 @@ func readTexts(applied []Condensation, read func(*Condensation) (string, error))
 	return nil, nil
 }
 
-// summary returns the text of a condensation that a thread lists, from the cache or the store, and ErrNotFound if it is
-// lost. An empty text stands for nothing that was forgotten, so it counts as unreadable. Because keys do not change while
-// the process runs, unreadable texts are cached too.
+// summary returns the text of a condensation that a thread lists, from the cache or the store. It returns ErrNotFound if the text is lost,
+// and ErrUnreadable if it is unreadable or empty, since an empty text cannot replace messages. Unreadable texts are cached too, because keys
+// do not change while the process runs.
 func (r *Registry) summary(ctx context.Context, thread ThreadID, c *Condensation) (string, error) {
 	text, cached := r.summaries.Get(summaryKeyOf(c))
 	if !cached {
@@ -85,8 +85,9 @@ func (r *Registry) summary(ctx context.Context, thread ThreadID, c *Condensation
 	return text, nil
 }
 
-// verifyMaker checks that a condensation which a fork inherited is still the one that its maker lists under that id. A
-// maker that was lost and began again may have made another one. ErrNotFound if it is not.
+// verifyMaker checks that a condensation which a thread inherited is still the one that its maker, the thread that logged it, lists under
+// that id. If the maker's record was lost and the thread began again, the id may now be that of another condensation: verifyMaker then
+// returns ErrNotFound.
 func (r *Registry) verifyMaker(ctx context.Context, c *Condensation) error {
 	maker, err := r.store.Thread(ctx, c.ID.Thread)
 	if err != nil {

@@ -16,7 +16,7 @@ type losing struct {
 	summaries map[session.CondensationID]bool
 	reborn    map[session.ThreadID]session.Thread // threads that took over the id of a lost one
 	down      bool
-	asked     int // reads of summaries
+	asked     int // number of reads of summaries
 }
 
 func (l *losing) Summary(ctx context.Context, id session.CondensationID) (string, error) {
@@ -38,7 +38,7 @@ func (l *losing) Thread(ctx context.Context, id session.ThreadID) (session.Threa
 }
 
 // condensedTwice logs a history with two condensations, which forget positions 2 to 3 and 2 to 5.
-func (d *desk) condensedTwice(words string) (session.Resolution, [2]session.Condensation) {
+func (d *fixture) condensedTwice(words string) (session.Resolution, [2]session.Condensation) {
 	d.t.Helper()
 	q := query(session.Scope{Tenant: "t"}, words)
 	res := d.send(d.registry, q)
@@ -60,8 +60,8 @@ func (d *desk) condensedTwice(words string) (session.Resolution, [2]session.Cond
 	return res, made
 }
 
-// views returns what another replica would forward for the words.
-func (d *desk) views(words string) string {
+// views returns the view that another replica would forward for a history of these words.
+func (d *fixture) views(words string) string {
 	d.t.Helper()
 	q := query(session.Scope{Tenant: "t"}, words)
 	r := d.another()
@@ -81,17 +81,17 @@ func (d *desk) views(words string) string {
 	return strings.Join(got, " ")
 }
 
-func (d *desk) wantView(what, words, want string) {
+func (d *fixture) wantView(what, words, want string) {
 	d.t.Helper()
 	if got := d.views(words); got != want {
 		d.t.Errorf("%s: got %s, want %s", what, got, want)
 	}
 }
 
-// TestLostSummaries: a condensation without its summary counts as never made, and no view shows an empty summary.
+// TestLostSummaries: a condensation whose summary is lost does not apply, and no view shows an empty summary.
 func TestLostSummaries(t *testing.T) {
 	const words = "u1 a1 o1 a2 o2 a3 o3"
-	d := newDesk(t)
+	d := newFixture(t)
 	store := &losing{Store: d.store, summaries: map[session.CondensationID]bool{}}
 	d.store = store
 	_, made := d.condensedTwice(words)
@@ -121,12 +121,12 @@ func TestLostSummaries(t *testing.T) {
 	}
 }
 
-// TestBornAgain: a thread whose record was lost begins again under its id and numbers its entries from the start, so that
-// another condensation gets an id that was used before. Neither a fork that inherited the lost one nor a replica that
-// caches its summary may confuse the two.
-func TestBornAgain(t *testing.T) {
+// TestReusedCondensationIDsAreDistinguished: a thread whose record was lost begins again under its id and numbers its entries from
+// the start, so that another condensation gets an id that was used before. Neither a fork that inherited the lost condensation nor a replica
+// that caches its summary may confuse the two.
+func TestReusedCondensationIDsAreDistinguished(t *testing.T) {
 	const words, fork = "u1 a1 o1 a2 o2 a3 o3", "u1 a1 o1 a2 o2 a3 o9"
-	d := newDesk(t)
+	d := newFixture(t)
 	store := &losing{Store: d.store, reborn: map[session.ThreadID]session.Thread{}}
 	d.store = store
 	res, made := d.condensedTwice(words)

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// ThreadID names one linear history.
+// ThreadID identifies one linear history.
 type ThreadID string
 
-// SessionID names one conversation or agent run, as a user would count them.
+// SessionID identifies one conversation or agent run, as a user would count them.
 type SessionID string
 
 // Thread is the record of one linear history.
@@ -27,9 +27,9 @@ type Thread struct {
 	Seq    uint64 // log entries written; the next one gets Seq+1
 
 	Requested uint64 // log entry of the pending condensation request, 0 if there is none
-	Requests  int    // appends, which the store counts: requests that brought anything new. Repeats are not counted
+	Requests  int    // number of appends, which the store counts: requests with new messages, but not repeated ones
 
-	Shares []ThreadID // other threads of its session whose logs hold content of its entries (Event.Held)
+	Shares []ThreadID // other threads of its session whose logs hold content of its entries (Event.Ref)
 
 	Lists
 	Created, Seen time.Time
@@ -39,9 +39,9 @@ type Thread struct {
 type Origin struct {
 	Parent  ThreadID // the thread it was forked from or linked to
 	ForkAt  int      // positions shared with the parent, 0 if it is only linked
-	Caller  ThreadID // a thread of the session key that the client named as its parent's, for operators only; empty: none is known
-	Follows ThreadID // the thread of the session that it goes on from, by its newest answers; empty if that is the parent
-	Lost    int      // how many threads in a row, up to this one, lost the summaries of the one that they go on from
+	Caller  ThreadID // the newest thread of the session key that the client named as its parent; for operators only, empty if unknown
+	Follows ThreadID // the predecessor: the thread of the session that logged its newest answers before; empty if that is the parent
+	Lost    int      // how many threads in a row, including this one, could not carry over the summary of their predecessor
 }
 
 // Lists are the condensations and replacements of a thread, without their texts. They include those carried over when it began.
@@ -60,14 +60,14 @@ type Event struct {
 	Chain   Hash // chain hash up to and including this message, zero for Pos 0
 	Tokens  int
 	Time    time.Time
-	Payload []byte // the message's raw bytes, empty if content is not kept or Held is set
+	Payload []byte // the message's raw bytes, empty if content is not stored or Ref is set
 
-	Held EntryID // the entry of another thread that holds the payload of the same message, see ReadContent
+	Ref EntryID // reference to another thread's entry that stores the payload of the same message, see ReadContent
 
-	Encrypted bool // Payload or Held was read encrypted
+	Encrypted bool // Payload or Ref is stored encrypted
 }
 
-// EntryID names a log entry.
+// EntryID identifies a log entry.
 type EntryID struct {
 	Thread ThreadID
 	Seq    uint64
@@ -85,11 +85,11 @@ type Place struct {
 // Known reports whether p is not the zero Place, which stands for a hash that was not found.
 func (p Place) Known() bool { return p.Thread != "" }
 
-// MaxThreads is how many of its threads, the newest, the record of a session lists. A session key that is used forever
-// begins more and more threads.
+// MaxThreads is how many threads, the newest ones, the record of a session lists. There is a limit because a session whose key is used
+// forever has more and more threads.
 const MaxThreads = 512
 
-// MaxNames is how many session keys the record of a session keeps in addition to the one that began it.
+// MaxNames is how many session keys the record of a session lists in addition to the one that began it.
 const MaxNames = 64
 
 // Session is the record of a conversation.
@@ -125,8 +125,8 @@ const (
 	PurposeTitle      Purpose = "title"      // names the conversation
 	PurposeSuggestion Purpose = "suggestion" // guesses what the user types next
 	PurposeCompaction Purpose = "compaction" // the agent's own summary of its history
-	PurposeKept       Purpose = "kept"       // upstream keeps the history, which is logged but never condensed
-	PurposeProbe      Purpose = "probe"      // requests one token, to test whether the history is accepted or to count its tokens
+	PurposeKept       Purpose = "kept"       // upstream stores the history; it is logged but never condensed
+	PurposeProbe      Purpose = "probe"      // asks for one token only, to test whether the history is accepted or to count its tokens
 )
 
 // Branches reports whether a request of this purpose appends its own last message to a history that goes on without it.

@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// A trace is a fingerprint of something that the proxy relayed to a client or logged: the id of a tool call, an answer, a line of an
-// answer. If a history matches no known prefix, because its client summarised it, rewrote its beginning or gave a task to a
-// sub-agent, its traces link it to its session. Traces are keyed by the scope's seed, so they find nothing in other scopes.
+// A trace is a hash of something that the proxy relayed to a client or logged: the id of a tool call, an answer, or a line of an answer. The
+// store maps it to a place. If no prefix of a history is known, because its client summarised it, rewrote its beginning or gave a task to
+// a sub-agent, the traces of its content link it to its session. The scope's seed is part of the hash, so traces never match in other scopes.
 
 // Bounds of traces. Lengths are in bytes.
 const (
-	minCallID = 12 // shorter call ids (call_1, 0) are not unique enough to link a history, except for
-	shortID   = 9  // those of Mistral's length that look random (D681PevKs)
+	minCallID = 12 // shorter call ids (call_1, 0) are not unique enough to link a history
+	shortID   = 9  // except for those of this length that look random, which Mistral gives (D681PevKs)
 	minAnswer = 12 // shortest answer that links a history quoting it whole
 	minLine   = 32 // shortest line that links a history
 
 	maxMarkedLines = 16  // lines of one answer that leave a trace, half of them from its beginning and half from its end
-	maxReadLines   = 192 // lines of one history that are looked up
+	maxReadLines   = 192 // texts and lines of one history that are looked up
 	maxReadCalls   = 32  // newest calls of one history that are looked up
-	maxQuotes      = 8   // ends of one text that are looked up as a quoted answer
+	maxQuotes      = 8   // traces of one text that are looked up to find an answer quoted at its end
 )
 
-// trace returns the fingerprint of a text. Each kind of trace has its own byte, because the same text may be of several
-// kinds.
+// trace returns the trace of a text. Each kind of trace has a byte of its own, because the same text may be, for example, a line and a
+// whole answer.
 func trace(seed Hash, kind byte, text string) Hash {
 	return sha256.Sum256(slices.Concat(seed[:], []byte{kind}, []byte(text)))
 }
 
-// CallTraces returns the traces that a relayed answer leaves of the unique ids among those of its tool calls.
+// CallTraces returns the traces of the unique ids among those of an answer's tool calls.
 func CallTraces(seed Hash, ids []string) []Hash {
 	var out []Hash
 	for _, id := range ids {
@@ -41,8 +41,8 @@ func CallTraces(seed Hash, ids []string) []Hash {
 	return out
 }
 
-// firstCallTraces returns the traces by which CallTraces of a call is told from that of another call with the same id: they keep the place
-// where the first was relayed.
+// firstCallTraces returns, for the same ids as CallTraces, traces that keep pointing to the place where a call with the id was first
+// relayed. If the two point to different places, several calls had the id.
 func firstCallTraces(seed Hash, ids []string) (out []Hash) {
 	for _, id := range ids {
 		if unique(id) {
@@ -75,8 +75,8 @@ func AnsweredTrace(head Hash) Hash { return trace(head, 'a', "") }
 // no seed.
 func RequestTrace(tenant, id string) Hash { return trace(Hash{}, 'r', tenant+"\x00"+id) }
 
-// AnswerTraces returns the traces that a relayed answer leaves: its whole text, its lines, and the lines of the texts in
-// its tool calls' arguments, such as the tasks of sub-agents.
+// AnswerTraces returns the traces of an answer's text: of the whole text, of its lines, and of the lines in the arguments of its tool calls,
+// such as the tasks of sub-agents.
 func AnswerTraces(seed Hash, text string, arguments []string) []Hash {
 	var out []Hash
 	if t := strings.TrimSpace(text); len(t) >= minAnswer {
@@ -90,8 +90,8 @@ func AnswerTraces(seed Hash, text string, arguments []string) []Hash {
 	return append(out, lineTraces(seed, ends(args))...)
 }
 
-// textClues returns what to look up for the texts of a history that matched nothing: each line, and each text as a whole answer. A side
-// request may also quote an answer at the end of a text.
+// textClues returns the clues to look up for the texts of a history of which no prefix is known: one for each line, and one for each text as
+// a whole answer. For a side request, it adds clues for an answer that is quoted at the end of a text.
 func textClues(seed Hash, texts []string, purpose Purpose) (out []clue) {
 	for _, text := range texts {
 		for _, h := range slices.Concat(wholeTraces(seed, text, purpose), lineTraces(seed, lines(text))) {
@@ -101,8 +101,7 @@ func textClues(seed Hash, texts []string, purpose Purpose) (out []clue) {
 	return out[:min(len(out), maxReadLines)]
 }
 
-// wholeTraces returns the traces of a text as a whole answer and, for a side request, of its ends that begin after an empty
-// line.
+// wholeTraces returns the trace of a text as a whole answer and, for a side request, those of the rest of the text after each empty line.
 func wholeTraces(seed Hash, text string, purpose Purpose) []Hash {
 	text = strings.TrimSpace(text)
 	out := []Hash{trace(seed, 't', text)}

@@ -45,9 +45,9 @@ func exchangeAt(messages []Message, i int) Unit {
 	return u
 }
 
-// Answers iterates over the calls that are answered: the index of the call's message, and that of the first message that
-// answers it. A call that reuses an id ends the wait for the older call. An assistant message answers a call of an earlier one if that
-// called a tool of the provider.
+// Answers iterates over the calls that have a result: the index of the call's message, and that of the first message with its result. If a
+// later call reuses an id before there is a result, the earlier call has none. The result of a provider's tool may be in an assistant
+// message.
 func Answers(messages []Message) iter.Seq2[int, int] {
 	return func(yield func(call, result int) bool) {
 		waiting := map[string]int{}
@@ -69,7 +69,7 @@ func Answers(messages []Message) iter.Seq2[int, int] {
 // answer holds the positions of a call and its result.
 type answer struct{ call, result int }
 
-// lateAnswers returns the calls that are answered in a later unit. Most histories have no open unit, and thus none.
+// lateAnswers returns the calls whose result is in a later unit. Most histories have no open unit, and therefore none.
 func lateAnswers(h *History, units []Unit, numbers []int) (late []answer) {
 	if !slices.ContainsFunc(units, func(u Unit) bool { return u.Open }) {
 		return nil

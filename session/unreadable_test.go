@@ -27,9 +27,9 @@ func (s *forgetful) Summary(ctx context.Context, id session.CondensationID) (str
 	return s.Store.Summary(ctx, id)
 }
 
-// TestUnreadableSummariesDoNotApply removes the summaries of two condensations, the newest first.
+// TestUnreadableSummariesDoNotApply makes the summaries of two condensations unreadable, the newest first.
 func TestUnreadableSummariesDoNotApply(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	store := &forgetful{Store: d.store, lost: map[uint64]bool{}, empty: map[uint64]bool{}}
 	d.store = store
 	q := query(session.Scope{Tenant: "t"}, "u1 a1 o1 a2 o2 a3 o3 a4 o4")

@@ -5,11 +5,17 @@ import (
 	"slices"
 )
 
-// verifyFork checks that a history which leaves a known thread belongs to the same conversation: many runs begin with the same instructions
-// or examples, and get the same first answers. The history belongs to it if the shared prefix holds a call with a unique id and its result;
-// or holds the history's newest answer, which was relayed, and no other tool result than the thread's follows; or if the rest of the history
-// holds something that was relayed in that session later. Otherwise the match becomes MatchNone. The thread that verifyFork returns differs
-// from the given one if another thread was the last to get the shared answer and ends there.
+// verifyFork checks that a history without a session key which forks a known thread belongs to the thread's conversation. Many runs begin
+// with the same instructions or examples and get the same first answers, so a shared prefix is not enough. The history belongs to the
+// conversation if one of these is true:
+//
+//   - The shared prefix has a call with a unique id and its result.
+//   - The shared prefix has the history's newest answer, which was relayed, and the next message is not a tool result that differs from the
+//     thread's.
+//   - The rest of the history contains something that was relayed in the thread's session later.
+//
+// Otherwise res.Match becomes MatchNone. verifyFork returns the thread to use. It is not the given one if another thread got the shared
+// answer last and the history continues that thread at its end.
 func (r *Registry) verifyFork(ctx context.Context, q *Query, res *Resolution, thread *Thread) (*Thread, error) {
 	if q.Scope.Key != "" || res.Match != MatchInside {
 		return thread, nil
@@ -43,10 +49,10 @@ func (r *Registry) verifyFork(ctx context.Context, q *Query, res *Resolution, th
 	return thread, nil
 }
 
-// newestCalls is how many calls of a shared prefix are looked up, to prove that it is one run's.
+// newestCalls is how many calls of a shared prefix, the newest, are looked up to prove that it belongs to one run.
 const newestCalls = 4
 
-// provenByCall reports whether a call among the first n messages, with its result among them too, identifies their run.
+// provenByCall reports whether the first n messages contain a call with its result that identifies their run.
 func (r *Registry) provenByCall(ctx context.Context, h *History, n int) (bool, error) {
 	var clues []clue
 	for p := n - 1; p > 0 && len(clues) < newestCalls; p-- {
@@ -60,8 +66,8 @@ func (r *Registry) provenByCall(ctx context.Context, h *History, n int) (bool, e
 	return slices.ContainsFunc(places, Place.Known), err
 }
 
-// hasAnotherResult reports whether the history has a tool result at a position where the thread has another one. Two runs that begin alike
-// and get the same answers part there.
+// hasAnotherResult reports whether the history and the thread have different tool results at position p. If two runs begin with the same
+// messages and get the same answers, this is where they differ.
 func (r *Registry) hasAnotherResult(ctx context.Context, h *History, p int, t *Thread) (bool, error) {
 	if h.Message(p).Kind != Observation {
 		return false, nil

@@ -15,7 +15,7 @@ type Item struct {
 	// The dialect applies these changes to Raw.
 	Trim  *Trim  // how much of the text to show, nil for all of it
 	Strip bool   // leave out sealed reasoning
-	Loose bool   // show sealed reasoning although it is bound to another view: upstream is asked to drop it
+	Loose bool   // show sealed reasoning although it is bound to another view, and ask upstream to drop it
 	Added string // text to add at the end
 
 	Parts [][]byte // messages that go upstream instead of Raw, nil for Raw
@@ -34,7 +34,8 @@ func (v *View) Identity() bool {
 	return len(v.Items) == n && v.Unchanged() == n && !slices.ContainsFunc(v.Items, func(i Item) bool { return i.Parts != nil })
 }
 
-// Unchanged returns the number of items at the beginning that are the history's own messages, or what was always sent in place of them.
+// Unchanged returns the number of items at the beginning of the view that are the client's messages as sent, or the replacements that were
+// always sent in place of them.
 func (v *View) Unchanged() int {
 	for i := range v.Items {
 		item := &v.Items[i]
@@ -54,8 +55,8 @@ func (v *View) Verbatim(item *Item) bool {
 	return len(item.Raw) == len(own) && (len(own) == 0 || &item.Raw[0] == &own[0])
 }
 
-// Unbinds reports whether a condensation made after the answer at position p changes something before it. Sealed reasoning of that answer
-// is then bound to another view.
+// Unbinds reports whether a condensation made after the answer at position p changes the view before that position. If so, sealed
+// reasoning of that answer is bound to another view.
 func (v *View) Unbinds(p int) bool {
 	for i := range v.Applied {
 		if c := &v.Applied[i]; p <= c.Stripped && p >= v.firstUnbound(c) {
@@ -75,20 +76,20 @@ func (v *View) firstUnbound(c *Condensation) int {
 		first = min(first, c.Trims[0].Pos+1)
 	}
 	if c.Changed > 0 {
-		first = min(first, c.Changed) // the message at this position may be one that followed those left out
+		first = min(first, c.Changed) // not c.Changed+1: the message there may have followed messages that were left out
 	}
 	if c.Summary != "" || c.SummaryTokens > 0 {
 		return min(first, c.Offset)
 	}
 	for i := range v.Applied {
 		if a := &v.Applied[i]; a.Added > 0 && c.Hides(a.Added) {
-			return 1 // the text added there moves, to the summary or to any user message
+			return 1 // the added text moves to another message, which may be any
 		}
 	}
 	return first
 }
 
-// Summary returns the condensation whose summary the view shows: the newest that has one, nil if none does.
+// Summary returns the condensation whose summary the view shows: the newest that has one. It returns nil if there is none.
 func (v *View) Summary() *Condensation { return summaryOf(v.Applied) }
 
 func summaryOf(applied []Condensation) *Condensation {
@@ -114,7 +115,7 @@ func (v *View) Forgotten() []bool {
 	return gone
 }
 
-// Project returns the view of a history under those condensations of its thread that apply. The newest summary stands for
+// Project returns the view of a history under those condensations of its thread that apply. It shows only the newest summary, which covers
 // everything forgotten, because each summary is made from the one before it.
 func Project(h *History, condensations []Condensation) View {
 	v := View{History: h, Applied: Applicable(h, condensations), Items: make([]Item, 0, len(h.Messages)+1)}
@@ -125,7 +126,7 @@ func Project(h *History, condensations []Condensation) View {
 			trims[t.Pos] = t // a later trim of the same message shows less
 		}
 	}
-	replaced, last := h.Replaced(), 0 // position of the last message before, system messages excluded
+	replaced, last := h.Replaced(), 0 // last is the newest position so far
 	for i := range h.Messages {
 		p := h.Pos(i)
 		if summary != nil && p == summary.Offset {
@@ -145,8 +146,8 @@ func Project(h *History, condensations []Condensation) View {
 	return v
 }
 
-// add shows an added text with the message that it was added to. If that is hidden, the text goes to the summary, or
-// without one to a user message that is shown: the last before the hidden one, or else the first.
+// add adds the text of an addition to the message that it was made for. If that message is hidden, it adds the text to the summary or, if
+// there is none, to a user message that is shown: the last one before the hidden message, otherwise the first.
 func (v *View) add(c *Condensation) {
 	index, fallback := v.History.At(c.Added), -1
 	for i := range v.Items {

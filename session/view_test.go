@@ -110,8 +110,8 @@ func TestReasoningStaysBeforeTheFirstChange(t *testing.T) {
 	f("it has changed the second result since", "aZ", func(c *Condensation) { c.Changed = 3 })
 }
 
-// TestUnitsThatGoOnAreNotTorn: another continuation of the prefix answers a call that was unanswered when it was forgotten.
-func TestUnitsThatGoOnAreNotTorn(t *testing.T) {
+// TestContinuedUnitsAreNotSplit: a call had no result when it was forgotten, but has one in another continuation of the prefix.
+func TestContinuedUnitsAreNotSplit(t *testing.T) {
 	made := NewHistory(Hash{}, parseMessages("u aXY oX u g u"))
 	c := condensed(made, 10, 0, 2, 4, "sum")
 	if got := shown(Project(made, []Condensation{c})); got != "u [sum] u g u" {
@@ -123,7 +123,7 @@ func TestUnitsThatGoOnAreNotTorn(t *testing.T) {
 	}
 }
 
-// TestCallsAnsweredLateAreNotHidden: a call was forgotten before its result arrived.
+// TestCallsAnsweredLateAreNotHidden: a condensation that hides a call does not apply once the call's result has arrived.
 func TestCallsAnsweredLateAreNotHidden(t *testing.T) {
 	for _, test := range []struct {
 		made     string
@@ -163,7 +163,7 @@ func TestNewestUserMessageIsNotHidden(t *testing.T) {
 	}
 }
 
-// TestRelayedMessagesCanBeHidden: of what another agent said last, unlike of a user's message, nothing has to stay.
+// TestRelayedMessagesCanBeHidden: the newest message by another agent may be hidden, unlike the user's newest message.
 func TestRelayedMessagesCanBeHidden(t *testing.T) {
 	h := NewHistory(Hash{}, parseMessages("u aX oX u aY oY"))
 	c := condensed(h, 4, 0, 2, 4, "sum")

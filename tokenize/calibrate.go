@@ -20,19 +20,19 @@ const (
 	minEstimatedRatio  = 0.02 // for counts with images or files: a page may cost far less than its size suggests
 )
 
-// Calibration learns the ratio of the upstream's token count to ours for each source (a client's requests for a model at an
-// upstream), and corrects our counts by it. The ratio is an exponentially weighted average of actual/counted within [0.5, 2]. For
-// counts that include estimates it is the newest actual/counted instead, within [0.02, 2]. A Calibration holds up to 4096 sources;
-// a further one replaces another. The zero value is ready to use and must not be copied. Safe for concurrent use.
+// Calibration learns, for each source (a client's requests for a model at an upstream), the ratio of upstream's token count to ours, and
+// corrects our counts by it. The ratio is an exponentially weighted average of actual/counted, limited to [0.5, 2]. For counts that include
+// estimates it is the newest actual/counted instead, limited to [0.02, 2]. A Calibration has up to 4096 sources; a further one replaces an
+// arbitrary other. The zero value is ready to use and must not be copied. It is safe for concurrent use.
 type Calibration struct {
 	mu     sync.RWMutex
 	ratios map[string]float64
 }
 
-// Observe records that upstream counted actual prompt tokens where we counted counted. It ignores counts below 200, and actual
-// counts below half of ours: upstream did not count the same prompt. A first observation above our count takes full effect
-// at once, since overestimating is safe. If estimated is set, counted includes estimates for images or files, and any actual
-// count takes full effect at once.
+// Observe records that upstream counted actual prompt tokens for a prompt for which we counted counted. It ignores counts below 200, and
+// actual counts below half of ours, since upstream cannot have counted the same prompt. A first observation above our count takes full effect
+// at once, since overestimating is safe. If estimated is true, counted includes estimates for images or files, and any actual count takes
+// full effect at once.
 func (c *Calibration) Observe(source string, counted, actual int, estimated bool) {
 	if counted < minObserved || actual <= 0 || len(source) > maxSourceBytes {
 		return

@@ -36,8 +36,9 @@ func TestCalibrationLearns(t *testing.T) {
 	}
 }
 
-// TestCalibrationBelievesLessSlowly: a low first count may be a mistake of upstream's, and underestimating is the dangerous side.
-func TestCalibrationBelievesLessSlowly(t *testing.T) {
+// TestLowFirstObservationTakesEffectGradually: a first observation below our count takes effect only gradually, since it may be upstream's mistake, and
+// underestimating is dangerous.
+func TestLowFirstObservationTakesEffectGradually(t *testing.T) {
 	var c Calibration
 	c.Observe("m", 1000, 600, false)
 	if got := c.Ratio("m"); math.Abs(got-0.92) > 1e-9 {
@@ -86,7 +87,7 @@ func TestCalibrationIgnores(t *testing.T) {
 	}
 }
 
-// TestCalibrationIsBounded: the newest source is always learnt.
+// TestCalibrationIsBounded: the number of sources is bounded, and the newest source is always among them.
 func TestCalibrationIsBounded(t *testing.T) {
 	var c Calibration
 	for i := range 2 * maxSources {

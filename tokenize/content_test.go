@@ -12,7 +12,7 @@ import (
 )
 
 // The cookbook's example: six messages, 129 prompt tokens with gpt-3.5-turbo and gpt-4, 124 with gpt-4o.
-func TestMessageIsTheCookbooks(t *testing.T) {
+func TestMessageEqualsOpenAIsExample(t *testing.T) {
 	messages := []session.Content{
 		{Role: "system", Text: "You are a helpful, pattern-following assistant that translates corporate jargon into plain English."},
 		{Role: "system", Name: "example_user", Text: "New synergies will help drive top-line growth."},

@@ -63,8 +63,8 @@ func (r *Registry) Encoder(encoding string) (*Encoder, error) {
 // The zero Encoder has no vocabulary, and returns high estimates from the size alone. It is the fallback if a vocabulary cannot
 // be loaded.
 //
-// After its first calls an encoder does not allocate, except for a copy of text that is not valid UTF-8, and scratch memory
-// that is not reused, of up to 56 bytes per byte, for a very long piece that windows do not settle (none is known).
+// After its first calls, an encoder does not allocate, with two exceptions: a copy of a text that is not valid UTF-8, and, for a very long
+// piece that cannot be encoded in windows (none is known), scratch memory of up to 56 bytes per byte that is not reused.
 type Encoder struct {
 	vocabulary *vocabulary
 	classes    classes

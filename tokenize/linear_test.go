@@ -37,7 +37,7 @@ func hostile(n int) map[string]string {
 	return texts
 }
 
-// Splitting half a million bytes of any kind takes no time; at a quadratic cost the test would time out.
+// Splitting half a million bytes of any kind takes very little time; if the cost were quadratic, the test would time out.
 func TestSplitIsLinear(t *testing.T) {
 	for _, s := range eachSubject(t) {
 		for name, text := range hostile(1 << 19) {

@@ -109,7 +109,7 @@ const (
 	// overlapShare is the share of a window, one eighth, that overlaps the next. In tests with random text over many alphabets
 	// no window needed an overlap of 32 bytes.
 	overlapShare = 8
-	// windowGrowth is the factor by which windows grow if they do not line up.
+	// windowGrowth is the factor by which windows grow if they do not line up, see mergeWindows.
 	windowGrowth = 8
 )
 

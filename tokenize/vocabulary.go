@@ -14,7 +14,7 @@ import (
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
 
-// none is the id of no token: there is no such merge, or no such piece.
+// none is the result of a look-up that finds no token.
 const none = ^uint32(0)
 
 // idBits is the number of bits for a token id. A slot of the piece table has a fingerprint in the bits above.

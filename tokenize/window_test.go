@@ -31,9 +31,9 @@ func TestWindowsEqualWhole(t *testing.T) {
 	}
 }
 
-// Windows of a few bytes often do not line up, and then longer ones must give the right result. Random texts may all line up,
-// or none, so one of each kind is always tried.
-func TestWindowsEqualWholeWhereTheyDoNotJoin(t *testing.T) {
+// Windows of a few bytes often do not line up; then longer ones must give the right result. Because by chance all random texts might line up,
+// or none, one of each kind is always tried.
+func TestWindowsThatDoNotLineUpGrow(t *testing.T) {
 	all := eachSubject(t)
 	for _, s := range all {
 		for text, want := range map[string]bool{"ababababab": true, "=-===--=-": false} {

@@ -83,8 +83,8 @@ func TestCheckConfigNamesEveryProblem(t *testing.T) {
 	}
 }
 
-// TestCheckConfigReadsWhatTheStartReads names every file and variable that a start would refuse, with other problems and each with its
-// line. So does a start.
+// TestCheckConfigReadsWhatTheStartReads: check-config and serve report the same problems, each with its line, including those of every file and
+// variable that the configuration names.
 func TestCheckConfigReadsWhatTheStartReads(t *testing.T) {
 	f := func(text string, want ...string) {
 		t.Helper()

@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
-// replayRuns replays recorded runs through the proxy, offline, and prints what they would have used and cost without and with it.
+// replayRuns replays recorded runs through the proxy, offline, and prints what they would have used and cost without the proxy and with it.
 func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	fs := flags("replay", errs)
 	var choice replay.Choice
@@ -67,7 +67,7 @@ func replayConfig(file string, choice replay.Choice) (*config.Config, error) {
 	return cfg, nil
 }
 
-// playAll replays the runs in files, one after another. On a terminal it writes to errs how far it is.
+// playAll replays the runs in files, one after another. If errs is a terminal, it writes its progress there.
 func playAll(ctx context.Context, cfg *config.Config, paths []string, model string, errs io.Writer) ([]replay.Report, error) {
 	progress := func(string, ...any) {}
 	if isTerminal(errs) {

@@ -61,8 +61,8 @@ type configSource struct {
 	flags map[string]string // that override the configuration, by configuration key
 }
 
-// load loads a configuration, and checks it further with check unless that is nil. If it fails, its error lists all problems, one per line, and it returns the part of the
-// configuration that it could read, or nil.
+// load loads a configuration, and checks it further with check unless that is nil. If it fails, the error lists all problems, one per line, and
+// load returns the part of the configuration that it could read, or nil.
 func load(from configSource, check func(*config.Config) error) (*config.Config, error) {
 	cfg, err := source.Load(source.Input{File: from.file, Env: os.Environ(), Flags: from.flags, Check: check})
 	if err != nil {
@@ -71,7 +71,7 @@ func load(from configSource, check func(*config.Config) error) (*config.Config, 
 	return cfg, nil
 }
 
-// listed returns an error that counts and lists the problems of a configuration, which err has one per line.
+// listed returns an error that counts and lists the problems of a configuration. err contains them, one per line.
 func listed(err error) error {
 	lines, noun := strings.Split(err.Error(), "\n"), "problems"
 	if len(lines) == 1 {
@@ -115,7 +115,7 @@ func serveConfig(ctx context.Context, cfg *config.Config, from configSource) err
 	case <-ctx.Done():
 	case s := <-stop:
 		if s == os.Interrupt {
-			times.Delay = 0 // it came from a keyboard, so there is no load balancer to wait for
+			times.Delay = 0 // an interrupt comes from a keyboard, so there is no load balancer to wait for
 		}
 	case err = <-a.Failed():
 		times.Delay = 0

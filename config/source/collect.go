@@ -27,7 +27,7 @@ func (p *problems) addAt(origin, key, format string, args ...any) {
 	p.add(key, format, args...)
 }
 
-// givenAt records where a key was set.
+// givenAt records the origin of a key: where it was set.
 func (p *problems) givenAt(key, origin string) {
 	if p.origins == nil {
 		p.origins = map[string]string{}
@@ -58,8 +58,8 @@ func (p *problems) originOf(key string) string {
 	return ""
 }
 
-// merge adds the problems that Validate found, except those of keys that could not be read in the first place. isRelated reports whether a
-// problem follows from an earlier one, by their keys.
+// merge adds the problems that Validate found, except those that follow from an earlier problem, such as a value that could not be read.
+// isRelated reports by two keys whether a problem of the first follows from an earlier one of the second.
 func (p *problems) merge(err error, isRelated func(key, earlier string) bool) {
 	var found config.Problems
 	errors.As(err, &found)

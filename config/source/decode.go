@@ -76,7 +76,7 @@ func (d decoder) section(v reflect.Value, n *node, key string) {
 		d.value(fieldOf(v, f.name), f, path)
 	}
 	if m, ok := v.Addr().Interface().(*model.Info); ok && !seen["max_output"] && m.MaxOutput > m.ContextWindow && seen["context_window"] {
-		m.MaxOutput = m.ContextWindow / 4 // the default is for a larger window
+		m.MaxOutput = m.ContextWindow / 4 // because the default assumes a larger window
 	}
 }
 
@@ -98,7 +98,7 @@ func (d decoder) foreign(section reflect.Type, f *node, key string) bool {
 	}
 	own, advice := syntax.KeysOf(section), "use one of "
 	e, _ := catalogue.Find(d.condenser)
-	known := own // to any type of condenser
+	known := own // the keys of any type of condenser
 	switch {
 	case d.condenser == "": // not in a condenser, or in one of unknown type
 	case section == condenser:
@@ -211,9 +211,9 @@ func setScalar(v reflect.Value, n *node) error {
 // scalar says how values of a type are read.
 type scalar[T any] struct {
 	parse     func(string) (T, error)
-	kinds     []kind // of nodes that may hold such a value. kindText may always
-	what      string // the value must be
-	advice    string // how it is written
+	kinds     []kind // kinds of nodes that may have such a value, in addition to kindText
+	what      string // what the value must be, for error messages
+	advice    string // how to write it
 	malformed string // message for text that parse refuses; empty: the error of parse
 }
 
@@ -261,7 +261,8 @@ func finite(text string) (float64, error) {
 	return f, err
 }
 
-// prepareCondenser sets the defaults of the type that the section names. It returns no type if that is unknown: any type's keys may be meant.
+// prepareCondenser sets the defaults of the type that the section names, and returns the type. It returns "" if the type is unknown, so that
+// keys of any type are accepted.
 func prepareCondenser(c *config.Condenser, n *node) (condenserType string) {
 	given := n.get("type")
 	if given != nil && given.kind != kindNull {
@@ -278,8 +279,8 @@ func prepareCondenser(c *config.Condenser, n *node) (condenserType string) {
 	return e.Type
 }
 
-// prepareModel sets the built-in limits and prices of the model as defaults, so that an entry may set a single key. If it sets the input price
-// but no prices of the cache, these are the input price.
+// prepareModel sets the built-in limits and prices of the model as defaults, so that an entry may set a single key. If the entry sets the
+// input price but no cache prices, the cache prices equal the input price.
 func prepareModel(m *model.Info, n *node) *node {
 	*m, _ = model.Table{}.Lookup(n.name)
 	input := n.get("price").get("input")

@@ -38,7 +38,7 @@ func wantRoundTrip(t testing.TB, cfg *config.Config) {
 		if strings.HasSuffix(filled, `url: "`) {
 			filled += "rediss://"
 		}
-		filled += fmt.Sprintf("%064x", i) + rest // secrets of a good form: some must be keys, or an address
+		filled += fmt.Sprintf("%064x", i) + rest // valid secrets: some must be keys, or an address
 	}
 	again, err := buildText(".yaml", filled, fixtureEnv()...)
 	if err != nil {

@@ -19,7 +19,7 @@ type scalarKey struct {
 	variable string
 	path     []string // field names, map keys, indexes
 	typ      reflect.Type
-	need     []string // variables that the key makes sense with
+	need     []string // variables that must be set too, so that the configuration is valid
 }
 
 // scalarKeys lists every key of a single value or a list of plain values, with one model name, one list element and one level of pipelines.
@@ -193,7 +193,7 @@ func TestVariablesLeaveHole(t *testing.T) {
 	wantProblems(t, err, "tenants[0]: has no value: give it one, or remove it (DEWPOINT_TENANTS_1_API_KEYS_0_ENV)")
 }
 
-// A variable does not hide that the file has something else in its place.
+// A variable does not hide that the file has a value of another kind in that place.
 func TestVariableBelowWrongValue(t *testing.T) {
 	_, err := buildText(".yaml", "store: embedded\ntenants: x\n", "DEWPOINT_STORE_PATH=x", "DEWPOINT_TENANTS_0_NAME=a")
 	wantProblems(t, err,

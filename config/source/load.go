@@ -43,12 +43,13 @@ type Input struct {
 	// "upstream" is short for "upstream.base_url".
 	Flags map[string]string
 
-	// Check finds further problems, of the files that a configuration names. It returns them as config.Problems. nil: it finds none.
+	// Check finds further problems, in the files that a configuration names, and returns them as config.Problems. It may be nil.
 	Check func(*config.Config) error
 }
 
-// Load reads, merges and validates a configuration. The error is a config.Problems with all problems. The Config that comes with an error holds
-// what could be read, or is nil. It must not be run, but it tells a process that goes on without it where to listen and what to watch.
+// Load reads, merges and validates a configuration. The error is a config.Problems with all problems. The Config that is returned with an
+// error has the settings that could be read, or is nil. It must not be put in force, but tells a process that waits for a valid one where to
+// listen and which files to watch.
 func Load(src Input) (*config.Config, error) {
 	p := &problems{}
 	env := environment(src.Env)
@@ -105,15 +106,15 @@ func expand(root *node, path string, env map[string]string, p *problems) {
 	})
 }
 
-// document says where the values of a file belong in the configuration, and where they come from.
+// document is a file that is read. It says where the file's values belong in the configuration, and how to name their origin.
 type document struct {
 	*problems
-	name string // key of problems of the whole file
-	path string // what keys begin with; empty: they are complete
-	from string // what origins begin with; empty: they are lines
+	name string // key for problems that concern the whole file
+	path string // prefix of the file's keys; empty: they are complete
+	from string // prefix of origins; empty: an origin is only a line
 }
 
-// origin returns the origin of a value on a line; 0: the line is not known.
+// origin returns the origin of a value on a line. A line of 0 is unknown.
 func (d document) origin(line int) string {
 	switch {
 	case line == 0:
@@ -126,13 +127,14 @@ func (d document) origin(line int) string {
 
 func lineOrigin(line int) string { return "line " + strconv.Itoa(line) }
 
-// refuse adds a problem on a line, or of an unknown line if that is 0. An empty key stands for the whole file.
+// refuse adds a problem on a line; 0 means that the line is unknown. An empty key stands for the whole file.
 func (d document) refuse(line int, key, format string, args ...any) {
 	d.list.Add(cmp.Or(key, d.name), format, args...)
 	d.list[len(d.list)-1].Origin = d.origin(line)
 }
 
-// read returns the tree of a file: an empty one if its name is empty, nil if it is larger than most bytes or cannot be parsed.
+// read returns the tree of a file. It returns an empty tree if the name is empty, and nil, after adding a problem, if the file is larger than
+// most bytes or cannot be parsed.
 func (d document) read(file string, most limit.Bytes) *node {
 	if file == "" {
 		return &node{kind: kindTable}

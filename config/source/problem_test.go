@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
-// problemsOf returns the problems that an error holds.
+// problemsOf returns the problems in an error.
 func problemsOf(err error) config.Problems {
 	var found config.Problems
 	errors.As(err, &found)

@@ -41,7 +41,7 @@ func TestRemovedKeysAreReported(t *testing.T) {
 		"condenser.condensers[0].url: is missing: write the address of the service, such as http://127.0.0.1:9000/condense (line 8)")
 }
 
-// TestRemovedKeysStayRemoved: no removed key is in use again, which its error would hide.
+// TestRemovedKeysStayRemoved: no removed key is in use again, since the error about its removal would make it unusable.
 func TestRemovedKeysStayRemoved(t *testing.T) {
 	for _, key := range removedKeys() {
 		if slices.Contains(syntax.KeysOf(key.section), key.name) {

@@ -68,7 +68,7 @@ func TestTenantsInEveryForm(t *testing.T) {
 		for i := range cfg.Tenants {
 			cfg.Tenants[i].Key = ""
 		}
-		want[0].Condenser.KeepFirst = cfg.Tenants[0].Condenser.KeepFirst // the type's default
+		want[0].Condenser.KeepFirst = cfg.Tenants[0].Condenser.KeepFirst // the default of the type
 		if !reflect.DeepEqual(cfg.Tenants, want) {
 			t.Errorf("%s gave\n%s", text, effective(t, cfg))
 		}
@@ -153,7 +153,7 @@ func TestVariablesOfTenants(t *testing.T) {
 	wantProblems(t, err, "DEWPOINT_TENANTS_TEAM_A_NOTIFY: names no configuration key: correct its name, or remove it")
 }
 
-// Folders in the folder hold tenants as well, whose names must be unique. Editors' backups are skipped.
+// Subfolders may contain files of tenants as well. The tenants' names must be unique. Editors' backups are skipped.
 func TestFoldersOfTenants(t *testing.T) {
 	dir := mounted(t, map[string]string{
 		"one/a.yaml": "api_keys: [{env: A}]", "two/b.yaml": "api_keys: [{env: B}]", "c.yaml": "api_keys: [{env: C}]",
@@ -234,7 +234,7 @@ memory: {webhook: {url: "http://c"}}
 	}
 }
 
-// The addresses in files that are not trusted are at hosts that the operator allows, whatever names them.
+// Files that are not trusted may contain only addresses at hosts that the operator allows, whichever key has the address.
 func TestHostsOfTenants(t *testing.T) {
 	dir := mounted(t, map[string]string{
 		"a.yaml": "api_keys: [{env: A}]\nupstream: {base_url: \"http://127.0.0.1:9090/api/v1\"}\nmemory: {webhook: {url: \"https://hooks.example/x\"}}\n",

@@ -37,8 +37,8 @@ type tomlBuilder struct {
 	document
 	parser unstable.Parser
 	text   []byte
-	offset int // up to which lines are counted
-	line   int // at offset
+	offset int // lines are counted up to here
+	line   int // the line at offset
 	left   int // how many more nodes may be made
 }
 

@@ -5,14 +5,15 @@ import (
 	"testing"
 )
 
-// The values of the example for Argo CD render, and none of its secrets is made: a new one would be made at each sync.
+// TestArgoCDExample: the values of the Argo CD example render, and the chart generates none of the secrets, since it would generate a new one
+// at each sync.
 func TestArgoCDExample(t *testing.T) {
 	r := mustRender(t, argoCD(t))
 	loadConfig(t, r)
 	wantKinds(t, r, "ConfigMap Deployment PodDisruptionBudget Service ServiceAccount ServiceMonitor")
 }
 
-// argoCD gives the values of the example.
+// argoCD returns the values of the example.
 func argoCD(t *testing.T) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile("../../examples/argocd/application.yaml")

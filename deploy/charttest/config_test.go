@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/source"
 )
 
-// Every configuration that the chart renders is one that Dewpoint takes, with the environment that the pod has.
+// TestConfigurationsLoad: Dewpoint accepts every configuration that the chart renders, with the pod's environment.
 func TestConfigurationsLoad(t *testing.T) {
 	eachSet(t, func(t *testing.T, r rendered) {
 		loaded := loadConfig(t, r)
@@ -24,7 +24,7 @@ func TestConfigurationsLoad(t *testing.T) {
 	})
 }
 
-// The container's ports are those that the process listens on, whatever the image sets.
+// TestPortsAreThoseListenedOn: the container's ports are those that the process listens on, whatever the image sets.
 func TestPortsAreThoseListenedOn(t *testing.T) {
 	for values, want := range map[string]string{
 		"{}": "8080 9090",
@@ -51,7 +51,7 @@ func loadConfig(t *testing.T, r rendered) *config.Config {
 	return loaded
 }
 
-// loadTenants loads the mounted configuration, with a tenant for each volume of tenants, in a file of that name.
+// loadTenants loads the mounted configuration, with one tenant in each volume of tenants, in a file with the name that fileIn returns.
 func loadTenants(t *testing.T, r rendered, fileIn func(volume string) string) (*config.Config, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "dewpoint.yaml")
@@ -87,14 +87,15 @@ func loadTenants(t *testing.T, r rendered, fileIn func(volume string) string) (*
 	return source.Load(source.Input{File: file, Env: variables})
 }
 
-// imageEnv is what the image itself sets. It overrides the file, and the pod's own variables override it.
+// imageEnv returns the variables that the image sets. They override the file, and the pod's own variables override them.
 func imageEnv() []string {
 	return []string{"DEWPOINT_LISTEN=0.0.0.0:8080", "DEWPOINT_STORE_PATH=/var/lib/dewpoint/dewpoint.db"}
 }
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// Secrets are in the configuration by name only, and every name is in the container's environment, from a Secret.
+// TestSecretsAreReferences: the configuration contains only names of variables in place of secrets, and the container gets each of these
+// variables from a Secret.
 func TestSecretsAreReferences(t *testing.T) {
 	eachSet(t, func(t *testing.T, r rendered) {
 		text, variables := configText(t, r), env(t, r)
@@ -109,7 +110,7 @@ func TestSecretsAreReferences(t *testing.T) {
 				t.Errorf("a secret stands in the configuration: %s", line)
 			}
 		}
-		for _, value := range []string{"-for-a-test"} { // how the sets' own secrets end
+		for _, value := range []string{"-for-a-test"} { // the ending of all secrets in the value sets
 			if strings.Contains(withoutSecrets(r), value) {
 				t.Errorf("a secret stands outside the Secrets")
 			}
@@ -117,7 +118,7 @@ func TestSecretsAreReferences(t *testing.T) {
 	})
 }
 
-// withoutSecrets is everything that was rendered but Secrets.
+// withoutSecrets returns everything that was rendered except Secrets.
 func withoutSecrets(r rendered) string {
 	documents := slices.DeleteFunc(separator.Split(r.manifest, -1), func(document string) bool {
 		return strings.Contains(document, "\nkind: Secret\n")
@@ -125,7 +126,7 @@ func withoutSecrets(r rendered) string {
 	return strings.Join(documents, "") + r.notes
 }
 
-// The schema of the values and Dewpoint's own loader agree on what a condenser may say.
+// TestCondensersInValues: the schema of the values accepts the same condensers as Dewpoint's loader.
 func TestCondensersInValues(t *testing.T) {
 	for _, e := range catalogue.Entries() {
 		kind, keys := e.Type, ""

@@ -17,19 +17,19 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// object is any object of Kubernetes.
+// object is any Kubernetes object.
 type object interface {
 	runtime.Object
 	meta.Object
 }
 
-// rendered is what a chart renders to.
+// rendered is the result of rendering the chart.
 type rendered struct {
 	manifest, notes string
 	objects         []object
 }
 
-// types knows every type that the chart may use.
+// types returns a scheme with every type that the chart may use.
 func types(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	known := runtime.NewScheme()
@@ -44,7 +44,7 @@ func types(t *testing.T) *runtime.Scheme {
 
 var separator = regexp.MustCompile(`(?m)^---\s*$`)
 
-// decode reads every object into its type. An unknown kind, and an unknown or doubled field, are failures.
+// decode decodes every object into its type. It fails the test on an unknown kind and on an unknown or repeated field.
 func decode(t *testing.T, manifest, notes string) rendered {
 	t.Helper()
 	known := types(t)
@@ -84,7 +84,7 @@ func all[T object](r rendered) []T {
 	return found
 }
 
-// one returns the object of a type and a name.
+// one returns the object with a type and a name.
 func one[T object](t *testing.T, r rendered, name string) T {
 	t.Helper()
 	for _, o := range all[T](r) {
@@ -112,7 +112,7 @@ func container(t *testing.T, r rendered) core.Container {
 	return pod(t, r).Containers[0]
 }
 
-// configText is the configuration as it is mounted.
+// configText returns the configuration as it is mounted.
 func configText(t *testing.T, r rendered) string {
 	t.Helper()
 	return one[*core.ConfigMap](t, r, name).Data["dewpoint.yaml"]

@@ -1,5 +1,5 @@
-// Package charttest holds the Helm chart in deploy/helm to what it promises. It renders the chart as helm does, with every
-// value set in ci, and reads the result with the types of Kubernetes and with Dewpoint's own configuration loader.
+// Package charttest tests the Helm chart in deploy/helm. It renders the chart as helm does, with every value set in ci, and decodes the result
+// with the types of Kubernetes and with Dewpoint's own configuration loader.
 //
-// It is a module of its own: Helm and Kubernetes are heavy, and Dewpoint needs neither.
+// It is a separate module, because Helm and Kubernetes are large dependencies that Dewpoint does not need.
 package charttest

@@ -10,7 +10,7 @@ import (
 	networking "k8s.io/api/networking/v1"
 )
 
-// What platform teams add to a release without a fork of the chart arrives as they wrote it.
+// TestExtensions: settings that platform teams add to a release, without a fork of the chart, are rendered as they wrote them.
 func TestExtensions(t *testing.T) {
 	text, err := os.ReadFile("testdata/extended.yaml")
 	if err != nil {
@@ -83,7 +83,7 @@ func TestImageNames(t *testing.T) {
 	}
 }
 
-// 'helm test' asks the release whether it is ready, in a pod that no Service sends requests to.
+// TestHelmTest: 'helm test' checks that the release is ready, from a pod that no Service selects.
 func TestHelmTest(t *testing.T) {
 	eachSetRelease(t, func(t *testing.T, hooks []string, r rendered) {
 		if len(hooks) != 1 {

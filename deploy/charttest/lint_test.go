@@ -7,7 +7,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 )
 
-// Lint as 'helm lint --strict' does it: a warning is a failure too.
+// TestLint lints the chart like 'helm lint --strict': a warning is a failure too.
 func TestLint(t *testing.T) {
 	for set, values := range sets(t) {
 		t.Run(set, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// The value sets that the chart is promised for.
+// TestSetsAreThere: ci contains the value sets that the chart supports.
 func TestSetsAreThere(t *testing.T) {
 	found := sets(t)
 	for _, set := range []string{

@@ -44,7 +44,7 @@ func TestEveryObjectHasItsNameAndLabels(t *testing.T) {
 	})
 }
 
-// What refers to pods finds them, and nothing refers to a port, a service, a secret or a volume that is not there.
+// TestReferencesMeet: every selector matches the pods, and nothing refers to a port, a service, a secret or a volume that does not exist.
 func TestReferencesMeet(t *testing.T) {
 	eachSet(t, func(t *testing.T, r rendered) {
 		selectorsMeet(t, r)
@@ -84,7 +84,7 @@ func selectorsMeet(t *testing.T, r rendered) {
 	}
 }
 
-// portsOf names the ports of the container.
+// portsOf returns the names of the container's ports.
 func portsOf(t *testing.T, r rendered) []string {
 	var names []string
 	for _, port := range container(t, r).Ports {
@@ -119,7 +119,7 @@ func servicesMeet(t *testing.T, r rendered) {
 	}
 }
 
-// backendsMeet checks that what publishes the service publishes the data port, and never the admin port.
+// backendsMeet checks that Ingresses and routes publish the data port, and never the admin port.
 func backendsMeet(t *testing.T, r rendered) {
 	data := one[*core.Service](t, r, name).Spec.Ports[0]
 	if data.Name != "http" || len(one[*core.Service](t, r, name).Spec.Ports) != 1 {
@@ -143,7 +143,7 @@ func backendsMeet(t *testing.T, r rendered) {
 	}
 }
 
-// secretsMeet checks that what is read of the chart's own secrets is in them.
+// secretsMeet checks that the chart's own secrets have every key that is read from them.
 func secretsMeet(t *testing.T, r rendered) {
 	made := map[string][]string{}
 	for _, s := range all[*core.Secret](r) {
@@ -173,7 +173,7 @@ func volumesMeet(t *testing.T, r rendered) {
 	volumes := map[string]bool{}
 	for _, v := range pod(t, r).Volumes {
 		volumes[v.Name] = true
-		if v.ConfigMap != nil && !strings.HasPrefix(v.Name, "tenants-") { // which others make
+		if v.ConfigMap != nil && !strings.HasPrefix(v.Name, "tenants-") { // others create those
 			one[*core.ConfigMap](t, r, v.ConfigMap.Name)
 		}
 		if claim := v.PersistentVolumeClaim; claim != nil && strings.HasPrefix(claim.ClaimName, name) {
@@ -192,7 +192,7 @@ func volumesMeet(t *testing.T, r rendered) {
 	}
 }
 
-// monitorsMeet checks that metrics are read of the admin service alone.
+// monitorsMeet checks that metrics are read only from the admin service.
 func monitorsMeet(t *testing.T, r rendered) {
 	for _, m := range all[*monitoring.ServiceMonitor](r) {
 		var met []string

@@ -9,7 +9,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 )
 
-// The restricted profile of the Pod Security Standards, and what goes beyond it.
+// TestPodsAreRestricted: pods satisfy the restricted profile of the Pod Security Standards, and stricter rules of our own.
 func TestPodsAreRestricted(t *testing.T) {
 	eachSet(t, func(t *testing.T, r rendered) {
 		p, c := pod(t, r), container(t, r)
@@ -37,7 +37,8 @@ func TestPodsAreRestricted(t *testing.T) {
 	})
 }
 
-// A pod may take as long to end as its own shutdown takes, and a little; the drain is the process's, not a hook's.
+// TestGraceFollowsTheShutdown: a pod's grace period is a little longer than the shutdown of its process. The process drains itself, without a
+// hook.
 func TestGraceFollowsTheShutdown(t *testing.T) {
 	eachSet(t, func(t *testing.T, r rendered) {
 		var c struct {
@@ -63,8 +64,8 @@ func TestGraceFollowsTheShutdown(t *testing.T) {
 	}
 }
 
-// Where another pod takes over, a pod that ends goes on serving until those who follow the readiness probe alone, such as a
-// balancer outside of the cluster, have seen that it is unready.
+// TestUnreadyBeforeTheDelayIsOver: if there are other pods, a pod that ends continues to serve until clients that rely only on the readiness
+// probe, such as a load balancer outside of the cluster, have noticed that it is not ready.
 func TestUnreadyBeforeTheDelayIsOver(t *testing.T) {
 	eachSet(t, func(t *testing.T, r rendered) {
 		if deployment(t, r).Spec.Strategy.Type == apps.RecreateDeploymentStrategyType {
@@ -86,8 +87,8 @@ func duration(t *testing.T, text string) time.Duration {
 	return d
 }
 
-// With Redis an update first adds a pod and then ends one. The embedded store's file is held by one process, which must
-// have gone before the next begins.
+// TestUpdatesSuitTheStore: with Redis, an update adds a pod before it ends one. With the embedded store, the old pod must end before the new
+// one starts, because only one process can open the file.
 func TestUpdatesSuitTheStore(t *testing.T) {
 	eachSet(t, func(t *testing.T, r rendered) {
 		d := deployment(t, r).Spec
@@ -120,7 +121,7 @@ func TestMemoryLimitOfTheRuntime(t *testing.T) {
 	}
 }
 
-// env gives the container's variables; those from secrets have a value that any check accepts.
+// env returns the container's variables. Those from secrets have a value that every check accepts.
 func env(t *testing.T, r rendered) map[string]string {
 	t.Helper()
 	found := map[string]string{}

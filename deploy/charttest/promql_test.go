@@ -18,16 +18,16 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
 )
 
-// metrics gives the label names of every metric that Dewpoint has, by its name. Of a histogram it is the name without
-// _bucket, _sum and _count.
+// metrics returns the label names of each of Dewpoint's metrics, by the metric's name. The name of a histogram is without _bucket, _sum and
+// _count.
 func metrics() map[string][]string { return observe.Names() }
 
-// targetLabels are those that Prometheus itself adds to what it reads, and that Grafana's macros stand for.
+// targetLabels returns the labels that Prometheus itself adds to each series, and those that Grafana's macros stand for.
 func targetLabels() []string {
 	return []string{"job", "instance", "pod", "namespace", "service", "endpoint", "container", "cluster", "node"}
 }
 
-// Every query of the dashboard and of the alerts names metrics and labels that exist.
+// TestQueriesNameWhatExists: every query of the dashboard and of the alerts uses metrics and labels that exist.
 func TestQueriesNameWhatExists(t *testing.T) {
 	queries := append(dashboardQueries(t), alertQueries(t)...)
 	if len(queries) < 2 {
@@ -41,7 +41,7 @@ func TestQueriesNameWhatExists(t *testing.T) {
 	}
 }
 
-// Every query is PromQL.
+// TestQueriesParse: every query is valid PromQL.
 func TestQueriesParse(t *testing.T) {
 	for _, query := range append(dashboardQueries(t), alertQueries(t)...) {
 		if _, err := parse(query); err != nil {
@@ -57,8 +57,8 @@ func parse(query string) (parser.Expr, error) {
 // macros stand for durations in Grafana.
 var macros = strings.NewReplacer("$__rate_interval", "5m", "$__interval", "1m", "$__range", "1h", "${__range_s}", "3600", "$__range_s", "3600")
 
-// checkQuery looks at the metrics that a query reads and at the labels that it filters, groups and joins by. A label
-// that it groups by must be one of some metric in it. It says what is wrong.
+// checkQuery checks that the metrics in a query exist, and the labels that it filters, groups and joins by. A label that it groups by must
+// belong to some metric in the query. It returns the problems.
 func checkQuery(query string, known map[string][]string) (wrong []string) {
 	expr, err := parse(query)
 	if err != nil {
@@ -80,7 +80,7 @@ func checkQuery(query string, known map[string][]string) (wrong []string) {
 	return wrong
 }
 
-// checkSelector gives the labels of the metric that is selected.
+// checkSelector checks a selector. It returns the labels of the selected metric, and the problems.
 func checkSelector(s *parser.VectorSelector, known map[string][]string) (labels, wrong []string) {
 	if foreign(s.Name) {
 		return nil, nil
@@ -98,7 +98,7 @@ func checkSelector(s *parser.VectorSelector, known map[string][]string) (labels,
 	return labels, wrong
 }
 
-// find knows the parts of a histogram by its name; a counter has no parts.
+// find returns the labels of a metric, or of the histogram that a name with _bucket, _sum or _count belongs to.
 func find(name string, known map[string][]string) ([]string, bool) {
 	if labels, ok := known[name]; ok {
 		return labels, true
@@ -112,7 +112,7 @@ func find(name string, known map[string][]string) ([]string, bool) {
 	return nil, false
 }
 
-// foreign says whether others make a metric: Prometheus itself, the Go runtime, Kubernetes.
+// foreign reports whether a metric is not Dewpoint's, but comes from Prometheus itself, the Go runtime or Kubernetes.
 func foreign(name string) bool {
 	for _, prefix := range []string{"go_", "process_", "kube_", "kubelet_", "container_"} {
 		if strings.HasPrefix(name, prefix) {
@@ -122,7 +122,7 @@ func foreign(name string) bool {
 	return name == "up" || name == "ALERTS"
 }
 
-// grouped lists the labels that an expression groups and joins by.
+// grouped returns the labels that an expression groups and joins by.
 func grouped(expr parser.Expr) []string {
 	var found []string
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
@@ -139,7 +139,7 @@ func grouped(expr parser.Expr) []string {
 	return found
 }
 
-// A query with a metric, a label or a part that is not there is found out.
+// TestQueriesAreLookedAt: checkQuery finds a metric, a label or a part of a histogram that does not exist.
 func TestQueriesAreLookedAt(t *testing.T) {
 	known := map[string][]string{"a_total": {"tenant"}, "b_seconds": {"tenant"}, "c": nil}
 	for query, good := range map[string]bool{
@@ -163,7 +163,7 @@ func TestQueriesAreLookedAt(t *testing.T) {
 	}
 }
 
-// dashboardQueries gives every query of the dashboard, those of its variables too.
+// dashboardQueries returns every query of the dashboard, including those of its variables.
 func dashboardQueries(t *testing.T) []string {
 	t.Helper()
 	var board any
@@ -194,7 +194,7 @@ func dashboardQueries(t *testing.T) []string {
 
 var labelValues = regexp.MustCompile(`^label_values\((.*),\s*([a-zA-Z_]+)\)$`)
 
-// queryIn makes PromQL of what asks for a label's values. What a variable of another kind asks is none.
+// queryIn returns the PromQL in a member of the dashboard, if any: an expression, or an equivalent of a variable's label_values query.
 func queryIn(key, text string) []string {
 	if key == "expr" {
 		return []string{text}
@@ -216,7 +216,7 @@ func alertQueries(t *testing.T) []string {
 	return found
 }
 
-// alerts reads the rules as Prometheus does: their expressions, durations, and templates in labels and annotations.
+// alerts parses the alerting rules as Prometheus does: their expressions, durations, and templates in labels and annotations.
 func alerts(t *testing.T) *rulefmt.RuleGroups {
 	t.Helper()
 	groups, errs := rulefmt.Parse(chartFile(t, "files/alerts.yaml"), false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
@@ -247,7 +247,7 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// Helm leaves the files as they are: their braces are Prometheus' and Grafana's.
+// TestFilesArriveAsTheyAre: Helm does not evaluate the braces in these files, which are for Prometheus and Grafana.
 func TestFilesArriveAsTheyAre(t *testing.T) {
 	r := mustRender(t, sets(t)["production"])
 	board := one[*core.ConfigMap](t, r, name+"-dashboard").Data["dewpoint.json"]

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// A value that is wrong is refused, and the message names its key.
+// TestBadValuesAreRefused: an invalid value is refused, and the message names its key.
 func TestBadValuesAreRefused(t *testing.T) {
 	for _, tt := range []struct{ values, key string }{
-		// the schema: what is misspelt or of the wrong kind
+		// by the schema: misspelt keys and values of the wrong type
 		{"replicas: 2", "'replicas'"},
 		{"replicaCount: two", "/replicaCount"},
 		{"replicaCount: -1", "/replicaCount"},
@@ -56,7 +56,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{"redis: {password: secret}", "/redis/password"},
 		{"redis: {tls: {enabled: true, caFile: x}}", "'caFile'"},
 
-		// the schema: Dewpoint's own configuration
+		// by the schema: Dewpoint's own configuration
 		{"config: {upsteam: {}}", "'upsteam'"},
 		{"config: {upstream: {base_url: llm.example}}", "/config/upstream/base_url"},
 		{"config: {upstream: {api_key: sk-plain}}", "/config/upstream/api_key"},
@@ -97,7 +97,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{"config: {limits: {max_body: -1}}", "/config/limits/max_body"},
 		{"config: {shutdown: {timeout: 5 minutes}}", "/config/shutdown/timeout"},
 
-		// the templates: what does not go together
+		// by the templates: values that contradict each other
 		{"replicaCount: null", "replicaCount: is null"},
 		{"{tenantsFrom: [{secret: b}], config: {tenants_dir: /etc/x}}", "config.tenants_dir: is where"},
 		{"config: {tenants: {}}", "config.tenants: is empty"},
@@ -142,7 +142,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 	}
 }
 
-// What is near to a refused value, and right.
+// TestGoodValuesAreTaken: valid values that are similar to refused ones are accepted.
 func TestGoodValuesAreTaken(t *testing.T) {
 	for _, values := range []string{
 		"redis: {enabled: true, url: 'rediss://redis:6380/1'}",

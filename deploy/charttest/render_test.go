@@ -23,7 +23,7 @@ const (
 	namespace = "agents"
 )
 
-// kubernetes is the version that charts are rendered for.
+// kubernetes returns the Kubernetes version that the chart is rendered for.
 func kubernetes(t *testing.T) *common.KubeVersion {
 	t.Helper()
 	version, err := common.ParseKubeVersion("v1.31.0")
@@ -42,7 +42,7 @@ func load(t *testing.T) *chart.Chart {
 	return loaded
 }
 
-// sets reads every value set in ci, by its name.
+// sets returns the value sets in ci, by name.
 func sets(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(chartDir, "ci", "*.yaml"))
@@ -60,7 +60,7 @@ func sets(t *testing.T) map[string]map[string]any {
 	return found
 }
 
-// eachSet runs a check on every value set as it is rendered.
+// eachSet renders every value set and runs a check on the result.
 func eachSet(t *testing.T, check func(*testing.T, rendered)) {
 	for set, values := range sets(t) {
 		t.Run(set, func(t *testing.T) { check(t, mustRender(t, values)) })
@@ -90,7 +90,7 @@ func mustRender(t *testing.T, values map[string]any) rendered {
 	return decode(t, rel.Manifest, rel.Info.Notes)
 }
 
-// from reads values as they are written.
+// from parses values.
 func from(t *testing.T, text string) map[string]any {
 	t.Helper()
 	values, err := common.ReadValues([]byte(text))
@@ -100,7 +100,7 @@ func from(t *testing.T, text string) map[string]any {
 	return values
 }
 
-// over lays values over others, which stay as they are.
+// over returns base with other values merged over it. It does not change base.
 func over(base map[string]any, text string, t *testing.T) map[string]any {
 	t.Helper()
 	top := from(t, text)

@@ -14,7 +14,7 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// TestSets checks what is each value set's own.
+// TestSets checks what is special about each value set.
 func TestSets(t *testing.T) {
 	checks := map[string]func(*testing.T, rendered){
 		"default":           embeddedOnVolume,
@@ -113,7 +113,7 @@ func claimOfOnesOwn(t *testing.T, r rendered) {
 	wantSecret(t, r, "ADMIN_TOKEN", "dewpoint-admin-token", "bearer")
 }
 
-// wantSecret checks where a variable comes from.
+// wantSecret checks from which key of which secret a variable comes.
 func wantSecret(t *testing.T, r rendered, variable, secret, key string) {
 	t.Helper()
 	for _, e := range container(t, r).Env {
@@ -155,7 +155,7 @@ func wantEgress(t *testing.T, r rendered, rules ...string) {
 	}
 }
 
-// The policy opens the ports of every URL in the configuration. One that is a secret counts as https, and Redis's as 6379.
+// TestPortsOfURLs: the network policy opens the port of every URL in the configuration. For a URL that is a secret it opens 443, for Redis 6379.
 func TestPortsOfURLs(t *testing.T) {
 	for values, want := range map[string]string{
 		"{}": "443/TCP",
@@ -261,7 +261,7 @@ func tenantsFrom(t *testing.T, r rendered) {
 	if first.Name != "dewpoint-tenants" || *first.DefaultMode != 0o440 || other.SecretName != "dewpoint-tenants-with-keys" || *other.DefaultMode != 0o440 {
 		t.Errorf("tenants come from %+v", volumes)
 	}
-	// a key that both have is a mistake that is told, and none of them replaces the other
+	// If both have the same key, that is reported as an error, and neither replaces the other.
 	_, err := loadTenants(t, r, func(string) string { return "team-c.yaml" })
 	const twice = `tenants_dir["secret-dewpoint-tenants-with-keys/team-c.yaml"].name: is also the name of tenants_dir["configmap-dewpoint-tenants/team-c.yaml"]`
 	if err == nil || !strings.Contains(err.Error(), twice) {

@@ -12,7 +12,7 @@ import (
 
 var token = regexp.MustCompile(`(?m)^  token: .*$`)
 
-// The same values render to the same objects, but for a token that is made where there is no cluster to keep it.
+// TestRendersAreTheSame: the same values render to the same objects, except for a generated token, which only a cluster can keep.
 func TestRendersAreTheSame(t *testing.T) {
 	for set, values := range sets(t) {
 		first, second := mustRender(t, values), mustRender(t, values)
@@ -31,7 +31,7 @@ func annotation(t *testing.T, r rendered, name string) string {
 	return sum
 }
 
-// New pods come when, and only when, something changed that they would not take up by themselves.
+// TestChecksums: pods are replaced if, and only if, something changed that a running pod does not reload.
 func TestChecksums(t *testing.T) {
 	base := sets(t)["tenants"]
 	hot := over(base, "configReload: hot", t)
@@ -75,9 +75,9 @@ func TestChecksums(t *testing.T) {
 	}
 }
 
-// A key of the configuration is read at start, and brings new pods, or is reloaded.
+// TestKeysAreReadAtStartOrReloaded: a change of a configuration key that is read only at start replaces the pods. All other keys are reloaded.
 func TestKeysAreReadAtStartOrReloaded(t *testing.T) {
-	keys := []string{"listen", "admin", "store", "limits", "shutdown", "log"} // what internal/serve/app/reload.go waits with
+	keys := []string{"listen", "admin", "store", "limits", "shutdown", "log"} // the sections that internal/serve/app/reload.go does not reload
 	found := regexp.MustCompile(`omit \(\$config \| fromYaml\) (.*) }}`).FindSubmatch(chartFile(t, "templates/_config.tpl"))
 	for _, key := range strings.Fields(string(found[1])) {
 		keys = append(keys, strings.Trim(key, `"`))
@@ -95,7 +95,7 @@ func TestKeysAreReadAtStartOrReloaded(t *testing.T) {
 	}
 }
 
-// Each mode's notes tell the commands that come next, with the names that were given.
+// TestNotes: the notes of each mode contain the next commands to run, with the names in the values.
 func TestNotes(t *testing.T) {
 	eachSet(t, func(t *testing.T, r rendered) {
 		for _, command := range []string{

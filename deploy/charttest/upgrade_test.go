@@ -18,7 +18,8 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 )
 
-// What Kubernetes does not let anyone change must be the same for every way to run, or an upgrade between them would fail.
+// TestUpgradesBetweenSets: fields that Kubernetes does not allow to change are the same in all value sets. Otherwise an upgrade from one to
+// another would fail.
 func TestUpgradesBetweenSets(t *testing.T) {
 	before := mustRender(t, sets(t)["default"])
 	eachSet(t, func(t *testing.T, after rendered) {
@@ -38,7 +39,7 @@ func TestUpgradesBetweenSets(t *testing.T) {
 	})
 }
 
-// A chart of another version has the same selector: it holds nothing that a release changes.
+// TestSelectorOutlivesVersions: another version of the chart has the same selector, which contains nothing that a new version changes.
 func TestSelectorOutlivesVersions(t *testing.T) {
 	want := map[string]string{"app.kubernetes.io/name": "dewpoint", "app.kubernetes.io/instance": "try"}
 	if got := deployment(t, mustRender(t, nil)).Spec.Selector.MatchLabels; !reflect.DeepEqual(got, want) {
@@ -46,14 +47,14 @@ func TestSelectorOutlivesVersions(t *testing.T) {
 	}
 }
 
-// cluster is one that has some objects.
+// cluster is a fake cluster with some objects.
 type cluster struct{ client dynamic.Interface }
 
 func clusterOf(t *testing.T, objects ...runtime.Object) cluster {
 	return cluster{fake.NewSimpleDynamicClient(types(t), objects...)}
 }
 
-// GetClientFor knows what the chart looks up.
+// GetClientFor returns a client for the kinds that the chart looks up.
 func (c cluster) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	known := schema.FromAPIVersionAndKind(apiVersion, kind)
 	resource, _ := apimeta.UnsafeGuessKindToResource(known)
@@ -78,7 +79,7 @@ func renderIn(t *testing.T, c cluster, values map[string]any, template string) s
 	return files["dewpoint/templates/"+template]
 }
 
-// The admin token that was made at the first install stays; one that is given takes its place.
+// TestTokenIsKept: an upgrade keeps the admin token that was generated at the first install, unless the values have a token.
 func TestTokenIsKept(t *testing.T) {
 	kept := &core.Secret{
 		TypeMeta:   meta.TypeMeta{APIVersion: "v1", Kind: "Secret"},
@@ -101,8 +102,9 @@ func TestTokenIsKept(t *testing.T) {
 	}
 }
 
-// An autoscaler that comes to a running release begins with the pods that there are, and not with one. What it, or another,
-// has set since is left alone where Helm applies server-side, and is said where a number that is not said would become 1.
+// TestAutoscalingKeepsPods: if autoscaling is enabled for a running release, the number of pods stays as it is, rather than becoming 1. If Helm
+// applies server-side and the autoscaler has set the number, the chart leaves it out. Otherwise it repeats the current number, because a
+// missing one would become 1.
 func TestAutoscalingKeepsPods(t *testing.T) {
 	mark := func(manager string, operation meta.ManagedFieldsOperationType, subresource string) meta.ManagedFieldsEntry {
 		return meta.ManagedFieldsEntry{Manager: manager, Operation: operation, Subresource: subresource}
@@ -121,7 +123,7 @@ func TestAutoscalingKeepsPods(t *testing.T) {
 		what    string
 		cluster cluster
 		enabled bool
-		want    int32 // -1: it is not said
+		want    int32 // -1: the chart leaves it out
 	}{
 		{"nothing runs", clusterOf(t), true, -1},
 		{"it is the chart's", running(applied), true, 4},

@@ -27,9 +27,9 @@ type Reader interface {
 // Output is what the client receives in place of an event. The zero value is nothing.
 type Output struct {
 	Text []byte
-	End  []byte // ends an answer with hidden calls only: it is held back together with all that follows
-	Wait bool   // Text, and anything passed with it, is kept until an Output without Wait
-	Drop bool   // what was kept so far is dropped
+	End  []byte // ends an answer with hidden calls only: the client does not receive it, or anything after it, until Finish
+	Wait bool   // Text, and the lines passed with it, are kept until an Output without Wait
+	Drop bool   // everything kept so far is dropped
 }
 
 // NewFilter returns a filter that passes answers to r.
@@ -121,14 +121,14 @@ func (f *streamFilter) endLine() {
 		f.named = f.named[:0]
 	case bytes.HasPrefix(text, []byte("event:")) || bytes.HasPrefix(text, []byte("id:")):
 		f.named = append(f.named, f.line...)
-	case len(text) > 0 || !f.dropped: // the empty line behind a dropped event goes too
+	case len(text) > 0 || !f.dropped: // the empty line after a dropped event is dropped too
 		f.emit(f.line)
 	}
 	f.line = f.line[:0]
 }
 
-// take reads an event and emits what the client receives of it. It reports whether that is anything. lines are those of the
-// event: the ones that name it, and the data line.
+// take reads an event and emits what the client receives of it. It returns false if the client receives nothing. lines are the lines of
+// the event: those that name it, and the data line.
 func (f *streamFilter) take(data, lines []byte) bool {
 	o := Output{Text: data}
 	if split.IsObject(data) || string(data) == split.Done {

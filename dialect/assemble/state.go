@@ -28,12 +28,12 @@ type State struct {
 // Part is a part of an answer.
 type Part struct {
 	Raw   []byte
-	Shown []byte        // as the client receives it; nil if it does not
-	Call  *session.Call // of a hidden tool, or nil
-	Own   bool          // a call that the client has to answer
+	Shown []byte        // the part as the client receives it, or nil if the client does not
+	Call  *session.Call // the call if it is one of a hidden tool, or nil
+	Own   bool          // it is a call that the client has to answer
 }
 
-// MaxUsage is the size of the largest usage report that is added up, in bytes. That takes a time that is quadratic in it.
+// MaxUsage is the size of the largest usage report that is added up, in bytes. The time to add two reports is quadratic in their size.
 const MaxUsage = 16 << 10
 
 // SetUsage sets the usage of this answer, if v is a usage report of at most MaxUsage bytes.

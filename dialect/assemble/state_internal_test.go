@@ -7,7 +7,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Upstreams choose the numbers, and a long one must not take long at each later event.
+// TestSumUsage: upstream chooses the numbers in a usage report, so a long number must not make every later event slow.
 func TestSumUsage(t *testing.T) {
 	nines := strings.Repeat("9", 5000)
 	for _, c := range [][3]string{

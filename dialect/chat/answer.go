@@ -16,7 +16,7 @@ func (d *Dialect) Tee(streamed bool) dialect.Tee {
 	return split.NewTee(streamed, split.Done, &answer{})
 }
 
-// Opening reports whether an event is a chunk of which only the role is filled in.
+// Opening reports whether an event is a chunk with nothing but a role.
 func (d *Dialect) Opening(event []byte) bool {
 	return split.Opening(event, func(chunk rawjson.Value) bool {
 		choices := split.Member(chunk, "choices")

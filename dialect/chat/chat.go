@@ -58,7 +58,7 @@ func (d *Dialect) Split(_ string, body []byte) (*dialect.Request, error) {
 	return d.bodies.Split(body, finish)
 }
 
-// maxChoices is how many answers OpenAI writes at most for one request.
+// maxChoices is the maximum number of answers that OpenAI writes for one request.
 const maxChoices = 128
 
 func finish(w *split.Walker, r *dialect.Request) {

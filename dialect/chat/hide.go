@@ -118,7 +118,7 @@ func (f *filter) Echo() []byte {
 	return assemble.Encode(m)
 }
 
-// finishWithoutCalls returns the finish reason for a client that received no call.
+// finishWithoutCalls returns the finish reason for a client that received no calls.
 func finishWithoutCalls(reason string) string {
 	if reason == "tool_calls" || reason == "function_call" {
 		return "stop"

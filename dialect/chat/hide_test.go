@@ -8,8 +8,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 )
 
-// TestFinishReasonWithoutHiddenCalls: an answer whose only calls the client does not see does not say that it ended with calls. Upstream is asked
-// again only if the answer was not cut off and leaves the client no call.
+// TestFinishReasonWithoutHiddenCalls: if all calls of an answer are hidden, the finish reason for the client does not announce calls. Upstream
+// is asked again only if the answer was not cut off and has no calls for the client.
 func TestFinishReasonWithoutHiddenCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		tools        []string // that the answer calls

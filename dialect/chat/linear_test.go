@@ -61,8 +61,8 @@ func hostileMessages(n int) map[string]string {
 	}
 }
 
-// TestCanonicalFormIsBounded counts the steps that are not linear: at most n log n comparisons in sorting, and bytes moved at
-// most once per level. It also limits allocations to a few times the size.
+// TestCanonicalFormIsBounded checks the work that is not linear in the size n: sorting makes at most n log n comparisons and moves each byte
+// at most once per level. Allocations are limited to a few times the size.
 func TestCanonicalFormIsBounded(t *testing.T) {
 	const n = 1 << 18
 	most, worst := 0, ""
@@ -92,9 +92,9 @@ func TestCanonicalFormIsBounded(t *testing.T) {
 	t.Logf("the worst is %q: %d steps for %d bytes", worst, most, n)
 }
 
-// TestWhatIsKnownIsNotHashed checks that a step of a session hashes about as many bytes as its new messages have, however
+// TestKnownMessagesAreNotHashed checks that a step of a session hashes about as many bytes as its new messages have, however
 // many came before.
-func TestWhatIsKnownIsNotHashed(t *testing.T) {
+func TestKnownMessagesAreNotHashed(t *testing.T) {
 	d := New(Options{Remember: 8 << 20})
 	hashed := func(body string) int {
 		n := 0

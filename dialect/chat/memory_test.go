@@ -59,7 +59,7 @@ func checked(t testing.TB, d *chat.Dialect, body []byte) *dialect.Request {
 	return got
 }
 
-// TestRemembered checks that a longer conversation is read on from its known prefix, whatever surrounds its messages.
+// TestRemembered checks that of a longer conversation, only the part after its known prefix is read, whatever surrounds its messages.
 func TestRemembered(t *testing.T) {
 	for name, around := range map[string][2]string{
 		"in front": {`"model":"m","metadata":{"session_id":"s"},"tools":[{"a":1}],`, ``},
@@ -87,7 +87,7 @@ func TestRemembered(t *testing.T) {
 			if known := chat.Known(d, bodyOf(around[0], edited, around[1])); known != 0 {
 				t.Errorf("after an edit of the second %d messages are known", known)
 			}
-			if bodies, _ := chat.Held(d); bodies != 1 {
+			if bodies, _ := chat.Remembered(d); bodies != 1 {
 				t.Errorf("%d beginnings are held of one conversation", bodies)
 			}
 		})
@@ -137,8 +137,8 @@ func TestMemoryChangesNothing(t *testing.T) {
 	})
 }
 
-// TestManyReadOnAtOnce continues the same prefix in different ways concurrently.
-func TestManyReadOnAtOnce(t *testing.T) {
+// TestConcurrentContinuations splits different continuations of the same prefix concurrently.
+func TestConcurrentContinuations(t *testing.T) {
 	d, all := chat.New(remembering), sayings(20)
 	checked(t, d, bodyOf("", all, ""))
 	var work sync.WaitGroup
@@ -154,9 +154,8 @@ func TestManyReadOnAtOnce(t *testing.T) {
 	work.Wait()
 }
 
-// TestSentTwice sends each body twice. The conversation is still read on from its known prefix, and its text is not copied
-// each time.
-func TestSentTwice(t *testing.T) {
+// TestRepeatedBodyIsNotCopied sends each body twice. Only the part after the known prefix is read, and the text is not copied each time.
+func TestRepeatedBodyIsNotCopied(t *testing.T) {
 	all := append(sayings(1), saying(1, strings.Repeat("x", 4<<20)))
 	var bodies [16][]byte
 	for i := range bodies {
@@ -192,22 +191,22 @@ func TestMemoryIsBounded(t *testing.T) {
 		checked(t, d, body(i))
 		checked(t, d, body(0))
 	}
-	if bodies, held := chat.Held(d); held > limit || bodies < 10 {
+	if bodies, held := chat.Remembered(d); held > limit || bodies < 10 {
 		t.Errorf("%d bytes are held of %d bodies", held, bodies)
 	}
 	if chat.Known(d, body(0)) != 2 || chat.Known(d, body(59)) != 2 || chat.Known(d, body(1)) != 0 {
 		t.Error("not the idlest was forgotten")
 	}
-	before, _ := chat.Held(d)
+	before, _ := chat.Remembered(d)
 	checked(t, d, bodyOf("", []string{saying(0, strings.Repeat("too long ", 100_000))}, ""))
-	if after, _ := chat.Held(d); after != before {
+	if after, _ := chat.Remembered(d); after != before {
 		t.Error("a body that takes most of the memory is remembered")
 	}
 	d = chat.New(chat.Options{Remember: 64 * limit})
 	for i := range 600 {
 		checked(t, d, bodyOf("", []string{saying(0, fmt.Sprintf("short conversation %d", i))}, ""))
 	}
-	if bodies, _ := chat.Held(d); bodies != 512 {
+	if bodies, _ := chat.Remembered(d); bodies != 512 {
 		t.Errorf("%d bodies are looked through", bodies)
 	}
 }
@@ -236,7 +235,7 @@ func TestMemoryHoldsWhatItCounts(t *testing.T) {
 				split(first, saying(1, "something short"))
 				split(first, saying(1, "something short"), saying(2, "and more"))
 			}
-			_, counted := chat.Held(d)
+			_, counted := chat.Remembered(d)
 			got := inUse() - before
 			runtime.KeepAlive(d)
 			if got > limit+limit/4 {
@@ -256,8 +255,8 @@ func inUse() int {
 	return int(m.HeapAlloc)
 }
 
-// TestWhatIsRememberedIsNoPartOfTheBody overwrites a body, as happens when its buffer is reused.
-func TestWhatIsRememberedIsNoPartOfTheBody(t *testing.T) {
+// TestMemoryDoesNotAliasTheBody overwrites a body, as happens when its buffer is reused.
+func TestMemoryDoesNotAliasTheBody(t *testing.T) {
 	d := chat.New(remembering)
 	before := `"model":"m","max_tokens":5,"thinking":{"type":"enabled"},"tools":[{"a":1}],"metadata":{"session_id":"s"},`
 	first := bodyOf(before, sayings(2), "")

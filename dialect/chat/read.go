@@ -58,7 +58,7 @@ func readCalls(m *split.Object) (calls []session.Call) {
 	return calls
 }
 
-// readContent reads content into c, and returns the text of its thinking parts.
+// readContent reads content into c and returns the text of its thinking parts.
 func readContent(content rawjson.Value, c *session.Content) (thoughts string) {
 	if content.Kind == rawjson.String {
 		c.Text = content.Text()

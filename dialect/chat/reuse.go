@@ -15,9 +15,9 @@ var notReused = [...]string{
 	"stream", "stream_options", "n", "stop", "logprobs", "top_logprobs", "prediction", "store", "metadata",
 }
 
-// Reuse implements dialect.Dialect. An output format is part of the prompt, so a body that asks for one cannot be reused. If
-// tool_choice is part of the cache key, it stays, and a body that forces a call cannot be reused either. A token limit is
-// set only if the client sets one.
+// Reuse implements dialect.Dialect. An output format is part of the prompt, so a body that asks for one cannot be reused. If tool_choice is
+// part of the cache key, the result keeps it; then a body that forces a call cannot be reused either. The result has a token limit only if
+// the client sets one.
 func (d *Dialect) Reuse(body []byte, output int) []byte {
 	all := rawjson.ValueOf(body)
 	byChoice := agents.CachesByChoice(split.Member(all, "model").Text()) || bytes.Contains(body, []byte(`"cache_control"`))

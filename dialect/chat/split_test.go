@@ -112,7 +112,7 @@ func TestSplitRefuses(t *testing.T) {
 }
 
 // The splitter accepts values that OpenAI's schema does not allow.
-func TestSplitTakes(t *testing.T) {
+func TestSplitAccepts(t *testing.T) {
 	d := chat.New(chat.Options{})
 	for _, body := range []string{
 		`{"messages":[{"role":"user"}],"x":1,"x":2,"\u0078":3}`,
@@ -143,7 +143,7 @@ func TestSplitOutput(t *testing.T) {
 	f(`"max_completion_tokens":1.5,"max_tokens":0`, 0)
 }
 
-// TestSplitAttached: what is neither text nor thinking is an attachment, whose tokens are estimates.
+// TestSplitAttached: a part that is neither text nor thinking is an attachment, so the message's token count is an estimate.
 func TestSplitAttached(t *testing.T) {
 	for part, want := range map[string]bool{
 		`{"type":"text","text":"a"}`: false, `{"type":"refusal","refusal":"no"}`: false, `{"type":"thinking","thinking":"t"}`: false,
@@ -156,7 +156,7 @@ func TestSplitAttached(t *testing.T) {
 	}
 }
 
-// TestSplitChoices: a request is charged for all its answers, but for no more than OpenAI writes at most.
+// TestSplitChoices: a request is charged for all answers that it asks for, up to OpenAI's maximum.
 func TestSplitChoices(t *testing.T) {
 	for members, want := range map[string]int{`"n":2`: 2, `"n":128`: 128, `"n":100000`: 128, `"n":"many"`: 0, `"x":1`: 0} {
 		r, err := chat.New(chat.Options{}).Split("", []byte(`{"messages":[{"role":"user"}],`+members+`}`))
@@ -186,7 +186,7 @@ func TestSplitCalls(t *testing.T) {
 	f(`{"role":"assistant","function_call":{"name":"f","arguments":""}}`, session.Action, "f", "")
 	f(`{"role":"assistant","content":"a","function_call":null,"tool_calls":null}`, session.Agent, "", "") // as SDKs write messages without calls
 	f(`{"role":"function","name":"f","content":"r"}`, session.Observation, "", "f")
-	f(`{"role":"tool","name":"f","content":"r"}`, session.Observation, "", "") // not a result of the older kind
+	f(`{"role":"tool","name":"f","content":"r"}`, session.Observation, "", "") // not the result of a function_call
 	f(`{"role":"tool","name":"f","tool_call_id":"\ud83d\ude00"}`, session.Observation, "", "😀")
 	f(`{"role":"user","name":"f","tool_call_id":"x","tool_calls":[{"id":"y"}]}`, session.User, "", "")
 }

@@ -68,8 +68,8 @@ func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool
 	return append(asked, '}'), streamed
 }
 
-// Unseal implements dialect.Compactor. The history then starts with its newest compaction, since that replaces everything
-// before it. If its content starts with mark, it becomes a user message, otherwise it stays a block in a message of its own.
+// Unseal implements dialect.Compactor. The resulting history starts with its newest compaction, since a compaction replaces everything
+// before it. If the compaction's content starts with mark, it becomes a user message; otherwise it stays a block in a message of its own.
 func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (text string, err error)) ([]byte, error) {
 	if !rawjson.MayHold(body, compaction) || !split.IsObject(body) { // Split reports an invalid body
 		return body, nil
@@ -102,9 +102,9 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 	return split.WithMember(body, list, split.List(kept)), nil
 }
 
-// compactionIn returns the newest compaction in a message, and the blocks after it. A compaction that failed has no content and replaces
-// nothing, so it does not count. In a message of another role than the model's, one whose content starts with mark counts: upstream must not get
-// it.
+// compactionIn returns the newest compaction in a message, and the blocks after it. It ignores compactions without content, which failed and
+// replace nothing. Outside of the model's messages, it ignores compactions whose content does not start with mark; the others are the
+// proxy's own, which upstream must not receive.
 func compactionIn(message rawjson.Value, mark string) (block rawjson.Value, rest [][]byte) {
 	if !rawjson.MayHold(message.Raw, compaction) {
 		return block, nil
@@ -122,8 +122,7 @@ func compactionIn(message rawjson.Value, mark string) (block rawjson.Value, rest
 	return block, rest
 }
 
-// contentOf returns the content of a compaction block, or of the delta in a stream that holds it. It returns "" for other
-// blocks.
+// contentOf returns the content of a compaction block, or of the delta that contains it in a stream. It returns "" for other blocks.
 func contentOf(block rawjson.Value) string {
 	if !strings.HasPrefix(split.Member(block, "type").Text(), compaction) {
 		return ""

@@ -68,7 +68,7 @@ func TestTeeNamesCompactions(t *testing.T) {
 	}
 }
 
-// TestManagement: a compaction that the client asks for comes at its limit, or at the API's default.
+// TestManagement: a compaction that the client asks for is due at the client's limit, or otherwise at the API's default.
 func TestManagement(t *testing.T) {
 	d := messages.New(split.Options{})
 	for edit, want := range map[string]int{
@@ -81,8 +81,8 @@ func TestManagement(t *testing.T) {
 	}
 }
 
-// TestCompactionSaysItsUsage: what was read from a cache or written to one is no plain input.
-func TestCompactionSaysItsUsage(t *testing.T) {
+// TestCompactionReportsUsage: input_tokens does not include tokens that were read from a cache or written to one.
+func TestCompactionReportsUsage(t *testing.T) {
 	usage := &session.Usage{Input: 100, Cached: 60, Written: 30, Output: 7}
 	want := `"usage":{"input_tokens":10,"cache_creation_input_tokens":30,"cache_read_input_tokens":60,"output_tokens":7}`
 	for _, streamed := range []bool{false, true} {

@@ -11,8 +11,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// CanHideTools reports whether the client sends tools and leaves the choice to the model. Upstream must not keep the history, since it
-// would have calls in it of which the client does not know.
+// CanHideTools reports whether the client sends tools and leaves the choice to the model, and upstream does not store the history. A stored
+// history would contain calls that the client does not know.
 func (d *Dialect) CanHideTools(r *dialect.Request) bool {
 	return !r.Stores && assemble.AcceptsTools(r.Outside(), r.DefinesTools)
 }

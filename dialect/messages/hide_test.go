@@ -11,8 +11,8 @@ import (
 
 func hides(tool string) bool { return tool == "recall" }
 
-// TestNumberedTextOfData renumbers a block whose text looks like a line of the stream.
-func TestNumberedTextOfData(t *testing.T) {
+// TestRenumberingIgnoresTextLikeData renumbers a block whose text looks like a line of the stream.
+func TestRenumberingIgnoresTextLikeData(t *testing.T) {
 	s := messages.New(split.Options{}).FilterAnswers(true, hides)
 	var got strings.Builder
 	for _, event := range []string{
@@ -44,7 +44,7 @@ func TestShownWithoutUsage(t *testing.T) {
 	}
 }
 
-// TestStopReasonWithoutHiddenCalls: an answer whose only calls the client does not see does not say that it stopped for one.
+// TestStopReasonWithoutHiddenCalls: if all calls of an answer are hidden, the stop reason for the client is not a call.
 func TestStopReasonWithoutHiddenCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		tools      []string // that the answer calls
@@ -82,8 +82,9 @@ func TestStopReasonWithoutHiddenCalls(t *testing.T) {
 	}
 }
 
-// TestHiddenInputThatBroke: a call whose arguments are not JSON is sent back to upstream without them, since it would refuse the message.
-func TestHiddenInputThatBroke(t *testing.T) {
+// TestInvalidHiddenInputIsNotSentBack: if the arguments of a hidden call are not JSON, the call is sent back to upstream without them, since upstream
+// would refuse the message.
+func TestInvalidHiddenInputIsNotSentBack(t *testing.T) {
 	for partial, want := range map[string]string{`{\"q\":1}`: `{"q":1}`, `{\"q\":`: `{}`} {
 		f := messages.New(split.Options{}).FilterAnswers(true, hides)
 		f.Write([]byte(`data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"recall","input":{}}}` + "\n\n" +
@@ -95,7 +96,7 @@ func TestHiddenInputThatBroke(t *testing.T) {
 	}
 }
 
-// TestUsageOfSeveralAnswers: the client gets the sum, also in a stream.
+// TestUsageOfSeveralAnswers: if several answers become one, the client receives the sum of their usage, in a stream too.
 func TestUsageOfSeveralAnswers(t *testing.T) {
 	f := messages.New(split.Options{}).FilterAnswers(true, hides)
 	for i, stop := range []string{"tool_use", "end_turn"} {
@@ -113,8 +114,9 @@ func TestUsageOfSeveralAnswers(t *testing.T) {
 	}
 }
 
-// TestHistoriesOfUpstreamsHideNothing: upstream would keep a call of which the client does not know.
-func TestHistoriesOfUpstreamsHideNothing(t *testing.T) {
+// TestStoredHistoryHidesNoTools: no tools are hidden if upstream stores the history, which would contain a call that the client does not
+// know.
+func TestStoredHistoryHidesNoTools(t *testing.T) {
 	for member, want := range map[string]bool{``: true, `,"thread":{"type":"create"}`: false, `,"thread":null`: true} {
 		r := splitOf(t, `{"tools":[{"name":"read"}],"messages":[{"role":"user","content":"a"}]`+member+`}`)
 		if got := messages.New(split.Options{}).CanHideTools(r); got != want {

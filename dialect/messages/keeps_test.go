@@ -8,8 +8,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 )
 
-// TestKeeps checks that the shortest mark counts, in OpenAI's APIs too, and that marks in tool inputs and schemas do not.
-func TestKeeps(t *testing.T) {
+// TestCacheTTL checks that the shortest mark counts, in OpenAI's APIs too, and that marks in tool inputs and schemas do not.
+func TestCacheTTL(t *testing.T) {
 	d := messages.New(split.Options{})
 	for body, want := range map[string]time.Duration{
 		`{"messages":[{"role":"user","content":"cache_control"}]}`:                                                                     0,

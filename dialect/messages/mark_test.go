@@ -59,7 +59,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// TestMarkOfMergedRecord checks that the mark is put on the record where the client's next message follows it in the same one.
+// TestMarkOfMergedRecord checks that the mark is added to the record even if the client's next message follows it in the same message.
 func TestMarkOfMergedRecord(t *testing.T) {
 	const mark = `"cache_control":{"type":"ephemeral"}`
 	d := messages.New(split.Options{})

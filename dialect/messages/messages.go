@@ -72,7 +72,7 @@ func (d *Dialect) Split(_ string, body []byte) (*dialect.Request, error) {
 func finish(w *split.Walker, r *dialect.Request) {
 	r.MaxOutput = split.Integer(w.Member("max_tokens"))
 	r.NeedsReasoning = split.Member(w.Member("thinking"), "type").Is("enabled")
-	thread := w.Member("thread") // a history that upstream keeps: {"type": "create"}, later {"type": "continue", "previous_message_id": ...}
+	thread := w.Member("thread") // a history that upstream stores: {"type": "create"}, later {"type": "continue", "previous_message_id": ...}
 	r.Stores = thread.Kind == rawjson.Object
 	r.Kept.Answer = split.Truncate(split.Member(thread, "previous_message_id").Text())
 	if system := w.Member("system"); system.Kind == rawjson.String || system.Kind == rawjson.Array {

@@ -60,7 +60,7 @@ func TestSplit(t *testing.T) {
 		{"type":"text","text":"a"}, {"type":"text","text":"b"}]}]}`, "observationA observationB user")
 }
 
-// TestServerCalls checks which calls of the provider's tools tie messages together: those whose result is not in the same message.
+// TestServerCalls checks that calls of the provider's tools join messages into a unit only if their result is not in the same message.
 func TestServerCalls(t *testing.T) {
 	const (
 		search  = `{"type":"server_tool_use","id":"S","name":"web_search","input":{}}`
@@ -213,7 +213,7 @@ func TestRewriteAndStrip(t *testing.T) {
 	f(d.StripReasoning, `{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"}]}`,
 		`{"role":"assistant","content":[{"type":"text","text":"(no text)"}]}`)
 	f(d.StripReasoning, `{"role":"assistant","content": "a" }`, `{"role":"assistant","content": "a" }`)
-	for _, same := range []string{ // in a result it is no model's
+	for _, same := range []string{ // in a result, thinking is not the model's
 		`{"type":"tool_result","tool_use_id":"A","content":[{"type":"thinking","thinking":"t"}]}`, `{"type":"thinking","thinking":"t"}`,
 	} {
 		f(d.StripReasoning, same, same)
@@ -245,9 +245,9 @@ func bodyOf(elements []string) []byte {
 	return []byte(`{"padding":"` + strings.Repeat("p", 33<<10) + `","system":"s","messages":[` + strings.Join(elements, ",") + `],"model":"m"}`)
 }
 
-// TestJoinSaysTheSame checks that a body joined from its own messages is equivalent, and that a composed body splits into the
+// TestJoinIsEquivalent checks that a body joined from its own messages is equivalent, and that a composed body splits into the
 // same messages.
-func TestJoinSaysTheSame(t *testing.T) {
+func TestJoinIsEquivalent(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
 		d, body := messages.New(split.Options{}), bodyOf(drawElements(t))
 		r := splitOf(t, string(body))
@@ -358,8 +358,8 @@ data: {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"outpu
 	}
 }
 
-// TestTeeOfAStreamThatBroke: a stream reports few output tokens at its start, and is charged for what arrived of it.
-func TestTeeOfAStreamThatBroke(t *testing.T) {
+// TestOutputOfABrokenStreamIsEstimated: a stream reports only few output tokens at its start. If it breaks, the output is estimated from what arrived.
+func TestOutputOfABrokenStreamIsEstimated(t *testing.T) {
 	tee := messages.New(split.Options{}).Tee(true)
 	tee.Write([]byte(`data: {"type":"message_start","message":{"id":"msg","usage":{"input_tokens":5,"output_tokens":1}}}` + "\n\n" +
 		`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"` + strings.Repeat("x", 400) + `"}}` + "\n\n"))
@@ -368,8 +368,8 @@ func TestTeeOfAStreamThatBroke(t *testing.T) {
 	}
 }
 
-// TestTeeOfALongAnswer: an answer that is not read to its end is not logged in part.
-func TestTeeOfALongAnswer(t *testing.T) {
+// TestTooLongAnswerIsNotLogged: if an answer is too long to be read completely, no part of it is logged.
+func TestTooLongAnswerIsNotLogged(t *testing.T) {
 	for more, whole := range map[string]bool{"": true, "x": false} {
 		tee := messages.New(split.Options{}).Tee(false)
 		tee.Write([]byte(`{"id":"msg","content":[{"type":"text","text":"` + strings.Repeat("x", split.MaxText) + more + `"}],"stop_reason":"end_turn"}`))
@@ -397,7 +397,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestEvent checks that an error of another server's shape gets the type that clients look for.
+// TestEvent checks that an error in another server's format gets the type that clients look for.
 func TestEvent(t *testing.T) {
 	d := messages.New(split.Options{})
 	own := `{"type":"error","error":{"type":"api_error","message":"m"}}`
@@ -412,7 +412,7 @@ func TestEvent(t *testing.T) {
 	}
 }
 
-// TestToolReferencesLast: messages that load tools must not be hidden, and notes are told from other system messages.
+// TestToolReferencesLast: messages that load tools must not be hidden, and notes are distinguished from other system messages.
 func TestToolReferencesLast(t *testing.T) {
 	r := splitOf(t, `{"messages":[{"role":"user","content":[
 		{"type":"tool_result","tool_use_id":"A","content":[{"type":"tool_reference","tool_name":"n"}]},{"type":"text","text":"Tool loaded."},

@@ -8,10 +8,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// placed moves system messages in the history to where the API accepts them, since messages around them may have been hidden or added: after a
-// user message, or an answer that ends with the result of a server's tool, and before an answer or at the end. Consecutive ones count as one.
-// One without content may stand anywhere; it moves only with others in front of it. One that applies only until the next user message is left
-// out rather than moved after it, where it would apply once more.
+// placed moves the system messages of a history to positions that the API accepts, since messages around them may have been hidden or added.
+// The API requires a user message, or an answer that ends with the result of a server's tool, before a system message, and an answer or
+// the end of the history after it. Consecutive system messages count as one. A system message without content may be anywhere; it moves only
+// together with others before it. One that applies only until the next user message is left out if it would have to move after that
+// message, because there it would apply again.
 // https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages#limitations
 func placed(messages [][]byte) [][]byte {
 	if !slices.ContainsFunc(messages, isSystem) {

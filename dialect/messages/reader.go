@@ -112,11 +112,12 @@ func (r *reader) element(msg *split.Object) error {
 	return nil
 }
 
-// linkServerCalls adds the calls of the provider's own tools that wait for their results at the end of an assistant message, and sets the
-// first one from an earlier message that is answered or goes on in this one. Results follow in a later message if a tool of the client is
-// called as well, if the provider paused the turn, or if the called code calls tools of the client.
+// linkServerCalls links assistant messages by the calls of the provider's own tools. It adds to m.Calls the calls that have no result yet
+// at the end of the message, and sets m.Result to the first call of an earlier message that this one answers or mentions. The result is in a
+// later message if the model calls the client's tools too, if the provider pauses the turn, or if the called code calls the client's
+// tools.
 func linkServerCalls(m *session.Message, blocks []block) {
-	waits := map[string]bool{} // the calls made or mentioned so far
+	waits := map[string]bool{} // the calls made or mentioned so far: whether they wait for a result
 	mention := func(id rawjson.Value, made, answered bool) {
 		if call := id.Text(); call != "" {
 			if _, known := waits[call]; !known && !made {
@@ -180,9 +181,9 @@ func (r *reader) addPieces(message []byte, blocks []block) {
 	}
 }
 
-// The canonical form of a message is the version below, followed by frames for its role and its content (see
-// split.Digest.Content). That of a result has the role "tool", the id of the call, whether the call failed, and the content.
-// Thinking and cache_control are ignored.
+// The canonical form of a message is the version below, followed by frames for its role and its content (see split.Digest.Content). For a
+// result, the frames are the role "tool", the id of the call, whether the call failed, and the content. Thinking and cache_control are
+// ignored.
 const version = "dewpoint/messages/1\n"
 
 // Fields of a frame, in addition to those of all dialects.

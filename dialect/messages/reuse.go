@@ -8,9 +8,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// Reuse implements dialect.Dialect. A change of tool_choice or thinking would invalidate the cached messages, and one of the
-// output format the whole prompt, so they stay. A body that forces a call or a format, or leaves too few tokens besides
-// thinking, cannot be reused, nor can one that lets the provider run tools or edit the history.
+// Reuse implements dialect.Dialect. A change of tool_choice or thinking would invalidate the cached messages, and a change of the output
+// format the whole prompt, so they stay unchanged. A body cannot be reused if it forces a call or a format, leaves too few tokens besides
+// thinking, or lets the provider run tools or edit the history.
 // https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 func (d *Dialect) Reuse(body []byte, output int) []byte {
 	limit, thought, text := 0, 0, true

@@ -15,7 +15,7 @@ func (d *Dialect) Tee(streamed bool) dialect.Tee {
 	return split.NewTee(streamed, "", &answer{split.Collector{NoArguments: "{}"}, map[string]int{}})
 }
 
-// Opening reports whether an event begins a message or a block that is still empty, or keeps a client waiting.
+// Opening reports whether an event only begins a message or a block that is still empty, or is a ping.
 func (d *Dialect) Opening(event []byte) bool {
 	return split.Opening(event, func(e rawjson.Value) bool {
 		switch split.Member(e, "type").Text() {
@@ -97,11 +97,11 @@ func (a *answer) beginBlock(index int, block rawjson.Value) {
 	}
 }
 
-// Answer returns what has been read so far. Said has the text and the calls of an answer that upstream may keep.
+// Answer returns what has been read so far. Said contains the text and the calls if upstream may store the answer.
 func (a *answer) Answer() dialect.Answer {
 	said := a.Collector.Answer()
 	if u := said.Usage; u != nil && said.Finish == "" {
-		u.Output = max(u.Output, said.Wrote/4) // a stream that was cut off has reported it only at its start
+		u.Output = max(u.Output, said.Wrote/4) // a stream that was cut off has reported only the count at its start
 	}
 	if said.ID == "" || said.Lost {
 		return said

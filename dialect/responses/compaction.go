@@ -44,8 +44,8 @@ var compactionItem = regexp.MustCompile(`"type"\s*:\s*"(compaction|compaction_su
 // HasCompaction implements dialect.Compactor.
 func (d *Dialect) HasCompaction(answer []byte) bool { return compactionItem.Match(answer) }
 
-// Ask replaces the triggers in the history with a user message at its end. Tools stay, since the history contains calls of
-// them, but the model may not call them. If upstream keeps the history and the body has none, the message is its history.
+// Ask removes the triggers from the history and appends a user message. Tools stay, since the history contains calls of them, but the model
+// may not call them. If upstream stores the history and the body has none, the message becomes the body's history.
 func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool) {
 	asked, streamed = split.Ask(body, list, func(history rawjson.Value) []byte {
 		return d.withQuestion(history, question)
@@ -93,7 +93,7 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 	return split.WithMember(body, list, split.List(items)), nil
 }
 
-// compaction returns the content of a compaction, or "" if the item is none or only upstream has its content.
+// compaction returns the content of a compaction, or "" if the item is not a compaction or only upstream has its content.
 func (it *item) compaction() string {
 	if it.isMessage() || it.class() != systemMessage {
 		return ""

@@ -130,7 +130,7 @@ func TestTeeNamesCompactions(t *testing.T) {
 	}
 }
 
-// TestManagement: of several thresholds the highest counts.
+// TestManagement: if a body has several thresholds, the highest one applies.
 func TestManagement(t *testing.T) {
 	for entries, want := range map[string]int{
 		``: 0, `{"type":"compaction","compact_threshold":1000}`: 1000, `{"compact_threshold":1000},{"compact_threshold":3000},{"compact_threshold":2000}`: 3000,

@@ -11,8 +11,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// CanHideTools reports whether the client sends tools, in the request or as an item, leaves the choice to the model, and upstream stores
-// nothing. If it did, a later request could refer to an answer with a call that the client has never seen.
+// CanHideTools reports whether the client sends tools (in the request or as an item) and leaves the choice to the model, and upstream does
+// not store the answer. Otherwise a later request could refer to an answer with a call that the client has never seen.
 func (d *Dialect) CanHideTools(r *dialect.Request) bool {
 	return !r.Stores && r.Kept == (session.Kept{}) && assemble.AcceptsTools(asList(r).Outside(), r.DefinesTools)
 }
@@ -37,10 +37,10 @@ type filter struct {
 	id       []byte // of the first answer
 	complete bool   // this answer was completed
 
-	renames  bool  // reasoning of this answer was removed, and no other reasoning has followed
-	waiting  []int // indexes of the reasoning items that wait
+	renames  bool  // reasoning of this answer was removed, and no other reasoning has followed yet
+	waiting  []int // indexes of the reasoning items that wait for the next item
 	sequence int   // sequence number of the next event for the client; negative before the first event
-	resumeAt int   // sequence number of the first event that waits or is held back
+	resumeAt int   // sequence number of the first event that waits, or that the client does not receive until Finish
 }
 
 // Next starts another answer.
@@ -94,8 +94,8 @@ func (f *filter) removeReasoning() {
 	}
 }
 
-// renamed replaces the id in an object if upstream would look for removed reasoning by it. The id of an approval request
-// stays, since the client answers with it.
+// renamed replaces the id in an object if upstream would use it to look for reasoning that was removed. It does not change the id of an
+// approval request, since the client's answer refers to it.
 func (f *filter) renamed(object []byte, key string) []byte {
 	v := rawjson.ValueOf(object)
 	id := split.Member(v, key)
@@ -144,8 +144,8 @@ func (f *filter) Echo() []byte {
 	return nil
 }
 
-// end reads the response object at the end of an answer. It has all items, in case the stream had none. If another answer
-// follows, the client does not receive the reasoning at the end of this one, since the item it is bound to never came.
+// end reads the response object at the end of an answer. The object contains all items, which are read if the stream had none. If another
+// answer follows, the client does not receive the reasoning at the end of this one, since the item that it is bound to never arrived.
 func (f *filter) end(response rawjson.Value) {
 	if len(f.Parts) == 0 {
 		for element := range rawjson.Elements(split.Member(response, "output").Raw) {

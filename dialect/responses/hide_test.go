@@ -124,9 +124,9 @@ func readStream(t *testing.T, stream string) (end got) {
 	return end
 }
 
-// TestStrain turns several answers into one. Each letter is an item (see itemNamed). The client's items are named by answer and
+// TestSeveralAnswersBecomeOne turns several answers into one. Each letter is an item (see itemNamed). The client's items are named by answer and
 // position.
-func TestStrain(t *testing.T) {
+func TestSeveralAnswersBecomeOne(t *testing.T) {
 	for _, c := range []struct {
 		answers, want string
 		again         int // number of answers with hidden calls only
@@ -208,8 +208,8 @@ func TestStrain(t *testing.T) {
 	}
 }
 
-// TestStrainedAsItCame checks that an answer without hidden calls passes byte for byte and without delay.
-func TestStrainedAsItCame(t *testing.T) {
+// TestAnswerWithoutHiddenCallsIsUnchanged checks that an answer without hidden calls passes byte for byte and without delay.
+func TestAnswerWithoutHiddenCallsIsUnchanged(t *testing.T) {
 	s := responses.New(split.Options{}).FilterAnswers(true, func(tool string) bool { return tool == hiddenTool })
 	text := strings.ReplaceAll(streamOf(0, "completed", []string{itemNamed('m', "a"), itemNamed('c', "b")}), tools, "[]")
 	text = strings.ReplaceAll(text, `"sequence_number":`, `"sequence_number": `) + "data: [DONE]\n\n"
@@ -223,8 +223,8 @@ func TestStrainedAsItCame(t *testing.T) {
 	}
 }
 
-// TestStrainedWithoutItsMember checks that an event without its response or item passes unchanged.
-func TestStrainedWithoutItsMember(t *testing.T) {
+// TestEventWithoutItsMemberIsUnchanged checks that an event without its response or item passes unchanged.
+func TestEventWithoutItsMemberIsUnchanged(t *testing.T) {
 	for _, kind := range []string{"response.created", "response.in_progress", "response.completed", "response.output_item.added", "response.output_item.done"} {
 		s := responses.New(split.Options{}).FilterAnswers(true, func(tool string) bool { return tool == hiddenTool })
 		event := `data: {"type":"` + kind + `","output_index":0}` + "\n\n"
@@ -236,8 +236,8 @@ func TestStrainedWithoutItsMember(t *testing.T) {
 	}
 }
 
-// TestStrainBroken checks that an answer that was cut off is not continued, and keeps the reasoning at its end.
-func TestStrainBroken(t *testing.T) {
+// TestBrokenAnswerIsNotContinued checks that an answer that was cut off is not continued, and keeps the reasoning at its end.
+func TestBrokenAnswerIsNotContinued(t *testing.T) {
 	items := []string{itemNamed('r', "a")}
 	whole := streamOf(0, "incomplete", append(items, itemNamed('h', "b")))
 	for at := range len(whole) {
@@ -253,8 +253,8 @@ func TestStrainBroken(t *testing.T) {
 	}
 }
 
-// TestSaidWithoutHollowReasoning checks that reasoning without content is not sent back, nor the ids that depend on it.
-func TestSaidWithoutHollowReasoning(t *testing.T) {
+// TestEmptyReasoningIsNotSentBack checks that reasoning without content is not sent back, nor the ids that depend on it.
+func TestEmptyReasoningIsNotSentBack(t *testing.T) {
 	s := responses.New(split.Options{}).FilterAnswers(false, func(tool string) bool { return tool == hiddenTool })
 	hollow := `{"type":"reasoning","id":"rs_1","summary":[]}`
 	s.Write([]byte(responseOf(0, "completed", []string{hollow, itemNamed('h', "a")})))
@@ -264,8 +264,8 @@ func TestSaidWithoutHollowReasoning(t *testing.T) {
 	}
 }
 
-// TestHides checks that no tools are hidden if the model has no choice, or if upstream stores the answer.
-func TestHides(t *testing.T) {
+// TestCanHideTools checks that no tools are hidden if the model has no choice, or if upstream stores the answer.
+func TestCanHideTools(t *testing.T) {
 	d := responses.New(split.Options{})
 	for members, want := range map[string]bool{
 		`"store":false,"tools":` + tools:                                                true,

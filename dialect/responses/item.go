@@ -37,7 +37,7 @@ const (
 	userMessage
 	systemMessage     // also a compaction, which is never hidden
 	compactionTrigger // a request for a compaction
-	standing          // defines or sets something for what follows; also all items of unknown types. It is not in the chain
+	standing          // defines or sets something for the following items; also an item of an unknown type. It is not in the chain
 )
 
 // The classes of messages by role, and of other items by type.
@@ -80,7 +80,7 @@ func (it *item) lasts() bool {
 	return it.is("tool_search_output") || it.isRelayed() && bytes.Contains(it.Raw, []byte(newTask))
 }
 
-// isRelayed reports whether the item is what another agent said: a sub-agent's report, or its parent's task.
+// isRelayed reports whether another agent wrote the item: it is a sub-agent's report, or the task that a sub-agent got from its parent.
 func (it *item) isRelayed() bool { return it.is("agent_message") }
 
 func (it *item) isMessage() bool {
@@ -124,15 +124,15 @@ func (it *item) isPlain() bool {
 // isReasoningOrReference reports whether the item is reasoning, or a reference, which may refer to reasoning.
 func (it *item) isReasoningOrReference() bool { return it.isReasoning() || it.isReference() }
 
-// dependsOnEarlier reports whether a model's output is bound to reasoning in an earlier message: upstream knows its items by
-// their ids, and they are never reasoning items.
+// dependsOnEarlier reports whether a model's output is bound to reasoning in an earlier message. It is if the items have ids, by which
+// upstream knows them, and none of them is reasoning.
 func dependsOnEarlier(items []*item) bool {
 	return !slices.ContainsFunc(items, (*item).isReasoningOrReference) &&
 		slices.ContainsFunc(items, func(it *item) bool { return it.Get("id").Kind == rawjson.String })
 }
 
-// sealed reports whether a model's output has to be changed if it follows a history that has changed. before is the model's
-// previous message in the same turn, or nil.
+// sealed reports whether a model's output must be changed if the history before it changes. before is the model's previous message in the
+// same turn, or nil.
 func sealed(items []*item, before *session.Message) bool {
 	if slices.ContainsFunc(items, (*item).isPrefixBound) {
 		return true

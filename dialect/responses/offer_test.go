@@ -9,9 +9,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 )
 
-// TestOfferBesideAnItemOfTools: hidden tools are offered to a client whose tools are an item of its history, however it writes that the request
-// has none.
-func TestOfferBesideAnItemOfTools(t *testing.T) {
+// TestOfferWithToolsInTheHistory: hidden tools are offered if the client's tools are an item of its history, whether the request's tools are
+// missing, null or empty.
+func TestOfferWithToolsInTheHistory(t *testing.T) {
 	const item = `{"type":"additional_tools","role":"developer","tools":[{"type":"custom","name":"exec"}]}`
 	const offered = `"tools":[{"type":"function","strict":false,"name":"recall","description":"d","parameters":{}}]`
 	d := responses.New(split.Options{})

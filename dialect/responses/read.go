@@ -38,7 +38,7 @@ func (d *Dialect) Read(raw []byte) (session.Content, error) {
 	case userMessage:
 		c.Role = "user"
 		if first.isRelayed() {
-			c.Role = "tool" // it proves as little of what a user wants as a result does
+			c.Role = "tool" // like a result, it is not evidence of what the user wants
 		}
 		c.readContent(first.Get("content"))
 	case systemMessage, compactionTrigger:
@@ -64,7 +64,7 @@ func isString(raw []byte) bool {
 	return len(raw) > 0 && raw[0] == '"' && rawjson.Valid(raw, 0) == nil
 }
 
-// itemsOf returns the items of a raw text, of which there is at least one.
+// itemsOf returns the items of a raw text. It fails if there is none.
 func itemsOf(raw []byte) (items []*item, err error) {
 	all := slices.Concat([]byte{'['}, raw, []byte{']'})
 	if err := rawjson.Valid(all, 0); err != nil {

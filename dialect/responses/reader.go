@@ -31,11 +31,11 @@ func (r *reader) text(text rawjson.Value) {
 	r.w.Add(m, r.w.ElementSpan().To)
 }
 
-// element reads one item. Output of the model is held until its turn ends.
+// element reads one item. It collects the model's output until the turn ends, and adds it as one message.
 func (r *reader) element(o *split.Object) error {
 	it := &item{o}
 	if it.class() == modelOutput {
-		r.hold(it)
+		r.extendTurn(it)
 		return nil
 	}
 	r.close(it)
@@ -43,8 +43,8 @@ func (r *reader) element(o *split.Object) error {
 	return nil
 }
 
-// hold adds output of the model to the current turn.
-func (r *reader) hold(it *item) {
+// extendTurn adds output of the model to the current turn.
+func (r *reader) extendTurn(it *item) {
 	if len(r.turn) == maxItems {
 		r.w.Unsupported("a turn has too many items")
 		return
@@ -71,7 +71,7 @@ func (r *reader) endsBefore(next *item) bool {
 	return next.isMessage() || next.isReasoning()
 }
 
-// close adds the current turn as one message. next follows it; nil: nothing does.
+// close adds the current turn as one message. next is the item that follows it, nil at the end of the list.
 func (r *reader) close(next *item) {
 	if len(r.turn) == 0 {
 		return

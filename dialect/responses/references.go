@@ -10,12 +10,12 @@ import (
 
 var _ dialect.Referrer = (*Dialect)(nil)
 
-// isReference reports whether the item stands for one that upstream keeps.
+// isReference reports whether the item stands for one that upstream stores.
 func (it *item) isReference() bool { return it.is("item_reference") }
 
 // Items returns the items in a model's output that have an id. They alias said.
 func (d *Dialect) Items(said []byte) map[string][]byte {
-	items, _ := itemsOf(said) // what cannot be read has no items
+	items, _ := itemsOf(said) // an unreadable output has no items
 	known := map[string][]byte{}
 	for _, it := range items {
 		if id := it.Get("id").Text(); id != "" && !it.isReference() {
@@ -32,7 +32,7 @@ func (d *Dialect) WithItems(items map[string][]byte) dialect.Dialect {
 	return &other
 }
 
-// Resolve returns a message with the known items in the place of the references to them, or nil if it refers to none.
+// Resolve returns a message with the known items in place of the references to them, or nil if it refers to no known item.
 func (d *Dialect) Resolve(raw []byte) []byte {
 	items, err := itemsOf(raw)
 	if err != nil || !slices.ContainsFunc(items, func(it *item) bool { return d.resolved(it) != it }) {

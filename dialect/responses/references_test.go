@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestReferences: a dialect that knows items reads them in the place of references, and resolves messages that refer to them.
+// TestReferences: a dialect that knows items reads them in place of references, and resolves messages that refer to them.
 func TestReferences(t *testing.T) {
 	const (
 		said   = `{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"It is green."}]}`

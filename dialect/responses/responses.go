@@ -45,7 +45,7 @@ type Dialect struct {
 	split.OpenAI
 	assemble.Tools
 	bodies *split.Splitter
-	items  map[string][]byte // that messages refer to, by id
+	items  map[string][]byte // items that messages may refer to, by id
 }
 
 var _ dialect.Dialect = (*Dialect)(nil)
@@ -88,7 +88,7 @@ func definesTools(m session.Message) bool {
 	return m.Kind == session.System && m.Lasts && split.Member(rawjson.ValueOf(m.Raw), "type").Is("additional_tools")
 }
 
-// kept reads where upstream keeps the history before a body's.
+// kept returns where upstream stores the history that precedes a body's.
 func kept(member func(name string) rawjson.Value) (k session.Kept) {
 	k.Answer = split.Truncate(member("previous_response_id").Text())
 	conversation := member("conversation") // an id, or an object with one

@@ -252,9 +252,9 @@ func bodyOf(items []string) []byte {
 	return []byte(`{"padding":"` + strings.Repeat("p", 33<<10) + `","instructions":"s","input":[` + strings.Join(items, " ,") + `],"model":"m"}`)
 }
 
-// TestJoinSaysTheSame checks that a body joined from its own messages is equivalent, and that a composed body splits into the
+// TestJoinIsEquivalent checks that a body joined from its own messages is equivalent, and that a composed body splits into the
 // same messages.
-func TestJoinSaysTheSame(t *testing.T) {
+func TestJoinIsEquivalent(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
 		d, body := responses.New(split.Options{}), bodyOf(drawItems(t))
 		r := splitOf(t, string(body))
@@ -330,8 +330,8 @@ func TestLongTurn(t *testing.T) {
 	}, body(1000), body(8000), 40)
 }
 
-// TestReadOnBetweenTurns checks that no turn is lost if two turns follow one another and later bodies continue differently.
-func TestReadOnBetweenTurns(t *testing.T) {
+// TestNoTurnIsLostBetweenBodies checks that no turn is lost if two turns follow one another and later bodies continue differently.
+func TestNoTurnIsLostBetweenBodies(t *testing.T) {
 	d := responses.New(split.Options{Remember: 1 << 20})
 	for _, last := range []string{"one thing, to begin with", "quite another thing, instead"} {
 		body := string(bodyOf([]string{
@@ -396,8 +396,9 @@ data: {"type":"response.output_item.done","item":{"type":"function_call","id":"f
 	}
 }
 
-// TestTeeOfPartsOfAnAnswer: what was sent of an item that did not end counts as written, and an answer that is too long to read is not logged.
-func TestTeeOfPartsOfAnAnswer(t *testing.T) {
+// TestTeeOfIncompleteAnswers: the part of an incomplete item that arrived counts as written, and an answer that is too long to be read is not
+// logged.
+func TestTeeOfIncompleteAnswers(t *testing.T) {
 	d := responses.New(split.Options{})
 	tee := d.Tee(true)
 	tee.Write([]byte(`data: {"type":"response.reasoning_text.delta","delta":"` + strings.Repeat("x", 400) + `"}` + "\n\n"))
@@ -438,7 +439,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestLongIDsAreCut: an id that a client makes up takes no more memory than a real one may.
+// TestLongIDsAreCut: an id that a client invents takes no more memory than the longest real one.
 func TestLongIDsAreCut(t *testing.T) {
 	r, err := responses.New(split.Options{}).Split("", []byte(`{"previous_response_id":"`+strings.Repeat("x", 2*split.MaxField)+`","input":"a"}`))
 	if err != nil || len(r.Kept.Answer) != split.MaxField {
@@ -471,8 +472,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestForms checks that messages without a type, reasoning as <think> text and references to stored items are read like others,
-// and stay with their turn behind a condensation.
+// TestForms checks that messages without a type, reasoning as <think> text and references to stored items are read like other items, and
+// stay with their turn after a condensation.
 func TestForms(t *testing.T) {
 	d := responses.New(split.Options{})
 	for _, turn := range []string{
@@ -489,7 +490,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestRelayed: what another agent said is told from a user's message.
+// TestRelayed: messages of another agent are distinguished from the user's.
 func TestRelayed(t *testing.T) {
 	for item, want := range map[string]string{
 		`{"type":"message","role":"user","content":"a"}`:                                "user",

@@ -69,7 +69,7 @@ func (d *Dialect) StripReasoning(raw []byte) ([]byte, error) {
 	return split.Join(left), nil
 }
 
-// withoutID removes the id of an item. That of a reference or an approval request stays, since it is its content.
+// withoutID removes the id of an item. It does not remove the id of a reference or an approval request, which is their content.
 func (it *item) withoutID() []byte {
 	if it.Get("id").Kind == 0 || it.isReference() || it.is("mcp_approval_request") {
 		return it.Raw
@@ -102,7 +102,7 @@ func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte {
 	return asList(r).Join(items)
 }
 
-// historyText returns the string as which a request gives its history, nil if it gives a list.
+// historyText returns the history of a request if it is a string, nil if it is a list.
 func historyText(r *dialect.Request) []byte {
 	text := r.Body[r.ListSpan.From:r.ListSpan.To]
 	if isString(text) && r.Body[r.ListSpan.From-1] != '[' {

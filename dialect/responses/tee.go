@@ -19,7 +19,7 @@ func (d *Dialect) Tee(streamed bool) dialect.Tee {
 type answer struct {
 	split.Collector
 	said []byte // the items, with commas between them, up to one byte more than split.MaxText
-	sent int    // bytes of the deltas in a stream, also of items that are not complete
+	sent int    // bytes of the deltas in a stream, including those of incomplete items
 }
 
 // Whole reads an answer that is not streamed.

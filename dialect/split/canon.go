@@ -25,7 +25,7 @@ type canon struct {
 	parts     []part
 	format    *Format
 	duplicate string // "type" or "text", if a part has it twice
-	steps     int    // comparisons and bytes moved in sorting, the work that is not linear in the size
+	steps     int    // comparisons and bytes moved in sorting, which is the only work that is not linear in the size
 }
 
 // member is a member in buf. Its key, in quotes, is [from, colon). to is behind the comma after its value.

@@ -36,7 +36,7 @@ type Digest struct {
 	buf   []byte // the canonical form of a message
 	canon canon
 
-	hashed int // bytes, of all digests
+	hashed int // bytes hashed for all digests
 }
 
 // Work returns the cost of all digests so far: steps that are not linear in the size, bytes hashed, and bytes of scratch

@@ -121,7 +121,7 @@ func Opening(event []byte, is func(rawjson.Value) bool) bool {
 	return opening
 }
 
-// Blank reports whether a value is missing, null, false or empty, or all its members and elements are, apart from the members named.
+// Blank reports whether a value is missing, null, false or empty, or consists only of such values. It ignores the members named in apart.
 func Blank(v rawjson.Value, apart ...string) bool {
 	for key, member := range rawjson.Members(v.Raw) {
 		if !slices.Contains(apart, string(key.Raw)) && !Blank(member, apart...) {

@@ -70,8 +70,8 @@ func CompactionID(content string) string {
 // OpenAI has the methods of a dialect that are the same in all of OpenAI's APIs.
 type OpenAI struct{}
 
-// CacheTTL returns how long a body asks for its prefix to be kept in the prompt cache, or 0 if it does not say. Gateways to Anthropic's
-// models accept its cache marks, the shortest of which counts. Marks of five minutes say nothing: OpenAI's models ignore them.
+// CacheTTL returns how long a body asks upstream to keep its prefix in the prompt cache, or 0 if it does not say. Gateways to Anthropic's
+// models accept Anthropic's cache marks, of which the shortest counts. Marks of five minutes are ignored, as OpenAI's models ignore them.
 // https://platform.openai.com/docs/guides/prompt-caching
 func (OpenAI) CacheTTL(body []byte) time.Duration {
 	const retention = "prompt_cache_retention"

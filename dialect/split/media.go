@@ -99,8 +99,8 @@ func webp(b []byte, chunk string) (width, height int) {
 	return 0, 0
 }
 
-// UnknownFile describes a part or an item whose type the dialect does not know. It has the format of JSON if it is mostly words, and
-// not encoded data.
+// UnknownFile describes a part or an item whose type the dialect does not know. Its format is JSON if it consists mostly of words rather
+// than encoded data.
 func UnknownFile(kind string, raw []byte) session.File {
 	const (
 		maxKind  = 64      // bytes

@@ -18,7 +18,7 @@ type memory struct {
 
 	mu       sync.Mutex
 	prefixes []*prefix // most recently used first
-	bytes    int       // held by prefixes
+	bytes    int       // size of all prefixes
 }
 
 const (
@@ -37,7 +37,7 @@ type prefix struct {
 	text        []byte
 	messages    []session.Message // their Raw aliases text
 	ends        []messageEnd      // of each message
-	held        int               // bytes, including all memory that the messages keep alive
+	size        int               // in bytes, including all memory that the messages keep alive
 	extended    atomic.Bool       // the spare capacity is taken
 }
 
@@ -77,7 +77,7 @@ func (m *memory) find(body []byte) (found *prefix, messages int) {
 // add remembers p instead of the prefix that it extends, and drops the least recently used prefixes to stay within the
 // limit. A prefix larger than half of the limit is not remembered.
 func (m *memory) add(p, base *prefix) {
-	if p.held*2 > m.limit {
+	if p.size*2 > m.limit {
 		return
 	}
 	m.mu.Lock()
@@ -86,14 +86,14 @@ func (m *memory) add(p, base *prefix) {
 		m.remove(i)
 	}
 	m.prefixes = slices.Insert(m.prefixes, 0, p)
-	m.bytes += p.held
+	m.bytes += p.size
 	for m.bytes > m.limit || len(m.prefixes) > maxPrefixes {
 		m.remove(len(m.prefixes) - 1)
 	}
 }
 
 func (m *memory) remove(i int) {
-	m.bytes -= m.prefixes[i].held
+	m.bytes -= m.prefixes[i].size
 	m.prefixes = slices.Delete(m.prefixes, i, i+1)
 }
 
@@ -117,7 +117,7 @@ func (w *Walker) remember() {
 	}
 	size := w.ends[settled-1].element
 	known := w.known
-	if cap(p.text) < size { // append moves the text, so the known messages have to be pointed to the new one
+	if cap(p.text) < size { // append moves the text, so the known messages must be changed to alias the new one
 		w.Messages = slices.Clone(w.Messages)
 		known = 0
 	}
@@ -146,13 +146,13 @@ func (p *prefix) setCheckpoints() {
 	}
 }
 
-// measure sets held.
+// measure sets size.
 func (p *prefix) measure() {
-	p.held = cap(p.text) + messageOverhead*cap(p.messages)
+	p.size = cap(p.text) + messageOverhead*cap(p.messages)
 	for i := range p.messages {
-		p.held += len(p.messages[i].Result) + callOverhead*cap(p.messages[i].Calls)
+		p.size += len(p.messages[i].Result) + callOverhead*cap(p.messages[i].Calls)
 		for _, id := range p.messages[i].Calls {
-			p.held += len(id)
+			p.size += len(id)
 		}
 	}
 }

@@ -30,19 +30,20 @@ type Format struct {
 	Skip    func(kind rawjson.Value) bool // reports whether digests ignore parts of a type
 	Reader  func(*Walker) Reader          // returns the reader of one body's history
 
-	// Kept returns where upstream keeps the history before the list, which may then be missing. If nil, it may not.
+	// Kept returns where upstream stores the history before the list. In that case the list may be missing. If Kept is nil, the list is
+	// required.
 	Kept func(member func(name string) rawjson.Value) session.Kept
 }
 
 // Reader reads the elements of a history.
 type Reader struct {
 	Keys []string // the known keys of an element
-	// Element reads an object and adds its messages to the Walker. It may keep a copy and add it later, together with the
+	// Element reads an object and adds its messages to the Walker. It may instead keep a copy of the object and add it later, together with
 	// elements that follow.
 	Element func(*Object) error
 	// Text adds a history that is a string instead of a list. If nil, such a body is unsupported.
 	Text func(text rawjson.Value)
-	// Close is called at the end of the list, to add what was kept. It may be nil.
+	// Close is called at the end of the list, to add the objects that Element has kept. It may be nil.
 	Close func()
 }
 
@@ -52,8 +53,8 @@ type Options struct {
 	// values count, truncated to MaxField bytes. The value of metadata.user_id counts only if the string is itself a JSON
 	// object with a session_id, whose value is used.
 	Fields []string
-	// Remember limits the bytes of bodies that are remembered, so that a body that starts like an earlier one is read on
-	// from there. By default nothing is remembered.
+	// Remember limits the size of remembered bodies, in bytes. If a body starts like a remembered one, only the rest is read. By default
+	// nothing is remembered.
 	Remember int
 }
 
@@ -122,8 +123,8 @@ func (s *Splitter) Known(body []byte) int {
 	return n
 }
 
-// Held returns how many bodies are remembered, and the bytes that they take.
-func (s *Splitter) Held() (bodies, bytes int) {
+// Remembered returns how many bodies are remembered, and their size in bytes.
+func (s *Splitter) Remembered() (bodies, bytes int) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
 	return len(s.memory.prefixes), s.memory.bytes

@@ -87,7 +87,7 @@ type wholeTee struct {
 	body []byte
 	done bool // the body was read, or is too long
 
-	closed   bool // by its last bracket
+	closed   bool // the last bracket has closed the body
 	depth    int
 	inString bool
 	escaped  bool
@@ -203,7 +203,7 @@ func (c *Collector) AddArguments(call *PartialCall, text string) {
 	call.arguments = append(call.arguments, text...)
 }
 
-// statuses are the statuses for which codes and types of errors stand. The others are failures of the server.
+// statuses are the HTTP statuses that codes and types of errors imply. All other errors are failures of the server.
 // https://docs.claude.com/en/api/errors, https://platform.openai.com/docs/guides/error-codes
 var statuses = map[string]int{
 	"invalid_request_error": 400, "invalid_prompt": 400, "context_length_exceeded": 400, "content_filter": 400, "content_policy_violation": 400,
@@ -211,7 +211,7 @@ var statuses = map[string]int{
 	"request_too_large": 413, "rate_limit_error": 429, "rate_limit_exceeded": 429, "insufficient_quota": 429,
 }
 
-// Fail records an error that the answer reports. Each of the values may be its status, as a number or a text, or else its code or type.
+// Fail records an error that the answer reports. Each value may be the error's status, as a number or a text, or its code or type.
 func (c *Collector) Fail(codes ...rawjson.Value) {
 	c.Known.Failed = true
 	for _, code := range codes {

@@ -85,7 +85,7 @@ func (w *Walker) readBody() error {
 	return nil
 }
 
-// kept returns where upstream keeps the history before that of the body.
+// kept returns where upstream stores the history that precedes the body's.
 func (w *Walker) kept() (k session.Kept) {
 	if read := w.splitter.format.Kept; read != nil {
 		k = read(w.Member)
@@ -288,7 +288,7 @@ func (w *Walker) readElement() error {
 		return err
 	}
 	if len(w.Messages) > before {
-		// If its text ends before this element, the message is an earlier one that the reader had held back.
+		// If the text of the last message ends before this element, it is an earlier message, which the reader adds only now.
 		if last := &w.ends[len(w.ends)-1]; last.raw > w.start {
 			last.element = w.scan.Offset()
 		}
@@ -325,7 +325,7 @@ func (w *Walker) Add(m session.Message, end int) {
 // maxNote is the longest system message that may be a note, in bytes.
 const maxNote = 512
 
-// noteOf returns the kind of a note that the next one of its kind replaces, 0 if a system message is none.
+// noteOf returns the kind of a system message that the next one of the same kind replaces (see session.Message.Note), 0 for any other.
 func noteOf(raw []byte) uint8 {
 	if len(raw) > maxNote {
 		return 0
@@ -338,8 +338,8 @@ func noteOf(raw []byte) uint8 {
 	return 0
 }
 
-// expected estimates how many more messages follow an offset of the body, if they are about as long as those before. The estimate is at
-// most four times the number of messages so far, and a little, whatever the body claims.
+// expected estimates how many more messages follow an offset of the body, assuming that they are about as long as those before it. The
+// estimate is bounded by about four times the number of messages so far.
 func (w *Walker) expected(offset int) int {
 	n := len(w.Messages)
 	if n == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// maxSize is the number of events above which the demo condenses: low enough for several condensations.
+// maxSize is the number of events above which the demo condenses. It is low enough that the demo condenses several times.
 const maxSize = 40
 
 // Play plays the sample. It writes a line after each step, and finally the savings.
@@ -46,7 +46,7 @@ func settings() *config.Config {
 	return cfg
 }
 
-// describe puts a condensation into words.
+// describe returns a condensation as a sentence.
 func describe(c replay.Condensation) string {
 	return fmt.Sprintf("limit on %s: %d events and %d tokens removed", c.Reason, c.Events, c.TokensBefore-c.TokensAfter)
 }

@@ -2,7 +2,8 @@ package hosts
 
 import "net/netip"
 
-// plain returns an address without its zone, and the IPv4 address for one that stands for it in IPv6: mapped, or translated by NAT64.
+// plain returns an address without its zone. For an IPv6 address that represents an IPv4 address (mapped, or translated by NAT64), it returns
+// the IPv4 address.
 func plain(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if nat64 := netip.MustParsePrefix("64:ff9b::/96"); nat64.Contains(a) {
@@ -15,8 +16,8 @@ func plain(a netip.Addr) netip.Addr {
 // Plain returns an address and port in the form in which two can be compared: see LinkLocal.
 func Plain(at netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(plain(at.Addr()), at.Port()) }
 
-// LinkLocal reports whether an address is link-local, or one of those outside that range at which clouds serve the credentials of a machine.
-// An IPv4 address may be mapped to IPv6.
+// LinkLocal reports whether an address is link-local, or another address at which clouds serve the credentials of a machine. An IPv4 address
+// may be mapped to IPv6.
 func LinkLocal(a netip.Addr) bool {
 	a = plain(a)
 	return a.IsLinkLocalUnicast() || servesCredentials(a)
@@ -39,8 +40,8 @@ func servesCredentials(a netip.Addr) bool {
 	return false
 }
 
-// Public reports whether an address belongs to the public internet: it is not of this machine, private, shared (RFC 6598), reserved or
-// a cloud's service for its machines.
+// Public reports whether an address belongs to the public internet. It does not if it is an address of this machine, private, shared
+// (RFC 6598), reserved, or that of a cloud's service for its machines.
 func Public(a netip.Addr) bool {
 	a = plain(a)
 	for _, reserved := range [...]string{

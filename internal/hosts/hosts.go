@@ -13,12 +13,12 @@ type List []Entry
 
 // Entry is one entry of a List: a host name, all names below a domain, an IP address or a range of addresses, at one port or at any.
 type Entry struct {
-	name   string       // in lower case; with a dot at the front: all names below it
+	name   string       // in lower case; a leading dot stands for all names below the domain
 	within netip.Prefix // valid if the entry is an address or a range
 	port   uint16       // 0: any
 }
 
-// NewList returns the list of those texts that are valid entries. An invalid one allows nothing: see Parse.
+// NewList returns the list of the valid entries among texts (see Parse). It ignores invalid ones.
 func NewList(texts []string) (l List) {
 	for _, text := range texts {
 		if e, ok := Parse(text); ok {
@@ -28,8 +28,8 @@ func NewList(texts []string) (l List) {
 	return l
 }
 
-// Parse reads an entry: llm.example.com, *.example.com, 10.1.2.3, fd12::1, 10.0.0.0/8 or fd12::/16, and a port after a colon if only that one is
-// meant. An IPv6 address or range with a port is in brackets, as in [fd12::/16]:8000. It reports false if the text is none of these.
+// Parse reads an entry: llm.example.com, *.example.com, 10.1.2.3, fd12::1, 10.0.0.0/8 or fd12::/16. A port after a colon restricts the entry to
+// that port. An IPv6 address or range with a port is in brackets, as in [fd12::/16]:8000. Parse returns false if the text is not an entry.
 func Parse(text string) (e Entry, ok bool) {
 	host, port := text, ""
 	inner, rest, bracketed := strings.Cut(strings.TrimPrefix(text, "["), "]")
@@ -71,7 +71,8 @@ func parseRange(text string) (r netip.Prefix, ok bool) {
 	return r.Masked(), err == nil && !r.Addr().Is4In6()
 }
 
-// isName reports whether text is a host name. One that ends in a number is a mistyped address, which some resolvers accept as an address.
+// isName reports whether text is a host name. A text that ends in a number is not: it is a mistyped address, which some resolvers accept as an
+// address.
 func isName(text string) bool {
 	labels := strings.Split(text, ".")
 	for _, label := range labels {
@@ -96,7 +97,8 @@ func Of(u *url.URL) (host string, port uint16) {
 	return u.Hostname(), uint16(n)
 }
 
-// Allows reports whether the list allows a host as a URL names it. An address must be in the list, or in a range of it; a name must match one.
+// Allows reports whether the list allows a host as it is written in a URL. An address must be in the list, or in a range of the list; a name
+// must match an entry.
 func (l List) Allows(host string, port uint16) bool {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return l.hasAddress(plain(a), port)
@@ -107,8 +109,9 @@ func (l List) Allows(host string, port uint16) bool {
 	})
 }
 
-// AllowsAt reports whether the list allows a host at an address to which it resolved. An address that is not public must be in the list
-// itself, or the host's exact name: otherwise the owner of a domain could name machines of the operator's network.
+// AllowsAt reports whether the list allows a connection to a host at an address to which the host resolved. If the address is not public, the
+// list must have the address, a range of it, or the host's exact name. Otherwise the owner of an allowed domain could make a name below it
+// resolve to machines in the operator's network.
 func (l List) AllowsAt(host string, at netip.AddrPort) bool {
 	if !l.Allows(host, at.Port()) {
 		return false

@@ -42,8 +42,8 @@ func TestAllows(t *testing.T) {
 	}
 }
 
-// TestAddressesThatAreNotPublicMustBeNamed: a name of the list may resolve to any public address, but to another one only if the list has
-// the address, a range of it, or exactly this name.
+// TestAddressesThatAreNotPublicMustBeNamed: a name that matches the list may resolve to any public address, but to another address only if the
+// list has that address, a range of it, or exactly this name.
 func TestAddressesThatAreNotPublicMustBeNamed(t *testing.T) {
 	list := NewList([]string{"*.wild.example", "exact.example", "ported.example:80", "10.1.0.0/16", "127.0.0.1:11434"})
 	for _, c := range []struct {

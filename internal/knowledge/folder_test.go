@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMounted reads a folder as Kubernetes mounts it: files are links into a hidden folder, through a link that is replaced on each change.
+// TestMounted reads a folder as Kubernetes mounts it: files are links into a hidden folder, through another link that each change replaces.
 func TestMounted(t *testing.T) {
 	base := t.TempDir()
 	mount := filepath.Join(base, "mount")

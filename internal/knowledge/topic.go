@@ -25,9 +25,9 @@ type Topic struct {
 // Bounds of a file and of its front matter, in bytes. The YAML library takes time and memory that are quadratic in brackets.
 const maxFileSize, maxFront = 1 << 20, 8 << 10
 
-// read reads the Markdown files of a folder, which may be a symbolic link, and of its subfolders, each after it was watched, so that no change
-// is missed. It skips folders whose names begin with two dots: a volume mounted by Kubernetes keeps its files in one, and links to them. The
-// error joins all problems found.
+// read reads the Markdown files of a folder, which may be a symbolic link, and of its subfolders. It calls watch for each folder before it
+// reads the folder, so that no change is missed. It skips folders whose names begin with two dots: a volume mounted by Kubernetes has its
+// files in such a folder, and links to them. The error joins all problems found.
 func read(folder string, watch func(folder string) error) (topics []Topic, err error) {
 	root, err := filepath.EvalSymlinks(folder)
 	if err != nil {
@@ -76,7 +76,7 @@ func readFile(path string) (Topic, error) {
 	return parse(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), string(text))
 }
 
-// parse parses a file. The front matter is optional, and unknown keys are ignored: OpenHands has more of them.
+// parse parses a file. The front matter is optional. Unknown keys are ignored, since OpenHands has other keys as well.
 func parse(name, text string) (Topic, error) {
 	var head struct {
 		Name     string   `yaml:"name"`

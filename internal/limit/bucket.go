@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Bucket is a leaky bucket. It fills with what is taken, and leaks the allowance per minute: it admits up to a minute's allowance at once,
-// and no more than that per minute over time. The allowance is a parameter of each call, so it may change while the bucket is in use. It is
-// used through a Share.
+// Bucket is a leaky bucket. Amounts that are taken fill it, and it leaks the allowance per minute. So it admits up to a minute's allowance at
+// once, and over time no more than the allowance per minute. The allowance is a parameter of each call, so it may change while the bucket is
+// in use. A Bucket is used through a Share.
 type Bucket struct {
 	mu   sync.Mutex
 	held float64
-	at   time.Time // as of which held is valid
+	at   time.Time // the time at which the bucket held this much
 }
 
-// draw takes n if it fits, or in any case if it is owed. Otherwise it returns how long to wait, which is never 0. An n above the allowance
-// fits into an empty bucket. With n of 0, it takes nothing and returns how long to wait until anything fits.
+// draw takes n if it fits or if owed is true. Otherwise it returns how long to wait, which is never 0. An n above the allowance fits into an
+// empty bucket. If n is 0, draw takes nothing and returns how long to wait until anything fits.
 func (b *Bucket) draw(now time.Time, n, perMinute int, owed bool) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -32,10 +32,10 @@ func (b *Bucket) draw(now time.Time, n, perMinute int, owed bool) (wait time.Dur
 	return 0
 }
 
-// Draw takes from a named bucket that replicas share, see session.Buckets. It returns ok = false while they cannot share it.
+// Draw takes from a named bucket that replicas share, see session.Buckets. It returns false for ok if they cannot share it at present.
 type Draw func(bucket string, n, perMinute int, owed bool) (wait time.Duration, ok bool)
 
-// Share is a bucket that replicas share under a name. While they cannot, it falls back to the process's own bucket.
+// Share is a bucket that replicas share under a name. While they cannot share it, the process uses its own Bucket.
 type Share struct {
 	*Bucket
 	Name string
@@ -53,7 +53,7 @@ func (s Share) Full(now time.Time, perMinute int) time.Duration {
 	return s.draw(now, 0, perMinute, false)
 }
 
-// Correct adds n to what was taken, after the actual amount is known. If it was less than was taken, n is negative.
+// Correct adds n to the amount taken, once the actual amount is known. n is negative if less was used than was taken.
 func (s Share) Correct(n, perMinute int) { s.draw(time.Time{}, n, perMinute, true) }
 
 func (s Share) draw(now time.Time, n, perMinute int, owed bool) time.Duration {

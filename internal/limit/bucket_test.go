@@ -89,8 +89,8 @@ func TestAFullBucketAlwaysWaits(t *testing.T) {
 	}
 }
 
-// TestReplicasThatCannotShare: as long as they cannot, the process's own bucket counts.
-func TestReplicasThatCannotShare(t *testing.T) {
+// TestReplicasFallBackToTheirOwnBucket: while replicas cannot share a bucket, the process's own bucket applies.
+func TestReplicasFallBackToTheirOwnBucket(t *testing.T) {
 	shares, drawn := true, 0
 	b := Share{Bucket: &Bucket{}, Name: "a", Draw: func(name string, n, perMinute int, owed bool) (time.Duration, bool) {
 		drawn += n

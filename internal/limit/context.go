@@ -5,13 +5,13 @@ import "context"
 // Call is the usage of a model call that the proxy made itself.
 type Call struct {
 	Model   string
-	Input   int // tokens, as reported; estimated if the server did not report any, or failed after it got the prompt and so may charge it
+	Input   int // tokens as reported, or an estimate if the server did not report them or failed after it had received the prompt
 	Cached  int
 	Written int // to a cache, which has its own price
 	Long    int // the part of Written that is cached for an hour
 	Output  int
 	USD     float64
-	Known   bool // USD is known
+	Known   bool // USD is known, because the price is
 	Failed  bool // there was no reply
 }
 
@@ -20,7 +20,8 @@ func (c *Call) Charged() bool { return !c.Failed || c.Input+c.Output > 0 }
 
 type billKey struct{}
 
-// WithBill returns a context for which Bill calls bill. It replaces an earlier one: to keep that, bill must call Bill with the parent context.
+// WithBill returns a context for which Bill calls bill. It replaces an earlier function; to call that as well, bill must call Bill with the
+// parent context.
 func WithBill(ctx context.Context, bill func(context.Context, Call)) context.Context {
 	return context.WithValue(ctx, billKey{}, bill)
 }
@@ -47,12 +48,12 @@ func Trusted(ctx context.Context) bool {
 
 type budgetKey struct{}
 
-// WithBudget returns a context for which Spent calls spent, which reports whether a budget that pays for calls of a model is spent.
+// WithBudget returns a context for which Spent calls spent. spent reports whether a budget that pays for calls of a model is used up.
 func WithBudget(ctx context.Context, spent func(ctx context.Context, model string) bool) context.Context {
 	return context.WithValue(ctx, budgetKey{}, spent)
 }
 
-// Spent reports whether nothing is left to pay for calls of a model on behalf of ctx. Without WithBudget there is no budget.
+// Spent reports whether the budget for calls of a model on behalf of ctx is used up. Without WithBudget there is no budget.
 func Spent(ctx context.Context, model string) bool {
 	spent, ok := ctx.Value(budgetKey{}).(func(context.Context, string) bool)
 	return ok && spent(ctx, model)

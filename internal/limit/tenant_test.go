@@ -48,7 +48,7 @@ func TestCharged(t *testing.T) {
 	}
 }
 
-// TestContextsWithoutLimits: without a word about trust and budgets a call may be made, and otherwise their functions decide.
+// TestContextsWithoutLimits: a call may be made if the context says nothing about trust and budgets; otherwise its functions decide.
 func TestContextsWithoutLimits(t *testing.T) {
 	ctx := t.Context()
 	if !Trusted(ctx) || Spent(ctx, "m") {

@@ -1,11 +1,11 @@
-// Package lru has caches that keep what was used most recently.
+// Package lru has caches that keep the most recently used entries.
 package lru
 
 import lru "github.com/hashicorp/golang-lru/v2"
 
 // Cache keeps a bounded number of entries, those that were used most recently. It may be used concurrently.
 //
-// It is an interface since every package that sees a field of the library's generic type compiles all of its methods again.
+// It is an interface to speed up builds: every package that sees a field of the library's generic type compiles all of its methods again.
 type Cache[K comparable, V any] interface {
 	// Get returns the value of a key, which counts as a use.
 	Get(key K) (value V, ok bool)

@@ -100,9 +100,9 @@ func hex4(b []byte) (rune, bool) {
 	return rune(unit[0])<<8 | rune(unit[1]), err == nil
 }
 
-// MayHold reports whether a string of a JSON text can contain s: s stands in the text as it is, or the text writes a character of s as an
-// escape. It is a quick test before the text is read: false is certain. The characters of s have no short escapes: letters, digits, and the
-// like.
+// MayHold reports whether a string of a JSON text may contain s: the text contains s itself, or an escape that may stand for a character of s.
+// It is a quick test before the text is read: if it returns false, no string contains s. The characters of s must have no short escapes, like
+// letters and digits.
 func MayHold(text []byte, s string) bool {
 	if bytes.Contains(text, []byte(s)) {
 		return true

@@ -14,8 +14,8 @@ import (
 
 // What providers document, in tokens.
 const (
-	cacheMinimum = 1024 // of the shortest prefix that is cached
-	replyPriming = 3    // of what every request costs in addition to its messages and tools
+	cacheMinimum = 1024 // length of the shortest prefix that is cached
+	replyPriming = 3    // cost of every request in addition to its messages and tools
 )
 
 // digest is a SHA-256.

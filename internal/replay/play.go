@@ -27,7 +27,7 @@ import (
 // DefaultModel is the model that requests ask for unless Options name one.
 const DefaultModel = "gpt-4o"
 
-// Options are how a run is replayed. The zero value is ready to use.
+// Options say how a run is replayed. The zero value is ready to use.
 type Options struct {
 	Model    string             // empty: DefaultModel
 	Encoders *tokenize.Registry // shared by several replays; nil: the replay has its own
@@ -39,9 +39,9 @@ type Step struct {
 	Number          int // from 1
 	Events          int // messages that the agent sent
 	EventsForwarded int
-	Tokens          int // that the agent sent
+	Tokens          int // tokens that the agent sent
 	TokensForwarded int
-	Condensations   []Condensation // that the step caused
+	Condensations   []Condensation // condensations that the step caused
 }
 
 // Play replays a run, step by step as its agent would, through the proxy with this configuration and in front of an upstream in this
@@ -83,7 +83,7 @@ func newPlayer(cfg config.Config, run Run, o Options) (*player, error) {
 	o.Model, o.Encoders = cmp.Or(o.Model, DefaultModel), cmp.Or(o.Encoders, tokenize.New())
 	cfg.LLMs = maps.Clone(cfg.LLMs)
 	for name, llm := range cfg.LLMs {
-		llm.API = config.APIChat // the only one that the upstream has
+		llm.API = config.APIChat // the only protocol of the replay's upstream
 		cfg.LLMs[name] = llm
 	}
 	counter := newCounter(&cfg, o.Encoders)
@@ -143,7 +143,7 @@ func (p *player) step(ctx context.Context, number int, c Call) error {
 	return nil
 }
 
-// account adds what a step used to the report: directly, and through the proxy.
+// account adds the usage of a step to the report: without the proxy, through the proxy, and by the proxy's own calls.
 func (p *player) account(c Call, direct model.Usage, forwarded, own []received) {
 	r := &p.report
 	r.Steps++
@@ -160,7 +160,7 @@ func (p *player) account(c Call, direct model.Usage, forwarded, own []received) 
 	}
 }
 
-// describe returns what the header of a response tells of a step, and the record among the messages forwarded.
+// describe returns a step as the headers of its response describe it, with the record among the forwarded messages.
 func (p *player) describe(number int, header http.Header, forwarded []session.Message, sent []json.RawMessage) Step {
 	s := Step{Number: number}
 	s.Events, s.EventsForwarded = pair(header.Get("X-Dewpoint-Events"))
@@ -210,7 +210,8 @@ func (p *player) post(ctx context.Context, body []byte) (http.Header, error) {
 	return resp.Header, nil
 }
 
-// recordIn returns the text of the record among forwarded messages: the one that the agent did not send. It is empty if there is none.
+// recordIn returns the text of the record among the forwarded messages: the message that the agent did not send. It returns "" if there is
+// none.
 func (p *player) recordIn(forwarded []session.Message, sent []json.RawMessage) string {
 	known := map[string]bool{}
 	for _, m := range sent {
@@ -228,7 +229,7 @@ func (p *player) recordIn(forwarded []session.Message, sent []json.RawMessage) s
 	return ""
 }
 
-// condensations reads those of a step from the headers that describe them, such as "events; 23; 17331; summary".
+// condensations parses the headers that describe the condensations of a step, such as "events; 23; 17331; summary".
 func condensations(s Step, headers []string) []Condensation {
 	all := make([]Condensation, len(headers))
 	after := s.TokensForwarded

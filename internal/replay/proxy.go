@@ -23,9 +23,9 @@ type Proxy struct {
 	dir string
 }
 
-// StartProxy starts a proxy with a configuration, but sets its addresses and its store. Requests, and calls of every model of llms, go to
-// upstream, a base URL with its version. Each request waits for its summary, so that the results of a replay do not depend on its speed.
-// Proxies can share encoders; nil: the proxy has its own.
+// StartProxy starts a proxy with a configuration, except that it sets the addresses and the store itself. Requests, and calls of every model in
+// llms, go to upstream, a base URL with its version. Each request waits for its summary, so that the results of a replay do not depend on its
+// speed. Proxies can share encoders; if encoders is nil, the proxy has its own.
 func StartProxy(cfg config.Config, upstream string, encoders *tokenize.Registry) (_ *Proxy, err error) {
 	p := &Proxy{}
 	defer func() {

@@ -58,7 +58,7 @@ func play(t *testing.T, cfg *config.Config, run replay.Run, model string) replay
 	return r
 }
 
-// TestNoopSavesNothing: without condensing, every figure is the same on both sides, to the cent and beyond.
+// TestNoopSavesNothing: without condensing, every figure is exactly the same with and without the proxy.
 func TestNoopSavesNothing(t *testing.T) {
 	t.Parallel()
 	run := demo.Sample()
@@ -74,8 +74,8 @@ func TestNoopSavesNothing(t *testing.T) {
 	}
 }
 
-// TestCostWithoutTheProxy computes what a run costs without the proxy in another way: since each request repeats the one before it and adds
-// to it, all tokens of that come from the cache, if there are 1,024 or more.
+// TestCostWithoutTheProxy computes the cost of a run without the proxy in another way. Since each request begins with the one before it, all
+// tokens of the earlier request come from the cache if there are at least 1,024.
 func TestCostWithoutTheProxy(t *testing.T) {
 	t.Parallel()
 	run := demo.Sample()
@@ -147,8 +147,8 @@ func TestExcerptsByPriceSave(t *testing.T) {
 	}
 }
 
-// TestOwnCallsArePricedByTheirModel: calls of a summariser are paid at its price, those behind the agent's prompt at that of the
-// agent's model.
+// TestOwnCallsArePricedByTheirModel: a summariser's calls cost the summariser's price, and calls that reuse the agent's prompt cost the price of
+// the agent's model.
 func TestOwnCallsArePricedByTheirModel(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
@@ -173,8 +173,8 @@ condenser: `+condenser), demo.Sample(), "gpt-4o")
 	f("{type: llm, max_size: 40, min_tokens: 0}", "gpt-4o", model.Price{Input: 10, CachedInput: 1, CacheWrite: 12.5, Output: 50})
 }
 
-// TestEveryCondenser: under each condenser a run is replayed, and nothing that the stand-in answers is unusable. Where a record replaces
-// messages, it is reported as forwarded.
+// TestEveryCondenser: a run can be replayed under each condenser, and every answer of the stand-in is usable. If a record replaces messages, the
+// report has the record as it was forwarded.
 func TestEveryCondenser(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
@@ -216,7 +216,7 @@ condenser: `+condenser), judge.Beginning(demo.Sample(), 50), "")
 	}
 }
 
-// TestLargeRequestsAreCounted: requests that the model's window cannot hold are replayed, and counted.
+// TestLargeRequestsAreCounted: requests that exceed the model's window are replayed and counted.
 func TestLargeRequestsAreCounted(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()

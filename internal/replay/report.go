@@ -8,7 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 )
 
-// Report is what a run used and cost, or several runs together.
+// Report is the usage and the cost of a run, or of several runs together.
 type Report struct {
 	Run      string `json:"run"`
 	Steps    int    `json:"steps"`    // model calls
@@ -34,14 +34,14 @@ type Condensation struct {
 	TokensAfter  int    `json:"tokens_after"`
 	Replacement  string `json:"replacement"`
 
-	// Record is the text in place of the hidden messages, as forwarded after the step's last condensation, which has it. It is empty if
-	// there is none.
+	// Record is the text in place of the hidden messages, as forwarded after the step's condensations. Only the last condensation of a step
+	// has it. It is empty if there is none.
 	Record string `json:"record"`
 }
 
 // Bill sums up calls of models, in tokens and in money.
 type Bill struct {
-	Models []string `json:"models"` // that were called, sorted
+	Models []string `json:"models"` // the models that were called, sorted
 	Calls  int      `json:"calls"`
 	Input  int      `json:"input_tokens"`
 	Cached int      `json:"cached_tokens"` // part of Input
@@ -68,7 +68,7 @@ func (b *Bill) sum(o Bill) {
 	b.Cost = b.Cost.plus(o.Cost)
 }
 
-// Money is an amount, which is unknown if the price of a model is.
+// Money is an amount of money. It is unknown if the price of one of the models is unknown.
 type Money struct {
 	USD     float64
 	Unknown bool
@@ -82,7 +82,7 @@ func (m Money) MarshalJSON() ([]byte, error) {
 	return json.Marshal(rounded(m.USD))
 }
 
-// rounded removes what adding amounts in different orders leaves behind the ninth decimal.
+// rounded rounds to nine decimals. It removes the differences that result from adding amounts in different orders.
 func rounded(n float64) float64 { return math.Round(n*1e9) / 1e9 }
 
 func (m Money) plus(o Money) Money { return Money{m.USD + o.USD, m.Unknown || o.Unknown} }
@@ -90,7 +90,7 @@ func (m Money) plus(o Money) Money { return Money{m.USD + o.USD, m.Unknown || o.
 // costWith returns what the run costs with the proxy, its own calls included.
 func (r *Report) costWith() Money { return r.With.Cost.plus(r.Own.Cost) }
 
-// Saved returns what the proxy saved after paying for its own calls, which may be negative.
+// Saved returns the amount that the proxy saved, less the cost of its own calls. It may be negative.
 func (r *Report) Saved() Money {
 	with := r.costWith()
 	with.USD = -with.USD

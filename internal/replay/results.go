@@ -139,7 +139,7 @@ func row(w io.Writer, r Report, decimals int) {
 		r.Own.Calls, short(r.Own.Input+r.Own.Output), dollars(r.Without.Cost, decimals), dollars(r.costWith(), decimals), dollars(r.Saved(), decimals), saved, printable(r.Run))
 }
 
-// notes returns what the table does not say by itself.
+// notes returns explanations that a reader needs in addition to the table.
 func (r *Results) notes() (notes []string) {
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)+"\n") }
 	switch saved, share := r.Total.Saved(), 100*r.Total.SavedShare(); {
@@ -187,7 +187,7 @@ func (r *Results) notes() (notes []string) {
 	return notes
 }
 
-// printable returns a text from a file without what could move a terminal's cursor, on one line.
+// printable returns a text from a file on one line, without characters that could move a terminal's cursor.
 func printable(text string) string {
 	return strings.Join(strings.Fields(record.Printable(text)), " ")
 }

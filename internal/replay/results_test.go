@@ -15,7 +15,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// results are of two runs, of which one loses.
+// results returns the results of two runs, one of which costs more with the proxy.
 func results() replay.Results {
 	bill := func(name string, calls, input, cached, output int, usd float64) replay.Bill {
 		return replay.Bill{Models: []string{name}, Calls: calls, Input: input, Cached: cached, Output: output, Cost: replay.Money{USD: usd}}
@@ -70,7 +70,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTableWithoutPrices: without the price of a model no cost is shown, and the notes say how to give it.
+// TestTableWithoutPrices: if the price of a model is unknown, no cost is shown, and the notes say how to configure the price.
 func TestTableWithoutPrices(t *testing.T) {
 	r := replay.NewResults(config.Default(), "my-model", []replay.Report{{
 		Run: "small", Steps: 1, Messages: 1, Without: replay.Bill{Models: []string{"my-model"}, Calls: 1, Input: 10, Cost: replay.Money{Unknown: true}},
@@ -99,8 +99,8 @@ func TestTableWithoutPrices(t *testing.T) {
 	}
 }
 
-// TestTableOfALoss: a loss is told as one.
-func TestTableOfALoss(t *testing.T) {
+// TestTableReportsALoss: a loss is reported as a loss.
+func TestTableReportsALoss(t *testing.T) {
 	r := results()
 	r = replay.NewResults(config.Default(), "gpt-4o", r.Runs[1:])
 	var out strings.Builder

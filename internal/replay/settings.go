@@ -12,7 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
-// Choice is what a replay takes from a configuration, and the limits that it sets itself.
+// Choice says which condenser of a configuration a replay uses, and which of its limits the replay overrides.
 type Choice struct {
 	Tenant    string  // whose condenser; empty: that of the only tenant, or else of tenants without their own
 	MaxSize   int     // condense above this number of events; 0: as configured
@@ -26,11 +26,11 @@ func (c *Choice) Flags(fs *flag.FlagSet) {
 	fs.Float64Var(&c.MaxTokens, "max-tokens", 0, "condense above this number of tokens (up to 1: share of the model's window; 0: as configured)")
 }
 
-// placeholder replaces the API keys of a configuration. They go to no server, but whether there is one decides who pays for summaries.
+// placeholder replaces the API keys of a configuration. No server receives them, but whether there is a key decides who pays for summaries.
 const placeholder config.Secret = "placeholder"
 
-// Settings returns a configuration with what a replay needs of another: a condenser, the models, how conversations are recognised, and
-// whether the store keeps content. The rest would limit requests, add to them or call servers. Settings does not validate the result.
+// Settings returns a configuration with those parts of another that a replay needs: a condenser, the models, how conversations are recognised,
+// and whether content is stored. The other parts would limit requests, add to them or call servers. Settings does not validate the result.
 func Settings(from *config.Config, c Choice) (*config.Config, error) {
 	tenant, err := tenantOf(from, c.Tenant)
 	if err != nil {
@@ -48,7 +48,7 @@ func Settings(from *config.Config, c Choice) (*config.Config, error) {
 	cfg.LLMs = maps.Clone(from.LLMs)
 	for name, llm := range cfg.LLMs {
 		called, _ := from.LLMFor(name, up)
-		llm.APIKey = "" // as for the requests
+		llm.APIKey = "" // like that of the requests
 		if called.APIKey != up.APIKey || called.BaseURL != up.BaseURL {
 			llm.APIKey = placeholder // all models are called at one URL here, so only the key tells them apart
 		}

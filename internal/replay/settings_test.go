@@ -43,9 +43,9 @@ tenants:
 	}
 }
 
-// TestSettingsKeepWhoPays: the settings have no key of the configuration, but a model that is called with another key than requests, or
-// elsewhere, still is.
-func TestSettingsKeepWhoPays(t *testing.T) {
+// TestSettingsDistinguishPayers: the settings contain no key of the configuration, but still distinguish models that are called with another key than
+// the requests, or at another URL.
+func TestSettingsDistinguishPayers(t *testing.T) {
 	f := func(text string, upstream bool, llms map[string]bool) {
 		t.Helper()
 		from := loaded(t, text)

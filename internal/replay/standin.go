@@ -13,11 +13,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 )
 
-// The size of a record of the stand-in, in characters. The largest has about 1,000 tokens, as trigger economics assumes of summaries.
+// The size of a record of the stand-in, in characters. It is the prompt's size divided by quotedShare, at least quotedLeast and at most
+// quotedMost. The largest record has about 1,000 tokens, which trigger economics assumes of summaries.
 const (
-	quotedShare = 8    // it has one in that many of the prompt,
-	quotedLeast = 300  // but no less than this, half of which has room for a line,
-	quotedMost  = 4000 // and no more than this
+	quotedShare = 8
+	quotedLeast = 300 // so that half of it has room for a line
+	quotedMost  = 4000
 	quotedLine  = 120
 )
 
@@ -59,9 +60,9 @@ type schema struct {
 	Properties map[string]struct{ Type string }
 }
 
-// standIn answers a call in the place of a model, deterministically. Its record quotes the first line of each message that is to be
-// summarised, except results of tools. It calls the function that is demanded, or fills the schema that is: texts with the record, and
-// lists with the numbers of the events in the prompt, newest first.
+// standIn answers a call in place of a model, deterministically. Its record quotes the first line of each message that is to be summarised,
+// except for results of tools. If the call demands a function or a schema, standIn calls the function or fills the schema: texts with the
+// record, and lists with the numbers of the events in the prompt, newest first.
 func standIn(body []byte) (json.RawMessage, error) {
 	var c call
 	if err := json.Unmarshal(body, &c); err != nil {
@@ -84,7 +85,8 @@ func standIn(body []byte) (json.RawMessage, error) {
 	return assemble.Encode(map[string]any{"role": "assistant", "content": text}), nil
 }
 
-// prompt returns the parts of the prompt to quote: lines of earlier records and the events, or the agent's messages if the call follows them.
+// prompt returns the parts of the prompt to quote: lines of earlier records, and the events. If the call reuses the agent's prompt, the parts are
+// the agent's messages.
 func (c *call) prompt() (parts []string) {
 	last := len(c.Messages) - 1 // asks for the record
 	for i := range c.Messages {
@@ -122,9 +124,9 @@ func recordOf(text string) (string, bool) {
 }
 
 var (
-	// quotable matches the parts of a prompt that hold what a record is about.
+	// quotable matches the parts of a prompt that a record is made from.
 	quotable = regexp.MustCompile(`(?s)<dewpoint_(previous|part|event)(?: [a-z]+="[^"]*")*>\n(.*?)</dewpoint_`)
-	// callMark is what an event has before the name of a tool that is called.
+	// callMark matches the beginning of a line with a tool call in an event.
 	callMark = regexp.MustCompile(`(?m)^call \S+: `)
 )
 

@@ -43,9 +43,9 @@ func TestStandIn(t *testing.T) {
 		`{"content":"{\"ids\":[8,7,6,5]}","role":"assistant"}`)
 }
 
-// TestStandInBehindTheAgentsRequest: a call that follows the agent's messages is answered with a record of these, and not with a call
-// of the agent's tools.
-func TestStandInBehindTheAgentsRequest(t *testing.T) {
+// TestStandInReusesTheAgentsPrompt: if a call reuses the agent's prompt, the answer is a record of the agent's messages rather than a call of
+// the agent's tools.
+func TestStandInReusesTheAgentsPrompt(t *testing.T) {
 	got, err := standIn([]byte(`{"model": "m", "tools": [{"type": "function", "function": {"name": "ls"}}], "tool_choice": "none", "messages": [
 		{"role": "system", "content": "You are an agent."}, {"role": "user", "content": "Fix it."},
 		{"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "function": {"name": "ls", "arguments": "{}"}}]},
@@ -55,8 +55,8 @@ func TestStandInBehindTheAgentsRequest(t *testing.T) {
 	}
 }
 
-// TestStandInIsBounded: a record has an eighth of the prompt, at most 4,000 characters, and fewer if the answer must be short. It quotes
-// the oldest and the newest lines.
+// TestStandInIsBounded: a record is an eighth as long as the prompt, but at most 4,000 characters, and shorter if the call limits the answer. It
+// quotes the oldest and the newest lines.
 func TestStandInIsBounded(t *testing.T) {
 	var events []string
 	for i := range 1000 {

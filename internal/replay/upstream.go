@@ -14,17 +14,17 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 )
 
-// agentHeader marks the requests of the agent. The proxy forwards it with them, and its own calls have none.
+// agentHeader marks the requests of the agent. The proxy forwards the header, and its own calls do not have it.
 const agentHeader = "X-Replay"
 
-// received is a request that reached upstream, and what it used.
+// received is a request that reached upstream, with its usage.
 type received struct {
 	*dialect.Request
 	usage model.Usage
 }
 
-// upstream stands in for the provider in Chat Completions. It answers a request of the agent with the recorded answer and a call of the
-// proxy with the stand-in's, never as a stream, and measures both.
+// upstream is a fake provider that speaks Chat Completions, without streams. It answers a request of the agent with the recorded answer, and a
+// call of the proxy with that of standIn, and measures both.
 type upstream struct {
 	meter *meter
 

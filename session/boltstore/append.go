@@ -44,7 +44,8 @@ func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
 	return nil
 }
 
-// nextRecord returns the thread's record with the batch applied, but for its events, or ErrStale.
+// nextRecord returns the thread's record as it is after the batch, except that Seq does not count the batch's events yet. It returns
+// ErrStale if the batch does not fit the thread.
 func nextRecord(c *change, b session.Batch) (record, error) {
 	rec := record{written: time.Now(), thread: b.Thread}
 	old, err := c.thread(b.Thread.ID)
@@ -64,9 +65,9 @@ func nextRecord(c *change, b session.Batch) (record, error) {
 	return rec, nil
 }
 
-// begin checks that a batch may begin its thread. For a fork, and a thread whose content others hold, it writes the records of the
-// threads that it needs again, so that the sweeper sees that they are in use. If one that has content of it is gone or began again, the
-// thread would be incomplete: ErrStale.
+// begin checks that a batch may begin its thread. If the thread needs others (see record.needs), begin updates their time of the last
+// write, so that the sweeper sees that they are in use. If the thread would be incomplete because its parent, or a thread that stores its
+// content, is gone or began again, begin returns ErrStale.
 func begin(c *change, b session.Batch, rec record) error {
 	c.lasts = true
 	if !codec.Begins(b) {
@@ -84,7 +85,7 @@ func begin(c *change, b session.Batch, rec record) error {
 		lost := errors.Is(err, session.ErrNotFound)
 		switch {
 		case lost && id != b.Thread.Parent && !slices.Contains(b.Thread.Shares, id):
-			continue // it made a condensation that the thread inherits, and which counts as never made without it
+			continue // it only made a condensation that the thread inherits, which does not apply without its summary
 		case lost:
 			return fmt.Errorf("%w: the new thread needs thread %s, which is gone", session.ErrStale, id)
 		case err != nil:
@@ -142,7 +143,7 @@ func (s *Store) Mark(ctx context.Context, hashes []session.Hash, at session.Plac
 	})
 }
 
-// mark makes traces point to a place, and those of first too that point to none yet.
+// mark makes traces point to a place, and also those of first that point to none yet.
 func mark(c *change, hashes, first []session.Hash, at session.Place) {
 	for _, h := range first {
 		if c.get(traces.hash(h)) == nil {

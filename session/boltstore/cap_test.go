@@ -36,7 +36,7 @@ func total(t testing.TB, s *Store) int64 {
 	return size
 }
 
-// write appends twenty messages, lets a second pass and the sweeper finish.
+// write appends twenty messages, advances the clock by a second and waits until the sweeper has finished.
 func write(t *testing.T, s *Store, id session.ThreadID, at int) {
 	t.Helper()
 	for end := at + 20; at < end; at += 2 {

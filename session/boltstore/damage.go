@@ -13,8 +13,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// damage is what panics and faults in bbolt have revealed about the open file. An unreadable page fails the calls that need it. After a
-// commit has panicked there are no more commits, because the state of bbolt is unknown.
+// damage records what panics and faults in bbolt have shown about the open file. If a page is unreadable, only the calls that need it fail.
+// After a commit has panicked, there are no more commits, because the state of bbolt is unknown.
 type damage struct {
 	found     atomic.Pointer[error] // the first damage
 	noCommits atomic.Bool           // a commit panicked
@@ -23,7 +23,7 @@ type damage struct {
 	stuck chan struct{} // closed when bbolt panicked with its locks held: it will never release them
 }
 
-// stick notes that bbolt will never release its locks, so that no call waits for them.
+// stick records that bbolt will never release its locks, so that no call waits for them.
 func (d *damage) stick() { d.once.Do(func() { close(d.stuck) }) }
 
 func (d *damage) isStuck() bool {
@@ -43,8 +43,8 @@ func (d *damage) err() error {
 	return nil
 }
 
-// recovered calls f, which uses the file. A panic in bbolt, or a fault on a page, is damage: the error wraps session.ErrDamaged. Any other
-// panic is a defect of the program, for which no file is to blame.
+// recovered calls f, which uses the file. If bbolt panics, or a page faults, the file is damaged, and the error wraps session.ErrDamaged.
+// Any other panic is a defect of the program and says nothing about the file.
 func recovered(f func() error) error {
 	err := session.Recover(f)
 	p, panicked := errors.AsType[*session.PanicError](err)
@@ -58,7 +58,7 @@ func recovered(f func() error) error {
 	return err
 }
 
-// guard calls f, which uses the file. Damage, or a corrupt record, is noted for Ping and for the next start.
+// guard calls f, which uses the file. It records damage, and corrupt records, for Ping and for the next start.
 func (s *Store) guard(f func() error) error {
 	err := recovered(f)
 	if errors.Is(err, codec.ErrCorrupt) {
@@ -75,9 +75,9 @@ func (s *Store) guard(f func() error) error {
 	return err
 }
 
-// unlessStuck calls f, which begins or ends a transaction. It returns when f does, or when bbolt will never release the locks that f waits
-// for: then f's goroutine is left behind. No mutex can take the place of the goroutine, because Begin may wait for a commit that enlarges
-// the file, and that commit waits for reads to end.
+// unlessStuck calls f, which begins or ends a transaction, in a goroutine. It returns when f returns, or when it is known that bbolt will
+// never release the locks that f waits for; then the goroutine is leaked. A mutex around f would not do instead: Begin may wait for a
+// commit that enlarges the file, and that commit waits for reads to end.
 func (s *Store) unlessStuck(f func() error) error {
 	if s.damage.isStuck() {
 		return s.damage.err()
@@ -143,6 +143,6 @@ func (s *Store) update(write func(*bolt.Tx) error) error {
 	if errors.Is(err, session.ErrDamaged) {
 		s.damage.noCommits.Store(true)
 	}
-	_ = s.unlessStuck(tx.Rollback) // a failed commit has been rolled back already, so an error says nothing, but damage does
+	_ = s.unlessStuck(tx.Rollback) // a failed commit was rolled back already, so the error says nothing; damage is recorded
 	return err
 }

@@ -75,7 +75,7 @@ func use(t *testing.T, s *Store) {
 	}
 }
 
-// works writes to a store and checks that it has the secret and the setting of the file before. It returns the first error.
+// works writes to a store, and checks that it has the secret and the setting of the file that was damaged. It returns the first error.
 func works(t *testing.T, s *Store) error {
 	t.Helper()
 	secret, err := s.Secret(t.Context(), session.Secret("another"))
@@ -127,13 +127,13 @@ func unlock(t *testing.T, path string) {
 	must(t, os.Rename(path+".copy", path))
 }
 
-// recovers starts a store over the file until one works to its end. It checks that the last file that was renamed is left, and returns how
-// many were renamed.
+// recovers starts a store over the file again and again until one works without an error. It checks that the last renamed file is left, and
+// returns how many were renamed.
 func (d *damagedFile) recovers(path string) int {
 	d.t.Helper()
 	d.told = nil
 	var err error
-	for range 4 { // one start may find what the next one renames, and its damage may show late
+	for range 4 { // damage may show late, and the file is renamed only by the start after the one that found it
 		unlock(d.t, path)
 		s := d.open(path)
 		use(d.t, s)
@@ -147,7 +147,7 @@ func (d *damagedFile) recovers(path string) int {
 	return len(d.told)
 }
 
-// onlyTheLastIsLeft checks that of the files that were renamed, as the operator was told, the last is left.
+// onlyTheLastIsLeft checks that only the last of the files that were renamed is left. The operator was told their names.
 func (d *damagedFile) onlyTheLastIsLeft(path string) {
 	d.t.Helper()
 	aside, err := filepath.Glob(path + ".damaged-*")
@@ -178,7 +178,7 @@ func (d *damagedFile) survives(damage func(*os.File)) (renamed int) {
 }
 
 // TestDamagedFile: whatever happens to the file, no call panics, one of the next starts has a working store with the secret and the
-// settings, and the damaged file is left. The race detector's pointer checks end the process on a damaged page, and cannot be recovered from.
+// settings, and the damaged file is kept. The test is skipped under the race detector, whose pointer checks end the process on a damaged page.
 func TestDamagedFile(t *testing.T) {
 	quick.Skip(t)
 	quick.Alone(t)
@@ -234,7 +234,7 @@ func flipBits(t *testing.T, path string, whole []byte) {
 		}
 		damaged := bytes.Clone(whole)
 		damaged[at] ^= 1 << seed.IntN(8)
-		changesValue := false // into another valid one, which nothing can tell
+		changesValue := false // the flip makes another valid value, which cannot be detected
 		for _, value := range []string{format, theSecret, theSetting} {
 			changesValue = changesValue || bytes.Count(damaged, []byte(value)) != bytes.Count(whole, []byte(value))
 		}
@@ -274,8 +274,8 @@ func wantSetAside(t *testing.T, s *Store) {
 	must(t, next.Ping(t.Context()))
 }
 
-// TestPanicIsNoHalfStep: what a step wrote before it panicked is not queued. A defect of ours is no damage to the file.
-func TestPanicIsNoHalfStep(t *testing.T) {
+// TestPanicQueuesNoPartOfAStep: the writes of a step that panics are not queued. A defect of the program does not count as damage to the file.
+func TestPanicQueuesNoPartOfAStep(t *testing.T) {
 	s := start(t, Options{})
 	must(t, s.Append(t.Context(), twoEvents("t", 0)))
 	half := func(end func(*change)) error {
@@ -320,8 +320,8 @@ func TestPanicInACommit(t *testing.T) {
 	wantSetAside(t, s)
 }
 
-// TestDefectInACommit: a commit that fails by a defect of ours is rolled back, and the next one succeeds.
-func TestDefectInACommit(t *testing.T) {
+// TestCommitSucceedsAfterAPanicOfOurs: a commit that panics because of a defect of the program is rolled back, and the next one succeeds.
+func TestCommitSucceedsAfterAPanicOfOurs(t *testing.T) {
 	s := start(t, Options{})
 	if err := s.update(func(*bolt.Tx) error { panic("a defect") }); !errors.Is(err, session.ErrUnavailable) || errors.Is(err, session.ErrDamaged) {
 		t.Errorf("got %v", err)
@@ -331,8 +331,8 @@ func TestDefectInACommit(t *testing.T) {
 	must(t, s.Close())
 }
 
-// TestCorruptRecordIsDamage: a record that cannot be decoded makes its calls fail, and the next start begins a new file. A damaged entry of
-// a log does neither: it hides nothing else.
+// TestCorruptRecordIsDamage: calls that need a record which cannot be decoded fail, and the next start begins a new file. A damaged log
+// entry does neither, because all other entries stay readable.
 func TestCorruptRecordIsDamage(t *testing.T) {
 	s := start(t, Options{Content: true})
 	must(t, s.Append(t.Context(), twoEvents("t", 0)))
@@ -349,8 +349,8 @@ func TestCorruptRecordIsDamage(t *testing.T) {
 	wantSetAside(t, s)
 }
 
-// TestLostRoot: bbolt keeps its locks for ever if the two pages that locate the root are lost while it is open. Calls after the first, and
-// the end of a read that began before, do not wait for them.
+// TestLostRoot: if the two pages that locate the root are lost while the file is open, bbolt never releases its locks. Neither calls after
+// the first one nor the end of an earlier read wait for these locks.
 func TestLostRoot(t *testing.T) {
 	s := start(t, Options{})
 	must(t, s.Append(t.Context(), twoEvents("t", 0)))
@@ -373,8 +373,8 @@ func TestLostRoot(t *testing.T) {
 	wantSetAside(t, s)
 }
 
-// TestReadsEndWhileTheFileGrows: a commit that maps a larger file waits for the reads under way, and other reads that begin meanwhile wait
-// for it. The reads under way can end nevertheless.
+// TestReadsEndWhileTheFileGrows: a commit that maps a larger file waits for running reads, and new reads wait for the commit. The running
+// reads must still be able to end.
 func TestReadsEndWhileTheFileGrows(t *testing.T) {
 	s := start(t, Options{Content: true})
 	must(t, s.Append(t.Context(), twoEvents("t", 0)))

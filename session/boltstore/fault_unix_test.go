@@ -13,7 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestFaultIsDamage: reading a page that has gone is damage, also where our own code reads it, as a value.
+// TestFaultIsDamage: a fault on a page that no longer exists is damage, even if this package's code, reading a value, causes it.
 func TestFaultIsDamage(t *testing.T) {
 	s := start(t, Options{})
 	page, err := syscall.Mmap(-1, 0, os.Getpagesize(), syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON)

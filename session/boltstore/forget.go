@@ -58,11 +58,11 @@ func deleteSession(c *change, id session.SessionID) ([]session.ThreadID, error) 
 	return ses.Threads, nil
 }
 
-// deleteThread deletes a thread with everything that it left, and returns the number of bytes freed.
+// deleteThread deletes a thread with its log, summaries, places and traces, and returns the number of bytes freed.
 func deleteThread(c *change, rec record) (freed int64) {
 	t := rec.thread
 	freed += c.delete(prepared(t.ID))
-	list, _ := codec.ParseList(rec.list) // summaries cannot be found by a damaged list
+	list, _ := codec.ParseList(rec.list) // if the list is damaged, the summaries cannot be found
 	for _, condensation := range list {
 		if condensation.ID.Thread == t.ID {
 			freed += c.delete(summaries.entry(t.ID, condensation.ID.Seq))

@@ -48,7 +48,7 @@ func (b bucket) pair(id session.SessionID, thread session.ThreadID) string {
 	return b.prefix(string(id)) + string(thread)
 }
 
-// owner returns the id in a name that begins with a prefix, and empty for any other name.
+// owner returns the id in a name that begins with bucket.prefix, empty for any other name.
 func owner(name []byte) string {
 	n, size := binary.Uvarint(name)
 	if size <= 0 || n > uint64(len(name)-size) { //nolint:gosec // size is within name

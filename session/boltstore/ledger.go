@@ -9,8 +9,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// holds are the reservations of one account, by id. They are in memory only: the file belongs to one process, and a new
-// process holds nothing.
+// holds are the reservations of one account, by id. They are only in memory, because one process owns the file, and a new process has no
+// reservations.
 type holds map[string]reservation
 
 type reservation struct {
@@ -18,7 +18,7 @@ type reservation struct {
 	until  time.Time
 }
 
-// sum returns the total held and deletes expired reservations.
+// sum returns the total reserved and deletes expired reservations.
 func (h holds) sum(now time.Time) (total int64) {
 	for id, one := range h {
 		if one.until.Before(now) {

@@ -34,7 +34,7 @@ func takeLock(path string) (*lockFile, error) {
 
 // tryLock is takeLock without waiting: it returns nil if another process has the lock.
 func tryLock(path string) (*lockFile, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // beside the file that the operator names
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // in the same folder as the file that the operator names
 	created := err == nil
 	if errors.Is(err, os.ErrExist) {
 		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // as above
@@ -49,7 +49,7 @@ func tryLock(path string) (*lockFile, error) {
 	return &lockFile{f, created}, nil
 }
 
-// isAt reports whether an open file is still the one at path. A process that was refused may have removed the file in the meantime.
+// isAt reports whether an open file is still the one at path. Another process whose start failed may have removed it in the meantime.
 func isAt(f *os.File, path string) bool {
 	opened, err := f.Stat()
 	if err != nil {

@@ -29,10 +29,10 @@ const (
 
 // Options configure a store. Only Path is required. Package config validates them.
 //
-// MaxSize limits the size of all records, including the half empty pages that they are in. The file may become up to half
-// as large again, because it keeps the pages that a commit replaces until the next commits. Above the cap, a goroutine
-// deletes whole threads until the size is 15/16 of the cap; the append or condensation that exceeded it does not wait. The
-// newest thread is never deleted, and no thread is deleted before the forks that share it.
+// MaxSize limits the size of all records, including the half-empty pages that they are in. The file may become up to 1.5 times as large,
+// because it keeps the pages that a commit replaces until later commits. When the cap is exceeded, a goroutine deletes whole threads until
+// the size is 15/16 of the cap; the append or condensation that exceeded it does not wait. The newest thread is never deleted, and no
+// thread is deleted before those that need it.
 type Options struct {
 	Path    string        // of the file, which is created if it does not exist; its directory must exist
 	TTL     time.Duration // a thread is deleted this long after its last write; 0 means never
@@ -40,8 +40,8 @@ type Options struct {
 	Keys    *seal.Keys    // encrypt payloads and summaries; nil to store them in clear
 	MaxSize int64         // bytes; above it, the threads with the oldest last writes are deleted; 0 means no cap
 
-	// Warn is called during Open with what an operator should know about a store that opens nevertheless: its file was damaged and has been
-	// renamed, or the file beside it cannot be written. nil: nobody is told.
+	// Warn is called during Open with problems that an operator should know of, but which do not prevent the store from opening: a damaged
+	// file was renamed, or the recovery file cannot be written. It may be nil.
 	Warn func(message string, err error)
 }
 
@@ -53,11 +53,12 @@ func (o *Options) warn(message string, err error) {
 
 const defaultMaxQueued = 64 << 20 // bytes in the write queue above which appends wait
 
-// Open opens the store, or creates it. A damaged file is renamed to NAME.damaged-TIME, and a new one begun: so is one that the last process
-// found damaged, and one on which two starts in a row ended while they opened it. Damaged files renamed before are deleted. A new file gets
-// the secret and the settings of the one before from NAME.recovery.
+// Open opens the store, or creates it. If the file is damaged, Open renames it to NAME.damaged-TIME, deletes the damaged files that were
+// renamed before, and begins a new file, which gets the secret and the settings of the old one from NAME.recovery. A file counts as damaged
+// too if the last process found damage in it, or if the last two starts ended while they were opening it.
 //
-// A file that is in use by another process, cannot be read, has another format or is not a session store is an error, and is not changed.
+// Open fails, and does not change the file, if another process uses it, it cannot be read, it has another format, or it is not a session
+// store.
 func Open(o Options) (*Store, error) {
 	f := &opening{Options: o}
 	if err := f.openFile(); err != nil {
@@ -98,8 +99,8 @@ type opening struct {
 	db       *bolt.DB
 }
 
-// openFile opens the file. It first takes a lock of its own: before a damaged file could end the process, it must be known that no other
-// process uses it, since a start that is merely refused does not count as one that crashed.
+// openFile opens the file. It takes a separate lock first. A damaged file may end the process while it is opened, which counts as a crash.
+// The lock makes sure before that no other process uses the file, so that a start that is merely refused does not count.
 func (f *opening) openFile() error {
 	if err := checkPath(f.Path); err != nil {
 		return err
@@ -138,7 +139,8 @@ func checkPath(path string) error {
 	return err
 }
 
-// open opens the file once, and counts that until it is opened or refused. An error wraps session.ErrDamaged if the file is to be set aside.
+// open makes one attempt to open the file. While it does, the recovery file counts the start as a crash. If the file is damaged and is to be
+// renamed, the error wraps session.ErrDamaged.
 func (f *opening) open() (err error) {
 	f.size = 0
 	if info, err := os.Stat(f.Path); err == nil {
@@ -148,7 +150,7 @@ func (f *opening) open() (err error) {
 		return err
 	}
 	before := f.recovery.content
-	known := before.Format != "" // a file with no more than our count of starts says nothing
+	known := before.Format != "" // a recovery file with nothing but the count of starts proves nothing
 	if cause := before.condemns(); cause != "" && f.size > 0 && f.wasStore(known) {
 		return fmt.Errorf("%w: %s", session.ErrDamaged, cause)
 	}
@@ -157,7 +159,7 @@ func (f *opening) open() (err error) {
 	if err != nil {
 		_ = f.recovery.change(func(c *recoveryContent) { *c = before })
 		if errors.Is(err, session.ErrDamaged) && !f.wasStore(known) {
-			return fmt.Errorf("it is not a session store, or damaged beyond recognition (%v): choose another file, or rename it yourself", err) //nolint:errorlint // such a file is not set aside
+			return fmt.Errorf("it is not a session store, or damaged beyond recognition (%v): choose another file, or rename it yourself", err) //nolint:errorlint // not wrapped, because such a file is not renamed
 		}
 		return err
 	}
@@ -167,7 +169,7 @@ func (f *opening) open() (err error) {
 	return nil
 }
 
-// load opens the file with bbolt, checks and completes it, and returns what the recovery file is to have.
+// load opens the file with bbolt, checks it, creates what a new file lacks, and returns the new content of the recovery file.
 func (f *opening) load() (now recoveryContent, err error) {
 	err = recovered(func() (err error) {
 		f.db, err = bolt.Open(f.Path, 0o600, &bolt.Options{
@@ -215,7 +217,7 @@ func (f *opening) explain(err error) error {
 }
 
 // check checks that the database is a complete store of this version, and reports whether it is new. It reads the first and the last page
-// of each bucket, so that a start, and not a request, meets a page at which bbolt would end the process.
+// of each bucket, so that a page at which bbolt would end the process does so at the start rather than during a request.
 func (f *opening) check(tx *bolt.Tx) (isNew bool, err error) {
 	if missing := tx.Size() - f.size; missing > 0 && f.size > 0 {
 		return false, fmt.Errorf("%w: %d bytes are missing at its end", session.ErrDamaged, missing)
@@ -267,8 +269,8 @@ const (
 	magicAt = 16
 )
 
-// wasStore reports whether the file of which this is the damaged rest was a store. It needs two of three signs, so that no file of another
-// program is set aside: a recovery file that names a format (known), bbolt's signature or zeros at its beginning, and a format record in it.
+// wasStore reports whether a damaged file was a store. So that no file of another program is renamed, it requires two of three signs: a
+// recovery file that names a format (known), bbolt's signature or zeros at the beginning of the file, and a format record in the file.
 func (f *opening) wasStore(known bool) bool {
 	file, err := os.Open(f.Path)
 	if err != nil {
@@ -281,7 +283,7 @@ func (f *opening) wasStore(known bool) bool {
 	return known && begins || (known || begins) && contains(file, "format"+formatName) // in a page, the value follows its key
 }
 
-// contains reports whether the rest of a file contains a text.
+// contains reports whether a file contains a text after the current offset.
 func contains(file io.Reader, text string) bool {
 	block, kept := make([]byte, 1<<20), 0
 	for {

@@ -43,7 +43,7 @@ func TestUsedByAnother(t *testing.T) {
 	must(t, second(start(t, s.options).Thread(t.Context(), "t")))
 }
 
-// TestLockFile: what the lock file contains is no reason not to start.
+// TestLockFile: the store opens whatever the lock file contains.
 func TestLockFile(t *testing.T) {
 	for _, content := range [][]byte{nil, {0}, make([]byte, 100), bytes.Repeat([]byte("garbage"), 10_000), otherBolt(t, nil)} {
 		path := filepath.Join(t.TempDir(), "store.db")
@@ -56,7 +56,7 @@ func TestLockFile(t *testing.T) {
 	}
 }
 
-// TestRemovedLockFile: a start that has waited for a lock file does not take it for locked if the file was removed in the meantime.
+// TestRemovedLockFile: if a lock file is removed while a start waits for it, the start does not use the removed file as its lock.
 func TestRemovedLockFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db.lock")
 	first, err := takeLock(path)

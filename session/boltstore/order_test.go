@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// TestNeeds: a thread needs those that hold its content, its parent if it is a fork, and the makers of the condensations that it inherited.
+// TestNeeds: a thread needs those that store its content, its parent if it is a fork, and the makers of the condensations that it inherited.
 func TestNeeds(t *testing.T) {
 	made := func(by session.ThreadID) session.Condensation {
 		return session.Condensation{ID: session.CondensationID{Thread: by, Seq: 1}}
@@ -33,8 +33,8 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// TestOrder: threads that are needed stay as long as the thread that needs them, and come after it. One that is needed only for what it holds
-// keeps its parents, but what else it needs only as long as its own writes.
+// TestOrder: a thread that another one needs lives as long as that one and comes after it. If it is needed only for its own entries, it
+// extends the life of its ancestors, but not that of the other threads that it needs.
 func TestOrder(t *testing.T) {
 	all := map[session.ThreadID]*candidate{}
 	add := func(id session.ThreadID, written int64, parent session.ThreadID, needs ...session.ThreadID) {

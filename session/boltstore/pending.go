@@ -60,7 +60,7 @@ func (s *Store) read(ctx context.Context, f func(*reader) error) error {
 // change is one atomic step. Its writes are queued if the step succeeds.
 type change struct {
 	reader
-	lasts bool // no later request repairs the step: it begins a thread, or logs what upstream keeps of a conversation
+	lasts bool // no later request would repair the loss of this step: it begins a thread, or logs messages of a history that upstream stores
 }
 
 // put takes ownership of value.

@@ -35,7 +35,7 @@ func (s *Store) Trace(ctx context.Context, hashes []session.Hash) ([]session.Pla
 	return query(ctx, s, func(r *reader) ([]session.Place, error) { return r.places(traces, hashes) })
 }
 
-// query is read for a function with a result.
+// query is like read, for a function that returns a result.
 func query[T any](ctx context.Context, s *Store, f func(*reader) (T, error)) (result T, err error) {
 	err = s.read(ctx, func(r *reader) (err error) {
 		result, err = f(r)
@@ -92,8 +92,9 @@ func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string,
 	})
 }
 
-// Events implements session.Store. It returns ErrNotFound if the thread does not exist. It reads each entry separately: a page of large
-// events takes long to decode, and no other call may wait for that. A damaged one fails no others.
+// Events implements session.Store. It returns ErrNotFound if the thread does not exist. It reads each entry in a separate transaction,
+// because a page of large events takes long to decode and no other call may wait for that. A damaged entry does not prevent the others
+// from being read.
 func (s *Store) Events(ctx context.Context, id session.ThreadID, at uint64, limit int) ([]session.Event, error) {
 	last, err := one(ctx, s, threads.key(string(id)), func(b []byte) (uint64, error) {
 		rec, err := parseRecord(b)

@@ -11,12 +11,12 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// recovery is the small file beside the database. It keeps what clients cannot send again if the database is lost, and how the last starts
-// ended.
+// recovery is a small file in the directory of the database. It contains what clients cannot send again if the database is lost, and how
+// the last starts ended.
 //
-// As long as the database can be opened, its copy of the secret and of the settings counts: each start and each change copies them into
-// the file. Only a new database takes them from the file. A database that was copied from another machine therefore keeps its own secret,
-// and a file that was lost or restored from an older copy is put right by the next start.
+// As long as the database can be opened, it is authoritative for the secret and the settings: each start and each change copies them into
+// the file. Only a new database takes them from the file. Therefore a database that was copied from another machine keeps its own secret,
+// and the next start corrects a file that was lost or restored from an older copy.
 type recovery struct {
 	path string
 
@@ -24,21 +24,21 @@ type recovery struct {
 
 	mu      sync.Mutex // guards the content and the file
 	content recoveryContent
-	stored  []byte // in the file, nil if there is none
+	stored  []byte // content of the file, nil if there is no file
 }
 
 type recoveryContent struct {
 	Format   string            `json:"format,omitempty"` // of the database, empty before it was opened for the first time
 	Secret   []byte            `json:"secret,omitempty"`
 	Settings map[string][]byte `json:"settings,omitempty"`
-	Crashes  int               `json:"unfinished_starts,omitempty"` // starts in a row that began to open the database and did not finish, a running one included
-	Damage   string            `json:"damage,omitempty"`            // what a process has found, so that the next start sets the database aside
+	Crashes  int               `json:"unfinished_starts,omitempty"` // successive starts that began to open the database and did not finish, including a running one
+	Damage   string            `json:"damage,omitempty"`            // damage that a process has found, so that the next start renames the database
 }
 
-// maxCrashes is the number of starts in a row that did not finish, after which the database counts as damaged.
+// maxCrashes is the number of successive starts that did not finish after which the database counts as damaged.
 const maxCrashes = 2
 
-// condemns returns why the database is to be set aside without opening it, empty if it is not.
+// condemns returns the reason to rename the database without opening it, empty if there is none.
 func (c *recoveryContent) condemns() string {
 	switch {
 	case c.Damage != "":
@@ -49,7 +49,7 @@ func (c *recoveryContent) condemns() string {
 	return ""
 }
 
-// readRecovery reads the file. One that cannot be decoded is renamed, and reported to warn.
+// readRecovery reads the file. If it cannot be decoded, readRecovery renames it and calls Options.Warn.
 func readRecovery(o *Options) (*recovery, error) {
 	r := &recovery{path: o.Path + ".recovery"}
 	b, err := os.ReadFile(r.path)
@@ -72,7 +72,7 @@ func (r *recovery) change(change func(*recoveryContent)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.content)
-	b, err := json.MarshalIndent(r.content, "", "  ") //nolint:gosec // the file keeps the secret, as the database does: it is its owner's alone
+	b, err := json.MarshalIndent(r.content, "", "  ") //nolint:gosec // the file contains the secret, like the database: only its owner can read it
 	if err != nil || bytes.Equal(b, r.stored) {
 		return err
 	}
@@ -93,7 +93,7 @@ func (r *recovery) change(change func(*recoveryContent)) error {
 // replaceFile writes a file that only its owner can read. After a crash it has either its old content or the new one.
 func replaceFile(path string, content []byte) error {
 	part := path + ".part"
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // beside the file that the operator names
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // in the same folder as the file that the operator names
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,8 @@ func replaceFile(path string, content []byte) error {
 	return err
 }
 
-// restore puts what the database lacks into its records. One without a setting has deleted it, unless the database is new.
+// restore writes the secret to a database that has none, and the settings to a new database. If another database lacks a setting, the
+// setting was deleted.
 func (c *recoveryContent) restore(tx *bolt.Tx, isNew bool) (err error) {
 	m := tx.Bucket(meta.name())
 	if len(c.Secret) > 0 && m.Get([]byte(secretName)) == nil {
@@ -123,7 +124,7 @@ func (c *recoveryContent) restore(tx *bolt.Tx, isNew bool) (err error) {
 	return err
 }
 
-// copyFrom copies what the database has.
+// copyFrom copies the secret and the settings of the database.
 func (c *recoveryContent) copyFrom(tx *bolt.Tx) {
 	c.Format, c.Secret, c.Settings = format, bytes.Clone(tx.Bucket(meta.name()).Get([]byte(secretName))), settings(tx)
 }

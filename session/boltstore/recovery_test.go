@@ -22,7 +22,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// recoveryOf returns what the recovery file of a store has.
+// recoveryOf returns the content of a store's recovery file.
 func recoveryOf(t *testing.T, path string) (c recoveryContent) {
 	t.Helper()
 	b, err := os.ReadFile(path + ".recovery")
@@ -39,8 +39,8 @@ func crashed(t *testing.T, path string, starts int) {
 	must(t, r.change(func(c *recoveryContent) { c.Crashes = starts }))
 }
 
-// TestRecoveryFileFollowsTheDatabase: the recovery file has each change at once, and is put right by a start. The database counts, also one
-// that was copied from elsewhere; only a new one takes what the file has.
+// TestRecoveryFileFollowsTheDatabase: the recovery file has each change at once, and a start corrects it. The database is authoritative,
+// even if it was copied from elsewhere; only a new one takes its values from the file.
 func TestRecoveryFileFollowsTheDatabase(t *testing.T) {
 	s := start(t, Options{})
 	path := s.options.Path
@@ -82,7 +82,7 @@ func TestRecoveryFileFollowsTheDatabase(t *testing.T) {
 	want("second")
 }
 
-// TestUnwritableRecoveryFile: a store works without the file, and the operator is told at the start.
+// TestUnwritableRecoveryFile: if the recovery file cannot be written, the store works, and the start warns the operator.
 func TestUnwritableRecoveryFile(t *testing.T) {
 	d := &damagedFile{t: t}
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -104,7 +104,8 @@ func TestUnwritableRecoveryFile(t *testing.T) {
 	}
 }
 
-// TestDamagedRecoveryFile: one that cannot be decoded is renamed, and one that cannot be read is an error: a new one would hide it.
+// TestDamagedRecoveryFile: a recovery file that cannot be decoded is renamed. If it cannot be read, the start fails, because a new one
+// would replace it.
 func TestDamagedRecoveryFile(t *testing.T) {
 	d := &damagedFile{t: t, whole: filled(t)}
 	path := d.copied()
@@ -127,8 +128,8 @@ func TestDamagedRecoveryFile(t *testing.T) {
 	}
 }
 
-// TestThirdStart: after two starts in a row that did not finish, the third renames the file. One that finishes, or is refused, begins the
-// count anew or does not count.
+// TestThirdStart: after two successive starts that did not finish, the third renames the file. A start that finishes resets the count, and
+// one that is refused does not count.
 func TestThirdStart(t *testing.T) {
 	quick.Skip(t)
 	d := &damagedFile{t: t, whole: filled(t)}
@@ -159,7 +160,7 @@ func TestThirdStart(t *testing.T) {
 	}
 }
 
-// TestOtherFilesAreLeft: files that were not renamed by us are neither deleted nor replaced, whatever their names.
+// TestOtherFilesAreLeft: files that the store did not rename are neither deleted nor replaced, whatever their names.
 func TestOtherFilesAreLeft(t *testing.T) {
 	d := &damagedFile{t: t, whole: filled(t)}
 	path := d.copied()
@@ -184,7 +185,7 @@ func TestOtherFilesAreLeft(t *testing.T) {
 	}
 }
 
-// TestStartsAtOnce: of many starts at the same time one gets the file, and none counts as a crash or renames it.
+// TestStartsAtOnce: if many processes start at the same time, one gets the file, and none of the others counts as a crash or renames it.
 func TestStartsAtOnce(t *testing.T) {
 	d := &damagedFile{t: t, whole: filled(t)}
 	path := d.copied()
@@ -216,7 +217,7 @@ func TestStartsAtOnce(t *testing.T) {
 const starting = "BOLTSTORE_TEST_OPEN"
 
 func openAndExit(path string) {
-	debug.SetMaxStack(1 << 20) // a page that leads back to itself ends the process sooner
+	debug.SetMaxStack(1 << 20) // so that a page which refers to itself ends the process sooner
 	s, err := Open(Options{Path: path, Warn: func(message string, err error) { fmt.Println(message, err) }})
 	if err == nil {
 		err = s.Close()
@@ -225,9 +226,9 @@ func openAndExit(path string) {
 	os.Exit(0)
 }
 
-// TestPageThatLeadsBack: bbolt follows a page that refers to itself until the stack overflows, which ends the process. The third start
+// TestThirdStartRenamesAFileThatCrashesBbolt: bbolt follows a page that refers to itself until the stack overflows, which ends the process. The third start
 // sets the file aside.
-func TestPageThatLeadsBack(t *testing.T) {
+func TestThirdStartRenamesAFileThatCrashesBbolt(t *testing.T) {
 	d := &damagedFile{t: t, whole: filled(t)}
 	path := d.copied()
 	b, err := os.ReadFile(path)
@@ -264,7 +265,7 @@ func TestPageThatLeadsBack(t *testing.T) {
 	}
 }
 
-// TestUnknownFiles: a file in which too little shows that it was a store is refused. It is not changed, and no other file is left beside it.
+// TestUnknownFiles: a file with too few signs that it was a store is refused. It is not changed, and no other file is left next to it.
 func TestUnknownFiles(t *testing.T) {
 	whole, err := os.ReadFile(filled(t))
 	must(t, err)
@@ -330,8 +331,8 @@ func TestUnknownFiles(t *testing.T) {
 	f("another bbolt in place of a store", unknown["another bbolt"], kept)
 }
 
-// TestTwoSignsOfAStore: a damaged file that begins like one of bbolt, or with zeros, and has a store's format record is renamed also if no
-// recovery file is beside it; a recovery file that names a format takes the place of either.
+// TestTwoSignsOfAStore: a damaged file that begins like a bbolt file or with zeros, and has a store's format record, is renamed even if there
+// is no recovery file. A recovery file that names a format counts as one of the two signs.
 func TestTwoSignsOfAStore(t *testing.T) {
 	whole, err := os.ReadFile(filled(t))
 	must(t, err)
@@ -361,7 +362,7 @@ func TestTwoSignsOfAStore(t *testing.T) {
 	}
 }
 
-// TestContains finds a text across the blocks in which a file is read.
+// TestContains: a text is found even if it crosses the blocks in which the file is read.
 func TestContains(t *testing.T) {
 	for _, at := range []int{0, 5, 1<<20 - 3, 1 << 20, 1<<20 + 1, 2<<20 - 4, 3<<20 - 4} {
 		b := make([]byte, 3<<20)

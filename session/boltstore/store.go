@@ -1,9 +1,8 @@
-// Package boltstore keeps sessions in one local file. It needs no server.
+// Package boltstore stores sessions in one local file. It needs no server.
 //
-// Writes are queued in memory, where reads see them at once, and one goroutine commits the whole queue as a single
-// transaction. An append therefore does not wait for the disk, a burst of writes costs one fsync, and a crash loses at most
-// the newest writes, each of them completely. One process at a time can open the file. The file never shrinks, but free
-// space in it is reused.
+// Writes are queued in memory, where reads see them at once, and one goroutine commits the whole queue as a single transaction. Therefore
+// an append does not wait for the disk, a burst of writes costs one fsync, and a crash loses at most the newest writes, and never part of
+// a write. Only one process at a time can open the file. The file never shrinks, but free space in it is reused.
 package boltstore
 
 import (

@@ -18,7 +18,7 @@ import (
 
 const (
 	spareShare = 16  // an eviction leaves 1/16 of the cap free, so that the next one is not due at once
-	stepFreed  = 500 // log entries deleted in one step, which blocks all other calls; a larger thread is still one step
+	stepFreed  = 500 // log entries deleted in one step, which blocks all other calls; a thread with more is still deleted in one step
 )
 
 // startSweeper starts the goroutine that deletes threads, if there is a TTL or a cap. It runs until Close.
@@ -88,8 +88,8 @@ type candidate struct {
 	written time.Time
 	seen    time.Time // last write of this thread or of a thread that needs it
 	needs   []session.ThreadID
-	parent  session.ThreadID // the one of needs whose whole history it needs, if it is a fork
-	whole   bool             // all that it needs was visited
+	parent  session.ThreadID // the thread in needs whose whole history it needs; empty unless it is a fork
+	whole   bool             // everything that it needs was visited
 }
 
 // order returns all threads, those seen longest ago first. A thread comes before those that it needs, so that deleting from
@@ -121,8 +121,8 @@ func (r record) parent() session.ThreadID {
 	return ""
 }
 
-// needs returns the threads whose events or summaries a thread shares: its parent, if it is a fork, those that hold its content, and
-// the makers of the condensations that it inherited.
+// needs returns the threads whose events or summaries a thread shares: its parent, if it is a fork, those that store its content, and the
+// makers of the condensations that it inherited.
 func (r record) needs() ([]session.ThreadID, error) {
 	ids := slices.Clone(r.thread.Shares)
 	if parent := r.parent(); parent != "" {
@@ -137,9 +137,10 @@ func (r record) needs() ([]session.ThreadID, error) {
 	return ids, err
 }
 
-// ordered visits the threads from the newest to the oldest and lists each one after those that it needs. The result is that
-// list reversed. A thread that is needed only for its own entries or summaries keeps none but its parents. Otherwise, where each
-// thread shares the content of the one before, all that the session ever had would stay.
+// ordered visits the threads from the newest to the oldest, lists each one after those that it needs, and returns the list reversed. It
+// sets candidate.seen: a thread lives as long as those that need it. If a thread is needed only for its own entries or summaries, this
+// extends to its ancestors, but not to the other threads that it needs. Otherwise, if each thread shares content of the one before it, no
+// thread of the session would ever expire.
 func ordered(all map[session.ThreadID]*candidate) []*candidate {
 	newest := slices.SortedFunc(maps.Values(all), func(a, b *candidate) int {
 		return cmp.Or(b.written.Compare(a.written), cmp.Compare(a.id, b.id))

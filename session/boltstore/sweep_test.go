@@ -115,7 +115,7 @@ func TestSweepKeepsAncestors(t *testing.T) {
 	})
 }
 
-// TestSweepKeepsContent: a thread that holds another one's content lives as long as that.
+// TestSweepKeepsContent: a thread that stores another one's content lives as long as that one.
 func TestSweepKeepsContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := start(t, Options{TTL: ttl}), t.Context()
@@ -135,8 +135,8 @@ func TestSweepKeepsContent(t *testing.T) {
 	})
 }
 
-// TestSweepKeepsOnlySharedContent: where each thread shares content of the one before, the older ones expire all the same. Those that a
-// fork's parent shares stay.
+// TestSweepKeepsOnlySharedContent: if each thread shares content of the one before, the older ones still expire, except for those that a
+// fork's parent shares.
 func TestSweepKeepsOnlySharedContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := start(t, Options{TTL: ttl}), t.Context()

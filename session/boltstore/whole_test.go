@@ -111,7 +111,7 @@ func (in *inspection) sizes() {
 	}
 }
 
-// bytes counts without the code under test.
+// bytes computes the size of all records without the code under test.
 func (in *inspection) bytes() (n int64) {
 	for _, b := range buckets {
 		if b != meta {

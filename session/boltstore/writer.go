@@ -12,10 +12,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// linger is how long a write may wait for others. Every commit costs about 0.5 ms of CPU, however small, and in a large one
-// the writes of several steps of a thread replace each other. The next request of a conversation repairs the writes that a
-// crash loses, but not which thread the conversation was in, nor messages that clients do not send again. Beginnings of threads and
-// what upstream keeps therefore wait only for beginLinger, unless another write was committed early just before.
+// linger is how long a write may wait for others. Every commit costs about 0.5 ms of CPU, however small, and in a large one the writes of
+// several steps of a thread replace each other. If a crash loses writes, the next request of the conversation repairs them. It cannot
+// restore which thread the conversation was in, nor messages that the client does not send again because upstream stores them. Therefore
+// such writes wait only for beginLinger, unless another write was committed early just before.
 const (
 	linger      = 200 * time.Millisecond
 	beginLinger = 10 * time.Millisecond
@@ -108,8 +108,8 @@ func put(tx *bolt.Tx, key string, value []byte) (grown int64, err error) {
 	return grown, b.Put(name, value)
 }
 
-// finishCommit ends the running commit. The writes queued since then build on it, so they are lost if it failed. In that case
-// finishCommit returns the callers that wait for the queue. The others do not learn of it, and their next requests repair it.
+// finishCommit ends the running commit. If it failed, the writes queued since it began are lost too, because they build on it. In that case
+// finishCommit returns the callers that wait for the queue. Callers that do not wait are not told; their next requests repair the loss.
 func (s *Store) finishCommit(err error) (lost []chan error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *Store) finishCommit(err error) (lost []chan error) {
 
 const (
 	recordCost = 16 // bytes that a page needs for each record besides its key and value
-	pagesCost  = 2  // bytes of pages per byte of records: pages are about half full (1.9 to 2.0 once evictions are usual)
+	pagesCost  = 2  // bytes of pages per byte of records: pages are about half full (1.9 to 2.0 once evictions are common)
 )
 
 // cost returns the size of a record whose name has the given length, 0 if its value is nil.

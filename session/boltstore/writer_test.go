@@ -149,8 +149,7 @@ func TestFullQueue(t *testing.T) {
 	must(t, <-waiting)
 }
 
-// TestFailedCommit: what builds on a failed commit is lost with it, later calls wait for their commit, and the store
-// recovers.
+// TestFailedCommit: writes that build on a failed commit are lost with it, later calls wait for their commit, and the store recovers.
 func TestFailedCommit(t *testing.T) {
 	s, ctx := start(t, Options{}), t.Context()
 	must(t, s.Append(ctx, twoEvents("t", 0)))

@@ -19,9 +19,9 @@ import (
 // milliseconds.
 const maxIndexed = 2048
 
-// Append implements session.Store. It takes one round trip, another to begin a fork, and now and then another to renew the
-// leases of shared threads. In a Cluster the indexes are in other slots and take a second round trip, and so they do for a
-// batch that would block a single server. If a later round trip fails, the batch is appended all the same.
+// Append implements session.Store. It takes one round trip, another one to begin a fork, and occasionally another one to renew the leases
+// of shared threads. In a Cluster, the indexes are in other slots and take a second round trip. So do those of a batch that is so large that
+// one script would block a single server. If a later round trip fails, the batch has been appended nevertheless.
 func (s *Store) Append(ctx context.Context, b session.Batch) error {
 	if err := codec.CheckIDs(b.Thread.ID, b.Thread.Session); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (s *Store) Append(ctx context.Context, b session.Batch) error {
 // appended is the result of an append.
 type appended struct {
 	renewed bool               // the thread's lease was renewed
-	shared  []session.ThreadID // the threads whose logs it shares
+	shared  []session.ThreadID // the threads whose logs the thread shares
 }
 
 // appendBy runs scripts in one round trip. The last one is appendScript.

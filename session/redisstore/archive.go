@@ -26,8 +26,8 @@ const (
 	maxScans  = 100 // SCANs for one page
 )
 
-// position is how far the list of sessions was read: the node, the cursor of SCAN on it, and the last key that was read of
-// those that SCAN returns for this cursor. There is no index, so listing sessions scans all keys.
+// position says how far the list of sessions was read: the node, the cursor of SCAN on that node, and the last key that was read of those
+// that SCAN returns for this cursor. There is no index, so listing sessions scans all keys.
 type position struct {
 	node   string
 	cursor uint64

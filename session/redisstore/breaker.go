@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// breaker prevents a server that does not answer from costing every request its deadline. After a call that got no answer,
-// all others fail at once until the server answers a probe. A separate goroutine sends the probes, the first at once and
-// the others with a rest in between, so that no request has to try. Failures that come at once cost nothing and do not open
-// the breaker, and a slow answer counts as an answer.
+// breaker is a circuit breaker, so that not every request waits for its deadline if the server does not answer. After a call that got no
+// answer, all calls fail at once until the server answers a probe. A separate goroutine sends the probes, the first one at once and the
+// others with a pause in between, so that no request has to try. Calls that fail at once do not open the breaker, because they cost
+// nothing, and neither do slow answers.
 type breaker struct {
 	probe func(context.Context) (answered bool)
 	rest  time.Duration

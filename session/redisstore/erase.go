@@ -198,9 +198,9 @@ func (s *Store) deleteUnchanged(ctx context.Context, values map[string]string) e
 	})
 }
 
-// withdraw removes the index entries of a batch when its thread, or the parent of that thread, was deleted during the
-// append. own is the point of the thread that has the id now. It is empty if there is none, and not the batch's if another
-// thread began with that id, which withdraw does not touch.
+// withdraw removes the index entries of a batch when its thread, or that thread's parent, was deleted during the append. own is the point
+// of the thread that has the id now, empty if there is none. If it differs from the batch's point, another thread began with that id, and
+// withdraw does not touch it.
 func (s *Store) withdraw(ctx context.Context, b session.Batch, values map[string]string, own string) error {
 	if err := s.deleteUnchanged(ctx, values); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// TestServerErrors: any error of the server makes the store unavailable, and it is available as soon as the error is over.
+// TestServerErrors: while the server answers with an error, the store is unavailable. It is available as soon as the error is over.
 func TestServerErrors(t *testing.T) {
 	server := miniredis.RunT(t)
 	s, ctx := start(t, Options{Addrs: []string{server.Addr()}}), t.Context()

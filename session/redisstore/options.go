@@ -38,7 +38,7 @@ type Options struct {
 	Rest    time.Duration // between two probes of a server that does not answer; 250 ms by default
 }
 
-// maxExtra is how much longer than its TTL a thread may be kept, so that not every write has to renew its lease.
+// maxExtra is how much longer than its TTL a thread may live, so that not every write has to renew its lease.
 const maxExtra = time.Minute
 
 // lease returns the expiry that a renewal sets: the TTL plus a sixty-fourth of it, but at most maxExtra.

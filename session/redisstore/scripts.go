@@ -7,10 +7,11 @@ package redisstore
 // and the indexes.
 //
 // KEYS: record, log, traces left; and, unless they are in other slots: session, its unlisted threads, needed threads..., places...,
-// traces.... ARGV: point, whether the batch may begin the thread, record, next point, condensations, threads whose logs it
-// shares, TTL in ms (0 for none), lease in ms, token, traces it leaves, eight arguments for join, number of threads that it
-// needs, the end of the first one's point (empty for any), the place that traces point to, how many of the last traces keep the place that
-// they have, number of events, events..., places.... It returns whether the lease was renewed and the field k, or nil if the batch is stale.
+// traces.... ARGV: point, whether the batch may begin the thread, record, next point, condensations, threads whose logs the thread shares,
+// TTL in ms (0 for none), lease in ms, token, traces that the batch leaves, eight arguments for join, number of needed threads, the end of
+// the first needed thread's point (empty for any), the place that traces point to, how many traces at the end keep the place that they
+// point to already, number of events, events..., places.... It returns whether the lease was renewed and the field k, or nil if the batch
+// is stale.
 //
 // The lease is somewhat longer than the TTL, so that it is renewed now and then instead of with each step. It is also renewed
 // if a key is new because it was evicted. An evicted log does no harm, because the remaining entries are always the newest.
@@ -108,8 +109,8 @@ return 1
 `
 
 // markScript adds to the list of traces that a thread left. If it gets their keys too, it makes the traces point to the
-// thread. KEYS: record, traces left, traces.... ARGV: traces, TTL in ms (0 for none), lease in ms, the place they point to, how many of the
-// last traces keep the place that they have. It returns nil if the thread does not exist.
+// thread. KEYS: record, traces left, traces.... ARGV: traces, TTL in ms (0 for none), lease in ms, the place they point to, how many traces
+// at the end keep the place that they point to already. It returns nil if the thread does not exist.
 const markScript = `
 if redis.call('HEXISTS', KEYS[1], 'l') == 0 then return false end
 local ttl = tonumber(ARGV[2])

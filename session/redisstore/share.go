@@ -12,7 +12,7 @@ import (
 )
 
 // needed returns the threads without which b's thread would be incomplete if b begins it: the parent of a fork, which comes first, and
-// those that hold its content.
+// those that store its content.
 func needed(b session.Batch) (ids []session.ThreadID) {
 	if forks(b) {
 		ids = append(ids, b.Thread.Parent)
@@ -24,8 +24,8 @@ func needed(b session.Batch) (ids []session.ThreadID) {
 }
 
 // sharedBy returns the threads whose events or summaries b's thread needs if b begins it: the parent of a fork, all threads
-// that the parent shares, those that hold its content, and the makers of the condensations that it inherits. If the parent is gone,
-// the fork would be incomplete: ErrStale.
+// that the parent shares, those that store its content, and the makers of the condensations that it inherits. If the parent of a fork is
+// gone, sharedBy returns ErrStale, because the fork would be incomplete.
 func (s *Store) sharedBy(ctx context.Context, b session.Batch) ([]session.ThreadID, error) {
 	t := b.Thread
 	var ids []session.ThreadID
@@ -60,7 +60,7 @@ func appendShared(ids []session.ThreadID, self session.ThreadID, more ...session
 	return ids
 }
 
-// maintain renews the leases of the threads whose logs the thread shares, if its own was renewed.
+// maintain renews the leases of the threads whose logs b's thread shares, if the append renewed its own lease.
 func (s *Store) maintain(ctx context.Context, b session.Batch, result appended) error {
 	if !result.renewed || len(result.shared) == 0 {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// TestReplicasShareBuckets: three replicas together take no more from a bucket than one may. What is owed is taken all the
-// same, and what is returned can be taken again.
+// TestReplicasShareBuckets: three replicas together can draw no more from a bucket than one. An owed amount is drawn even if it does not
+// fit, and a returned amount can be drawn again.
 func TestReplicasShareBuckets(t *testing.T) {
 	t.Parallel()
 	server := sessiontest.StartRedis(t)

@@ -47,7 +47,7 @@ type Store struct {
 	crossSlot  atomic.Bool   // scripts cannot use keys of several slots, although the options name no Cluster
 	lateWrites time.Duration // time after which a write that was under way has arrived or failed
 	refusals   atomic.Int64  // writes in a row that a read-only replica refused
-	writesFrom atomic.Int64  // in nanoseconds of Unix time: no write is tried before, because of refusals
+	writesFrom atomic.Int64  // Unix time in nanoseconds before which no write is tried, because writes were refused
 }
 
 var _ session.Backend = (*Store)(nil)
@@ -113,8 +113,8 @@ func (s *Store) write(ctx context.Context, commands func(context.Context) error)
 // replaced by then: the client closes each one on which a write was refused.
 const maxRefusals = maxConns / maxTries
 
-// writeWithin runs a group of writing commands. If they meet nothing but a read-only replica, it tries only one group in a while, because
-// each costs several connections.
+// writeWithin runs a group of writing commands. While only a read-only replica can be reached, it runs one group per Options.Rest and
+// refuses the others at once, because each attempt costs several connections.
 func (s *Store) writeWithin(ctx context.Context, timeout time.Duration, commands func(context.Context) error) error {
 	if time.Now().UnixNano() < s.writesFrom.Load() {
 		return fmt.Errorf("%w: it was a READONLY replica a moment ago", session.ErrUnavailable)
@@ -141,7 +141,7 @@ func result[T any](ctx context.Context, exec execFunc, command func(context.Cont
 	return value, err
 }
 
-// script is a call of a script.
+// script is a script with its keys and arguments.
 type script struct {
 	text string
 	keys []string
@@ -235,11 +235,11 @@ func (s *Store) call(ctx context.Context, timeout time.Duration, commands func(c
 	return fmt.Errorf("%w: %s%w", session.ErrUnavailable, advice(err), err)
 }
 
-// slowTurn is how long a goroutine of a process that is not overloaded waits for its turn at most.
+// slowTurn is the longest time that a goroutine waits to be scheduled if the process is not overloaded.
 const slowTurn = 10 * time.Millisecond
 
-// starved reports whether this process is overloaded, so that calls wait for their turn here rather than for a server. It
-// measures twice, because one slow turn means little.
+// starved reports whether this process is overloaded, so that calls wait to be scheduled here rather than for the server. It measures
+// twice, because one long wait means little.
 func starved() bool {
 	for range 2 {
 		began := time.Now()

@@ -21,7 +21,7 @@ func (a traffic) String() string {
 	return fmt.Sprintf("%d round trips, %d commands, %d bytes there, %d back", a.trips, a.commands, a.in, a.out)
 }
 
-// line is an agent's run over a server whose traffic is counted.
+// line is an agent's run that uses a server whose traffic is counted.
 type line struct {
 	t      testing.TB
 	server *sessiontest.Server

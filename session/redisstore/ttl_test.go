@@ -38,7 +38,8 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// TestForkKeepsParent: a parent, and a thread that holds content, live as long as their fork, and a session outlives its expired threads.
+// TestForkKeepsParent: a fork's parent lives as long as the fork, a thread that stores another one's content as long as that one, and a
+// session outlives its expired threads.
 func TestForkKeepsParent(t *testing.T) {
 	const ttl = time.Hour
 	server := miniredis.RunT(t)
@@ -111,8 +112,8 @@ func TestNoExpiry(t *testing.T) {
 	}
 }
 
-// TestAShorterTTLAppliesToOldThreads: after the TTL was lowered, the next write shortens what is left of a thread and its session. Until then a
-// lease is renewed only when less than the TTL is left of it.
+// TestAShorterTTLAppliesToOldThreads: after the TTL was lowered, the next write to a thread shortens the remaining life of the thread and its
+// session. Otherwise a lease is renewed only when less than the TTL is left of it.
 func TestAShorterTTLAppliesToOldThreads(t *testing.T) {
 	server := miniredis.RunT(t)
 	open := func(ttl time.Duration) *Store { return start(t, Options{Addrs: []string{server.Addr()}, TTL: ttl}) }

@@ -15,7 +15,7 @@ import (
 	"slices"
 )
 
-// ErrTampered: the record was changed, or it was sealed for another place.
+// ErrTampered means that the record was changed, or that it was sealed for another place.
 var ErrTampered = errors.New("a sealed record does not open: it was changed, or moved")
 
 // KeyError is the error for a record that is sealed under a key that is not configured.
@@ -88,7 +88,7 @@ func (k *Keys) Open(sealed, place []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// under returns the length of a key's id, the id, and b: the beginning of a record, or its additional data.
+// under returns the length of a key's id, followed by the id and b. A record and its additional data begin in this form.
 func under(id string, b []byte) []byte {
 	return slices.Concat([]byte{byte(len(id))}, []byte(id), b) //nolint:gosec // at most MaxID
 }

@@ -109,8 +109,8 @@ func (s suite) AppendSession(t *testing.T) {
 	equal(t, thread(t, store, "z").Requests, 2)
 }
 
-// AppendNames: a session keeps the key that began it. Further ones are names by which it is found, too, up to a limit. A stale batch adds
-// none and is not counted.
+// AppendNames: a session keeps the key that began it, and lists further keys as names by which it is found too, up to a limit. A stale batch
+// adds no name and is not counted.
 func (s suite) AppendNames(t *testing.T) {
 	store := s.fresh(t)
 	send := func(id session.ThreadID, at int, key string) error {
@@ -197,9 +197,9 @@ func (s suite) AppendFork(t *testing.T) {
 	is(t, second(store.Summary(ctx(t), session.CondensationID{Thread: "f", Seq: c.ID.Seq})), session.ErrNotFound)
 }
 
-// AppendHeld: a thread whose content others hold cannot begin without them. Its messages share an entry.
-func (s suite) AppendHeld(t *testing.T) {
-	store, b := s.fresh(t), held("t", "h", 5)
+// AppendShared: a thread whose content is stored in other threads cannot begin if those are gone. Its messages share an entry.
+func (s suite) AppendShared(t *testing.T) {
+	store, b := s.fresh(t), sharing("t", "h", 5)
 	is(t, store.Append(ctx(t), b), session.ErrStale)
 	is(t, second(store.Thread(ctx(t), "t")), session.ErrNotFound)
 	equal(t, lookup(t, store, []session.Hash{b.Places[0].Hash}, "").Places, make([]session.Place, 1))

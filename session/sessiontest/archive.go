@@ -93,7 +93,7 @@ func whole(t *testing.T, store session.Backend, name string) session.SessionID {
 	ok(t, store.Append(ctx(t), forked))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer")}, place(side, 35)))
 	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer"), hash(name, "another")}, place(main, 42)))
-	ok(t, store.Append(ctx(t), held(session.ThreadID(name)+"-held", main, 5)))
+	ok(t, store.Append(ctx(t), sharing(session.ThreadID(name)+"-held", main, 5)))
 	for _, id := range []session.ThreadID{main, side} {
 		ok(t, store.Save(ctx(t), id, session.Savings{Tokens: 5}))
 		ok(t, second(store.Lock(ctx(t), id, time.Hour)))

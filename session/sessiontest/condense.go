@@ -53,7 +53,8 @@ func (s suite) CondensePrepared(t *testing.T) {
 	is(t, second(store.Prepared(ctx(t), "t")), session.ErrNotFound)
 }
 
-// CondenseReplacement: a replacement is listed apart from condensations, answers no request for one, and does not delete a prepared one.
+// CondenseReplacement: a replacement is listed separately from condensations, does not fulfil a request for a condensation, and does not
+// delete a prepared one.
 func (s suite) CondenseReplacement(t *testing.T) {
 	store := s.begun(t, 8)
 	one := must(store.Condense(ctx(t), "t", condensation(6)))(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// A store's own test has the suite drive it. Hooks are what only the store's package can do.
+// A store's own test calls Run. Hooks are the operations that only the store's package can provide.
 func ExampleRun() {
 	at := func(t *testing.T, path string, content bool) session.Backend {
 		store, err := boltstore.Open(boltstore.Options{Path: path, Content: content})

@@ -45,15 +45,15 @@ func fork(parent session.ThreadID, at int, id session.ThreadID, n int) session.B
 	return b
 }
 
-// held returns n messages that begin thread id, and whose content the first n entries of holder's log hold.
-func held(id, holder session.ThreadID, n int) session.Batch {
+// sharing returns n messages that begin thread id and whose content is stored in the first n entries of holder's log.
+func sharing(id, holder session.ThreadID, n int) session.Batch {
 	b := batch(id, 0, n)
 	b.Thread.Session, b.Thread.Shares = session.SessionID("s-"+holder), []session.ThreadID{holder}
 	chain := hash(id, 0)
 	for i := range b.Events {
 		e := &b.Events[i]
 		chain = session.Next(chain, e.Digest)
-		e.Chain, e.Time, e.Payload, e.Held = chain, clock, nil, session.EntryID{Thread: holder, Seq: uint64(i) + 1}
+		e.Chain, e.Time, e.Payload, e.Ref = chain, clock, nil, session.EntryID{Thread: holder, Seq: uint64(i) + 1}
 		b.Places[i].Hash = chain
 	}
 	return b

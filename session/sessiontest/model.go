@@ -174,7 +174,7 @@ func (w *world) forget(r *rapid.T) {
 	is(r, w.store.Forget(ctx(r), id), w.model.forget(id))
 }
 
-// check compares everything that the store and the model hold.
+// check compares everything in the store with the model.
 func (w *world) check(r *rapid.T) {
 	for i, id := range w.ids {
 		w.checkThread(r, id)

@@ -33,7 +33,7 @@ func (s suite) EventsPaging(t *testing.T) {
 	}
 }
 
-// EventsBytes: a page ends with the entry that fills it, also if the entries are stored as a few bytes.
+// EventsBytes: a page ends with the entry that fills it, even if the entries are stored in a few bytes.
 func (s suite) EventsBytes(t *testing.T) {
 	store, b := s.fresh(t), batch("t", 0, 6)
 	for i := range b.Events {
@@ -248,7 +248,7 @@ func (s suite) ReadDamaged(t *testing.T) {
 	store, b := s.open(t), batch("t", 0, 5)
 	defer store.Close() //nolint:errcheck // it may report the damage
 	ok(t, store.Append(ctx(t), b))
-	ok(t, store.Append(ctx(t), held("n", "t", 5)))
+	ok(t, store.Append(ctx(t), sharing("n", "t", 5)))
 	s.hooks.Damage(t, store, "t", 2, func([]byte) []byte { return []byte("garbage") })
 	s.hooks.Damage(t, store, "t", 3, func(entry []byte) []byte {
 		at := bytes.Index(entry, b.Events[2].Payload)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// contexts are the beginnings of messages that Aider inserts into each request: the files that it works on, after the history,
-// and its map of the repository, before it.
+// contexts are the beginnings of messages that Aider inserts into each request: the files that it works on (after the history) and its map of
+// the repository (before the history).
 var contexts = [...][]byte{ // bytes, so that MayBeContext does not allocate
 	[]byte("I have *added these files"),
 	[]byte("These files have been *added"),
@@ -21,7 +21,7 @@ var contexts = [...][]byte{ // bytes, so that MayBeContext does not allocate
 	[]byte("Here is the current content of the file"),
 }
 
-// contextReach is the length of a message's JSON within which its text begins, in bytes.
+// contextReach is the length of the beginning of a message's JSON in which its text must begin, in bytes.
 const contextReach = 200
 
 // MayBeContext reports whether a user message may be one that the agent inserted, without decoding it.

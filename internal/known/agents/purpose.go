@@ -16,7 +16,7 @@ const (
 type marker struct {
 	request string
 	system  string // contained in the system prompt
-	start   string // the beginning of the last user message
+	start   string // the beginning of the last message
 	within  string // contained in the beginning or the end of that message
 }
 
@@ -50,7 +50,7 @@ const markerReach = 600
 
 // Request holds the parts of a request by which a side request is recognised.
 type Request struct {
-	System, User string // the system prompt and the last message, which is a user's
+	System, User string // the system prompt, and the last message, which must be a user message
 	Turn         string // the value of TurnHeader
 	Alone        bool   // the last message is the whole history
 	Calls        bool   // tools were called in the history
@@ -96,8 +96,8 @@ func endsWithClineTask(text string) bool {
 	return closed && opened && (strings.HasPrefix(task, `summarize_task"`) || strings.HasPrefix(task, `condense"`))
 }
 
-// orderReach and promptReach are the lengths within which an order to summarise, and a system prompt for summaries, mention the
-// summary, in bytes.
+// orderReach and promptReach are lengths in bytes: an order to summarise, or a system prompt for summaries, mentions the summary within this
+// length from its beginning.
 const (
 	orderReach  = 160
 	promptReach = 300

@@ -23,8 +23,8 @@ func TestSideRequest(t *testing.T) {
 	f("You are a coding agent.", "Why does it say '[SUGGESTION MODE' here?", "")
 }
 
-// TestCompactionsOfClients has the requests of current clients for a summary of their history: the prompts, their position and length, and
-// their surroundings.
+// TestCompactionsOfClients checks requests in which current clients ask for a summary of their history: the prompts with their position and
+// length, and the other parts of the request.
 func TestCompactionsOfClients(t *testing.T) {
 	const agent = "You are an interactive agent. Use the tools that you have."
 	transcript := "# USER\n" + strings.Repeat("Go on with the parser.\n# ASSISTANT\nI went on.\n", 200)
@@ -97,7 +97,7 @@ func TestCompactionsOfClients(t *testing.T) {
 	}
 }
 
-// TestCompactionsByForm has the forms of agents' requests for a summary of their history, in different words.
+// TestCompactionsByForm checks requests for a summary in the forms that agents use, but in other words.
 func TestCompactionsByForm(t *testing.T) {
 	const agent = "You are a coding agent. Use the tools."
 	long := strings.Repeat("USER: go on\nASSISTANT: I went on.\n", 100)

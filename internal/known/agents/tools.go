@@ -41,8 +41,8 @@ func InjectedTags() []string {
 	}
 }
 
-// ReplacedNotes returns the elements that begin system messages which an agent adds at each step, each in the place of the one before: Claude
-// Code's count of the tokens that are left.
+// ReplacedNotes returns the elements that begin system messages of which each replaces the one before, such as Claude Code's count of the
+// remaining tokens, which it adds at each step.
 func ReplacedNotes() []string { return []string{"total_tokens"} }
 
 // InjectedHeading begins the line that Codex writes above a project's instructions.

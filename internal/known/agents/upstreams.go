@@ -12,7 +12,7 @@ var azureHosts = [...]string{".openai.azure.com", ".cognitiveservices.azure.com"
 // deployments precedes the name of a deployment in Azure's paths.
 const deployments = "/deployments/"
 
-// Azure reports whether a server belongs to Azure or has Azure's paths, and so takes keys in the api-key header.
+// Azure reports whether a server belongs to Azure or has Azure's paths. Such a server takes keys in the api-key header.
 func Azure(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
 	ends := func(domain string) bool { return strings.HasSuffix(host, domain) }
@@ -51,8 +51,8 @@ func RefusesMaxTokens(model string) bool {
 	return slices.ContainsFunc(newer, func(series string) bool { return strings.HasPrefix(name, series) })
 }
 
-// sharedHeaders say how a key is interpreted, who is billed, and where a gateway sends a request. They are copied to our own calls
-// to the same upstream. A name that ends in a hyphen is a prefix.
+// sharedHeaders are headers that say how a key is interpreted, who is billed, and where a gateway sends a request. They are copied to the
+// proxy's own calls to the same upstream. A name that ends in a hyphen is a prefix.
 var sharedHeaders = [...]string{
 	"openai-organization", "openai-project", // OpenAI
 	"http-referer", "x-title", // OpenRouter
@@ -61,9 +61,8 @@ var sharedHeaders = [...]string{
 	"helicone-", "cf-aig-", "x-portkey-", "x-bf-", "x-litellm-",
 }
 
-// routedBy are headers by which providers and gateways route requests with the same prefix to the server that has it cached.
-// Headers that name a session are used for this as well: x-grok-conv-id by xAI, x-session-affinity by Fireworks, x-session-id and
-// those of agents by gateways.
+// routedBy are headers by which providers and gateways route requests with the same prefix to the server that has cached it. Headers that name
+// a session are used for this too: x-grok-conv-id by xAI, x-session-affinity by Fireworks, and x-session-id and agents' headers by gateways.
 var routedBy = [...]string{
 	"x-multi-turn-session-id", // Fireworks
 	"x-smg-routing-key",       // SGLang's gateway

@@ -7,7 +7,7 @@ import (
 
 // Cache describes how long a provider keeps idle prefixes in its prompt cache.
 type Cache struct {
-	Life  time.Duration // an idle prefix is assumed to be gone after this
+	Life  time.Duration // how long an idle prefix is assumed to stay in the cache
 	Asked bool          // a request may ask for another lifetime
 }
 

@@ -41,18 +41,18 @@ func (p Price) Call(u Usage) float64 {
 // Prompt describes how a prompt was changed before it was sent, in tokens.
 type Prompt struct {
 	NotSent   float64 // tokens removed
-	Rewritten float64 // tokens that the provider's cache would have had, and that it had to read as new; negative if it would not have had all those not sent
+	Rewritten float64 // tokens that the cache would have had, but were read as new; negative if it would not have had all of the tokens removed
 	Caching   bool    // new tokens are written to the cache
-	Long      float64 // the share of those that is written for an hour, at longWrite
+	Long      float64 // the share of new tokens that is written for an hour, at longWrite times the input price
 }
 
 // longWrite is Anthropic's price for writing to the cache for an hour, as a multiple of the price of input.
 // https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 const longWrite = 2
 
-// Saved returns the value of a prompt's changes in USD. Tokens not sent are valued at the price of cached ones, the lowest that
-// they could have cost, so that a provider's own discount never counts as a saving. rewrites is negative if
-// cached tokens are read as new, and positive if tokens not sent would not have been cached.
+// Saved returns the value of a prompt's changes in USD. Tokens that were not sent are valued at the price of cached tokens, the lowest that
+// they could have cost, so that a provider's own discount never counts as a saving. rewrites is negative if cached tokens were read as new,
+// and positive if tokens that were not sent would not have been cached.
 func (p Price) Saved(c Prompt) (notSent, rewrites float64) {
 	fresh := p.Input
 	if c.Caching {

@@ -51,8 +51,8 @@ var dashes = strings.NewReplacer(".", "-", "_", "-", ":", "-", "@", "-")
 // editions are suffixes after a colon that do not name another model.
 var editions = []string{"free", "thinking", "latest", "nitro", "floor", "online", "exacto", "extended", "beta", "cloud"}
 
-// host is the region and the vendor, as Bedrock writes them, or the host that some gateways prepend. The vendors are without deepseek,
-// since Bedrock's names of its models are deepseek.r1 and deepseek.v3.
+// host matches the region and the vendor, as Bedrock writes them, or the host that some gateways prepend. deepseek is not among the vendors,
+// since Bedrock calls its models deepseek.r1 and deepseek.v3.
 var host = regexp.MustCompile(`^(?:(?:us|eu|apac|ap|au|jp|ca|us-gov|global)\.)?` +
 	`(?:(?:anthropic|meta|mistral|openai|qwen|moonshot|moonshotai|zai|google|xai)\.)?` +
 	`(?:(?:azure|databricks|bedrock|vertex|openrouter)-)?`)

@@ -24,8 +24,8 @@ const (
 	EncodingCL100k = "cl100k_base"
 )
 
-// Fallback returns the assumptions for an unknown model: a window that models of recent years have at least, and no
-// price, so that nothing is decided or reported in money.
+// Fallback returns the assumptions for an unknown model: the smallest window of models of recent years, and no price, so that nothing is
+// decided or reported in money.
 func Fallback() Info {
 	return Info{ContextWindow: 128000, MaxOutput: 16384, Encoding: EncodingO200k}
 }
@@ -65,7 +65,7 @@ func SignatureOf(name string) Signature {
 	return SignatureUnknown
 }
 
-// configuredLike returns the configured name of which a name is a variant; of several, the first in sorted order.
+// configuredLike returns the configured name of which name is a variant. If there are several, it returns the first in sorted order.
 func (t Table) configuredLike(name string) (like string, ok bool) {
 	if len(t.Configured) == 0 {
 		return "", false

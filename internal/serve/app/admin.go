@@ -19,7 +19,7 @@ const (
 	adminWriteTimeout = 2 * time.Minute
 	adminMaxHeader    = 16 << 10 // bytes
 
-	// adminShare divides limits.bytes_in_flight: a response takes about four times the memory of the messages it shows.
+	// adminShare is the divisor of limits.bytes_in_flight, since a response takes about four times the memory of the messages it shows.
 	adminShare = 4
 )
 
@@ -33,7 +33,7 @@ func (a *App) buildAdmin(store session.Backend) error {
 		return fmt.Errorf("admin.listen: %s resolves to %s, which is not a loopback address: set admin.token", a.config.Admin.Listen, ip)
 	}
 	probes := http.NewServeMux()
-	a.probes().Register(probes) // they need no token, because a kubelet has none
+	a.probes().Register(probes) // without a token, because a kubelet has none
 	handler := admin.New(admin.Options{
 		Token: token, Hosts: a.config.Admin.Hosts, Store: store, Archive: store,
 		Forwarder: a.engine, Settings: inForce{a}, Metrics: a.metrics.Handler(), Health: probes,

@@ -65,7 +65,7 @@ type ports struct {
 type Options struct {
 	Traced            bool               // export traces if OpenTelemetry's environment variables configure a collector
 	Version, Revision string             // version of the program, and revision of the source it was built from
-	Encoders          *tokenize.Registry // vocabularies shared with other services of the process; nil: its own
+	Encoders          *tokenize.Registry // vocabularies that other services of the process share; nil: the service loads its own
 }
 
 // New builds the service and opens its store and listeners. If it fails, it releases everything it has opened.
@@ -87,7 +87,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
-	store := session.Guard(backend, nil) // for operators; only the calls of requests are measured
+	store := session.Guard(backend, nil) // for operators: only the store calls of requests are measured
 	a.onStop("store", func(context.Context) error { return store.Close() })
 	a.health.store = store
 	a.overrides.store, a.overrides.log = store, log
@@ -108,7 +108,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	a.calls.spans = spans
 	a.calls.draw = drawFrom(backend, cfg.Store.Timeout, a.metrics)
 	a.onStop("knowledge", func(context.Context) error { return a.calls.knowledge.closeUnused(nil) })
-	a.calls.memory = findings.New(store, watchFindings{a.metrics, a.log}) // delivers findings once it has routes for them
+	a.calls.memory = findings.New(store, watchFindings{a.metrics, a.log}) // delivers nothing until it has routes
 	a.onStop("delivery of findings", a.calls.memory.Close)
 	if err := a.buildEngine(session.Guard(backend, a.metrics.StoreCalls())); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ import (
 type calls struct {
 	transport http.RoundTripper                         // for the operator's addresses; see transportOf
 	mark      func(http.RoundTripper) http.RoundTripper // adds the mark by which a loop is recognised
-	own       dial.Listeners                            // which no call may reach
+	own       dial.Listeners                            // the process's own ports, which no call may reach
 	confined  confinements
 	windows   atomic.Pointer[map[string]http.RoundTripper] // by tenant, see windowTransport
 	metrics   *observe.Metrics                             // nil: calls are not measured
@@ -35,8 +35,8 @@ type calls struct {
 	knowledge knowledgeFolders                             // added texts
 	memory    *findings.Courier                            // delivers findings; nil: they are not delivered
 	draw      limit.Draw                                   // takes from limits that replicas share; nil: none are shared
-	health    *summariser.Health                           // of the called models
-	lacks     *summariser.Lacks                            // features that their servers do not support
+	health    *summariser.Health                           // health of the called models
+	lacks     *summariser.Lacks                            // features that the models' servers do not support
 }
 
 func newCalls(transport http.RoundTripper, log *zap.Logger) *calls {
@@ -46,7 +46,7 @@ func newCalls(transport http.RoundTripper, log *zap.Logger) *calls {
 	}
 }
 
-// unmarked adds no mark: the call comes from no proxy that serves.
+// unmarked adds no mark, for calls of a process that does not serve.
 func unmarked(t http.RoundTripper) http.RoundTripper { return t }
 
 // caller returns a caller of models. timeout bounds how long a model may stay silent.
@@ -104,10 +104,10 @@ func (s limitedSummariser) Summarise(ctx context.Context, r condense.Request) (c
 	if s.limits.SummaryTokens > 0 {
 		s.tokens.Correct(cost(r, reply), s.limits.SummaryTokens)
 	}
-	return reply, err // it is the summariser's
+	return reply, err // the summariser's own error, not wrapped
 }
 
-// admit takes a call from the limits. It reports false if they are used up.
+// admit takes a call from the limits. It returns false if they are used up.
 func (s limitedSummariser) admit(now time.Time) bool {
 	if perMinute := s.limits.SummaryTokens; perMinute > 0 && s.tokens.Full(now, perMinute) > 0 {
 		return false
@@ -144,8 +144,8 @@ func openKeys(cfg *config.Config) (names []string) {
 	return names
 }
 
-// drawFrom returns a Draw from limits that replicas keep in a shared store, or nil if the store is not shared. A request waits
-// for it no longer than timeout. Failures are counted.
+// drawFrom returns a Draw from limits that replicas share in a store, or nil if the store is not shared. A request waits for it no longer
+// than timeout. Failures are counted.
 func drawFrom(store session.Backend, timeout time.Duration, faults proxy.Faults) limit.Draw {
 	shared, ok := store.(session.Buckets)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
 )
 
-// builder has what the condensers of a tenant are built with.
+// builder builds the condensers of a tenant.
 type builder struct {
 	config   *config.Config
 	out      *calls

@@ -21,7 +21,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// stages returns sections of an OpenHands configuration by condenser type, in OpenHands' and our own spelling, but for pipelines.
+// stages returns sections of an OpenHands configuration by condenser type, in OpenHands' and our own spelling. Pipelines are left out.
 func stages() map[string]string {
 	const calling = "llm_config = 'condenser'\n"
 	own := map[string]string{ // others have their defaults
@@ -155,7 +155,7 @@ func tryLoad(t *testing.T, extension, text string) (*config.Config, error) {
 	})
 }
 
-func TestWrongAtStart(t *testing.T) {
+func TestInvalidConfigurationAtStart(t *testing.T) {
 	for text, want := range map[string]string{
 		`{type: sliding}`: "condenser.type: ",
 		`{type: pipeline, condensers: [{type: noop}, {type: llm, llm_config: nobody}]}`:                   "condenser.condensers[1].llm_config: ",

@@ -31,7 +31,8 @@ func (w watchFindings) Unread(tenant string, err error) {
 	w.log.Warn("findings cannot be read, and wait in the store; others are delivered", zap.String("tenant", tenant), zap.Error(err))
 }
 
-// promise returns the function that promises a tenant's condensations to its memory, or nil if the tenant has no memory.
+// promise returns the function that promises to deliver the findings of a tenant's condensations (see findings.Courier.Promise), or nil if
+// the tenant has no memory.
 func (c *calls) promise(t config.Tenant) func(context.Context, session.ThreadID, *session.Condensation) func() {
 	if c.memory == nil || !t.Memory.Set() {
 		return nil

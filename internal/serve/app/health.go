@@ -98,7 +98,7 @@ func (a *App) lookStore(ctx context.Context) (health.State, string) {
 	case errors.Is(err, session.ErrDamaged):
 		return health.Degraded, "damaged: requests that need lost records are forwarded unchanged; the next start renames the file and begins a new one"
 	case err != nil:
-		if !a.server.Degraded() && !errors.Is(ctx.Err(), context.Canceled) { // a prober that left says nothing of the store
+		if !a.server.Degraded() && !errors.Is(ctx.Err(), context.Canceled) { // if the prober left, the store may be fine
 			a.server.StoreAway(err)
 		}
 		return health.Degraded, "unavailable: requests are forwarded unchanged"

@@ -191,7 +191,7 @@ func TestTracesAreOff(t *testing.T) {
 	}
 }
 
-func TestTracesAskedForWrongly(t *testing.T) {
+func TestInvalidTraceSettings(t *testing.T) {
 	clearOTel(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")

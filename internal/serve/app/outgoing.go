@@ -13,8 +13,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// confinement sends requests to addresses in files that teams write. Its connections are its own, each of them permitted by tenants_hosts, and
-// never those of the operator's addresses.
+// confinement sends requests to addresses in files that teams write. It opens only connections that tenants_hosts permits, and shares none
+// with the transport for the operator's addresses.
 type confinement struct {
 	allowed   []string // tenants_hosts
 	guard     dial.Guard
@@ -23,7 +23,8 @@ type confinement struct {
 	byProxies http.RoundTripper // for requests that the environment sends to a proxy
 }
 
-// confinements are the one of the configuration that was built last, and earlier ones, which may still be in use. Safe for concurrent use.
+// confinements holds the confinement of the configuration that was built last, and earlier ones, which requests may still use. It is safe for
+// concurrent use.
 type confinements struct {
 	mu      sync.Mutex
 	newest  *confinement // nil: no configuration was built
@@ -37,8 +38,8 @@ func (c *confinements) load() *confinement {
 	return c.newest
 }
 
-// closeEarlier closes the idle connections of all but the newest confinement. Call it when only that is used by new requests: a transport that
-// sends a further request keeps its connection again.
+// closeEarlier closes the idle connections of all but the newest confinement. Call it when new requests use only the newest one, because a
+// transport that sends another request keeps the connection open again.
 func (c *confinements) closeEarlier() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +57,7 @@ func (c *confinements) closeAll() {
 	}
 }
 
-// confine prepares connections under tenants_hosts. It keeps those that there are while the list stays the same.
+// confine makes a confinement for tenants_hosts the newest one. If the list has not changed, the current confinement and its connections stay.
 func (c *calls) confine(cfg *config.Config) {
 	c.confined.mu.Lock()
 	defer c.confined.mu.Unlock()
@@ -119,7 +120,7 @@ func (c *calls) divide(cfg *config.Config, confined []config.Address) *divided {
 	return d
 }
 
-// transportOf returns what sends a tenant's requests. Call it after confine.
+// transportOf returns the transport for a tenant's requests. Call it after confine.
 func (c *calls) transportOf(cfg *config.Config, t config.Tenant) http.RoundTripper {
 	own := t.Addresses("")
 	if !t.Confined || len(own) == 0 {
@@ -128,7 +129,7 @@ func (c *calls) transportOf(cfg *config.Config, t config.Tenant) http.RoundTripp
 	return c.divide(cfg, own)
 }
 
-// useForWindows makes the transports under a configuration those that ask servers for their context windows. Call it after confine.
+// useForWindows makes a configuration's transports the ones by which servers are asked for their context windows. Call it after confine.
 func (c *calls) useForWindows(cfg *config.Config) {
 	transports := map[string]http.RoundTripper{}
 	for _, t := range cfg.EveryTenant() {
@@ -137,8 +138,8 @@ func (c *calls) useForWindows(cfg *config.Config) {
 	c.windows.Store(&transports)
 }
 
-// windowTransport returns what asks for a context window on behalf of a tenant. A tenant that a reload has just removed is confined: it is no
-// longer known whether its file was trusted.
+// windowTransport returns the transport by which a server is asked for a context window on behalf of a tenant. A tenant that a reload has just
+// removed gets the confined one, because it is no longer known whether its file was trusted.
 func (c *calls) windowTransport(tenant string) http.RoundTripper {
 	if t, known := (*c.windows.Load())[tenant]; known {
 		return t

@@ -50,9 +50,9 @@ func get(t *testing.T, through http.RoundTripper, url string) error {
 	return err
 }
 
-// TestCallsToAddressesOfTeams: every call to an address in a team's file obeys tenants_hosts, on connections that are not the operator's. Calls
+// TestCallsToTeamsAddressesAreConfined: every call to an address in a team's file obeys tenants_hosts, on connections that are not the operator's. Calls
 // that the same team causes to the operator's addresses do not.
-func TestCallsToAddressesOfTeams(t *testing.T) {
+func TestCallsToTeamsAddressesAreConfined(t *testing.T) {
 	named := &counted{}
 	server := httptest.NewServer(named)
 	t.Cleanup(server.Close)
@@ -130,8 +130,9 @@ func TestCallsToAddressesOfTeams(t *testing.T) {
 	}
 }
 
-// TestOperatorsHostInTheFileOfATeam: a team's address at the host of an operator's is confined, for that team only.
-func TestOperatorsHostInTheFileOfATeam(t *testing.T) {
+// TestTeamsAddressAtAnOperatorsHost: if a team's address is at the host of an operator's address, requests to that host are confined, for that
+// team only.
+func TestTeamsAddressAtAnOperatorsHost(t *testing.T) {
 	operators := &counted{}
 	out, cfg := unshared(t, operators), config.Default()
 	cfg.Upstream.BaseURL, cfg.TenantsHosts = "http://localhost:1/v1", []string{"*.example"}
@@ -203,9 +204,9 @@ func (c *connections) awaitNone(t *testing.T, after string) {
 	}
 }
 
-// TestConnectionsUnderAnotherList: a changed list ends the connections that the old one permitted, also those of requests under way, once it is
-// in force. A reload that fails ends none, and a stop ends those in use.
-func TestConnectionsUnderAnotherList(t *testing.T) {
+// TestChangedListEndsConnections: once a changed list is in force, the connections that the old one permitted end, including those of running
+// requests. A reload that fails ends none, and a stop ends those in use.
+func TestChangedListEndsConnections(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	var holds atomic.Bool // the answer is held back
 	conns := &connections{changed: make(chan struct{}, 1)}

@@ -119,7 +119,8 @@ func (a *App) applyOverrides(tenants []*proxy.Tenant) {
 	a.metrics.Switched(switched)
 }
 
-// followStore starts applying overrides that are set on any replica, or that expire, and keeping the secret that replicas share.
+// followStore starts a goroutine that applies overrides when any replica sets them and when they expire, and that keeps the secret in the
+// store which replicas share.
 func (a *App) followStore() {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.onStopFunc("overrides and secret", cancel)
@@ -140,8 +141,8 @@ func (a *App) followStore() {
 	})
 }
 
-// followSecret keeps the secret in a store that replicas share, unless it is configured. One that Redis has lost may have been replaced by
-// another replica's, and conversations are recognised by all replicas only if they have the same.
+// followSecret keeps the secret in a store that replicas share, unless the secret is configured. If Redis has lost the secret, another replica
+// may have written its own; only replicas with the same secret recognise each other's conversations.
 func (a *App) followSecret(ctx context.Context) {
 	if a.config.Store.Type != config.StoreRedis || a.config.Store.Secret != "" {
 		return
@@ -168,7 +169,7 @@ func (a *App) refreshOverrides(ctx context.Context) error {
 	return nil
 }
 
-// SetOverride implements admin.Settings. Other replicas follow within overrideInterval.
+// SetOverride implements admin.Settings. Other replicas apply the override within overrideInterval.
 func (s inForce) SetOverride(ctx context.Context, override admin.Override) error {
 	if err := s.app.overrides.store.Set(ctx, overridePrefix+override.Tenant, override.Encode()); err != nil {
 		return fmt.Errorf("set override: %w", err)

@@ -19,9 +19,9 @@ import (
 // lookupTimeout bounds the look-up of a host name that may be this machine's.
 const lookupTimeout = 2 * time.Second
 
-// checkLoops returns a problem for each base_url that is one of the listeners, which are host:port: each request would be forwarded to this
-// proxy again. Host names are looked up only if the port is a listener's. One that cannot be looked up is no problem, since proxy.Marks
-// stops a loop that is not seen here.
+// checkLoops returns a problem for each base_url that leads to one of the listeners (host:port), because requests would be forwarded to this
+// proxy again. It looks up a host name only if the port is a listener's. A name that cannot be looked up is not a problem, since proxy.Marks
+// stops loops that are not found here.
 func checkLoops(cfg *config.Config, listeners ...string) error {
 	var found config.Problems
 	check := func(key, base string) {
@@ -35,7 +35,7 @@ func checkLoops(cfg *config.Config, listeners ...string) error {
 	}
 	check("upstream.base_url", cfg.Upstream.BaseURL)
 	for _, t := range cfg.Tenants {
-		if t.Confined { // dialling refuses it, and the files of others still count
+		if t.Confined { // dialling refuses the address, and this file must not make the whole configuration invalid
 			continue
 		}
 		check(keyOf(cfg, t)+"upstream.base_url", t.Upstream.BaseURL)
@@ -70,7 +70,7 @@ func leadsTo(base, listener string) bool {
 	return slices.ContainsFunc(addressesOf(name), func(a netip.Addr) bool { return own.Have(netip.AddrPortFrom(a, to)) })
 }
 
-// addressesOf looks a host up, none if that fails. The host may be an address.
+// addressesOf returns the addresses of a host name or address, none if the look-up fails.
 func addressesOf(host string) []netip.Addr {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()

@@ -25,7 +25,7 @@ import (
 var payers = map[string]struct {
 	text     string
 	operator bool // the operator pays for summaries
-	same     bool // and whoever pays for the requests pays for summaries, too
+	same     bool // the one who pays for the requests pays for summaries too
 }{
 	"the client for both":     {"{upstream: {base_url: 'http://main/v1'}, condenser: {type: llm, max_size: 20}}", false, true},
 	"the operator for both":   {"{upstream: {base_url: 'http://main/v1', api_key: own-key}, condenser: {type: llm, max_size: 20}}", true, true},
@@ -79,8 +79,8 @@ func TestOperatorsKeysAreForTrustedClients(t *testing.T) {
 	}
 }
 
-// TestSummariesBehindAClientsRequest checks that a summary is asked for behind the client's own request only if whoever pays for it is the one
-// who pays for summaries.
+// TestSummariesBehindAClientsRequest checks that a summary reuses the client's own request as its prompt only if the one who pays for that
+// request also pays for summaries.
 func TestSummariesBehindAClientsRequest(t *testing.T) {
 	for name, c := range payers {
 		server, err := summarised(t.Context(), t, c.text, prompt{})
@@ -114,8 +114,8 @@ func (r told) Summarise(context.Context, condense.Request) (condense.Reply, erro
 	return condense.Reply(r), nil
 }
 
-// TestSummariesAreLimited checks that a tenant's limits and budgets apply to summaries, also across a reload, and that a call whose usage is not
-// reported is estimated.
+// TestSummariesAreLimited checks that a tenant's limits and budgets apply to summaries, even across a reload, and that the usage of a call is
+// estimated if the server does not report it.
 func TestSummariesAreLimited(t *testing.T) {
 	measured := told{Usage: session.Usage{Input: 80, Output: 20}}
 	for name, c := range map[string]struct {
@@ -149,8 +149,8 @@ func TestSummariesAreLimited(t *testing.T) {
 	}
 }
 
-// TestOverridesInForce checks which override counts: one for all tenants that says off, then the tenant's own, then another for all, and none that has
-// expired.
+// TestOverridesInForce checks the precedence of overrides: one for all tenants that says off, then the tenant's own, then another for all
+// tenants. An expired override has no effect.
 func TestOverridesInForce(t *testing.T) {
 	on, seen, off := admin.ModeOn, admin.ModeObserve, admin.ModeOff
 	for _, c := range []struct {
@@ -193,7 +193,7 @@ type archive struct {
 
 func (a *archive) Settings(context.Context) (map[string][]byte, error) { return a.settings, a.err }
 
-// TestKnownOverridesOutlastTheStore checks that an override stays while the store is unavailable, and not when it was removed.
+// TestKnownOverridesOutlastTheStore checks that an override stays in force while the store is unavailable, but not if it was removed.
 func TestKnownOverridesOutlastTheStore(t *testing.T) {
 	override := admin.Override{Tenant: "a", Mode: admin.ModeOff, Until: time.Now().Add(time.Hour).UTC()}
 	store := &archive{settings: map[string][]byte{overridePrefix + "a": override.Encode(), "other": []byte("x")}}

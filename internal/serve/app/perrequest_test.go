@@ -164,9 +164,9 @@ condenser: {type: `+tt.kind+`, `+tt.keys+`llm_config: cheap, max_size: 20}
 	}
 }
 
-// TestUpstreamsKey checks that a condenser calls the upstream with the client's or the configured key, however the
+// TestCondenserUsesUpstreamsKey checks that a condenser calls the upstream with the client's or the configured key, however the
 // configuration spells the URL.
-func TestUpstreamsKey(t *testing.T) {
+func TestCondenserUsesUpstreamsKey(t *testing.T) {
 	for _, tt := range []struct{ text, model, maxTokens, key string }{
 		{"{upstream: {base_url: 'HTTP://main/v1/'}, condenser: {type: llm, max_size: 20}}", "some-model", "2500", "client-key"},
 		{"{upstream: {base_url: 'HTTP://main/v1', api_key: own-key}, condenser: {type: llm, max_size: 20, llm_config: a}, " +

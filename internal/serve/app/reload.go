@@ -35,7 +35,7 @@ func (a *App) Reload(cfg *config.Config) error {
 		a.NotReloaded()
 		return errTokenLater
 	}
-	err := checkLoops(cfg, a.Addr(), a.AdminAddr()) // they may have got their ports from the system
+	err := checkLoops(cfg, a.Addr(), a.AdminAddr()) // the actual addresses: the system may have chosen the ports
 	var live proxy.Live
 	if err == nil {
 		live, err = a.live(cfg)
@@ -100,7 +100,7 @@ func (a *App) configApplied(cfg *config.Config) {
 	a.metrics.Reloaded(cfg.Hash(), time.Now())
 	_ = a.calls.knowledge.closeUnused(cfg.EveryTenant()) // closing only ends their watches
 	a.calls.memory.Swap(a.calls.routes(cfg))
-	a.calls.confined.closeEarlier() // nothing that begins now uses them
+	a.calls.confined.closeEarlier() // new requests no longer use them
 	if keys := openKeys(cfg); len(keys) > 0 {
 		a.log.Warn("no tenants are configured: any client that reaches this port spends the operator's keys. Configure tenants, or "+
 			"limits.tenant.summaries_per_minute and the like", zap.Strings("keys", keys), zap.String("listen", cfg.Listen))

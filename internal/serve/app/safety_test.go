@@ -13,8 +13,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/health"
 )
 
-// TestAdminNeedsAToken checks that the admin port is not opened beyond loopback without a token, whatever name its address has: only the
-// listener knows what a name resolves to. The start fails as a whole, and releases the store.
+// TestAdminNeedsAToken checks that without a token the admin port is opened only on loopback, even if its address is given by a name, which
+// only the listener resolves. Otherwise the start fails, and releases the store.
 func TestAdminNeedsAToken(t *testing.T) {
 	cfg := load(t, ".yaml", "condenser: {type: noop}")
 	for _, c := range []struct {
@@ -38,8 +38,8 @@ func TestAdminNeedsAToken(t *testing.T) {
 	}
 }
 
-// TestReloadLeavesNoOpenProxy checks that a reload without tenants is refused if there are some, since any key would pass. The tenants in force
-// stay, and the service is degraded until a reload succeeds. Tenants can be added to a proxy that has none.
+// TestReloadLeavesNoOpenProxy checks that a reload which removes all tenants is refused, since any key would then be accepted. The tenants in
+// force stay, and the service is degraded until a reload succeeds. Tenants can be added to a proxy that has none.
 func TestReloadLeavesNoOpenProxy(t *testing.T) {
 	open := load(t, ".yaml", "condenser: {type: noop}")
 	closed := *open

@@ -12,8 +12,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// TestReplicasShareLimits checks that two replicas with shared limits together serve as many requests as one may, and that each
-// replica applies the limits separately while Redis is away.
+// TestReplicasShareLimits checks that two replicas with shared limits together serve only as many requests as one replica may, and that each
+// replica applies the limits separately while Redis is unavailable.
 func TestReplicasShareLimits(t *testing.T) {
 	const most = 6
 	for name, shared := range map[string]bool{"shared": true, "each its own": false} {

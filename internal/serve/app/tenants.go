@@ -39,7 +39,7 @@ func Check(cfg *config.Config) error {
 // CheckReload is Check for what a reload applies.
 func CheckReload(cfg *config.Config) error { return checkTenants(cfg) }
 
-// checkTenants returns these errors and those of the tenants as config.Problems.
+// checkTenants builds the tenants, and returns errs and the errors of the tenants as config.Problems.
 func checkTenants(cfg *config.Config, errs ...error) error {
 	out := newCalls(nil, zap.NewNop())
 	_, err := buildTenants(cfg, out)
@@ -51,7 +51,7 @@ func checkTenants(cfg *config.Config, errs ...error) error {
 	if err = errors.Join(errs...); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			key, message, _ := strings.Cut(line, ": ")
-			if p := (config.Problem{Key: key, Message: message}); !slices.Contains(found, p) { // tenants share a condenser
+			if p := (config.Problem{Key: key, Message: message}); !slices.Contains(found, p) { // tenants that share a condenser have the same problem
 				found = append(found, p)
 			}
 		}
@@ -59,7 +59,7 @@ func checkTenants(cfg *config.Config, errs ...error) error {
 	return found.Err()
 }
 
-// keyOf returns what the keys of a tenant begin with, empty for the default tenant.
+// keyOf returns the prefix of a tenant's configuration keys, empty for the default tenant.
 func keyOf(cfg *config.Config, t config.Tenant) string {
 	i := slices.IndexFunc(cfg.Tenants, func(c config.Tenant) bool { return c.Name == t.Name })
 	if i < 0 {
@@ -138,7 +138,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	return t, nil
 }
 
-// condenseTimeout returns how long a condensation may take: three calls of the slowest summariser, and no less than by default.
+// condenseTimeout returns how long a condensation may take: the time for three calls of the slowest summariser, but at least the default.
 func condenseTimeout(cfg *config.Config, chosen config.Condenser) time.Duration {
 	longest := cfg.Limits.SummariserTimeout
 	for _, llm := range cfg.LLMs {

@@ -45,8 +45,8 @@ type lazyRegistry struct {
 	registry *session.Registry
 }
 
-// Registry returns the registry, its store and the secret. Until the store has answered, each request asks for itself: one that fails
-// slowly delays no others.
+// Registry returns the registry, its store and the secret. Until the store has answered once, each request asks it separately, so that a slow
+// failure does not delay the other requests.
 func (s *lazyRegistry) Registry(ctx context.Context) (*session.Registry, session.Store, session.Secret, error) {
 	registry, secret := s.current()
 	if registry != nil {
@@ -71,8 +71,8 @@ func (s *lazyRegistry) current() (*session.Registry, session.Secret) {
 	return s.registry, s.secret
 }
 
-// follow adopts the secret that the store holds, if it is not the registry's, and reports whether it did. A store that has lost the secret
-// gets it back. Turns in progress keep the registry that they began with.
+// follow adopts the store's secret if it differs from the registry's, and reports whether it did. If the store has lost the secret, follow
+// writes the registry's secret to it. Turns in progress keep the registry that they began with.
 func (s *lazyRegistry) follow(ctx context.Context, store session.Store) (adopted bool, err error) {
 	registry, own := s.current()
 	if registry == nil {

@@ -31,8 +31,8 @@ func TestNoVocabulary(t *testing.T) {
 	}
 }
 
-// TestSecretIsKept: a Redis that has lost the secret gets it back, so that replicas that start later have the same one. If one of them was
-// faster, the others adopt its secret.
+// TestSecretIsKept: if Redis has lost the secret, a replica writes it back, so that replicas that start later use the same one. If a new
+// replica was faster, the others adopt its secret.
 func TestSecretIsKept(t *testing.T) {
 	server, ctx := miniredis.RunT(t), t.Context()
 	replica := func() *lazyRegistry {
@@ -100,8 +100,8 @@ func (s meetingStore) Secret(context.Context, session.Secret) (session.Secret, e
 	return nil, session.ErrUnavailable
 }
 
-// TestSecretOfAFailingStore: before Redis has ever answered, requests wait for it at the same time rather than one after the other.
-func TestSecretOfAFailingStore(t *testing.T) {
+// TestRequestsWaitForTheStoreConcurrently: until Redis has answered once, requests wait for it concurrently rather than one after the other.
+func TestRequestsWaitForTheStoreConcurrently(t *testing.T) {
 	var met sync.WaitGroup
 	met.Add(2)
 	r, failed := &lazyRegistry{store: meetingStore{met: &met}}, make(chan error, 2)

@@ -1,5 +1,5 @@
-// Package dial guards the connections that Dewpoint opens to addresses in its configuration. It checks the address that is dialled, after its
-// name was resolved, so that neither a name that resolves to something else later nor a redirect gets around it.
+// Package dial guards the connections that Dewpoint opens to addresses in its configuration. It checks the IP address that is dialled, after
+// the name was resolved, so that neither a redirect nor a name that later resolves to another address can evade the check.
 package dial
 
 import (
@@ -24,8 +24,8 @@ const (
 type Guard struct {
 	Own *Listeners // nil: none
 
-	// Only are the hosts that may be connected to, without any proxy: others, and addresses that are not public unless they are named, are
-	// refused. nil: every host.
+	// Only lists the hosts that may be connected to; nil allows every host. With a list, a connection to an address that is not public is
+	// allowed only if the list names the address or the exact host (see hosts.List.AllowsAt), and no HTTP proxy is used.
 	Only *hosts.List
 }
 
@@ -46,7 +46,7 @@ const (
 func (g Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, portText, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, err // as net.Dialer's
+		return nil, err // not wrapped: it is net.Dialer's error
 	}
 	port, _ := strconv.ParseUint(portText, 10, 16)
 	if g.Only != nil && !g.Only.Allows(host, uint16(port)) { // its name is not even resolved
@@ -55,7 +55,7 @@ func (g Guard) DialContext(ctx context.Context, network, address string) (net.Co
 	d := net.Dialer{Timeout: timeout, KeepAlive: keepAlive, Control: func(_, resolved string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(resolved)
 		if err != nil {
-			return err // which cannot be: it is an IP address
+			return err // cannot happen: it is an IP address
 		}
 		return g.check(host, at)
 	}}
@@ -75,15 +75,15 @@ func (g Guard) check(host string, at netip.AddrPort) error {
 	return nil
 }
 
-// Proxy is for http.Transport. It returns the proxy that the environment names for a request, or nil. A proxy resolves names itself, so that
-// of the request's destination only an IP address can be checked. A guard with Only uses no proxy.
+// Proxy is for http.Transport. It returns the proxy that the environment names for a request, or nil. Because a proxy resolves names itself,
+// the request's destination can be checked only if it is an IP address. A guard with Only uses no proxy.
 func (g Guard) Proxy(r *http.Request) (*url.URL, error) {
 	if g.Only != nil {
 		return nil, nil
 	}
 	via, err := http.ProxyFromEnvironment(r)
 	if via == nil || err != nil {
-		return nil, err // as net/http's
+		return nil, err // not wrapped: it is net/http's error
 	}
 	host, port := hosts.Of(r.URL)
 	if a, err := netip.ParseAddr(host); err == nil {

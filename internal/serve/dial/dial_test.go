@@ -121,7 +121,7 @@ func TestResolvedAddressIsChecked(t *testing.T) {
 	}
 }
 
-// TestProxiedDestinations: behind a proxy of the environment an IP address is checked all the same.
+// TestProxiedDestinations: if the environment names a proxy, a destination that is an IP address is still checked.
 func TestProxiedDestinations(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:3128") // the environment is read once in a process, and only here
 	t.Setenv("NO_PROXY", "")

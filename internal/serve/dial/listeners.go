@@ -32,7 +32,7 @@ func (l *Listeners) Have(to netip.AddrPort) bool {
 	to = hosts.Plain(to)
 	for _, own := range *l.all.Load() {
 		if own.Port() == to.Port() && (own.Addr() == to.Addr() || own.Addr().IsUnspecified() && local(to.Addr()) ||
-			to.Addr().IsUnspecified() && own.Addr().IsLoopback()) { // systems connect to loopback then
+			to.Addr().IsUnspecified() && own.Addr().IsLoopback()) { // a connection to the unspecified address goes to loopback
 			return true
 		}
 	}

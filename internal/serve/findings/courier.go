@@ -41,7 +41,7 @@ type Observer interface {
 // Route is where the findings of a tenant go.
 type Route struct {
 	Sink       Sink
-	MaxPending int           // findings of so many condensations may wait
+	MaxPending int           // maximum number of condensations whose findings wait
 	MaxAge     time.Duration // how long to try to deliver
 }
 
@@ -60,7 +60,7 @@ func New(store session.Store, observer Observer) *Courier {
 	return &Courier{store: store, observer: observer, rounds: map[string]*rounds{}}
 }
 
-// Swap replaces the routes, by tenant. A delivery in progress ends by its old route. Pending findings take their tenant's new route, or
+// Swap replaces the routes, by tenant. A delivery in progress finishes on its old route. Pending findings take their tenant's new route, or
 // keep waiting if there is none.
 func (c *Courier) Swap(routes map[string]Route) {
 	c.mu.Lock()
@@ -88,8 +88,8 @@ func (c *Courier) Swap(routes map[string]Route) {
 	}
 }
 
-// Promise writes a notice for a condensation that is about to be logged. The caller must call logged once it is. Promise reports errors to
-// the Observer only: they must not keep the condensation from being logged.
+// Promise writes a notice for a condensation that is about to be logged. The caller must call logged when the condensation was logged. Promise
+// reports errors only to the Observer, because they must not prevent the condensation from being logged.
 func (c *Courier) Promise(ctx context.Context, tenant string, thread session.ThreadID, made *session.Condensation) (logged func()) {
 	nothing := func() {}
 	c.mu.Lock()

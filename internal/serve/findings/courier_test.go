@@ -49,7 +49,7 @@ func (s *sink) Send(_ context.Context, m *findings.Message) error {
 
 func (s *sink) Close() {}
 
-// tries returns how often the sink was asked to take something.
+// tries returns how many messages were sent to the sink, including those that it did not accept.
 func (s *sink) tries() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,8 +217,9 @@ func TestDelivered(t *testing.T) {
 	})
 }
 
-// TestNothingToTell: a condensation without a model, one that answers no need, and a record without findings are not promised.
-func TestNothingToTell(t *testing.T) {
+// TestConditionsForPromises: no findings are promised for a condensation that no model made, a trim of a new message, a replacement, an added text, or
+// a record without findings.
+func TestConditionsForPromises(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		text := record.Summary{Record: "FACTS: some"}.String()
 		for _, c := range []session.Condensation{
@@ -256,7 +257,7 @@ func TestFailingSink(t *testing.T) {
 	})
 }
 
-// TestRefused: a refused message does not hold up others, and is dropped in the end.
+// TestRefused: a refused message does not delay others, and is finally dropped.
 func TestRefused(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.route(99)
@@ -307,7 +308,7 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// TestRestart: promised findings are delivered by the next process, and by another route.
+// TestRestart: promised findings are delivered by the next process, even if the route is another one.
 func TestRestart(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.sink.set(errDown, "")
@@ -329,8 +330,8 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestRouteWhilePausing: a new route is tried at once.
-func TestRouteWhilePausing(t *testing.T) {
+// TestNewRouteEndsThePause: a new route ends the pause after a failure: it is tried at once.
+func TestNewRouteEndsThePause(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.sink.set(errDown, "")
 		r.condensed("a")
@@ -395,8 +396,8 @@ func (lossy) Summary(context.Context, session.CondensationID) (string, error) {
 	return "", session.ErrUnreadable
 }
 
-// TestTorn: an unreadable notice does not hold up others, is reported, and is dropped in the end.
-func TestTorn(t *testing.T) {
+// TestUnreadableNoticeIsDropped: an unreadable notice does not delay others, is reported, and is finally dropped.
+func TestUnreadableNoticeIsDropped(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		must(r.t, r.Close(r.t.Context()))
 		r.Courier = findings.New(torn{r.store}, &r.watch)
@@ -441,8 +442,8 @@ func (s stuck) Send(context.Context, *findings.Message) error {
 
 func (s stuck) Close() {}
 
-// TestCloseInNoTime: without time left, Close gives an error only if a delivery goes on although it was cancelled.
-func TestCloseInNoTime(t *testing.T) {
+// TestCloseWithoutTime: if its context has ended already, Close fails only if a delivery goes on although it was cancelled.
+func TestCloseWithoutTime(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		inBubble(t, func(r *rig) {
 			s := stuck{make(chan struct{}), make(chan struct{})}

@@ -43,10 +43,10 @@ type failure int
 
 const (
 	noFailure        failure = iota
-	storeFails               // or the round was ended: all notices keep waiting
-	sinkFails                // for every message
-	sinkRefuses              // this message; it may accept others
-	noticeUnreadable         // others may be readable
+	storeFails               // the store failed, or the round was cancelled: all notices keep waiting
+	sinkFails                // the sink accepts no message
+	sinkRefuses              // the sink refuses this message, but may accept others
+	noticeUnreadable         // this notice cannot be read, but others may be readable
 )
 
 // deliver delivers a page of notices in order. It returns how many of those it handled keep waiting, and why it ended early.
@@ -146,7 +146,7 @@ func (d *delivery) read(ctx context.Context, n session.Notice) (*Message, Outcom
 	}, Delivered, noFailure
 }
 
-// unreadable notes why a notice cannot be read, unless ctx has ended.
+// unreadable records why a notice cannot be read, unless ctx has ended.
 func (d *delivery) unreadable(ctx context.Context, err error) failure {
 	if ctx.Err() != nil {
 		return storeFails

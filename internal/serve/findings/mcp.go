@@ -60,7 +60,7 @@ func (m MCP) Open(ctx context.Context) (Conn, error) {
 	return mcpConn{m, to}, nil
 }
 
-// onlyPings refuses everything else that a server asks for or tells. The library panics on some of it.
+// onlyPings refuses all requests and notifications of a server except pings, because the library panics on some of them.
 func onlyPings(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method != "ping" {
@@ -109,7 +109,7 @@ const (
 	maxMCPRequests = 8       // at a time
 )
 
-// bearer adds a key to requests and holds the bounds.
+// bearer adds a key to requests and enforces the bounds above.
 type bearer struct {
 	http.RoundTripper
 	key  string

@@ -28,7 +28,7 @@ type rounds struct {
 	swapped chan struct{} // the route has changed
 	pending atomic.Int64  // as last counted
 
-	from     int  // index of the next round's first notice: refused ones are skipped until all others had their turn
+	from     int  // index of the next round's first notice: refused ones are skipped until all others were tried
 	failures int  // consecutive failed rounds
 	failing  bool // the sink fails, as last reported
 }

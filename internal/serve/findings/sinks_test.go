@@ -128,7 +128,7 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// verdict sums up an error in a word. It fails the test if the error contains part of the message, or a secret.
+// verdict classifies an error in one word. It fails the test if the error contains part of the message, or a secret.
 func verdict(t *testing.T, err error) string {
 	t.Helper()
 	if err == nil {
@@ -165,7 +165,7 @@ var entities = map[string]any{"entities": []any{map[string]any{
 	"name": "t-9-1", "entityType": "findings", "observations": []any{"decision (DECISIONS): CONTENT {id}\nof two lines", "task (NEXT_STEP): go on"},
 }}}
 
-// TestMCP: the defaults suit the reference server, and a message that the tool refuses is told apart from a server that fails.
+// TestMCP: the defaults suit the reference server, and a refused message is distinguished from a failing server.
 func TestMCP(t *testing.T) {
 	var got map[string]any
 	server := remembering(func(arguments map[string]any) {
@@ -200,7 +200,7 @@ func TestMCP(t *testing.T) {
 	}
 }
 
-// busyTransport notes whether more than 8 requests are made at a time. One ends when its answer's body is closed.
+// busyTransport records whether more than 8 requests are made at a time. A request ends when its answer's body is closed.
 type busyTransport struct {
 	open     atomic.Int64
 	exceeded atomic.Bool
@@ -229,7 +229,7 @@ func (b countedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// What a server answers or tells must not end the process, and takes a bounded amount of memory.
+// TestHostileMCP: no answer or notification of a server ends the process, and each takes a bounded amount of memory.
 func TestHostileMCP(t *testing.T) {
 	const complete = `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":null}`
 	for name, answer := range map[string]string{

@@ -10,8 +10,8 @@ import (
 )
 
 // Pulse checks that a server still serves its port. At intervals it opens a connection, closes its sending side, and waits for the server to
-// close the connection: the server has then accepted it, read from it and closed it, without a request. A single slow response is no failure,
-// since a busy server must not be killed for it.
+// close the connection. That proves that the server accepts, reads and closes connections, without a request. A single slow response is not a
+// failure, since a busy server must not be killed for it.
 type Pulse struct {
 	addr   string
 	pace   time.Duration // between two attempts

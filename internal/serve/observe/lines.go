@@ -43,7 +43,8 @@ func (o Observer) write(r *proxy.Record) {
 	}
 }
 
-// isPlain reports whether a request has no tenant, or neither failed nor was condensed nor ought to have been.
+// isPlain reports whether a request is one of many whose log lines are sampled: it has no tenant, or it did not fail, was not condensed, and
+// did not have to be.
 func isPlain(r *proxy.Record) bool {
 	if r.Tenant == "" {
 		return true

@@ -68,7 +68,7 @@ func (m *Metrics) Handler() http.Handler {
 
 // Gauges are closures that are read at each scrape. Iterators yield tenants; a nil iterator yields none.
 type Gauges struct {
-	InFlight, Limit func() int64            // request bytes held, and how many may be held
+	InFlight, Limit func() int64            // bytes of requests in memory, and their limit
 	Degraded        func() bool             // whether the store is degraded
 	Cooling         iter.Seq2[string, bool] // whether a tenant's summariser is cooling down
 	Held            iter.Seq2[string, proxy.Held]

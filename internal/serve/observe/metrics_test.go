@@ -224,7 +224,7 @@ func record() *proxy.Record {
 	}
 }
 
-// TestSavingIsCounted checks that savings and costs go to separate counters that both exist.
+// TestSavingIsCounted checks that savings and costs are added to separate counters, and that both exist.
 func TestSavingIsCounted(t *testing.T) {
 	m := observe.NewMetrics()
 	o := m.Observer(nil)

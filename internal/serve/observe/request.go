@@ -135,7 +135,7 @@ func (m *Metrics) countTokens(r *proxy.Record) {
 		m.savings.upstreamUSD.WithLabelValues(r.Tenant, r.Model).Add(t.Charged)
 	}
 	s := &m.savings
-	if t.Spare.Tokens > 0 { // what condensing would have saved, for a tenant that only observes
+	if t.Spare.Tokens > 0 { // tokens that condensing would have saved, for a tenant that only observes
 		s.observedTokens.WithLabelValues(r.Tenant, r.Model).Add(float64(t.Spare.Tokens))
 		addSigned(s.observedUSD.WithLabelValues(r.Tenant, r.Model, "saved"), s.observedUSD.WithLabelValues(r.Tenant, r.Model, "cache"),
 			t.Spare.USD())

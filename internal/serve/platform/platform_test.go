@@ -91,7 +91,7 @@ func TestTryLock(t *testing.T) {
 	if locked {
 		t.Error("a locked file was locked again")
 	}
-	if err := second.Close(); err != nil { // which leaves the lock of the first
+	if err := second.Close(); err != nil { // does not release the first one's lock
 		t.Fatal(err)
 	}
 	third, locked := open()

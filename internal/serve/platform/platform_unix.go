@@ -20,8 +20,8 @@ func Peek(socket uintptr) State {
 	return Readable
 }
 
-// TryLock locks a file until it is closed, and reports whether it did: another process, or another open file of this one, may have it
-// locked. It does not wait.
+// TryLock locks a file until it is closed. It does not wait: it returns false if another process, or another open file of this process, has
+// locked it.
 func TryLock(f *os.File) (bool, error) {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == syscall.EWOULDBLOCK || err == syscall.EINTR {

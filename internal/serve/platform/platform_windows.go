@@ -38,8 +38,8 @@ func Peek(socket uintptr) State {
 	return Readable
 }
 
-// TryLock locks a file until it is closed, and reports whether it did: another process, or another open file of this one, may have it
-// locked. It does not wait.
+// TryLock locks a file until it is closed. It does not wait: it returns false if another process, or another open file of this process, has
+// locked it.
 func TryLock(f *os.File) (bool, error) {
 	last := windows.Overlapped{Offset: math.MaxUint32, OffsetHigh: math.MaxUint32} // a byte that nothing reads or writes
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &last)

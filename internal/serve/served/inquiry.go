@@ -26,8 +26,8 @@ type inquiry struct {
 	model     string
 }
 
-// run asks for the list of models, which every server has. If the window is not in it, the list shows which server it is, and so what else to
-// ask. It returns 0 if the server does not report the window.
+// run asks for the list of models, which every server has. If the list does not contain the window, it shows which server this is, and
+// therefore where else to ask. run returns 0 if the server does not report the window.
 func (i *inquiry) run(ctx context.Context) int {
 	e := i.find(fetch[list](ctx, i, i.base.JoinPath("models"), nil))
 	if n := e.window(); n > 0 {
@@ -153,8 +153,8 @@ func (i *inquiry) root(path string) *url.URL {
 	return at.JoinPath(path)
 }
 
-// fetch sends a GET request, or a POST request if there is a question, and decodes the response. On an error, the answer holds what could be
-// decoded.
+// fetch sends a GET request, or a POST request if there is a question, and decodes the response. On an error, it returns the part that could
+// be decoded.
 func fetch[T any](ctx context.Context, i *inquiry, at *url.URL, question any) (answer T) {
 	method, body := http.MethodGet, []byte(nil)
 	if question != nil {

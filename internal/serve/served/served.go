@@ -43,7 +43,7 @@ type answer struct {
 // server is a model at a base URL.
 type server struct{ base, model string }
 
-// New returns a Windows that sends the requests it makes for a tenant by the tenant's transport. Call Close when done.
+// New returns a Windows that makes its requests for a tenant with the tenant's transport. Call Close when done.
 func New(transport func(tenant string) http.RoundTripper) *Windows {
 	known := lru.New[server, answer](maxKept)
 	w := &Windows{transport: transport, known: known}
@@ -60,14 +60,15 @@ func (w *Windows) Close() {
 	_ = w.work.Wait() // inquiries return no errors
 }
 
-// Window returns the window of a model that the server at baseURL, such as http://localhost:8000/v1, reported, in tokens. 0: none.
+// Window returns the window of a model, in tokens, as reported by the server at baseURL, such as http://localhost:8000/v1. It returns 0 if the
+// server has not reported one.
 func (w *Windows) Window(baseURL, model string) int {
 	last, _ := w.known.Get(server{baseURL, clip(model)})
 	return last.tokens
 }
 
-// Ask asks the server in the background, for a tenant and using the key of the client's requests, unless it was asked recently. Call it only after the server
-// has answered a request for the model, so that a client cannot make the proxy ask for models that do not exist.
+// Ask asks the server in the background, on behalf of a tenant and with the key of the client's requests, unless it was asked recently. Call it
+// only after the server has answered a request for the model, so that a client cannot make the proxy ask for models that do not exist.
 func (w *Windows) Ask(tenant, baseURL, key, model string) {
 	at := server{baseURL, clip(model)}
 	last, _ := w.known.Get(at)

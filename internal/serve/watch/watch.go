@@ -11,8 +11,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A change is reported once nothing else has changed for settle, so that files written in pieces, or one after the other, are read once. If
-// files are written all the time, it is reported after maxDelay.
+// A change is reported when nothing else has changed for the duration settle, so that files which are written in pieces or one after the other
+// are read once. If files are written all the time, it is reported after maxDelay.
 const (
 	settle   = 100 * time.Millisecond
 	maxDelay = time.Second
@@ -85,7 +85,7 @@ func loop(events <-chan fsnotify.Event, errors <-chan error, changed func()) {
 	}
 }
 
-// isRelevant reports whether an event may be a change of a file that is read. Such folders may also hold stores and logs, which are written
+// isRelevant reports whether an event may be a change of a file that is read. The folders may also contain stores and logs, which are written
 // all the time.
 func isRelevant(e fsnotify.Event) bool {
 	switch strings.ToLower(filepath.Ext(e.Name)) {

@@ -29,7 +29,7 @@ func declarations(t *testing.T, folder string) (all []ast.Decl) {
 	return all
 }
 
-// TestFormsDoNotChange: no method changes the form or the turn that it was called on, but for those that make a turn.
+// TestFormsDoNotChange: no method changes the form or the turn that it is called on, except for those that build a turn.
 func TestFormsDoNotChange(t *testing.T) {
 	making := map[string]bool{ // called while a turn is recognised, or on a copy that nothing else uses yet
 		"resolve": true, "prepareCounting": true, "prepareHidden": true, "obeyCommand": true, "assign": true, "recallItems": true,

@@ -26,7 +26,7 @@ type teams struct {
 	folder string
 }
 
-// newTeams starts a proxy with a team whose requests go to the operator's upstream. hosts are those that other files may name.
+// newTeams starts a proxy with a team whose requests go to the operator's upstream. hosts are the hosts that the files of other teams may name.
 func newTeams(t *testing.T, hosts string, env ...string) *teams {
 	t.Helper()
 	s, folder := newSetting(t, fakeupstream.Options{}), t.TempDir()
@@ -65,7 +65,7 @@ func (p *process) call(method, path, key string) (status int, text string) {
 	return resp.StatusCode, string(body)
 }
 
-// quietIsServed checks that a team with a file in order is not affected by the others.
+// quietIsServed checks that a team with a valid file is not affected by the other teams' files.
 func (p *teams) quietIsServed() {
 	p.t.Helper()
 	if _, status := ask(p.t, p.process, "key-quiet", 4); status != http.StatusOK {
@@ -97,8 +97,8 @@ func TestTeamsFilesReachNoListener(t *testing.T) {
 	p.quietIsServed()
 }
 
-// TestTeamsFilesNameAllowedHosts: a file whose address is at a host that the operator does not allow changes nothing, and a name that
-// resolves to an address of this machine is dialled only if the operator wrote exactly this name.
+// TestTeamsFilesNameAllowedHosts: a file with an address at a host that the operator does not allow is refused and changes nothing. A name
+// that resolves to an address of this machine is dialled only if the operator's list has exactly this name.
 func TestTeamsFilesNameAllowedHosts(t *testing.T) {
 	t.Parallel()
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -116,7 +116,7 @@ func TestTeamsFilesNameAllowedHosts(t *testing.T) {
 	if status, text := p.call(http.MethodGet, "/x", "allowed"); status != http.StatusOK || text != "served" {
 		t.Errorf("a host of the list: %d %s", status, text)
 	}
-	if status, _ := p.call(http.MethodGet, "/moved", "allowed"); status != http.StatusTemporaryRedirect { // for the client to follow
+	if status, _ := p.call(http.MethodGet, "/moved", "allowed"); status != http.StatusTemporaryRedirect { // not followed, but relayed
 		t.Errorf("a redirect: %d", status)
 	}
 	writeFile(t, p.folder, "other.yaml", keyOf("other")+fmt.Sprintf("upstream: {base_url: \"http://127.0.0.1:%s/v1\"}\n", port))
@@ -129,8 +129,8 @@ func TestTeamsFilesNameAllowedHosts(t *testing.T) {
 	p.quietIsServed()
 }
 
-// TestTeamsRequestsByAProxy: a proxy that the environment names gets requests to the hosts that teams may use, although the proxy's own address
-// is not one of them. A team cannot name the proxy itself.
+// TestTeamsRequestsByAProxy: if the environment names an HTTP proxy, requests to the hosts that teams may use go through it, although its own
+// address is not one of these hosts. A team cannot use the HTTP proxy itself as an address.
 func TestTeamsRequestsByAProxy(t *testing.T) {
 	t.Parallel()
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -172,8 +172,8 @@ func TestTeamsFilesNeedAToken(t *testing.T) {
 	}
 }
 
-// TestOperatorsAddressesReachNoListener: neither a custom condenser, a webhook nor an MCP server may be a port of Dewpoint's own. A base_url is
-// refused before it is dialled, see TestOwnAddressAsUpstream. Other addresses on loopback work, as in every other test.
+// TestOperatorsAddressesReachNoListener: a custom condenser, a webhook or an MCP server cannot be one of Dewpoint's own ports. Such a base_url
+// is refused before it is dialled, see TestOwnAddressAsUpstream. Other addresses on loopback work, as in every other test.
 func TestOperatorsAddressesReachNoListener(t *testing.T) {
 	t.Parallel()
 	const rule = ": refused: the address is one of Dewpoint's own listeners"

@@ -19,7 +19,7 @@ import (
 type agent struct {
 	t             *testing.T
 	command       []string // starts it, followed by a prompt
-	again         []string // the same, to resume its session
+	again         []string // resumes its session, followed by a prompt
 	environment   []string
 	home, project string
 }
@@ -227,8 +227,8 @@ func TestClaudeCode(t *testing.T) {
 		if !bytes.Contains(r.Body, []byte(record)) && !r.Summary {
 			t.Errorf("%d messages went upstream without the agent's own summary", len(r.Messages))
 		}
-		// The agent keeps its newest answer, with thinking bound to the history that it just replaced. After a refusal it sends
-		// it without.
+		// The agent keeps its newest answer, whose thinking is bound to the history that it has just replaced. After a refusal, it sends
+		// the answer without thinking.
 		if r.Refused != nil && i > 0 {
 			t.Errorf("%s was refused: %v", r.Path, r.Refused)
 		}

@@ -50,8 +50,8 @@ func (a *aider) answered(text string) {
 	a.step++
 }
 
-// TestAider: a run of Aider is one thread. Its condensations persist, its files are always shown, and its token counts equal
-// those of a history seen for the first time.
+// TestAider: all requests of an Aider run are in one thread. Its condensations persist, its files are always forwarded, and its token counts
+// equal those of a history seen for the first time.
 func TestAider(t *testing.T) {
 	for name, alternates := range map[string]bool{"free": false, "alternating": true} {
 		t.Run(name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 )
 
 // TestThinkingInASlidingWindow: an agent drops its oldest messages at the end of each turn, as Strands does by default (a window of 40). The
-// thinking in what is left is bound to them: upstream refuses it however it is forwarded, until it is stripped. That refusal is not about a
-// condensation, so the turns after it are still condensed.
+// thinking in the remaining messages is bound to the dropped ones, so upstream refuses the request, condensed or not, until the thinking is
+// stripped. The refusal does not concern condensation, so later turns are still condensed.
 func TestThinkingInASlidingWindow(t *testing.T) {
 	t.Parallel()
 	const turn = 12
@@ -35,7 +35,7 @@ func TestThinkingInASlidingWindow(t *testing.T) {
 			condensed[n/turn]++
 		}
 		if n%turn == turn-1 && n > turn {
-			c.elements = c.elements[2*turn:] // all but the newest turn
+			c.elements = c.elements[2*turn:] // drops all but the newest turn
 		}
 	}
 	t.Logf("condensations by turn: %v, %d refused", condensed, refusals(s.Upstream))
@@ -47,8 +47,8 @@ func TestThinkingInASlidingWindow(t *testing.T) {
 }
 
 // TestItemWithoutItsReasoning: a client loses the reasoning of one item, as OpenAI's agents do if a handoff filter removes a tool call and the
-// reasoning before it. Upstream refuses the history in any form that names the item, and accepts it once the item's id is gone. That refusal is not
-// about a condensation, so what comes after it is still condensed.
+// reasoning before it. Upstream refuses the history as long as it contains the item's id. The refusal does not concern condensation, so later
+// requests are still condensed.
 func TestItemWithoutItsReasoning(t *testing.T) {
 	t.Parallel()
 	const loses = 26
@@ -106,7 +106,7 @@ func TestItemWithoutItsReasoning(t *testing.T) {
 }
 
 // TestClearedResultsWithThinking: a client clears old tool results at each step, as ClearToolUsesEdit of LangChain does, and sends its thinking
-// back. Upstream refuses thinking behind a result that was cleared since. It is stripped, and the history stays condensed.
+// back. Upstream refuses thinking that follows a cleared result. The thinking is stripped, and the history stays condensed.
 func TestClearedResultsWithThinking(t *testing.T) {
 	t.Parallel()
 	const steps = 40

@@ -173,7 +173,7 @@ func TestBudgetCondensesFirst(t *testing.T) {
 	}
 }
 
-// TestBudgetWithoutStore: while the store is unavailable, requests pass, and this is counted and logged.
+// TestBudgetWithoutStore: while the store is unavailable, budgets do not apply, and this is counted and logged.
 func TestBudgetWithoutStore(t *testing.T) {
 	redis := sessiontest.StartRedis(t)
 	s := newSetting(t, fakeupstream.Options{})

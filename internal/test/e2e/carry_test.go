@@ -15,9 +15,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// TestAChangedHeadCostsNothing has clients that change their history: a clock in the first message, truncated old results, or
+// TestChangedFirstMessageCostsNoSummaries has clients that change their history: a clock in the first message, truncated old results, or
 // both. Two proxies serve them in turn, and call the summariser no more often than for a client that changes nothing.
-func TestAChangedHeadCostsNothing(t *testing.T) {
+func TestChangedFirstMessageCostsNoSummaries(t *testing.T) {
 	config := inRedis(sessiontest.StartRedis(t).Addr)
 	calls := map[string]int{}
 	for _, c := range []struct {
@@ -48,7 +48,7 @@ func TestAChangedHeadCostsNothing(t *testing.T) {
 		if calls[c.name] = s.Upstream.SummariserCalls(); calls[c.name] != calls["nothing"] || calls[c.name] < 3 {
 			t.Errorf("%s changes: %d calls of the summariser, %d where nothing does", c.name, calls[c.name], calls["nothing"])
 		}
-		if len(sessions) > 2 { // a first message that changes before it is answered has no link to the session
+		if len(sessions) > 2 { // a first message that changes before it is answered cannot be linked to the session
 			t.Errorf("%s changes: %d sessions", c.name, len(sessions))
 		}
 	}
@@ -63,9 +63,9 @@ func withContent(t *testing.T, message json.RawMessage, content string) json.Raw
 	return encode(fields)
 }
 
-// TestAChangedHeadDoesNotFillTheStore: the content of a client that begins a thread with each request is kept about once, and each
-// thread can be shown whole.
-func TestAChangedHeadDoesNotFillTheStore(t *testing.T) {
+// TestChangedFirstMessageDoesNotFillTheStore: if a client begins a thread with each request, each message is stored about once, and each thread can be
+// shown completely.
+func TestChangedFirstMessageDoesNotFillTheStore(t *testing.T) {
 	s, path := newSetting(t, fakeupstream.Options{}), newStore(t)
 	p := serve(t, "--config", s.configAt(t, embedded(path), 1000))
 	var said []json.RawMessage

@@ -98,8 +98,8 @@ func TestSecondProcessOnOneFile(t *testing.T) {
 	ok(t, send(t, first, body(demo.Sample().Messages[:2])).finish())
 }
 
-// TestFileIsNoStore: a file of another program is refused, and stays what and where it is.
-func TestFileIsNoStore(t *testing.T) {
+// TestFileOfAnotherProgramIsRefused: a file of another program is refused, and neither changed nor renamed.
+func TestFileOfAnotherProgramIsRefused(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("not a store ", 4096)
 	store := writeFile(t, t.TempDir(), "dewpoint.db", content)

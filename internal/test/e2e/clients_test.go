@@ -47,7 +47,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// clientLoop runs one loop and checks both ends: the answers as the library presents them, and the forwarded requests.
+// clientLoop runs one loop. It checks the answers as the library presents them, and the forwarded requests.
 func clientLoop(t *testing.T, program []string) {
 	s := newSetting(t, fakeupstream.Options{APIKeys: []string{"sk-client"}, ChunkRunes: 5})
 	steps, script := s.loop(t, program)
@@ -272,9 +272,9 @@ func checkNewest(t *testing.T, r fakeupstream.Request, script []fakeupstream.Ans
 	}
 }
 
-// TestLocksNameNoPlace checks that the lock files name no registry, so that the packages come from the user's own, and that all
-// packages are pinned.
-func TestLocksNameNoPlace(t *testing.T) {
+// TestLockFilesNameNoRegistry checks that the lock files name no registry, so that packages come from the user's own, and that all packages are
+// pinned.
+func TestLockFilesNameNoRegistry(t *testing.T) {
 	for name, forbidden := range map[string]string{
 		"package-lock.json": `"resolved"|https?:`, "requirements.txt": `(?m)https?:|^-|^[^=\n]+$`, ".npmrc": `registry\s*=`,
 		"agents/package-lock.json": `"resolved"`, "agents/.npmrc": `registry\s*=`,

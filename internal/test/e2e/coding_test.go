@@ -28,8 +28,8 @@ func (z zipping) WriteHeader(status int) {
 
 func (z zipping) Write(p []byte) (int, error) { return z.to.Write(p) }
 
-// TestUpstreamThatCompresses: agents accept compressed answers. An upstream that compresses for clients that accept it is still read: its refusal
-// is relieved and its usage counted, in every protocol.
+// TestUpstreamThatCompresses: agents accept compressed answers. The proxy can still read an upstream that compresses for such clients, in every
+// protocol: it recovers from a refusal and counts the usage.
 func TestUpstreamThatCompresses(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{ContextWindow: 3000})

@@ -19,14 +19,13 @@ func (p *process) restart(config string) *process {
 	return serve(p.t, "--config", config)
 }
 
-// TestCompactionByID: a client names its newest response instead of sending the history to compact. Whether upstream or
-// Dewpoint makes the compaction, the run stays in its session. If upstream makes none, its model is asked for a record, and the user's
-// words come from the log.
+// TestCompactionByID: a client requests a compaction by the id of its newest response, without the history. Whether upstream or Dewpoint makes
+// the compaction, the run stays in its session. If upstream does not, its model writes a record, and the user's words come from the log.
 func TestCompactionByID(t *testing.T) {
 	t.Parallel()
 	const written = "CURRENT_STATE: the importer is next, since two of its tests fail; one of them is about dates."
 	for name, c := range map[string]struct {
-		record  string // that the model writes; empty: upstream compacts
+		record  string // the record that the model writes; empty: upstream compacts
 		unknown bool   // the responses are not in the log
 		failed  bool   // there is nothing to compact
 	}{

@@ -418,8 +418,8 @@ func TestCompactionsUnderKills(t *testing.T) {
 	}
 }
 
-// TestCompactionBehindASystemMessage: the user's words are in the record even if a system message is the history's last.
-func TestCompactionBehindASystemMessage(t *testing.T) {
+// TestCompactionAfterASystemMessage: the user's words are in the record even if a system message is the history's last.
+func TestCompactionAfterASystemMessage(t *testing.T) {
 	t.Parallel()
 	s := newNoCompactor(t, "CURRENT_STATE: the build of the parcel service fails in stage 7.")
 	p := serve(t, "--config", s.configAt(t, embedded(newStore(t)), 1000))

@@ -10,9 +10,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 )
 
-// TestDamagedStoreIsSetAside destroys the file of a running proxy, and later that of a stopped one. Each request is served. A start over a
-// damaged file renames it, says so and deletes the one renamed before; it opens compactions that were sealed before, and the override set
-// before is in force. A start over the file that a process uses is refused, and changes nothing.
+// TestDamagedStoreIsSetAside destroys the file of a running proxy, and later that of a stopped one. Every request is served. A start with a
+// damaged file renames it, logs that, and deletes the file that was renamed before. Afterwards the proxy can open compactions that were sealed
+// before, and the override set before is in force. A start with a file that another process uses is refused, and changes nothing.
 func TestDamagedStoreIsSetAside(t *testing.T) {
 	t.Parallel()
 	s, path := newNoCompactor(t, "CURRENT_STATE: the build of the parcel service fails in stage 7."), newStore(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// drill is a run with everything that goes wrong on a bad day, and the facts that the test knows about it.
+// drill is a run with many kinds of failures (a bad day), and the facts that the test knows about it.
 type drill struct {
 	t       *testing.T
 	s       *setting
@@ -93,7 +93,7 @@ func (d *drill) upstream() (asked map[string]fakeupstream.Request, prompts, own,
 	return asked, prompts, own, failed
 }
 
-// operator has the log, the metrics and the admin API, and nothing else.
+// operator answers questions from the log, the metrics and the admin API only.
 type operator struct {
 	p       *process
 	session string

@@ -41,8 +41,8 @@ store: {type: embedded, path: %q, timeout: 1m}
 limits: {max_body: 4MiB, bytes_in_flight: 16MiB}
 `
 
-// TestNoSpellingEscapes sends the same request in different spellings: each is recognised.
-func TestNoSpellingEscapes(t *testing.T) {
+// TestEverySpellingIsRecognised sends the same request in different spellings: each is recognised.
+func TestEverySpellingIsRecognised(t *testing.T) {
 	p := serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(edgeConfig, refusing(t, "sk-good"), newStore(t))))
 	plain := body([]json.RawMessage{spoken(0)})
 	var packed bytes.Buffer
@@ -67,9 +67,9 @@ func TestNoSpellingEscapes(t *testing.T) {
 	}
 }
 
-// TestSlowClientsStarveNobody: one client sends ten bodies that never end, and requests as many answers that it does not read.
-// Another client is still served.
-func TestSlowClientsStarveNobody(t *testing.T) {
+// TestSlowClientsDoNotStarveOthers: one client sends ten bodies that never end, and requests ten answers that it does not read. Another client is
+// still served.
+func TestSlowClientsDoNotStarveOthers(t *testing.T) {
 	up := stub(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer sk-good" {
 			_, _ = w.Write(bytes.Repeat([]byte(" "), 8<<20)) // more than a connection buffers

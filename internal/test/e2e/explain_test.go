@@ -105,9 +105,9 @@ type explained struct {
 	WithoutKey *struct{ Session, Thread string } `json:"without_key"`
 }
 
-// TestWhyItSplit: the admin API in advance, and the log and the metrics afterwards, report to which thread a request belongs and
-// what differs.
-func TestWhyItSplit(t *testing.T) {
+// TestForksAreExplained: the admin API reports in advance which thread a request belongs to and what differs. The log and the metrics report the same
+// afterwards.
+func TestForksAreExplained(t *testing.T) {
 	t.Parallel()
 	s := newLenient(t, fakeupstream.Options{})
 	p := serve(t, "--config", s.configAt(t, embedded(newStore(t)), 100))

@@ -24,7 +24,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// hook is a webhook. Until it is well, it holds or refuses its calls.
+// hook is a webhook. At first it delays or refuses its calls.
 type hook struct {
 	t     *testing.T
 	url   string
@@ -120,7 +120,7 @@ shutdown: {delay: 0s, timeout: 1m}
 `, s.url, store, judge.Summariser, memory)
 }
 
-// askLong sends a new conversation that is due.
+// askLong sends a new conversation that is long enough to be condensed.
 func askLong(t *testing.T, p *process, session string) (o outcome) {
 	t.Helper()
 	var messages []any

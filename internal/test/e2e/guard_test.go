@@ -19,9 +19,9 @@ type cost struct {
 	calls          map[string]float64
 }
 
-// What a step of a continuing session may allocate: at most a quarter more objects than were measured, and a tenth more bytes. This
-// includes everything that the process does meanwhile, such as commits of the store, of which a step on a slow machine has more. A known
-// message takes some room in tables, but none for its text.
+// Limits of what a step of a continuing session may allocate: a quarter more objects than were measured, and a tenth more bytes. They include
+// everything that the process does in the meantime, such as commits of the store; on a slow machine there are more of these in a step. A known
+// message takes some space in tables, but none for its text.
 const (
 	objectsAStep    = 875
 	moreObjects     = 750 // after 2000 messages
@@ -29,9 +29,9 @@ const (
 	bytesOfAMessage = 600
 )
 
-// TestAStepCostsWhatIsNew: a step makes the same few store calls whatever came before it, and its allocations hardly grow with
-// that. The test does not measure time.
-func TestAStepCostsWhatIsNew(t *testing.T) {
+// TestStepCostDependsOnNewMessages: a step makes the same few store calls however long the history is, and its allocations hardly grow with the
+// history. The test does not measure time.
+func TestStepCostDependsOnNewMessages(t *testing.T) {
 	short, long := costOf(t, 20), costOf(t, 2000)
 	for _, c := range []cost{short, long} {
 		for op, want := range map[string]float64{"find": 1, "append": 1, "mark": 1, "thread": 0, "trace": 0, "summary": 0, "condense": 0, "lock": 0} {

@@ -114,8 +114,8 @@ func TestHealthWhileDraining(t *testing.T) {
 	wantExit(t, p, 0)
 }
 
-// TestReadyWithoutRedis: a proxy stays ready while its Redis is away, since requests pass without it, and reports that, also in metrics and
-// log before there is a request.
+// TestReadyWithoutRedis: a proxy stays ready while its Redis is unavailable, since requests are served without it. The probes, the metrics and
+// the log report it even before there is a request.
 func TestReadyWithoutRedis(t *testing.T) {
 	t.Parallel()
 	redis := sessiontest.StartRedis(t)

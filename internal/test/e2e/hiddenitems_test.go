@@ -9,8 +9,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
-// TestHiddenItems has a client of the Responses API that sends back all items, and a server that refuses reasoning without the
-// item after it, and the reverse. In the middle of the run the log is lost: the client's items are a valid history on their own.
+// TestHiddenItems: a client of the Responses API sends back all items, and a server refuses reasoning without the item after it and the item
+// without its reasoning. In the middle of the run the log is lost; the client's items must be a valid history without it.
 func TestHiddenItems(t *testing.T) {
 	for _, seals := range []fakeupstream.Seal{"", fakeupstream.SealResponsesDetails} {
 		for _, streams := range []bool{true, false} {
@@ -131,9 +131,9 @@ func (c *itemClient) step() (text string, calls int) {
 	return text, calls
 }
 
-// TestHiddenToolsBesideAnItemOfTools: a client whose tools are an item of its history, as current versions of Codex send them, is offered the
-// hidden tools as well, and never sees their calls.
-func TestHiddenToolsBesideAnItemOfTools(t *testing.T) {
+// TestHiddenToolsWithToolsInTheHistory: if the client's tools are an item of its history, as in current versions of Codex, the hidden tools are
+// offered as well, and the client never sees calls of them.
+func TestHiddenToolsWithToolsInTheHistory(t *testing.T) {
 	t.Parallel()
 	const item = `{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"run","parameters":{"type":"object"}}]}`
 	for _, streams := range []bool{false, true} {

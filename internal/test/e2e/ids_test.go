@@ -14,11 +14,12 @@ import (
 	"time"
 )
 
-// names are the runs of a crowd. About half of a run's tool results name it, and nothing else does. The others are what any run may get.
+// names are the names of a crowd's runs. About half of a run's tool results contain its name, and nothing else does. The other results are the
+// same in all runs.
 var names = []string{"ALPHA", "BRAVO", "CHARLIE"}
 
-// crowd is some runs of one agent and one API key without session ids. They begin alike and get the same answers, whose calls may have ids
-// that others have too.
+// crowd is a set of runs of one agent, with one API key and without session ids. They begin with the same messages and get the same answers,
+// whose calls may have the same ids.
 type crowd struct {
 	t        *testing.T
 	number   int
@@ -32,9 +33,9 @@ type crowd struct {
 type idRun struct {
 	name    string
 	step    int
-	habit   int // what its client does to its history
+	habit   int // how its client changes its history
 	history []idStep
-	summary string // takes the place of what the client left out
+	summary string // replaces the messages that the client left out
 }
 
 type idStep struct{ id, text, result string }
@@ -48,9 +49,9 @@ const (
 	habits
 )
 
-// TestRepeatedCallIDs: whatever ids a server gives its calls, no request has the text of two runs. Some servers give each call the same id,
-// count from 0 in each answer, or derive ids from the call. Every second crowd's next request waits until the answer is in the log; those of
-// the others come at once.
+// TestRepeatedCallIDs: whatever ids a server gives its calls, no forwarded request contains text of two runs. Some servers give each call the
+// same id, number calls from 0 in each answer, or derive ids from the call. In every second crowd, a run's next request waits until the answer is
+// in the log; in the others it is sent at once.
 func TestRepeatedCallIDs(t *testing.T) {
 	t.Parallel()
 	for _, condenser := range []string{"{type: excerpts, max_size: 8, min_tokens: 0, recall: true}", "{type: llm, max_size: 8, min_tokens: 0, recall: true}"} {
@@ -87,7 +88,7 @@ func repeatIDs(t *testing.T, condenser string) {
 	t.Logf("%d calls of recall, %d requests with a record", up.recalled.Load(), up.condensed.Load())
 }
 
-// idUpstream answers with the step that comes next, or with a call of recall. Its summaries have what the summarised text says.
+// idUpstream answers with the next step, or with a call of recall. Its summaries contain the names in the summarised text.
 type idUpstream struct {
 	t                          *testing.T
 	next                       atomic.Pointer[idStep]

@@ -11,8 +11,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
-// TestALogThatInflates: a client logs messages of 8 MiB of spaces each, which take a few bytes in the store, one with each request. A small
-// request that leaves the conversation, and an operator's page of it, read a few of them only.
+// TestALogThatInflates: with each request, a client logs a message of 8 MiB of spaces, which takes a few bytes in the store. A small request
+// that forks the conversation, and an operator's request for a page of it, read only a few of these messages.
 func TestALogThatInflates(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: make full sends some hundred MiB; the tests of session bound what a small log may take")

@@ -82,7 +82,7 @@ func (l *load) after(t testing.TB, n int) {
 	}()
 }
 
-// over waits until every agent has ended, and fails the test for each request that was begun and not answered.
+// over waits until every agent has ended, and fails the test for each request that was begun but not answered.
 func (l *load) over(t testing.TB) {
 	t.Helper()
 	l.work.Wait()

@@ -89,7 +89,8 @@ func say(t *testing.T, p *process, path, key string, header http.Header) (int, s
 	return resp.StatusCode, string(body)
 }
 
-// TestALoopIsRefused: an upstream that leads back to the proxy gets each request once. Its client is told why, and other tenants are served.
+// TestALoopIsRefused: if an upstream's address leads back to the proxy, each request is forwarded only once. The client gets an error that
+// explains this, and other tenants are served.
 func TestALoopIsRefused(t *testing.T) {
 	t.Parallel()
 	s, back := newSetting(t, fakeupstream.Options{}), newRelay(t)
@@ -116,8 +117,8 @@ tenants:
 	}
 }
 
-// TestProxiesInARowPass: a proxy of another deployment in front is no loop, and its requests arrive. A loop through it is refused by the
-// first proxy that a request comes back to, and so is one of more proxies than anyone has.
+// TestProxiesInARowPass: requests through a proxy of another deployment are not a loop, and are forwarded. A loop through both is refused by the
+// first proxy that sees a request again, and so is a chain of more proxies than anyone has.
 func TestProxiesInARowPass(t *testing.T) {
 	t.Parallel()
 	s, back := newSetting(t, fakeupstream.Options{}), newRelay(t)
@@ -167,7 +168,8 @@ func TestReplicasRecogniseALoop(t *testing.T) {
 	}
 }
 
-// TestOwnCallsAreMarked: a summariser whose base URL leads back to the proxy is refused. The request that it was to condense is served.
+// TestOwnCallsAreMarked: if a summariser's base URL leads back to the proxy, its calls are refused, and the request that was to be condensed is
+// served.
 func TestOwnCallsAreMarked(t *testing.T) {
 	t.Parallel()
 	s, back := newSetting(t, fakeupstream.Options{}), newRelay(t)

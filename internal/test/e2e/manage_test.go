@@ -152,9 +152,9 @@ func TestContextManagement(t *testing.T) {
 	}
 }
 
-// TestAClientsMistakeIsItsOwn: upstream refuses one client's malformed wish for managing the history. That client's next wishes are left
-// out, those of others are forwarded until a second client is refused, too.
-func TestAClientsMistakeIsItsOwn(t *testing.T) {
+// TestMalformedOptionAffectsOneClient: upstream refuses one client's malformed context_management. From then on the option is removed from this client's
+// requests, but not from those of others, until a second client is refused as well.
+func TestMalformedOptionAffectsOneClient(t *testing.T) {
 	t.Parallel()
 	const wish, malformed = `"context_management":{"edits":[]}`, `"context_management":{"edits":"all"}`
 	var got atomic.Value // the newest body that upstream accepted

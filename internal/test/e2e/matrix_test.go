@@ -33,7 +33,7 @@ type kind struct {
 	name, config string
 	shapes       bool // it changes the view at each step, without a condensation
 	plain        bool // it makes no records
-	asked        bool // it condenses only on request
+	asked        bool // it condenses only on a client's request
 }
 
 // kinds returns a condenser of each type in the catalogue but noop and those that need a service, which condense at a number of messages, and a
@@ -120,8 +120,8 @@ func TestMatrix(t *testing.T) {
 	})
 }
 
-// TestRecordedProtocols does the same, but plays only the beginning of one recorded run in each cell, in rotation, so that each
-// run is played in both protocols.
+// TestRecordedProtocols does the same as TestMatrix, but plays only the beginning of one recorded run in each cell, in rotation, so that each run
+// is played in both protocols.
 func TestRecordedProtocols(t *testing.T) {
 	const size, length = 24, 90
 	runs := recorded(t)

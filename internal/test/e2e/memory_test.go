@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
-// keptValues is what remains of the updated values in the kit's semantic part, and of its similar pairs.
+// keptValues counts what remains of the updated values in the kit's semantic part, and of its similar pairs.
 type keptValues struct {
 	Updates, Latest, After, Old, Pairs, Both int
 }

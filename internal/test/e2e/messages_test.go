@@ -211,7 +211,8 @@ func summarised(t *testing.T, up *fakeupstream.Server) {
 	}
 }
 
-// TestMessagesOverflowInAStream: an overflow reported in a stream with status 200 is relieved without the client noticing.
+// TestMessagesOverflowInAStream: if an overflow is reported in a stream with status 200, the request is condensed and sent again without the
+// client noticing.
 func TestMessagesOverflowInAStream(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
@@ -236,8 +237,8 @@ func TestMessagesOverflowInAStream(t *testing.T) {
 	}
 }
 
-// TestMessagesThinkingInALoop: a tool loop with thinking enabled in the request is condensed when it fills the window, although
-// upstream refuses the newest answer without its thinking, and with thinking bound to messages that are gone.
+// TestMessagesThinkingInALoop: a tool loop with thinking enabled in the request is condensed when it fills the window, although upstream refuses
+// the newest answer without its thinking, and also with thinking that is bound to messages which are now hidden.
 func TestMessagesThinkingInALoop(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{
@@ -271,9 +272,9 @@ func TestMessagesThinkingInALoop(t *testing.T) {
 	}
 }
 
-// TestMessagesThinkingBeginsALoop: with thinking enabled in the request, upstream refuses a tool loop that does not begin with the
-// thinking it was begun with, even if no later answer has any. Such a loop is condensed when it fills the window, with one more loop
-// after it, and the beginning of a history that nothing changes keeps its thinking for good.
+// TestMessagesThinkingBeginsALoop: with thinking enabled in the request, upstream refuses a tool loop without the thinking that it began with,
+// even if no later answer has any. Such a loop is condensed when it fills the window, and so is the next loop. The beginning of a history that
+// nothing changes keeps its thinking.
 func TestMessagesThinkingBeginsALoop(t *testing.T) {
 	t.Parallel()
 	for name, thinks := range map[string]func(step int) bool{
@@ -378,8 +379,8 @@ shutdown: {delay: 0s, timeout: 1m}`, s.url, embedded(newStore(t)), settings))))
 	}
 }
 
-// TestMessagesUnbindingIsRefused: if upstream does not support the header, the request is sent again unchanged, with the client's
-// own.
+// TestMessagesUnbindingIsRefused: if upstream does not support the header that asks it to drop thinking, the request is sent again unchanged,
+// with the client's own header.
 func TestMessagesUnbindingIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{

@@ -100,8 +100,8 @@ condenser: {type: llm, llm_config: cheap, wait: deadline, deadline: 1m, backgrou
 limits: {tenant: {%s}}
 `
 
-// TestBogusKeysCostNothing: the operator's key never pays for a client that upstream has not accepted, and the log warns about
-// this configuration at startup.
+// TestBogusKeysCostNothing: the operator's key never pays for a client whose key upstream has not accepted, and the log warns about this
+// configuration at startup.
 func TestBogusKeysCostNothing(t *testing.T) {
 	model, calls := paid(t)
 	file := writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(moneyConfig, refusing(t, "sk-good"), newStore(t), model, ""))

@@ -51,7 +51,8 @@ func sessionBy(p *process, key string, requests int) (found sessionShown) {
 	return found
 }
 
-// TestASessionKeepsItsKey: a session is found and deleted by the key that began it and by those of its sub-agents, whoever spoke last.
+// TestASessionKeepsItsKey: a session can be found and deleted by the key that began it and by those of its sub-agents, whichever key the latest
+// request had.
 func TestASessionKeepsItsKey(t *testing.T) {
 	t.Parallel()
 	redis := inRedis(sessiontest.StartRedis(t).Addr)

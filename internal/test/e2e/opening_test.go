@@ -11,8 +11,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
-// TestOverflowBehindAnOpening: an overflow reported after comments and events that hold nothing of an answer is relieved without the
-// client noticing, in every protocol.
+// TestOverflowBehindAnOpening: if an overflow is reported after comments and events that only open a stream, the request is condensed and sent
+// again without the client noticing, in every protocol.
 func TestOverflowBehindAnOpening(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})

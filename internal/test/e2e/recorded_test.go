@@ -41,8 +41,8 @@ func (p playable) seals() fakeupstream.Seal {
 	return ""
 }
 
-// TestRecordedRunsSurviveKills plays each recorded run while the proxy is killed and restarted at a third, at half and at three
-// quarters of it, but not in the first milliseconds, when nothing is on disk yet.
+// TestRecordedRunsSurviveKills plays each recorded run, and kills and restarts the proxy after a third, a half and three quarters of it, but not in
+// the first milliseconds, when nothing is on disk yet.
 func TestRecordedRunsSurviveKills(t *testing.T) {
 	for _, run := range recorded(t) {
 		t.Run(run.Name, func(t *testing.T) {

@@ -197,7 +197,7 @@ func cut(t *testing.T) ailing {
 	}
 }
 
-// loading restarts the server, which then takes until it is told to hurry.
+// loading restarts the server, which then loads its data slowly until the fault ends.
 func loading(t *testing.T) ailing {
 	redis := sessiontest.StartRedis(t, "--appendonly", "no", "--loading-process-events-interval-bytes", "1024")
 	return ailing{
@@ -300,8 +300,8 @@ func resharding(t *testing.T) ailing {
 	}
 }
 
-// TestManyRequestsWithoutRedis sends many concurrent requests to a proxy whose Redis has never answered: none has to wait for
-// another one to find that out.
+// TestManyRequestsWithoutRedis sends many concurrent requests to a proxy whose Redis has never answered: no request waits while another one
+// finds that out.
 func TestManyRequestsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	redis := sessiontest.StartRedis(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// The steps between which Redis is away.
+// The steps between which Redis is unavailable.
 const (
 	redisGoes  = 14
 	redisComes = 22

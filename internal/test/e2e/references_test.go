@@ -37,8 +37,8 @@ func (r *referrer) ask(p *process) http.Header {
 	return a.Header
 }
 
-// TestReferencesAreRead: messages of the model that the client only refers to are logged, counted, and condensed like any other, also by a
-// process that has not seen them.
+// TestReferencesAreRead: messages of the model that the client only refers to are logged, counted and condensed like all others, even by a process
+// that has not seen them.
 func TestReferencesAreRead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -95,7 +95,7 @@ func TestReferencesAreRead(t *testing.T) {
 	}
 }
 
-// checkReferred checks that the log of a session has and counts what the model said, but for the newest answer.
+// checkReferred checks that the log of a session has all of the model's messages, with their token counts, except the newest answer.
 func checkReferred(t *testing.T, p *process, id string) {
 	t.Helper()
 	var page struct {
@@ -114,7 +114,7 @@ func checkReferred(t *testing.T, p *process, id string) {
 	}
 }
 
-// TestRepeatedItemIDs: an item id that a server gave twice identifies nothing, so no run's log has what the model said in another.
+// TestRepeatedItemIDs: an item id that a server gave twice identifies nothing, so no run's log contains the model's messages of another run.
 func TestRepeatedItemIDs(t *testing.T) {
 	t.Parallel()
 	p := serveBefore(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,8 +15,8 @@ func report(text string) string {
 	return fmt.Sprintf(`{"type":"agent_message","author":"/root/reader","recipient":"/root","content":[{"type":"input_text","text":%s}]}`, quoted(text))
 }
 
-// TestReportsAreNotTheUsersWords: what a sub-agent reports, as an item or in a user's message, is not listed among what the user said, and does
-// not take the place of what a person asked last, which stays.
+// TestReportsAreNotTheUsersWords: a sub-agent's report, as an item or in a user message, is not listed among the user's words, and does not count
+// as the user's newest message, which is always forwarded.
 func TestReportsAreNotTheUsersWords(t *testing.T) {
 	t.Parallel()
 	w := wires()[2]
@@ -44,14 +44,14 @@ func TestReportsAreNotTheUsersWords(t *testing.T) {
 	}
 }
 
-// TestReportsDoNotAct: what a sub-agent reports is no command of a user's, and adds no knowledge.
-func TestReportsDoNotAct(t *testing.T) {
+// TestReportsAreNotCommands: a sub-agent's report is not a user's command, and does not trigger knowledge.
+func TestReportsAreNotCommands(t *testing.T) {
 	t.Parallel()
 	w := wires()[2]
 	f := newForwarded(t, fmt.Sprintf("{type: excerpts, max_size: 400, condense_command: true}\nknowledge: {folder: %q, max_tokens: 2000}", shelf(t)))
 	for _, text := range []string{"The ferry is late.", "/condense"} {
 		history := slices.Concat([]string{w.user("Port the parser.")}, w.steps("a", 12), []string{report(text)})
-		if sent, _ := f.send(w, history); !slices.Equal(sent[1:], history[1:]) { // the first one gets what is always added
+		if sent, _ := f.send(w, history); !slices.Equal(sent[1:], history[1:]) { // the topic without triggers is added to the first one
 			t.Errorf("%q from a sub-agent changed the request: %s", text, sent[len(sent)-1])
 		}
 		history[len(history)-1] = w.user(text)
@@ -61,9 +61,9 @@ func TestReportsDoNotAct(t *testing.T) {
 	}
 }
 
-// TestRankingIsForWhatAPersonAsked: the model that ranks events is told what a person asked last, and not what a client or another agent says
-// in a user's message after it.
-func TestRankingIsForWhatAPersonAsked(t *testing.T) {
+// TestRankingUsesTheUsersNewestWords: the model that ranks events gets the user's newest words, and not what a client or another agent has written
+// in a later user message.
+func TestRankingUsesTheUsersNewestWords(t *testing.T) {
 	t.Parallel()
 	f := newForwarded(t, "{type: llm_attention, llm_config: cheap, wait: deadline, deadline: 1m, max_size: 12, min_tokens: 0}")
 	responses, messages := wires()[2], wires()[1]

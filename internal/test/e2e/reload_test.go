@@ -131,8 +131,8 @@ func TestNoReloadOpensTheProxy(t *testing.T) {
 	}
 }
 
-// TestReloadFromANewFolder: a folder of tenants that the changed file names, and that has an error, is watched until the error is
-// corrected, including the folders in it.
+// TestReloadFromANewFolder: if the changed file names a new folder of tenants with an error in it, that folder and its subfolders are watched, so
+// that the correction is noticed.
 func TestReloadFromANewFolder(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
@@ -181,9 +181,8 @@ func release(t *testing.T, in, name string, files map[string]string) {
 	}
 }
 
-// TestTenantsInAFolder: tenants in a folder are served together with those in the file, where Kubernetes mounts the folder and
-// where it is a link itself. A change of several files is one line in the log, with their names; one invalid file changes
-// nothing.
+// TestTenantsInAFolder: tenants in a folder are served together with those in the file, both if Kubernetes mounts the folder and if the folder is
+// a link. A change of several files is logged as one line, with the tenants' names; an invalid file changes nothing.
 func TestTenantsInAFolder(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})

@@ -52,8 +52,7 @@ func TestTwoProxiesTakeTurns(t *testing.T) {
 	}
 }
 
-// duel is a pair of proxies that get the same history, of which the first is stopped in a phase of its condensation until it is
-// released.
+// duel is a pair of proxies that get the same history. The first one is stopped in a phase of its condensation until it is released.
 type duel struct {
 	*setting
 	first, second *process
@@ -136,10 +135,9 @@ func TestOneCondensationAtATime(t *testing.T) {
 	}
 }
 
-// TestKilledWhileRelieving kills the proxy that shortens a history after upstream refused it, in each phase of the condensation:
-// while it holds the lock, and while upstream handles the result. The other proxy is delayed by at most the life of a lock, and
-// its own request succeeds.
-func TestKilledWhileRelieving(t *testing.T) {
+// TestKilledWhileRecovering kills the proxy that condenses a history because upstream refused it as too long, in each phase: while it has the
+// lock, and while upstream handles the result. The other proxy is delayed by at most the life of a lock, and its own request succeeds.
+func TestKilledWhileRecovering(t *testing.T) {
 	for name, at := range map[string]phase{
 		"asked": {}, "summary begun": {late: true}, "sent": {answers: true}, "answer begun": {answers: true, late: true},
 	} {

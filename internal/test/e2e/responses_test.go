@@ -97,8 +97,8 @@ shutdown: {delay: 0s, timeout: 1m}
 	}
 }
 
-// TestResponsesOverflowInAStream: an overflow reported after the opening events of a stream is relieved without the client
-// noticing.
+// TestResponsesOverflowInAStream: if an overflow is reported after the opening events of a stream, the request is condensed and sent again without
+// the client noticing.
 func TestResponsesOverflowInAStream(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})

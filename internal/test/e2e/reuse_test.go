@@ -146,9 +146,9 @@ shutdown: {delay: 0s, timeout: 1m}
 	}
 }
 
-// TestVainReuseIsRememberedOnce: a model that called a tool instead of writing a record in two conversations is not asked that way
-// in a third one.
-func TestVainReuseIsRememberedOnce(t *testing.T) {
+// TestFailedReuseIsRemembered: if a model called a tool instead of writing a record in two conversations, the cached prompt is not reused for a
+// record in the third.
+func TestFailedReuseIsRemembered(t *testing.T) {
 	r := cachedAgents()["chat"]
 	summarise := func(req *fakeupstream.Request) fakeupstream.Answer {
 		if strings.Contains(string(req.Body), fakeupstream.RecordQuestion) {
@@ -258,7 +258,7 @@ func (r cachedAgent) judge(t *testing.T, s *setting, p *process, asked string) {
 	}
 }
 
-// askedFor returns the form of a summary's request according to the admin API.
+// askedFor is a condensation in the admin API, with the way in which its summary was requested.
 type askedFor struct {
 	Asked, Model string
 	Calls        int

@@ -40,7 +40,7 @@ func newLenient(t testing.TB, options fakeupstream.Options) *setting {
 	front := httptest.NewServer(http.HandlerFunc(s.forward))
 	s.url = front.URL + "/v1"
 	t.Cleanup(func() {
-		s.Upstream.Close() // first, since it releases held requests
+		s.Upstream.Close() // first, since it ends delayed answers
 		s.Aside.Close()
 		front.CloseClientConnections()
 		front.Close()
@@ -107,7 +107,7 @@ func newStore(t testing.TB) string { return filepath.Join(t.TempDir(), "dewpoint
 // inRedis returns the store section for a Redis. Requests wait for it however busy the machine is.
 func inRedis(addr string) string { return inRedisWithin(addr, patience) }
 
-// inRedisWithin is inRedis for a Redis that will fall silent: requests wait for it no longer than timeout.
+// inRedisWithin is inRedis for a Redis that will stop answering: requests wait for it no longer than timeout.
 func inRedisWithin(addr string, timeout time.Duration) string {
 	return fmt.Sprintf("{type: redis, timeout: %s, redis: {addrs: [%q]}}", timeout, addr)
 }

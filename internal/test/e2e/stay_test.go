@@ -36,8 +36,8 @@ func (w wire) steps(name string, n int) (elements []string) {
 	return elements
 }
 
-// TestUnansweredWordsStay: what persons said since the model's newest message is forwarded, however much it is.
-func TestUnansweredWordsStay(t *testing.T) {
+// TestUnansweredWordsAreForwarded: all user messages since the model's newest message are forwarded, however long they are.
+func TestUnansweredWordsAreForwarded(t *testing.T) {
 	t.Parallel()
 	condensers := condensersThatHide()
 	delete(condensers, "observation masking") // touches only results
@@ -47,7 +47,7 @@ func TestUnansweredWordsStay(t *testing.T) {
 			f := newForwarded(t, condenser)
 			for _, w := range wires() {
 				history := append([]string{w.user("Port the parser.")}, w.steps("a", 6)...)
-				f.send(w, history) // a view stands before the words come
+				f.send(w, history) // so that there is a condensed view before the words arrive
 				history = append(history, w.steps("b", 6)...)
 				var words []string
 				for i := range 30 {
@@ -68,8 +68,8 @@ func TestUnansweredWordsStay(t *testing.T) {
 	}
 }
 
-// TestUnansweredResultsStay: the results of all calls in the model's newest message are forwarded whole, however many they are.
-func TestUnansweredResultsStay(t *testing.T) {
+// TestUnansweredResultsAreForwarded: the results of all calls in the model's newest message are forwarded completely, however many there are.
+func TestUnansweredResultsAreForwarded(t *testing.T) {
 	t.Parallel()
 	for name, condenser := range condensersThatHide() {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestUnansweredResultsStay(t *testing.T) {
 			f := newForwarded(t, condenser)
 			for _, w := range wires() {
 				history := append([]string{w.user("Port the parser.")}, w.steps("a", 6)...)
-				f.send(w, history) // a view stands before the results come
+				f.send(w, history) // so that there is a condensed view before the results arrive
 				history = append(history, w.steps("b", 6)...)
 				var ids, results []string
 				for i := range 20 {
@@ -105,9 +105,9 @@ func toolLoaded() []string {
 	}
 }
 
-// TestWhatLastsStays: items that define tools, change settings or give a sub-agent its task are forwarded wherever they stand in the history.
-// None but the task begins another thread.
-func TestWhatLastsStays(t *testing.T) {
+// TestLastingItemsAreForwarded: items that define tools, change settings or give a sub-agent its task are forwarded, whatever their position in the
+// history. Only the task begins another thread.
+func TestLastingItemsAreForwarded(t *testing.T) {
 	t.Parallel()
 	items := map[string][]string{
 		"tools":      {`{"type":"additional_tools","role":"developer","tools":[{"type":"custom","name":"patch","description":"edit"}]}`},
@@ -141,8 +141,8 @@ func (f *forwarded) stays(w wire, what string, item []string, place int) {
 	}
 }
 
-// stay sends a history of a session twice, the second time with another step, and checks that the given elements of it are forwarded in their
-// order, that others are hidden, and that both requests are in one thread.
+// stay sends a history of a session twice, the second time with another step. It checks that the given elements are forwarded in their order, that
+// others are hidden, and that both requests are in one thread.
 func (f *forwarded) stay(w wire, session string, history, elements []string) error {
 	key := http.Header{"X-Dewpoint-Session": {strings.ReplaceAll(session, " ", "-")}}
 	_, before := f.send(w, history, key)
@@ -164,8 +164,8 @@ func (f *forwarded) stay(w wire, session string, history, elements []string) err
 	return nil
 }
 
-// TestUnknownItemsStay: items of unknown types, whatever they hold, are forwarded wherever they stand in the history.
-func TestUnknownItemsStay(t *testing.T) {
+// TestUnknownItemsAreForwarded: items of unknown types are forwarded, whatever their content and their position in the history.
+func TestUnknownItemsAreForwarded(t *testing.T) {
 	t.Parallel()
 	w, cases := wires()[2], 0
 	proxies := map[string]*forwarded{}
@@ -215,8 +215,8 @@ func unknownItem() *rapid.Generator[string] {
 	})
 }
 
-// TestSystemResults: an agent without tool calls hands the model its results in system messages. They are condensed like other results, and
-// prove to which run they belong.
+// TestSystemResults: an agent without tool calls sends results to the model in system messages. They are condensed like other results, and
+// identify their run.
 func TestSystemResults(t *testing.T) {
 	t.Parallel()
 	for name, condenser := range condensersThatHide() {

@@ -53,8 +53,8 @@ type storm struct {
 	reached map[string]chan struct{} // closed when the request with that number is upstream
 }
 
-// TestStorm sends requests of which most end badly. Afterwards the proxy serves as before: nothing panicked, no resources are
-// still held, and it stops immediately when asked to.
+// TestStorm sends requests most of which fail. Afterwards the proxy serves as before: nothing panicked, all resources were released, and it stops
+// immediately when asked to.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	s := &storm{t: t, never: make(chan struct{}), reached: map[string]chan struct{}{}}

@@ -47,9 +47,8 @@ var needs = map[string]struct {
 	"hard": {"max_size: 10000", "{context_window: 4000, max_output: 400}", 8000},
 }
 
-// TestFailingSummarisers plays a run while its summariser fails, and after it has recovered: nothing is shortened without a
-// summary unless the window requires it, no request waits for a summariser that hangs, and messages hidden meanwhile are
-// summarised later.
+// TestFailingSummarisers plays a run while its summariser fails, and after it has recovered. Nothing is hidden without a summary unless the window
+// requires it, no request waits for a summariser that does not answer, and messages hidden in the meantime are summarised later.
 func TestFailingSummarisers(t *testing.T) {
 	t.Parallel()
 	failures := summariserFailures(t)
@@ -77,7 +76,7 @@ func TestFailingSummarisers(t *testing.T) {
 // longEnough is the size in bytes of a recorded run that does not fit the window of the test below.
 const longEnough = 250 << 10
 
-// TestRecordedFailures does the same with recorded runs, another one for each failure and need.
+// TestRecordedFailures does the same as TestFailingSummarisers with recorded runs, another run for each failure and need.
 func TestRecordedFailures(t *testing.T) {
 	runs := slices.DeleteFunc(recorded(t), func(r playable) bool { return len(body(r.Messages)) < longEnough })
 	if len(runs) == 0 {
@@ -118,7 +117,7 @@ type patient struct {
 	s         *setting
 	proxy     *process
 	well      atomic.Bool
-	ownIsWell bool // the request's own model writes summaries meanwhile
+	ownIsWell bool // the request's own model writes summaries in the meantime
 	messages  []json.RawMessage
 	rest      []json.RawMessage // the remaining messages of a recorded run
 	at        place
@@ -300,8 +299,8 @@ func (a *patient) summarised(hidden map[string]bool, since int) {
 	}
 }
 
-// TestSummariserWithSmallWindow: a summariser whose server has a smaller window than its model is known for refuses one prompt. From then on
-// its prompts fit, whatever is to be summarised, and no condensation lacks a summary.
+// TestSummariserWithSmallWindow: a summariser's server has a smaller window than the model's documented one, and refuses a prompt. From then on
+// every prompt fits, whatever is to be summarised, and no condensation lacks a summary.
 func TestSummariserWithSmallWindow(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{Windows: map[string]int{judge.Summariser: 6000}})

@@ -12,8 +12,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-// TestThinkingBehindAMergedSummary: an upstream that requires alternating roles gets the summary in the user message before the kept
-// answer, whose thinking then no longer belongs there. Only the first request is refused, for its roles.
+// TestThinkingBehindAMergedSummary: if an upstream requires alternating roles, the summary is merged into the user message before an answer that
+// stays, so that the answer's thinking no longer fits and is left out. Only the first request is refused, because of its roles.
 func TestThinkingBehindAMergedSummary(t *testing.T) {
 	t.Parallel()
 	s := newLenient(t, fakeupstream.Options{Alternates: true, Seals: fakeupstream.SealThinkingBlocks, Reply: callMake})
@@ -57,8 +57,8 @@ func callMake(r *fakeupstream.Request) fakeupstream.Answer {
 	return fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: fmt.Sprintf("toolu_%d", r.Index), Name: "Bash", Arguments: `{"command":"make"}`}}}
 }
 
-// TestThinkingBehindAddedKnowledge: an answer given after a text was added to the history is bound to that text, not to the history without
-// it. A condensation behind the answer leaves its thinking as it is, within the tool loop and after it.
+// TestThinkingBehindAddedKnowledge: an answer's thinking is bound to the history with the added text that came before it, not to the history
+// without it. A condensation after the answer does not change its thinking, within the tool loop and after it.
 func TestThinkingBehindAddedKnowledge(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -91,9 +91,9 @@ func TestThinkingBehindAddedKnowledge(t *testing.T) {
 	}
 }
 
-// TestThinkingBehindAHistoryThatIsWholeAgain: a tool loop that was begun behind a condensation goes on if its history is suddenly forwarded
-// whole, although upstream refuses the loop without its thinking, and with thinking that is bound to the condensed history.
-func TestThinkingBehindAHistoryThatIsWholeAgain(t *testing.T) {
+// TestLoopContinuesWhenItsHistoryIsUncondensed: a tool loop that began after a condensation can continue even if its history is suddenly forwarded
+// uncondensed, although upstream refuses the loop without its thinking, and with thinking that is bound to the condensed history.
+func TestLoopContinuesWhenItsHistoryIsUncondensed(t *testing.T) {
 	t.Parallel()
 	const begun, whole, again = 13, 17, 21 // the steps at which the loop begins, and from and to which the history is whole
 	off := http.Header{"X-Dewpoint-Condense": {"off"}}

@@ -13,15 +13,15 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
-// TestThreadsOfTheMessagesAPI: with "thread", the default of the tool runner in Anthropic's SDK, upstream keeps the history and a request
-// has only the new messages. All are logged in one session, also after a restart. Upstream's usage, which includes the messages that it
-// keeps, does not change how later requests are counted.
+// TestThreadsOfTheMessagesAPI: with "thread", the default of the tool runner in Anthropic's SDK, upstream stores the history, and a request has
+// only the new messages. All are logged in one session, even after a restart. Upstream's usage, which includes the messages that it stores,
+// does not change how later requests are counted.
 func TestThreadsOfTheMessagesAPI(t *testing.T) {
 	t.Parallel()
 	answers := 0
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
-			http.NotFound(w, r) // what a model server is asked for its window
+			http.NotFound(w, r) // requests for the model's context window
 			return
 		}
 		answers++

@@ -82,10 +82,10 @@ func TestAzureDeployment(t *testing.T) {
 	}
 }
 
-// TestARefusalIsMetOnce plays a run against an upstream that refuses condensed histories: each step is answered, only the first
-// condensed one costs a refusal, and later steps are forwarded unchanged at once. The same holds for a client that no longer
-// wants condensations, and whose answers are bound to condensed histories.
-func TestARefusalIsMetOnce(t *testing.T) {
+// TestRefusedCondensationIsForwardedVerbatim plays a run against an upstream that refuses condensed histories: each step is answered, only the first condensed request
+// is refused, and later steps are forwarded unchanged at once. The same is true for a client that no longer wants condensations, and whose
+// answers are bound to condensed histories.
+func TestRefusedCondensationIsForwardedVerbatim(t *testing.T) {
 	const steps = 40
 	for name, seals := range map[string]fakeupstream.Seal{"content": "", "reasoning": fakeupstream.SealThinkingBlocks} {
 		t.Run(name, func(t *testing.T) {

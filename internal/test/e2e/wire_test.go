@@ -25,7 +25,7 @@ func wireOf(r *http.Request) wire {
 	return all[slices.IndexFunc(all, func(w wire) bool { return strings.HasSuffix(r.URL.Path, w.path) })]
 }
 
-// user returns an element with words of a person.
+// user returns an element with a user's text.
 func (w wire) user(text string) string {
 	if w.name == "responses" {
 		return fmt.Sprintf(`{"type":"message","role":"user","content":[{"type":"input_text","text":%s}]}`, quoted(text))
@@ -33,7 +33,7 @@ func (w wire) user(text string) string {
 	return fmt.Sprintf(`{"role":"user","content":%s}`, quoted(text))
 }
 
-// message returns an element with a text of the assistant or the system. The Messages API has none of the latter after one of the former.
+// message returns an element with a text of the assistant or the system. In the Messages API, a system message cannot follow an assistant's.
 func (w wire) message(role, text string) string {
 	if w.name == "responses" {
 		kind := map[string]string{"assistant": "output_text", "system": "input_text"}[role]
@@ -104,7 +104,7 @@ func (w wire) body(elements []string) string {
 	return fmt.Sprintf(`{"model":"local",%s,"%s":[%s]}`, tools[w.name], w.list, strings.Join(elements, ","))
 }
 
-// answer returns an answer to a number of tokens, with a text, if it is not empty, and a call, if it has an id.
+// answer returns an answer whose usage reports input tokens, with the text unless it is empty, and a call if id is not empty.
 func (w wire) answer(input int, text, id, tool, arguments string) string {
 	var parts []string
 	switch w.name {
@@ -145,7 +145,7 @@ func quoted(text string) string {
 	return string(out)
 }
 
-// forwarded is what a proxy with a condenser forwards to an upstream that answers "ok", or with a record if it is asked for one.
+// forwarded records what a proxy with a condenser forwards to an upstream that answers "ok", or with a record if the request asks for one.
 type forwarded struct {
 	t     *testing.T
 	proxy *process

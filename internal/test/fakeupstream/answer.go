@@ -17,7 +17,7 @@ type reply struct {
 	events func(runes int, add func(event []byte)) // adds those of a stream, with texts in pieces of that many characters
 }
 
-// respond picks the answer and plays it. form turns it into a reply unless it is an error.
+// respond picks the answer and sends it with its faults. form converts it to a reply unless it is an error.
 func (x *exchange) respond(form func(a Answer) reply) {
 	a := x.server.answer(x)
 	if a.message().kind != kindObject {
@@ -44,7 +44,7 @@ func (s *Server) answer(x *exchange) Answer {
 	return s.options.Reply(&req)
 }
 
-// bill returns the usage of an answer. From then on its prompt counts as cached.
+// bill returns the usage of an answer, and adds its prompt to the simulated cache.
 func (x *exchange) bill(a Answer, form value, messages []json.RawMessage, output ...value) Usage {
 	s := x.server
 	p := prompt{model: x.req.Model, tools: x.top.at("tools"), form: form, messages: messages}
@@ -100,7 +100,7 @@ func (x *exchange) sendWhole(a Answer, whole Raw) error {
 	x.header(a, whole.ContentType).Set("Content-Length", strconv.Itoa(len(whole.Body)))
 	if !a.Fault.slow() {
 		x.status(whole.Status)
-		x.enter(PhaseDone) // before the client can have all of it
+		x.enter(PhaseDone) // before the client can have received all of it
 		_, err := x.w.Write(whole.Body)
 		return err
 	}

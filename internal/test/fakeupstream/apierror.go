@@ -89,7 +89,7 @@ func (v *verdict) require(param string, got value, want kind) {
 	v.is(param, got, want)
 }
 
-// is refuses a value that is not of the wanted kind.
+// is refuses a value of another kind than want.
 func (v *verdict) is(param string, got value, want kind) {
 	if got.kind != want {
 		words := map[kind]string{kindBool: "a boolean", kindString: "a string", kindObject: "an object", kindArray: "an array of objects"}
@@ -97,7 +97,7 @@ func (v *verdict) is(param string, got value, want kind) {
 	}
 }
 
-// optional refuses a value that is neither absent nor null nor of the wanted kind.
+// optional refuses a value that is neither absent, nor null, nor of the kind want.
 func (v *verdict) optional(param string, got value, want kind) {
 	if got.given() {
 		v.is(param, got, want)

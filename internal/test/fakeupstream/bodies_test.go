@@ -9,7 +9,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
-// TestBodiesRefused checks rules that concern the whole body, or what only some servers refuse.
+// TestBodiesRefused checks rules that concern the whole body, and rules that only some servers have.
 func TestBodiesRefused(t *testing.T) {
 	f := func(o fakeupstream.Options, able bool, path string, cases map[string]string) {
 		t.Helper()
@@ -78,7 +78,7 @@ func TestBodiesRefused(t *testing.T) {
 	})
 }
 
-// TestChatSeals: sealed reasoning is refused away from what it is bound to, or required, depending on the format.
+// TestChatSeals: depending on its format, sealed reasoning is refused if the messages that it is bound to have changed, or it is required.
 func TestChatSeals(t *testing.T) {
 	const asked, other, call = `{"role":"user","content":"go"}`, `{"role":"user","content":"stop"}`, `{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}`
 	const bare = `{"role":"assistant","content":null,"tool_calls":[` + call + `]}`

@@ -18,7 +18,7 @@ type step struct {
 	want     int
 }
 
-// fixed is a message of so many bytes; with one token a byte also of so many tokens.
+// fixed returns a message of the given size in bytes, which is also its size in tokens in these tests.
 func fixed(role string, size int) string {
 	const frame = `{"role":"","content":""}`
 	return fmt.Sprintf(`{"role":"%s","content":"%s"}`, role, strings.Repeat("x", size-len(frame)-len(role)))

@@ -80,7 +80,7 @@ func (d *decoder) next() (v value) {
 	return v
 }
 
-// skip skips what stands between two values.
+// skip skips white space and punctuation between two values.
 func (d *decoder) skip() {
 	for d.at < len(d.text) && strings.IndexByte(" \t\r\n,:", d.text[d.at]) >= 0 {
 		d.at++
@@ -157,7 +157,7 @@ func raws(all []value) []json.RawMessage {
 	return each(all, func(v value) json.RawMessage { return v.raw })
 }
 
-// each returns what encode makes of each value.
+// each returns the result of encode for each value.
 func each(all []value, encode func(value) json.RawMessage) []json.RawMessage {
 	encoded := make([]json.RawMessage, len(all))
 	for i := range all {
@@ -189,7 +189,7 @@ func edited(object value, change func(m *value) bool) json.RawMessage {
 	return joinObject(kept)
 }
 
-// changed returns an object with other values for some of its members, which are dropped if the value is "".
+// changed returns an object in which some members have other values. Members whose new value is "" are dropped.
 func changed(object value, values map[string]string) json.RawMessage {
 	return edited(object, func(m *value) bool {
 		raw, changes := values[m.key]

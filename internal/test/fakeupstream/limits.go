@@ -15,7 +15,7 @@ type size struct {
 	prompt    int    // messages, instructions and tools
 	output    int    // reserved by max_tokens or another key
 	outputKey string // the key that reserved it
-	window    int    // most that prompt and output may take
+	window    int    // maximum of prompt and output together
 	maxOutput int
 }
 

@@ -14,7 +14,7 @@ func (x *exchange) judgeMessages(v *verdict) {
 	top, all := x.top, x.history
 	v.sayIf(x.r.Header.Get("Anthropic-Version") == "", "anthropic-version: header is required")
 	v.fail(checkContentType(x.r.Header))
-	counted := strings.HasSuffix(x.r.URL.Path, "/count_tokens") // and not answered
+	counted := strings.HasSuffix(x.r.URL.Path, "/count_tokens") // only the tokens are requested, not an answer
 	v.sayIf(top.kind != kindObject, "The request body is not valid JSON: expected an object")
 	v.sayIf(x.req.Model == "", "model: Field required")
 	v.sayIf(!counted && asCount(top.at("max_tokens")) < 1, "max_tokens: Field required")
@@ -76,7 +76,7 @@ func (v *verdict) element(n int, message value, last bool) {
 	v.sayIf(!speaks, "messages.%d.role: Input should be 'user' or 'assistant'", n)
 	compacts := len(blocks) > 0 && blocks[0].at("type").text == "compaction"
 	v.sayIf(n == 0 && role != "user" && !compacts, "messages: first message must use the \"user\" role")
-	sets := role == "system" && message.at("output_config").kind == kindObject // it may say nothing
+	sets := role == "system" && message.at("output_config").kind == kindObject // such a message may be empty
 	if sets && strings.TrimSpace(message.at("content").text) == "" && len(message.at("content").elements) == 0 {
 		return
 	}
@@ -87,7 +87,7 @@ func (v *verdict) element(n int, message value, last bool) {
 	}
 }
 
-// placement checks where system messages stand. Consecutive ones count as one.
+// placement checks the positions of system messages. Consecutive ones count as one.
 // https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages#limitations
 func (v *verdict) placement(all []value) {
 	isSystem := func(m value) bool { return m.at("role").text == "system" }

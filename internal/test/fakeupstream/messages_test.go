@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
-// postAnthropic sends a body to the Messages API, and gives the status and the answer.
+// postAnthropic sends a body to the Messages API, and returns the status and the answer.
 func postAnthropic(t *testing.T, s *fakeupstream.Server, path, body string, betas ...string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, s.URL()+"/v1"+path, strings.NewReader(body))
@@ -60,7 +60,7 @@ func TestMessagesNeedAVersion(t *testing.T) {
 	}
 }
 
-// TestMessagesRules: each body is refused in the API's words, or taken where none are given.
+// TestMessagesRules: each body is refused with the API's message, or accepted if the case has no message.
 func TestMessagesRules(t *testing.T) {
 	s := fakeupstream.New(fakeupstream.Options{ContextWindow: 2000})
 	if err := s.Start(); err != nil {
@@ -110,7 +110,7 @@ func TestMessagesRules(t *testing.T) {
 	}
 }
 
-// TestMessagesThinking: signed thinking is refused behind anything else than what stood before it.
+// TestMessagesThinking: signed thinking is refused if the messages before it differ from those that it was made after.
 func TestMessagesThinking(t *testing.T) {
 	s := fakeupstream.New(fakeupstream.Options{Seals: fakeupstream.SealThinkingBlocks})
 	if err := s.Start(); err != nil {
@@ -145,7 +145,7 @@ func TestMessagesThinking(t *testing.T) {
 	}
 }
 
-// TestMessagesThinkingInALoop: with thinking enabled, a tool loop that began with thinking is refused without it, at its beginning and in its
+// TestMessagesThinkingInALoop: with thinking enabled, a tool loop that began with thinking is refused if the thinking is missing in its first or
 // newest answer.
 func TestMessagesThinkingInALoop(t *testing.T) {
 	answers := 0

@@ -33,13 +33,13 @@ type Request struct {
 	Stream   bool
 	Messages []json.RawMessage
 	Tools    json.RawMessage
-	Summary  bool // it goes to the summariser
+	Summary  bool // the summariser answers it
 
 	PromptTokens int
 	CachedTokens int
 
 	Status    int   // sent; 0 is none
-	Phase     Phase // where it is, or was when the client left
+	Phase     Phase // the current phase, or the phase in which the client left
 	Cancelled bool  // the client left before it was done
 	Judgement
 }

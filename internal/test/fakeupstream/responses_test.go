@@ -11,7 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
-// postResponses sends a body to the Responses API, and gives the status and the answer.
+// postResponses sends a body to the Responses API, and returns the status and the answer.
 func postResponses(t *testing.T, s *fakeupstream.Server, path, body string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, s.URL()+"/v1"+path, strings.NewReader(body))
@@ -57,7 +57,7 @@ func startResponses(t *testing.T, o fakeupstream.Options) *fakeupstream.Server {
 	return s
 }
 
-// TestResponsesRules: each input is refused in the API's words, or taken where none are given.
+// TestResponsesRules: each input is refused with the API's message, or accepted if the case has no message.
 func TestResponsesRules(t *testing.T) {
 	s := startResponses(t, fakeupstream.Options{ContextWindow: 2000})
 	f := func(items, want string) {
@@ -99,7 +99,7 @@ func TestResponsesRules(t *testing.T) {
 	}
 }
 
-// output are the items of an answer, as JSON to be sent back.
+// output returns the items of an answer as JSON, to be sent back.
 func output(t *testing.T, answer string) string {
 	t.Helper()
 	var r struct{ Output []json.RawMessage }
@@ -113,7 +113,8 @@ func output(t *testing.T, answer string) string {
 	return strings.Join(all, ",")
 }
 
-// TestResponsesReasoning: reasoning and what follows it need each other, or it is bound to what stands before it.
+// TestResponsesReasoning: depending on the format, neither reasoning nor the item after it is accepted without the other, or reasoning is bound
+// to everything before it.
 func TestResponsesReasoning(t *testing.T) {
 	for _, form := range []fakeupstream.Seal{fakeupstream.SealResponsesDetails, fakeupstream.SealClaudeDetails} {
 		s := startResponses(t, fakeupstream.Options{Seals: form})
@@ -153,7 +154,7 @@ func TestResponsesReasoning(t *testing.T) {
 	}
 }
 
-// TestResponsesKept: a history that the server keeps goes on by its id, and its items can be named.
+// TestResponsesKept: a request can continue a history that the server stores by its id, and can refer to its items.
 func TestResponsesKept(t *testing.T) {
 	s := startResponses(t, fakeupstream.Options{})
 	s.Script(fakeupstream.Answer{ToolCalls: []fakeupstream.ToolCall{{ID: "A", Name: "ls", Arguments: "{}"}}})
@@ -172,7 +173,7 @@ func TestResponsesKept(t *testing.T) {
 	}
 }
 
-// TestResponsesCompaction: one item comes back, and is taken; a server that knows none refuses all of it.
+// TestResponsesCompaction: a compaction returns one item, which the server accepts later. A server without compaction refuses all of this.
 func TestResponsesCompaction(t *testing.T) {
 	const asked, trigger = `{"role":"user","content":"go"},`, `{"type":"compaction_trigger"}`
 	s := startResponses(t, fakeupstream.Options{})

@@ -53,14 +53,14 @@ const (
 	BreakEnd         // a stream ends early but cleanly; a whole body breaks as with BreakClose
 )
 
-// Fault describes what goes wrong with one answer, be it a success or an error. Positions count pieces: the events of a stream, or
-// the 64-byte blocks of a whole body. A channel releases what it holds by one value or by being closed. So do the client's leaving
-// and the server's Close.
+// Fault describes what goes wrong with one answer, whether it is a success or an error. Positions count pieces: the events of a stream, or
+// the 64-byte blocks of a whole body. Sending continues when the channel receives a value or is closed, when the client leaves, and when
+// the server is closed.
 type Fault struct {
-	HoldHeaders <-chan struct{} // holds the whole answer
-	Hold        <-chan struct{} // holds the rest of the answer after HoldAfter pieces; the headers are sent even if that is 0
+	HoldHeaders <-chan struct{} // delays the whole answer
+	Hold        <-chan struct{} // delays the rest of the answer after HoldAfter pieces; the headers are sent even if that is 0
 	HoldAfter   int
-	Drip        <-chan struct{} // holds each piece
+	Drip        <-chan struct{} // delays each piece
 	Break       Break
 	BreakAfter  int // pieces; -1 is before the headers
 }
@@ -99,15 +99,15 @@ func (a Answer) finishReason(message value) string {
 	return cmp.Or(a.FinishReason, "stop")
 }
 
-// Script queues answers. Each accepted request that does not go to the summariser takes one. When the queue is empty, Options.Reply
-// answers. A refused request takes none.
+// Script queues answers. Each accepted request takes one, unless the summariser answers it. A refused request takes none. When the queue is
+// empty, Options.Reply answers.
 func (s *Server) Script(answers ...Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = append(s.queue, answers...)
 }
 
-// Unplayed returns how many scripted answers are left.
+// Unplayed returns how many scripted answers were not used yet.
 func (s *Server) Unplayed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 // Seal is a format in which answers carry sealed reasoning. The format decides what the reasoning is bound to.
 type Seal string
 
-// The formats. Reasoning in the first two is bound to everything before it, as Anthropic documents: it is refused if an earlier
-// message or tool has changed, or if a sealed block between two others is missing. In the third it is bound to its own message
-// (OpenAI): neither is accepted without the other. In the fourth it is required in the current turn (Gemini).
+// The formats. In the first two, reasoning is bound to everything before it, as Anthropic documents: it is refused if an earlier message or
+// tool has changed, or if a sealed block between two others is missing. In the third, it is bound to its own message (OpenAI): neither is
+// accepted without the other. In the fourth, it is required in the current turn (Gemini).
 const (
 	SealThinkingBlocks   Seal = "thinking_blocks"
 	SealClaudeDetails    Seal = "anthropic-claude-v1"
@@ -47,7 +47,7 @@ func (x *exchange) seals(calls []value) bool {
 	return seals
 }
 
-// thinks reports whether the request enables thinking by hand.
+// thinks reports whether the request enables manual thinking.
 func (x *exchange) thinks() bool { return x.top.at("thinking", "type").text == "enabled" }
 
 // digest returns a short hash of all parts.
@@ -69,8 +69,8 @@ func (x *exchange) bind(previous string, parts ...json.RawMessage) string {
 	return "prefix." + previous + "." + maker(x.req) + "." + digest(parts...)
 }
 
-// drops reports whether a block with the wrong signature is dropped instead of refused. Blocks of another model always are, others
-// only if the request asks for it. https://docs.claude.com/en/docs/build-with-claude/extended-thinking
+// drops reports whether a block with a wrong signature is dropped rather than refused. Blocks of another model are always dropped, others only
+// if the request asks for it. https://docs.claude.com/en/docs/build-with-claude/extended-thinking
 func (x *exchange) drops(signature string) bool {
 	asked := x.top.at("thinking", "block_binding", "prefix_mismatch_behavior").text == "drop_block" &&
 		strings.Contains(x.req.Header.Get("Anthropic-Beta"), "thinking-binding-controls")
@@ -186,10 +186,10 @@ func (x *exchange) checkSeals(v *verdict) {
 
 func place(n int) string { return fmt.Sprintf("messages.%d", n) }
 
-// openLoop returns the index of the first and of the newest assistant message of the tool loop that a request goes on with; -1: none.
+// openLoop returns the indexes of the first and the newest assistant message of the tool loop that a request continues, -1 if it continues none.
 func (x *exchange) openLoop() (first, newest int) {
 	first, newest = -1, -1
-	results := false // the messages behind n that are not answers include a tool result
+	results := false // the messages after n that are not answers include a tool result
 	for n := len(x.history) - 1; n >= 0; n-- {
 		m := x.history[n]
 		switch role := m.at("role").text; {
@@ -271,7 +271,8 @@ func (x *exchange) checkThinking(v *verdict) (last string) {
 	return last
 }
 
-// follow checks a signature that follows another one, or "", and returns the one that the next must follow. sign makes the right signature.
+// follow checks the signature of the nth block and returns the signature that the next one must follow. previous is the signature that this
+// one must follow, "" for the first. sign computes the correct signature.
 func (x *exchange) follow(v *verdict, n int, previous, signature string, sign func(after string) string) string {
 	if x.server.options.ByAuthor && strings.HasPrefix(signature, "prefix.") {
 		return signature

@@ -17,8 +17,8 @@ import (
 
 // Options configures the answers and the strictness of a server. The zero value accepts any key and any model and has no limits.
 type Options struct {
-	APIKeys []string // accepted; none: any
-	Models  []string // known; none: any
+	APIKeys []string // accepted keys; none: any key is accepted
+	Models  []string // known models; none: any model is known
 	Strict  bool     // refuse unknown fields, and tool call IDs of more than 40 characters, as OpenAI does and compatible servers do not
 
 	Alternates bool // users and assistants must take turns, and an assistant must speak between tool results and a user
@@ -47,7 +47,7 @@ type Server struct {
 	options Options
 	record  *recorder
 	cache   *prefixCache
-	running context.Context // until Close: its end releases every held answer
+	running context.Context // ends at Close, which ends every delay of an answer
 	quit    context.CancelFunc
 	http    *http.Server
 
@@ -110,8 +110,8 @@ func (s *Server) URL() string {
 	return s.url
 }
 
-// Close releases every held answer, closes the connections, and waits for their goroutines. Requests that it cuts off do not count
-// as cancelled. It may be called more than once.
+// Close ends every delay of an answer, closes the connections, and waits for their goroutines. Requests that it cuts off do not count as
+// cancelled. It may be called more than once.
 func (s *Server) Close() {
 	s.mu.Lock() // a Start that has begun is counted in s.work
 	s.quit()
@@ -186,7 +186,7 @@ func (x *exchange) enter(p Phase) {
 	x.server.record.change(func() { x.req.Phase = p })
 }
 
-// end runs when the handler returns. It checks for the client's leaving, since the notice may come later than the return.
+// end runs when the handler returns. It checks whether the client has left, since the notification may arrive after the return.
 func (x *exchange) end() {
 	if x.r.Context().Err() != nil {
 		x.left()
@@ -208,7 +208,7 @@ type endpoint struct {
 	checks checks
 }
 
-// checks each tell the verdict what is wrong with a request. The first complaint ends them.
+// checks are run one after another until one reports to the verdict what is wrong with a request.
 type checks []func(x *exchange, v *verdict)
 
 var endpoints = map[string]endpoint{

@@ -181,7 +181,7 @@ func TestCloseEndsAll(t *testing.T) {
 	if _, err := s.Wait(guard(t), 1); err != nil {
 		t.Fatal(err)
 	}
-	s.Close() // must not wait for the hold
+	s.Close() // must not wait for the end of the delay
 	s.Close()
 	if err := <-failed; err == nil || strings.Contains(err.Error(), "an answer came") {
 		t.Errorf("the held client got %v", err)
@@ -194,7 +194,7 @@ func TestCloseEndsAll(t *testing.T) {
 	}
 }
 
-// TestCloseReleasesHandlers: Close also ends what is held for the client of another server. It never counts as the client's leaving.
+// TestCloseReleasesHandlers: Close ends delays even if another server serves the handler. It never counts as the client's leaving.
 func TestCloseReleasesHandlers(t *testing.T) {
 	for name, leaves := range map[string]bool{"held": false, "left after the close": true} {
 		t.Run(name, func(t *testing.T) {

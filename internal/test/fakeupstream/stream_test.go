@@ -14,7 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 )
 
-// assembled is what a client makes of a stream.
+// assembled is the message that a client assembles from a stream.
 type assembled struct {
 	message map[string]any
 	finish  string
@@ -211,7 +211,7 @@ func TestFinishReasons(t *testing.T) {
 	}
 }
 
-// TestReasonsInOtherWords: the other protocols say in words of their own why an answer ended.
+// TestReasonsInOtherWords: the other protocols have their own words for the reason why an answer ended.
 func TestReasonsInOtherWords(t *testing.T) {
 	s := start(t, fakeupstream.Options{})
 	call := []fakeupstream.ToolCall{{ID: "c", Name: "f", Arguments: "{broken"}}

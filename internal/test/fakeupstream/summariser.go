@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	extractShare = 8    // an extract has at most this fraction of the prompt,
-	extractLimit = 2000 // but no more characters than this
-	extractFloor = 300  // and no fewer than this; half of it has room for a line
+	extractShare = 8    // an extract may have one eighth of the prompt's characters,
+	extractLimit = 2000 // but at most this many
+	extractFloor = 300  // even for a short prompt it may have this many, so that half of them have room for a line
 	lineLimit    = 120  // characters in a line of an extract
 )
 
@@ -113,8 +113,8 @@ func schemaType(schema value) string {
 	return cmp.Or(kind.text, kind.first().text)
 }
 
-// fillObject divides the lines about equally between the string properties, so that all of them together stay within the bound of
-// one. The first share is never empty.
+// fillObject divides the lines about equally between the string properties, so that all of them together stay within the bound of one text.
+// The first property always gets a line.
 func fillObject(properties []value, text string) json.RawMessage {
 	lines := slices.Collect(strings.Lines(text))
 	cut := func(i int) int { return (len(lines)*i + len(properties) - 1) / len(properties) }

@@ -29,12 +29,12 @@ const (
 	noModel = "you must provide a model parameter"
 )
 
-// conversation is a request of these messages.
+// conversation returns a request with these messages.
 func conversation(messages ...string) string {
 	return `{"model":"gpt-4o","messages":[` + strings.Join(messages, ",") + `]}`
 }
 
-// with is a small request with more members.
+// with returns a small request with more members.
 func with(members string) string {
 	return strings.TrimSuffix(hello, "}") + "," + members + "}"
 }

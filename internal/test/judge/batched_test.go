@@ -40,8 +40,8 @@ func browsing(steps int) replay.Run {
 	return run
 }
 
-// TestTrimsGoWithCondensations: if condensing depends on prices, no forwarded message changes between two condensations, whatever the
-// pipeline trims. New messages are trimmed before they are forwarded.
+// TestTrimsGoWithCondensations: if condensing depends on prices, forwarded messages change only with a condensation, whatever the pipeline
+// trims. New messages are trimmed before they are forwarded for the first time.
 func TestTrimsGoWithCondensations(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()

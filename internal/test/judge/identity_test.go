@@ -190,7 +190,7 @@ var captured = []struct{ run, want string }{
 	{"qwen", "A1 A1 A1 A1 A1 A1 A1"},
 	{"qwen--resume", "A1 A1 A1"},
 	{"qwen--subagent", "A1 A1 A1 A2 A1 A2 A2 A1"},
-	{"qwen--tui", "A1 A1 A1 A2 A1 A1 A1 A3"}, // guesses at the user's next message
+	{"qwen--tui", "A1 A1 A1 A2 A1 A1 A1 A3"}, // suggestions for the user's next message
 	{"sdk-langchain--invoke", "A1 A1 A1 A1"},
 	{"sdk-openai--loop", "A1 A1 A1 A1"},
 	{"sdk-openai--responses", "A1 A1 A1 A1"}, // upstream stores the history

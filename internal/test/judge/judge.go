@@ -27,7 +27,7 @@ type Expectations struct {
 	Summarisers []string // models of the proxy's own calls
 	MayFail     bool     // calls of the summariser may fail
 	Plain       bool     // messages may be hidden without a summary
-	Moving      bool     // messages may change at any step
+	Moving      bool     // forwarded messages may change at any step
 	HiddenTools bool     // requests get tools that the client does not see
 	Tolerant    bool     // prefixes may change without a condensation, since a proxy was killed and lost its last writes
 }
@@ -121,7 +121,7 @@ func (j *judge) thresholds(o observed) error {
 		}
 	}
 	if o.Tokens == "" {
-		return nil // it was not recognised: the store was away
+		return nil // it was not recognised, because the store was unavailable
 	}
 	sent, _, _ := strings.Cut(o.Tokens, ";")
 	tokens, err := strconv.Atoi(sent)
@@ -158,7 +158,7 @@ func smaller(o observed) error {
 	return nil
 }
 
-// oneThread checks that a run that only grows stays in one thread.
+// oneThread checks that all requests of a run that only grows are in one thread.
 func (j *judge) oneThread(o observed) error {
 	if j.last != nil && j.follows(o) && !j.expect.Tolerant && o.thread != j.last.thread {
 		return fmt.Errorf("thread %s after %s", o.thread, j.last.thread)
@@ -198,8 +198,8 @@ func (j *judge) stable(o observed) error {
 // missingNote is the line of a record that counts messages without a summary. The proxy removes it when it summarises them.
 var missingNote = regexp.MustCompile(`(?m)^NOT_SUMMARISED: .*$`)
 
-// summariser checks that the proxy's own calls use its own model, do not have the client's tools unless they are asked behind the
-// client's request, and contain the previous summary in full.
+// summariser checks that the proxy's own calls use its own model, contain the previous summary in full, and have the client's tools only if
+// they reuse the client's request.
 func (j *judge) summariser(o observed, v *View) error {
 	mayFail := j.expect.Tolerant || j.expect.MayFail && o.header.Get("X-Dewpoint-Condense-Failed") != ""
 	if len(o.own) > 0 && o.Condensed == "" && !mayFail {

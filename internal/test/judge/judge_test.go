@@ -60,8 +60,8 @@ func exchange(t *testing.T, number int, sent, forwarded string, condensed ...str
 	return o
 }
 
-// TestJudgeSeesWhatIsWrong shows the judge one defect after another. It must report that one, and no other.
-func TestJudgeSeesWhatIsWrong(t *testing.T) {
+// TestJudgeReportsEachDefect shows the judge one defect at a time. The judge must report this defect, and no other.
+func TestJudgeReportsEachDefect(t *testing.T) {
 	const done = "events; 3; 40; summary"
 	f := func(want string, steps ...observed) {
 		t.Helper()
@@ -126,7 +126,7 @@ func TestJudgeSeesWhatIsWrong(t *testing.T) {
 	f("nothing was condensed", idle)
 }
 
-// TestLaterSystem: system messages count for no limit on events, unless they come first.
+// TestLaterSystem: system messages do not count as events, except for those at the beginning.
 func TestLaterSystem(t *testing.T) {
 	for short, want := range map[string]int{"": 0, "s s u g": 0, "s u s g u s s": 3, "u g": 0} {
 		if _, messages := history(t, short); laterSystem(messages) != want {

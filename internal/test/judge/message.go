@@ -72,7 +72,7 @@ func normalise(history []json.RawMessage) []chatMessage {
 // isSystem reports whether messages of a role belong to the system prompt, if they come first.
 func isSystem(role string) bool { return role == "system" || role == "developer" }
 
-// laterSystem counts the system messages after the first other message, which count for no limit on events.
+// laterSystem returns the number of system messages after the first other message. They do not count as events.
 func laterSystem(messages []json.RawMessage) (later int) {
 	begun := false
 	for _, raw := range messages {

@@ -12,9 +12,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 )
 
-// TestAWindowNobodyKnows plays a run five times as long as the upstream's context window. The proxy has to learn the window from the
-// first refusal, and the agent sees no refusals.
-func TestAWindowNobodyKnows(t *testing.T) {
+// TestWindowIsLearnedFromRefusal plays a run five times as long as the upstream's context window, which is not configured. The proxy must learn
+// the window from the first refusal, and the agent must see no refusals.
+func TestWindowIsLearnedFromRefusal(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
 	const window = 16384
@@ -44,9 +44,8 @@ func TestAWindowNobodyKnows(t *testing.T) {
 	}
 }
 
-// TestAWindowThatTheServerTells plays the same run with a server that reports its window: the history is condensed before it is too
-// long.
-func TestAWindowThatTheServerTells(t *testing.T) {
+// TestReportedWindowIsUsed plays the same run with a server that reports its window: the history is condensed before it is too long.
+func TestReportedWindowIsUsed(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
 	const model = "a-model-of-ours"

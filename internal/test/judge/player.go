@@ -210,12 +210,12 @@ func (p *player) translate(o *observed) (err error) {
 	o.Events, o.Forwarded, o.main.Messages = len(o.messages), len(o.forwarded), o.forwarded
 	o.sent, o.main.Body = completions{}.Body(p, o.messages), completions{}.Body(p, o.forwarded)
 	if bytes.Equal(o.sent, o.main.Body) && !untouched {
-		o.main.Body = append(o.main.Body, ' ') // the translations are equal, but the bodies were not
+		o.main.Body = append(o.main.Body, ' ') // although the translations are equal, the bodies differ
 	}
 	return nil
 }
 
-// stepHeader marks the requests of a player. The proxy forwards it with them, and its own calls have none.
+// stepHeader marks the requests of a player. The proxy forwards the header, and its own calls do not have it.
 const stepHeader = "X-Replay"
 
 // IsOwnCall reports whether a request that reached upstream while a run was played is a call of the proxy itself, such as a summary.

@@ -77,8 +77,8 @@ func stages() []config.Condenser {
 	})
 }
 
-// everyCondenser returns each condenser alone, and each pair of them as a pipeline; or only every seventh pair, so that each condenser is
-// first and second with another.
+// everyCondenser returns each condenser alone, and each pair of condensers as a pipeline. If few is true, it returns only every seventh pair;
+// each condenser is still both the first and the second one of a pair.
 func everyCondenser(few bool) []config.Condenser {
 	all := stages()
 	for a, first := range stages() {
@@ -105,7 +105,7 @@ func asks(c config.Condenser) bool {
 	return c.Uses(func(stage config.Condenser) bool { return stage.Entry().Asks() })
 }
 
-// crew is a stage that has a tenant for each condenser.
+// crew is a stage with a tenant for each condenser.
 type crew struct {
 	*Stage
 	form    fakeupstream.Seal
@@ -242,11 +242,11 @@ func rolesOf(t *testing.T, run func(t *testing.T, up fakeupstream.Options)) {
 	}
 }
 
-// TestAClockCostsNothing tests invariant 42: a first message that changes at each step costs no further calls of the summariser.
+// TestAClockCostsNothing tests invariant 42: if the first message changes at each step, the summariser is not called more often.
 func TestAClockCostsNothing(t *testing.T) {
 	quick.Skip(t)
 	rolesOf(t, func(t *testing.T, up fakeupstream.Options) {
-		// In a store of its own: the same calls with the same results prove nothing about two runs.
+		// Each run has its own store, because two runs with the same calls and results could not be distinguished in one.
 		plain, clocked, asked := newCrew(t, up, 0), newCrew(t, up, 0), 0
 		clocked.options = Options{Habits: Habits{Clock: true}}
 		for n, c := range everyCondenser(testing.Short()) {
@@ -254,7 +254,7 @@ func TestAClockCostsNothing(t *testing.T) {
 				continue
 			}
 			want := plain.play(t, c, n, 0, nil).OwnCalls
-			if want < 2 { // its answers were unusable, so it was cooling down
+			if want < 2 { // the summariser's answers were unusable, so it was not called for a while
 				continue
 			}
 			if got := clocked.play(t, c, n, 0, nil).OwnCalls; got > want {

@@ -24,8 +24,8 @@ type protocol interface {
 	Answer(body []byte, streamed bool) (json.RawMessage, error)
 }
 
-// toChat translates the messages of a body to Chat Completions. It represents sealed reasoning by a hash of the message. Reasoning that
-// upstream dropped, by its signatures, does not count.
+// toChat translates the messages of a body to Chat Completions. It represents sealed reasoning by a hash of the message. It leaves out reasoning
+// that upstream dropped; dropped are the signatures of that.
 func toChat(d dialect.Dialect, body []byte, dropped ...string) ([]json.RawMessage, error) {
 	r, err := d.Split("", body)
 	if err != nil {

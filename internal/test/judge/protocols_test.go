@@ -54,7 +54,7 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// TestNothingIsSavedUnchanged: where nothing is changed, as many tokens are sent as are forwarded, however the run is written.
+// TestNothingIsSavedUnchanged: if nothing is condensed, the number of forwarded tokens equals that of the sent ones, in every protocol.
 func TestNothingIsSavedUnchanged(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestNothingIsSavedUnchanged(t *testing.T) {
 	}
 }
 
-// TestProtocolOverflows: an overflow in the protocol's error format is recognised and relieved.
+// TestProtocolOverflows: an overflow in the protocol's error format is recognised, and the request is condensed and sent again.
 func TestProtocolOverflows(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
@@ -130,7 +130,7 @@ func playSample(t *testing.T, condenser config.Condenser, up fakeupstream.Option
 	return report
 }
 
-// TestMessagesAreCounted: the token count that a client requests is that of the request as it would be forwarded.
+// TestMessagesAreCounted: if a client requests a token count, it gets the count of the request as it would be forwarded.
 func TestMessagesAreCounted(t *testing.T) {
 	cfg := config.Default()
 	cfg.Condenser = config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{

@@ -70,9 +70,9 @@ func sized() []config.Condenser {
 		pair(catalogue.TypeRecentEvents, catalogue.TypeLLMAttention), pair(catalogue.TypeBrowserOutput, catalogue.TypeStructuredSummary))
 }
 
-// TestRecordedMatrix plays recorded runs under every condenser, with sealed reasoning in every form on each answer, on some, and on the
-// first. Nothing is refused, and the run is condensed as often as without. Each cell plays the beginning of one run, in rotation,
-// so that each run is played several times. Playing all runs in all cells would take hours.
+// TestRecordedMatrix plays recorded runs under every condenser, with sealed reasoning in every form on each answer, on some answers, and on the
+// first one. No request is refused, and the run is condensed as often as without sealed reasoning. Each combination plays the beginning of one
+// run, in rotation, so that each run is played several times. Playing all runs in all combinations would take hours.
 func TestRecordedMatrix(t *testing.T) {
 	runs, all := recordedRuns(t), sized()
 	cells := len(all) * len(patterns())
@@ -90,7 +90,7 @@ func TestRecordedMatrix(t *testing.T) {
 						continue
 					}
 					run := runs[cell%len(runs)]
-					if repeatsCalls(run) { // upstream could not tell which of the calls had reasoning
+					if repeatsCalls(run) { // upstream cannot distinguish which of the calls had reasoning
 						when = patterns()[0]
 					}
 					want, got := playAlone(t, c, run, "", nil), playAlone(t, c, run, seal, when)

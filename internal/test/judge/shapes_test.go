@@ -76,7 +76,7 @@ func (w *wire) message(i int) any {
 	return body.Messages[i+1]
 }
 
-// fails sends the history and is refused.
+// fails sends the history, which upstream refuses with the given status.
 func (a *agent) fails(status int) *agent { a.send(status, "", nil, a.history...); return a }
 
 // Messages that Aider 0.86 inserts.
@@ -84,7 +84,7 @@ const aidersFiles = "I have *added these files to the chat* so you can go ahead 
 
 var aidersReminder = strings.Repeat("Each change is a block with what is searched for and what takes its place.\n", 3)
 
-// putBehind returns a run with files after the history, which change with each step, and optionally with a map before the history and a
+// putBehind appends a run to out with files after the history, which change with each step, and optionally with a map before the history and a
 // reminder after its newest message.
 func putBehind(out *[]wire, what, files, before, reminder string) {
 	a := newAgent(out, "a")
@@ -229,7 +229,7 @@ func TestIdentity(t *testing.T) {
 			newAgent(out, "a").user("You are a tester.").says("Ready.").user("test a").does(`{"c":"a"}`, "ok").says("Good.")
 			newAgent(out, "b").user("You are a tester.").says("Ready.").user("test b").does(`{"c":"b"}`, "ok").says("Good.")
 		}, "A1 A1 A1 B1 B1 B1"},
-		"files are put behind the history": {func(out *[]wire) { // in words that are not known: each step leaves the thread where they stood
+		"files are put behind the history": {func(out *[]wire) { // in an unknown form: each step forks the thread at the position of the files
 			putBehind(out, "parser", "These are my files:", "", "")
 		}, "A1 A2 A3"},
 		"Aider's files, map and reminder": {func(out *[]wire) {

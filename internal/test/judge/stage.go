@@ -28,9 +28,9 @@ type Stage struct {
 	proxy    *replay.Proxy
 }
 
-// NewStage builds and starts a stage with a configuration, but sets the addresses, the store and the upstream itself. The fake upstream
-// also stands in for the models of llms, to which NewStage adds "cheap". Each request waits for its summary. Stages can share encoders;
-// nil: the stage has its own.
+// NewStage builds and starts a stage with a configuration, except that it sets the addresses, the store and the upstream itself. The fake
+// upstream also serves the models in llms, to which NewStage adds "cheap". Each request waits for its summary. Stages can share encoders; if
+// encoders is nil, the stage has its own.
 func NewStage(cfg config.Config, up fakeupstream.Options, encoders *tokenize.Registry) (*Stage, error) {
 	if up.IsSummary == nil {
 		up.SummariserModels = []string{Summariser}

@@ -28,8 +28,8 @@ type View struct {
 	kept          []bool
 }
 
-// LayOver maps the forwarded messages to those sent: in order, each byte for byte or shown in part, with at most one summary
-// among them. It returns an error if a message cannot be mapped.
+// LayOver maps the forwarded messages to the sent ones. They must be in the same order, each unchanged or shown in part, with at most one
+// summary among them. Otherwise it returns an error.
 func LayOver(sent, forwarded []byte) (*View, error) {
 	d := chat.New(chat.Options{})
 	before, err := d.Split("", sent)
@@ -53,7 +53,7 @@ func (v *View) Check() error {
 	return errors.Join(v.untouched(), v.wholeUnits(), v.systemKept(), v.newestKept(), v.summaryPlaced())
 }
 
-// mapMessages finds each forwarded message among those sent. Since messages may be identical, it matches those before the first gap
+// mapMessages finds each forwarded message among the sent ones. Because messages may be identical, it matches the messages before the first gap
 // from the beginning, and the others from the end. The message that was not sent is the summary.
 func (v *View) mapMessages() error {
 	v.from = make([]int, len(v.forwarded))
@@ -130,7 +130,7 @@ func cut(whole, part string, shorter bool) bool {
 	return shorter || strings.Contains(note, trimNote)
 }
 
-// copyNote replaces lines that an earlier result shows.
+// copyNote matches the note in place of lines that an earlier result shows.
 var copyNote = regexp.MustCompile(`^\[(\d+) lines left out here, from ".*" on: they stand unchanged in the result of (.+) above\]$`)
 
 // complete reports whether a forwarded result lacks only lines that an earlier forwarded result has.

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMessagesThatAreAlike: of identical messages, a view without a summary has the newest.
-func TestMessagesThatAreAlike(t *testing.T) {
+// TestIdenticalMessagesAreMapped: if a view without a summary has some of several identical messages, they are mapped to the newest ones.
+func TestIdenticalMessagesAreMapped(t *testing.T) {
 	f := func(sent, forwarded string, want ...int) {
 		t.Helper()
 		was, _ := history(t, sent)
@@ -87,7 +87,7 @@ func TestAnswersInARow(t *testing.T) {
 	if got, want := strings.Join(who, " "), "user assistant tool assistant user assistant tool assistant user assistant user"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	for _, n := range []int{1, 3, 4, 6, 7} { // the messages sent for each answer
+	for _, n := range []int{1, 3, 4, 6, 7} { // number of messages sent for each answer
 		_, begun := items{}.list(history[:n])
 		if got, want := marshal(begun), marshal(whole[:len(begun)]); string(got) != string(want) {
 			t.Errorf("%d messages: %s, want %s", n, got, want)
@@ -95,7 +95,7 @@ func TestAnswersInARow(t *testing.T) {
 	}
 }
 
-// TestThinkingThatUpstreamDrops: to the judge, reasoning that upstream dropped was not forwarded, and other reasoning was.
+// TestThinkingThatUpstreamDrops: the judge treats reasoning that upstream dropped as not forwarded, and all other reasoning as forwarded.
 func TestThinkingThatUpstreamDrops(t *testing.T) {
 	said := func(signature string) string {
 		return `{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"` + signature + `"},{"type":"text","text":"Yes."}]}`

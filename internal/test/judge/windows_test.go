@@ -25,8 +25,8 @@ func ForWindows() map[string]config.Condenser {
 	return all
 }
 
-// TestRecordedSmallWindows plays recorded runs with windows that the proxy does not know, under every condenser: every request that can
-// be made to fit is served. Each cell plays the beginnings of two runs, in rotation, whose system prompts leave room for a conversation.
+// TestRecordedSmallWindows plays recorded runs with windows that the proxy does not know, under every condenser: every request that can be made
+// to fit is served. Each combination plays the beginnings of two runs, in rotation, whose system prompts leave room for a conversation.
 func TestRecordedSmallWindows(t *testing.T) {
 	recorded, n, cell := recordedRuns(t), 0, -1
 	all := ForWindows()

@@ -21,10 +21,10 @@ const (
 	resolution = 5 * time.Microsecond // shorter times count as this
 )
 
-// Check fails if read takes more than linear time for any of Shapes. If a text of 16 KB takes more than 12 times as long as one of
-// 2 KB, which processor caches alone can cause, one of 64 KB decides: it may take 128 times as long, where quadratic work takes 1024
-// times. Runs of both sizes alternate, and the least processor time of each counts, so a busy machine makes the test slower, not wrong.
-// The parser must not start goroutines.
+// Check fails if read takes more than linear time for any of Shapes. It compares the time for a text of 16 KB with that for a text of 2 KB. If
+// the ratio exceeds 12, which processor caches alone can cause, it measures a text of 64 KB as well, which may take 128 times as long as the
+// smallest one; quadratic work takes 1024 times as long. Runs of both sizes alternate, and the least processor time of each counts, so a busy
+// machine makes the test slower but does not change its result. read must not start goroutines.
 func Check(t *testing.T, read func(text string)) {
 	t.Helper()
 	large := Shapes(growth * small)

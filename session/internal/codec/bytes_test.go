@@ -33,8 +33,8 @@ func TestBytes(t *testing.T) {
 	}), "080310011802222004000000000000000000000000000000000000000000000000000000000000002a20050000000000000000000000000000000000"+
 		"0000000000000000000000000000300639070000000000000042040a020061")
 	f("held events", content.Events("t", []session.Event{
-		{Pos: 1, Kind: 2, Digest: session.Hash{3}, Chain: session.Hash{4}, Tokens: 5, Time: at(6), Held: session.EntryID{Thread: "a", Seq: 7}},
-		{Pos: 2, Kind: 8, Digest: session.Hash{9}, Chain: session.Next(session.Hash{4}, session.Hash{9}), Tokens: 10, Time: at(6), Held: session.EntryID{Thread: "a", Seq: 8}},
+		{Pos: 1, Kind: 2, Digest: session.Hash{3}, Chain: session.Hash{4}, Tokens: 5, Time: at(6), Ref: session.EntryID{Thread: "a", Seq: 7}},
+		{Pos: 2, Kind: 8, Digest: session.Hash{9}, Chain: session.Next(session.Hash{4}, session.Hash{9}), Tokens: 10, Time: at(6), Ref: session.EntryID{Thread: "a", Seq: 8}},
 	})[0], "08021001222003000000000000000000000000000000000000000000000000000000000000002a20040000000000000000000000000000000000000000"+
 		"000000000000000000000030053906000000000000004a016150075a260808100a1a200900000000000000000000000000000000000000000000000000"+
 		"000000000000")

@@ -167,11 +167,11 @@ func TestEventsRoundTrip(t *testing.T) {
 			case 0:
 				e.Payload = []byte("new")
 			case 1:
-				e.Held = session.EntryID{Thread: "other", Seq: seq}
+				e.Ref = session.EntryID{Thread: "other", Seq: seq}
 			case 2:
 				chain = draw(t, hashes)
 			default:
-				e.Held = session.EntryID{Thread: "holder", Seq: seq}
+				e.Ref = session.EntryID{Thread: "holder", Seq: seq}
 			}
 			events = append(events, e)
 		}
@@ -190,14 +190,14 @@ func TestEventsRoundTrip(t *testing.T) {
 		}
 		for i, entry := range (codec.Content{}).Events("t", events) {
 			e, err := parseEvent(codec.Content{}, "t", entry, 0)
-			events[i].Payload, events[i].Held = nil, session.EntryID{}
+			events[i].Payload, events[i].Ref = nil, session.EntryID{}
 			same(t, "event without content", events[i], e, err)
 		}
 	})
 }
 
-// TestHeldEventsAreSmall: messages whose content is held in one place of another log share an entry, up to 64 of them.
-func TestHeldEventsAreSmall(t *testing.T) {
+// TestReferencesShareEntries: messages that refer to successive entries of another log share an entry, up to 64 of them.
+func TestReferencesShareEntries(t *testing.T) {
 	const n = 200
 	var events []session.Event
 	chain := session.Hash{1}
@@ -206,7 +206,7 @@ func TestHeldEventsAreSmall(t *testing.T) {
 		chain = session.Next(chain, digest)
 		events = append(events, session.Event{
 			Pos: i + 1, Kind: session.User, Digest: digest, Chain: chain, Tokens: 400, Time: time.Unix(0, 5).UTC(),
-			Held: session.EntryID{Thread: "0123456789abcdef0123456789abcdef", Seq: uint64(i + 7)},
+			Ref: session.EntryID{Thread: "0123456789abcdef0123456789abcdef", Seq: uint64(i + 7)},
 		})
 	}
 	entries := content.Events("t", events)

@@ -18,7 +18,7 @@ const (
 )
 
 const (
-	minPacked   = 96       // bytes; for less, the frame costs more than compression saves
+	minPacked   = 96       // bytes; compressing less costs more for the frame than it saves
 	maxUnpacked = 64 << 20 // bytes; limits the allocation for a corrupt length
 )
 
@@ -34,8 +34,8 @@ func (o Content) Text(c session.Condensation) []byte {
 	return o.content([]byte(c.Summary), summaryPlace(c))
 }
 
-// ParseSummary decodes the summary of the condensation in an encoded list that has the given id. If the list has none, an
-// encrypted summary does not open.
+// ParseSummary decodes the summary of the condensation that has the given id in an encoded list. If the list has no such condensation, an
+// encrypted summary cannot be decrypted.
 func (o Content) ParseSummary(b, list []byte, id session.CondensationID) (string, error) {
 	all, err := ParseList(list)
 	if err != nil {
@@ -145,9 +145,8 @@ func eventPlace(thread session.ThreadID, e session.Event) []byte {
 	return appendTime(b, e.Time)
 }
 
-// heldPlace returns the place of a sealed name of the entry that holds the content of e and of the events after it in the same entry.
-// It must never change.
-func heldPlace(thread session.ThreadID, e session.Event, run []session.Event) []byte {
+// refPlace returns the place of a sealed reference (Event.Ref) of the events e and run, which share an entry. It must never change.
+func refPlace(thread session.ThreadID, e session.Event, run []session.Event) []byte {
 	b := append([]byte("dewpoint/held\n"), eventPlace(thread, e)...)
 	for i := range run {
 		b = appendHash(b, run[i].Chain)

@@ -98,37 +98,37 @@ func trimFields(t *session.Trim) message {
 
 func copyFields(c *session.Copy) message { return message{&c.From, &c.To, &c.Source, &c.At} }
 
-// eventFields leaves out the Seq, which is the event's place in the log. run holds the events after e that are in the same entry. If
-// keys are configured, held has the sealed Held.
-func eventFields(e *session.Event, payload, held *[]byte, run *[]session.Event) message {
+// eventFields leaves out the Seq, which is the entry's place in the log. run are the events after e that share its entry. If keys are
+// configured, sealedRef is the sealed form of e.Ref, which is then empty.
+func eventFields(e *session.Event, payload, sealedRef *[]byte, run *[]session.Event) message {
 	return message{
 		&e.Kind, &e.Pos, &e.After, &e.Digest, &e.Chain, &e.Tokens, &e.Time, payload, // 1 to 8
-		(*string)(&e.Held.Thread), &e.Held.Seq, messages[session.Event]{run, runFields}, held, // 9 to 12
+		(*string)(&e.Ref.Thread), &e.Ref.Seq, messages[session.Event]{run, runFields}, sealedRef, // 9 to 12
 	}
 }
 
-func heldFields(id *session.EntryID) message { return message{(*string)(&id.Thread), &id.Seq} }
+func refFields(id *session.EntryID) message { return message{(*string)(&id.Thread), &id.Seq} }
 
-// runFields leaves out what follows from the event before.
+// runFields are the fields of an event that shares its entry with the one before. It leaves out what can be derived from that one.
 func runFields(e *session.Event) message { return message{&e.Kind, &e.Tokens, &e.Digest} }
 
 // follow sets the fields that runFields leaves out of the event after e.
 func follow(e, after *session.Event) {
 	after.Pos, after.Chain, after.Time, after.Encrypted = e.Pos+1, session.Next(e.Chain, after.Digest), e.Time, e.Encrypted
-	if e.Held.Thread != "" {
-		after.Held = session.EntryID{Thread: e.Held.Thread, Seq: e.Held.Seq + 1}
+	if e.Ref.Thread != "" {
+		after.Ref = session.EntryID{Thread: e.Ref.Thread, Seq: e.Ref.Seq + 1}
 	}
 }
 
-// maxRun is how many events one entry holds at most, since a page of entries has that many events for each.
+// maxRun is the maximum number of events in one entry. It bounds the events in a page of entries.
 const maxRun = 64
 
-// Events encodes events of a thread without their Seq, as log entries. Successive messages whose content is in successive entries of
-// another thread become one entry, up to maxRun.
+// Events encodes events of a thread, without their Seq, as log entries. Successive messages that refer to successive entries of another
+// thread (Event.Ref) become one entry, up to maxRun.
 func (o Content) Events(thread session.ThreadID, events []session.Event) (entries [][]byte) {
 	for len(events) > 0 {
 		n := 1
-		for ; o.Keep && n < min(len(events), maxRun) && events[n].Held.Thread != ""; n++ {
+		for ; o.Keep && n < min(len(events), maxRun) && events[n].Ref.Thread != ""; n++ {
 			e := session.Event{Kind: events[n].Kind, Tokens: events[n].Tokens, Digest: events[n].Digest}
 			if follow(&events[n-1], &e); !reflect.DeepEqual(e, events[n]) {
 				break
@@ -146,40 +146,41 @@ func (o Content) Event(thread session.ThreadID, e session.Event) []byte {
 }
 
 func (o Content) entry(thread session.ThreadID, e session.Event, run []session.Event) []byte {
-	var payload, held []byte
+	var payload, sealedRef []byte
 	switch {
 	case !o.Keep:
-		e.Held = session.EntryID{}
+		e.Ref = session.EntryID{}
 	case len(e.Payload) > 0:
-		payload, e.Held = o.content(e.Payload, eventPlace(thread, e)), session.EntryID{}
-	case e.Held.Thread != "" && o.Keys.Seals():
-		held = o.content(heldFields(&e.Held).encode(), heldPlace(thread, e, run))
-		e.Held = session.EntryID{}
+		payload, e.Ref = o.content(e.Payload, eventPlace(thread, e)), session.EntryID{}
+	case e.Ref.Thread != "" && o.Keys.Seals():
+		sealedRef = o.content(refFields(&e.Ref).encode(), refPlace(thread, e, run))
+		e.Ref = session.EntryID{}
 	}
-	return eventFields(&e, &payload, &held, &run).encode()
+	return eventFields(&e, &payload, &sealedRef, &run).encode()
 }
 
-// ParseEvents decodes the events of a log entry, which own their payloads. If their content cannot be read, they have no payload and no
-// Held, and unless its key is not configured, ParseEvents also returns ErrCorrupt, or session.ErrUnreadable if encrypted content was
-// changed or moved. If nothing can be read, there is one event of kind session.Unreadable, and ErrCorrupt.
+// ParseEvents decodes the events of a log entry, whose payloads do not alias b. If the payload or the reference of the entry cannot be
+// read, ParseEvents returns the events without it. The error is then nil if the key is not configured, session.ErrUnreadable if encrypted
+// content was changed or moved, and otherwise ErrCorrupt. If nothing of the entry can be read, it returns one event of kind
+// session.Unreadable, and ErrCorrupt.
 func (o Content) ParseEvents(thread session.ThreadID, b []byte, seq uint64) ([]session.Event, error) {
-	events, payload, held, err := parseEntry(b)
+	events, payload, sealedRef, err := parseEntry(b)
 	if err != nil {
 		return []session.Event{{Seq: seq}}, err
 	}
 	e := &events[0]
-	e.Encrypted = isSealed(payload) || isSealed(held)
+	e.Encrypted = isSealed(payload) || isSealed(sealedRef)
 	switch {
 	case payload != nil:
 		e.Payload, err = o.open(payload, eventPlace(thread, *e))
-	case held != nil:
-		held, err = o.open(held, heldPlace(thread, *e, events[1:]))
+	case sealedRef != nil:
+		sealedRef, err = o.open(sealedRef, refPlace(thread, *e, events[1:]))
 		if err == nil {
-			err = heldFields(&e.Held).decode(held)
+			err = refFields(&e.Ref).decode(sealedRef)
 		}
 	}
 	if err != nil {
-		e.Held = session.EntryID{}
+		e.Ref = session.EntryID{}
 	}
 	if _, unknownKey := errors.AsType[*seal.KeyError](err); unknownKey {
 		err = nil
@@ -236,13 +237,14 @@ func ChainsOf(b []byte) (chains []session.Hash, err error) {
 	return chains, err
 }
 
-// parseEntry returns the payload of the first event, or the sealed name of the entry that holds it, separately, as it is stored.
-func parseEntry(b []byte) (events []session.Event, payload, held []byte, err error) {
+// parseEntry decodes an entry. It returns the payload of the first event, or the sealed reference to the entry that stores it (sealedRef),
+// separately and in its stored form.
+func parseEntry(b []byte) (events []session.Event, payload, sealedRef []byte, err error) {
 	var e session.Event
 	var run []session.Event
-	err = eventFields(&e, &payload, &held, &run).decode(b)
-	if err == nil && (payload != nil && (held != nil || len(run) > 0) || (payload != nil || held != nil) && e.Held.Thread != "") {
-		err = ErrCorrupt // otherwise a name in clear could pass for a sealed one
+	err = eventFields(&e, &payload, &sealedRef, &run).decode(b)
+	if err == nil && (payload != nil && (sealedRef != nil || len(run) > 0) || (payload != nil || sealedRef != nil) && e.Ref.Thread != "") {
+		err = ErrCorrupt // otherwise a reference in clear could pass for a sealed one
 	}
 	events = append([]session.Event{e}, run...)
 	for i := range events {
@@ -256,7 +258,7 @@ func parseEntry(b []byte) (events []session.Event, payload, held []byte, err err
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return events, payload, held, nil
+	return events, payload, sealedRef, nil
 }
 
 // Condensed returns the log entry of c. Everything else about c is stored under the entry's Seq: its text as a summary, the

@@ -90,7 +90,7 @@ func TestSealedRecordsAreBound(t *testing.T) {
 	if _, err := parseEvent(o, "b", event, 1); !errors.Is(err, session.ErrUnreadable) || !errors.Is(err, seal.ErrTampered) {
 		t.Errorf("in another thread: %v", err)
 	}
-	sealed := event[len(codec.Content{}.Event("a", said(marker))):] // all behind the fields that are in clear
+	sealed := event[len(codec.Content{}.Event("a", said(marker))):] // everything after the fields in clear
 	for what, change := range map[string]func(*session.Event){
 		"kind":     func(e *session.Event) { e.Kind = session.Agent },
 		"position": func(e *session.Event) { e.Pos++ },
@@ -111,12 +111,12 @@ func TestSealedRecordsAreBound(t *testing.T) {
 	here := summed("a")
 	text := o.Text(here)
 	for what, change := range map[string]func(*session.Condensation){
-		"another thread":  func(c *session.Condensation) { c.ID.Thread = "b" },
-		"another prefix":  func(c *session.Condensation) { c.Prefix++ },
-		"another history": func(c *session.Condensation) { c.Hash[0]++ },
-		"another base":    func(c *session.Condensation) { c.Base.Seq++ },
-		"another time":    func(c *session.Condensation) { c.Time = c.Time.Add(1) },
-		"no condensation": func(c *session.Condensation) { *c = session.Condensation{} },
+		"another thread":      func(c *session.Condensation) { c.ID.Thread = "b" },
+		"another prefix":      func(c *session.Condensation) { c.Prefix++ },
+		"another history":     func(c *session.Condensation) { c.Hash[0]++ },
+		"another base":        func(c *session.Condensation) { c.Base.Seq++ },
+		"another time":        func(c *session.Condensation) { c.Time = c.Time.Add(1) },
+		"no condensation":     func(c *session.Condensation) { *c = session.Condensation{} },
 		"a payload's as text": nil,
 	} {
 		there, text := here, text
@@ -171,13 +171,13 @@ func TestRecordsThatInflate(t *testing.T) {
 	}
 }
 
-// TestSealedNamesAreBound: a name of the entry that holds an event's content is sealed, too, and so is what else its entry says.
+// TestSealedNamesAreBound: a reference to another thread's entry is sealed too, and bound to everything else in its own entry.
 func TestSealedNamesAreBound(t *testing.T) {
 	o := under(t, "k", "k")
 	events := []session.Event{said(""), said("")}
-	events[0].Payload, events[0].Held = nil, session.EntryID{Thread: "holder", Seq: 7}
+	events[0].Payload, events[0].Ref = nil, session.EntryID{Thread: "holder", Seq: 7}
 	events[1] = events[0]
-	events[1].Pos, events[1].Held.Seq = events[0].Pos+1, 8
+	events[1].Pos, events[1].Ref.Seq = events[0].Pos+1, 8
 	events[1].Chain = session.Next(events[0].Chain, events[1].Digest)
 	entries := o.Events("t", events)
 	if len(entries) != 1 || bytes.Contains(entries[0], []byte("holder")) {
@@ -195,7 +195,7 @@ func TestSealedNamesAreBound(t *testing.T) {
 		changed[i] ^= 1
 		all, err := o.ParseEvents("t", changed, 0)
 		for _, e := range all {
-			if err == nil && e.Held.Thread != "" && e.Encrypted {
+			if err == nil && e.Ref.Thread != "" && e.Encrypted {
 				t.Errorf("byte %d changed: %+v", i, e)
 			}
 		}
@@ -204,19 +204,19 @@ func TestSealedNamesAreBound(t *testing.T) {
 		t.Errorf("in another thread: %v", err)
 	}
 	gone, err := under(t, "new", "new").ParseEvents("t", entries[0], 0)
-	if err != nil || len(gone) != 2 || gone[1].Held != (session.EntryID{}) || gone[1].Digest != events[1].Digest {
+	if err != nil || len(gone) != 2 || gone[1].Ref != (session.EntryID{}) || gone[1].Digest != events[1].Digest {
 		t.Errorf("the key is gone: %+v, %v", gone, err)
 	}
 }
 
-// TestForgedNamesAreNotEncrypted: a name that was not sealed does not count as encrypted, wherever an entry has it.
+// TestForgedNamesAreNotEncrypted: a reference that was not sealed does not count as encrypted, in whichever field of an entry it is.
 func TestForgedNamesAreNotEncrypted(t *testing.T) {
 	o := under(t, "k", "k")
 	victim := session.EntryID{Thread: "victim", Seq: 7}
-	run := func(e session.Event) []byte { // an entry in clear that names victim, with a run
-		e.Payload, e.Held = nil, victim
+	run := func(e session.Event) []byte { // an entry in clear, with a run, that refers to victim
+		e.Payload, e.Ref = nil, victim
 		next := e
-		next.Pos, next.Held.Seq, next.Chain = e.Pos+1, 8, session.Next(e.Chain, e.Digest)
+		next.Pos, next.Ref.Seq, next.Chain = e.Pos+1, 8, session.Next(e.Chain, e.Digest)
 		return content.Events("t", []session.Event{e, next})[0]
 	}
 	bare := said("")
@@ -226,11 +226,11 @@ func TestForgedNamesAreNotEncrypted(t *testing.T) {
 	for what, entry := range map[string][]byte{
 		"in clear where the sealed one belongs": append(append(content.Event("t", bare), 0x62, byte(len(name))), name...),
 		"next to a sealed payload":              append(o.Event("t", said(marker)), whole[len(content.Event("t", bare)):]...),
-		"next to a sealed name":                 append(o.Events("t", []session.Event{{Pos: 3, Kind: session.User, Held: victim}})[0], whole[len(content.Event("t", bare)):]...),
+		"next to a sealed name":                 append(o.Events("t", []session.Event{{Pos: 3, Kind: session.User, Ref: victim}})[0], whole[len(content.Event("t", bare)):]...),
 	} {
 		all, err := o.ParseEvents("t", entry, 0)
 		for _, e := range all {
-			if err == nil && e.Encrypted && e.Held.Thread != "" {
+			if err == nil && e.Encrypted && e.Ref.Thread != "" {
 				t.Errorf("%s: %+v", what, e)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
-// edits returns the requests of a client that edits its first message at each step, and sends its newest messages up to most.
+// edits returns the requests of a client that edits its first message at each step and sends at most its newest most messages.
 func edits(scope session.Scope, steps, most int) (requests []session.Query) {
 	var tail []string
 	for step := range steps {
@@ -29,13 +29,13 @@ func edits(scope session.Scope, steps, most int) (requests []session.Query) {
 	return requests
 }
 
-// log reads a thread's log, with the payloads that other threads hold, and the size of its own payloads.
-func (d *desk) log(id session.ThreadID) (events []session.Event, size int) {
+// log reads a thread's log, including payloads that other threads store. size is that of the payloads in the thread's own entries.
+func (d *fixture) log(id session.ThreadID) (events []session.Event, size int) {
 	d.t.Helper()
 	for page, err := range session.ReadLog(d.t.Context(), d.store, id, math.MaxInt) {
 		must(d.t, err)
 		for _, e := range page {
-			if e.Held.Thread == "" {
+			if e.Ref.Thread == "" {
 				size += len(e.Payload)
 			}
 		}
@@ -45,7 +45,7 @@ func (d *desk) log(id session.ThreadID) (events []session.Event, size int) {
 }
 
 // wantWhole checks that a thread's log has all messages of a query.
-func (d *desk) wantWhole(q session.Query, id session.ThreadID) (size int) {
+func (d *fixture) wantWhole(q session.Query, id session.ThreadID) (size int) {
 	d.t.Helper()
 	events, size := d.log(id)
 	var got []string
@@ -62,12 +62,12 @@ func (d *desk) wantWhole(q session.Query, id session.ThreadID) (size int) {
 	return size
 }
 
-// TestContentIsLoggedAFewTimes: a client that begins a thread with each request does not have all its messages logged each time.
-func TestContentIsLoggedAFewTimes(t *testing.T) {
+// TestEachMessageIsLoggedAFewTimes: when a client begins a thread with each request, its messages are not all logged each time.
+func TestEachMessageIsLoggedAFewTimes(t *testing.T) {
 	quick.Alone(t)
 	for name, most := range map[string]int{"all messages": 1000, "a window": 60} {
 		t.Run(name, func(t *testing.T) {
-			d, logged, unique := newDesk(t), 0, 3000
+			d, logged, unique := newFixture(t), 0, 3000
 			requests := edits(session.Scope{Tenant: "t", Key: "k"}, 80, most)
 			for _, q := range requests {
 				res := d.send(d.registry, q)
@@ -96,12 +96,12 @@ func TestContentIsLoggedAFewTimes(t *testing.T) {
 	}
 }
 
-// TestContentOfALongThread: a client that edits its first message only after thousands of messages does not have them logged each time
-// because no single read covers them, even if some are short or alike.
-func TestContentOfALongThread(t *testing.T) {
+// TestLongThreadSharesContent: when a client edits its first message only after thousands of messages, these are not logged again, although one
+// read does not cover them, and even if some are short or equal.
+func TestLongThreadSharesContent(t *testing.T) {
 	quick.Alone(t)
 	quick.Skip(t)
-	d, logged, words := newDesk(t), 0, []string{"u"}
+	d, logged, words := newFixture(t), 0, []string{"u"}
 	for i := range 1000 {
 		for _, kind := range []string{"a", "o"} {
 			words = append(words, fmt.Sprintf("%s%04d-%s", kind, i, strings.Repeat("z", 100)))
@@ -119,10 +119,10 @@ func TestContentOfALongThread(t *testing.T) {
 	}
 }
 
-// TestContentOfLargeMessages: large messages are logged once as well, and no more of them is read than may be.
-func TestContentOfLargeMessages(t *testing.T) {
+// TestLargeMessagesAreLoggedOnce: large messages are logged once as well, and reading them stays within the bounds.
+func TestLargeMessagesAreLoggedOnce(t *testing.T) {
 	const large = 200 << 10
-	d, words, scope := newDesk(t), []string{"u"}, session.Scope{Tenant: "t", Key: "k"}
+	d, words, scope := newFixture(t), []string{"u"}, session.Scope{Tenant: "t", Key: "k"}
 	for i := range 30 {
 		words = append(words, fmt.Sprintf("a%04d-%s", i, strings.Repeat("y", large)), fmt.Sprintf("o%04d-%s", i, strings.Repeat("z", large)))
 	}
@@ -153,7 +153,7 @@ func TestContentOfLargeMessages(t *testing.T) {
 	}
 }
 
-// TestLoggedKeepsTheNewest: a large message does not cost the newer ones, and all that is read has a bound.
+// TestLoggedKeepsTheNewest: a large message does not prevent newer ones from being returned, and what is read is bounded.
 func TestLoggedKeepsTheNewest(t *testing.T) {
 	quick.Alone(t)
 	quick.Skip(t)
@@ -165,7 +165,7 @@ func TestLoggedKeepsTheNewest(t *testing.T) {
 		"many large ones":              {slices.Repeat([]int{1 << 20}, 30), 16},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, words := newDesk(t), []string{"u"}
+			d, words := newFixture(t), []string{"u"}
 			for i, size := range c.sizes {
 				words = append(words, fmt.Sprintf("a%04d-%s", i, strings.Repeat("z", size)))
 			}
@@ -198,9 +198,9 @@ func (s *deleting) Append(ctx context.Context, b session.Batch) error {
 	return s.Backend.Append(ctx, b)
 }
 
-// TestContentOfDeletedThreads: a thread that begins while those that hold its content are deleted logs all of it.
-func TestContentOfDeletedThreads(t *testing.T) {
-	d := newDesk(t)
+// TestContentOfDeletedThreadsIsLoggedAgain: a thread that begins while the threads that store its content are deleted logs all of it.
+func TestContentOfDeletedThreadsIsLoggedAgain(t *testing.T) {
+	d := newFixture(t)
 	store := &deleting{Backend: d.store.(session.Backend)}
 	registry := session.NewRegistry(store, secret)
 	for i, q := range edits(session.Scope{Tenant: "t", Key: "k"}, 11, 1000) {
@@ -217,9 +217,9 @@ func TestContentOfDeletedThreads(t *testing.T) {
 	}
 }
 
-// TestContentUnderAnotherKey: content that can no longer be read, or that names in clear do not open, is logged again when its client sends
-// it in a new thread.
-func TestContentUnderAnotherKey(t *testing.T) {
+// TestContentUnderAnotherKeyIsLoggedAgain: content that cannot be decrypted, or to which only references in clear exist, is logged again
+// when its client sends it in a new thread.
+func TestContentUnderAnotherKeyIsLoggedAgain(t *testing.T) {
 	secretOf := func(name string) []byte { return []byte(strings.Repeat(name, 32)[:32]) }
 	for name, c := range map[string]struct {
 		active [2]string
@@ -235,7 +235,7 @@ func TestContentUnderAnotherKey(t *testing.T) {
 			must(t, err)
 			store, err := boltstore.Open(boltstore.Options{Path: path, Content: true, Keys: keys})
 			must(t, err)
-			d := &desk{t: t, store: store, registry: session.NewRegistry(store, secret)}
+			d := &fixture{t: t, store: store, registry: session.NewRegistry(store, secret)}
 			for n, q := range requests[6*i:][:6] {
 				res := d.send(d.registry, q)
 				if d.wantWhole(q, res.Thread.ID); n == 5 && len(res.Thread.Shares) == 0 {
@@ -263,10 +263,10 @@ func (s *damaged) Events(ctx context.Context, id session.ThreadID, from uint64, 
 	return events, err
 }
 
-// TestDamagedContentIsLoggedAgain: the client's next thread logs what is damaged, whether the thread before holds it or names the entry,
-// and shares everything else.
+// TestDamagedContentIsLoggedAgain: the client's next thread logs damaged content again, whether the thread before stores it or refers to
+// it, and shares everything else.
 func TestDamagedContentIsLoggedAgain(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	store := &damaged{d.store.(session.Backend), map[session.EntryID]bool{}}
 	d.store = store
 	registry := session.NewRegistry(store, secret)
@@ -283,12 +283,13 @@ func TestDamagedContentIsLoggedAgain(t *testing.T) {
 		events, err := d.store.Events(t.Context(), res.Thread.ID, 1, 100)
 		must(t, err)
 		own := events[len(events)-1]
-		store.lost = map[session.EntryID]bool{{Thread: res.Thread.ID, Seq: own.Seq}: true, events[5].Held: true}
+		store.lost = map[session.EntryID]bool{{Thread: res.Thread.ID, Seq: own.Seq}: true, events[5].Ref: true}
 	}
 }
 
-// TestAForgedNameOpensNothing: who can write to the store, but has no key, cannot have encrypted content shown as another thread's.
-func TestAForgedNameOpensNothing(t *testing.T) {
+// TestForgedReferenceReadsNoEncryptedContent: somebody who can write to the store but has no key cannot make encrypted content appear
+// as another thread's.
+func TestForgedReferenceReadsNoEncryptedContent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	keys, err := seal.New("k", map[string][]byte{"k": []byte(strings.Repeat("k", 32))})
 	must(t, err)
@@ -308,8 +309,8 @@ func TestAForgedNameOpensNothing(t *testing.T) {
 		batch session.Batch
 	}{
 		{keys, batch("victim", session.Event{Payload: []byte("secret")})},
-		{nil, batch("forged", session.Event{Held: named})},
-		{keys, batch("real", session.Event{Held: named})},
+		{nil, batch("forged", session.Event{Ref: named})},
+		{keys, batch("real", session.Event{Ref: named})},
 	} {
 		store := open(step.keys)
 		must(t, store.Append(t.Context(), step.batch))
@@ -327,15 +328,15 @@ func TestAForgedNameOpensNothing(t *testing.T) {
 	}
 }
 
-// TestAForgedNameIsNotSealed: a new thread does not go on with a name in clear, which may be forged, of encrypted content.
-func TestAForgedNameIsNotSealed(t *testing.T) {
+// TestForgedReferenceIsNotEncrypted: a new thread does not take over a reference in clear to encrypted content, because it may be forged.
+func TestForgedReferenceIsNotEncrypted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	keys, err := seal.New("k", map[string][]byte{"k": []byte(strings.Repeat("k", 32))})
 	must(t, err)
-	open := func(keys *seal.Keys) *desk {
+	open := func(keys *seal.Keys) *fixture {
 		store, err := boltstore.Open(boltstore.Options{Path: path, Content: true, Keys: keys})
 		must(t, err)
-		return &desk{t: t, store: store, registry: session.NewRegistry(store, secret)}
+		return &fixture{t: t, store: store, registry: session.NewRegistry(store, secret)}
 	}
 	d, long := open(keys), strings.Repeat("x", 4000)
 	victim := d.send(d.registry, query(session.Scope{Tenant: "victim"}, "u-known-"+long))
@@ -343,7 +344,7 @@ func TestAForgedNameIsNotSealed(t *testing.T) {
 	before := d.send(d.registry, query(scope, "u-first a001 o001"))
 	must(t, d.store.Close())
 	d = open(nil)
-	forged := session.Event{Pos: 4, Kind: session.User, Digest: query(scope, "u-known-"+long).History.Message(1).Digest, Held: session.EntryID{Thread: victim.Thread.ID, Seq: 1}}
+	forged := session.Event{Pos: 4, Kind: session.User, Digest: query(scope, "u-known-"+long).History.Message(1).Digest, Ref: session.EntryID{Thread: victim.Thread.ID, Seq: 1}}
 	thread := before.Thread
 	thread.Len++
 	must(t, d.store.Append(t.Context(), session.Batch{Thread: thread, At: 3, Events: []session.Event{forged}}))
@@ -356,9 +357,9 @@ func TestAForgedNameIsNotSealed(t *testing.T) {
 	}
 }
 
-// TestContentIsNotShared: what one protocol logged is not another one's, and what is not kept is not shared.
+// TestContentIsNotShared: threads of different protocols share no content, and content that is not stored is not shared.
 func TestContentIsNotShared(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	requests := edits(session.Scope{Tenant: "t", Key: "k"}, 11, 1000)
 	requests[10].Dialect = "messages"
 	for i, q := range requests {
@@ -377,9 +378,9 @@ func TestContentIsNotShared(t *testing.T) {
 	}
 }
 
-// TestContentOfAncestors: content is also found in the logs of the threads that the one before was forked from.
-func TestContentOfAncestors(t *testing.T) {
-	d, scope := newDesk(t), session.Scope{Tenant: "t", Key: "k"}
+// TestContentOfAncestorsIsShared: content is also found in the logs of the threads that the one before was forked from.
+func TestContentOfAncestorsIsShared(t *testing.T) {
+	d, scope := newFixture(t), session.Scope{Tenant: "t", Key: "k"}
 	requests := edits(scope, 31, 1000)
 	words := all(requests[30])
 	words[1] = all(requests[0])[1]

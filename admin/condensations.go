@@ -91,6 +91,7 @@ type making struct {
 	Reused       *usage   `json:"cached_usage,omitempty"`
 	USD          *float64 `json:"usd"` // cost of the calls; null if a price is not known
 	Took         float64  `json:"seconds"`
+	Grounded     string   `json:"grounded,omitempty"`
 	AddedTo      int      `json:"added_to_position,omitempty"`
 	Topics       []string `json:"topics,omitempty"`
 }
@@ -140,7 +141,7 @@ func (h *history) condensation(c session.Condensation, summary string) condensat
 		Before: size(c.Before), After: size(c.After), Usage: usageOf(c.Used), Time: c.Time,
 		making: making{
 			Outcome: "condensed", RequestModel: c.Request, Prompt: c.Prompt, Calls: c.Calls, Took: c.Took.Seconds(),
-			AddedTo: c.Added, Topics: c.Topics, Asked: string(c.Asked()),
+			AddedTo: c.Added, Topics: c.Topics, Asked: string(c.Asked()), Grounded: c.Grounding.String(),
 		},
 	}
 	if c.Reused != (session.Usage{}) {

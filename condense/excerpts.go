@@ -92,7 +92,8 @@ func (s *span) withNote(text string) string {
 const replacedShare = 4
 
 // Replacement returns the summary of a whole view, except for its last item: the record that a model wrote and the user's own words. If no
-// model did, it has the records in the view instead, and excerpts. It fails if there is nothing to replace.
+// model did, it has the records in the view instead, and excerpts. It fails if there is nothing to replace, and with a *SummaryError if the
+// model's record cannot be used.
 func Replacement(ctx context.Context, in Input, written string) (string, error) {
 	return inPool(ctx, &in, func() (string, error) {
 		p, last := newPicker(&in, in.Measure(in.View.Items)), len(in.View.Items)
@@ -104,6 +105,10 @@ func Replacement(ctx context.Context, in Input, written string) (string, error) 
 		case err != nil:
 			return "", err
 		case written != "":
+			written, _, err = grounded(written, Handoff(), s.texts()...)
+			if err != nil {
+				return "", err
+			}
 			return record.Summary{Record: written, Words: s.words.Text(room, wordTokens, in.Count)}.String(), nil
 		case !ok:
 			return "", errUncut

@@ -76,7 +76,7 @@ func looksLikeCode(text string) bool {
 	return containsAny(text, []string{"```", "\n@@ ", "\ndiff --git ", "Traceback (most recent call last)", "\n\tat ", "panic: "})
 }
 
-// focusTexts holds the part of the prompt that describes the sections of a record, and an example, which shows only its form.
+// focusTexts holds the part of the prompt that describes the sections of a record, and an example, which shows only its form and has placeholders for facts: small models copy facts.
 var focusTexts = map[Focus]struct{ sections, example string }{
 	FocusConversation: {sectionsChat, exampleChat},
 	FocusCoding:       {sectionsShared + sectionsCoding + sectionsLast, exampleCoding},
@@ -126,33 +126,33 @@ NEXT_STEP: what comes next.
 const (
 	exampleCoding = `
 
-For example, in form:
-USER_CONTEXT: "Add OAuth login. Do not touch the v1 endpoints."
-TASK_TRACKING: 3 [in_progress] token refresh; 4 [todo] documentation
-DECISIONS: sessions in Redis, since they have to survive a deployment
-CURRENT_STATE: refresh() sends no client secret
-Versions: Go 1.26, PostgreSQL 17
-TESTS: 41 pass; TestRefresh fails: "want 200, got 401"
-CHANGES: auth/login.go: Login(ctx, code) (Session, error)
-NEXT_STEP: send the secret in refresh(), auth/token.go:88
+For example, in form, with placeholders:
+USER_CONTEXT: "<goal, in the user's words>" "<what the user forbade>"
+TASK_TRACKING: <id> [<status>] <task>; <id> [<status>] <task>
+DECISIONS: <decision>, since <reason>
+CURRENT_STATE: <what works, what does not>
+<name of a value>: <value>
+TESTS: <count> pass; <test> fails: "<error message>"
+CHANGES: <path>: <signature>
+NEXT_STEP: <action>, <path>:<line>
 `
 	exampleResearch = `
 
-For example, in form:
-USER_CONTEXT: "Which of the three turbines is the quietest? Manufacturers' figures only."
-QUESTIONS: noise of A: answered; of B: open
-FINDINGS: A: 98.5 dB(A) at 8 m/s (https://example.com/a.pdf, page 4)
-SOURCES: "turbine B noise level": nothing but forums
-NEXT_STEP: open the data sheet of B
+For example, in form, with placeholders:
+USER_CONTEXT: "<question, in the user's words>"
+QUESTIONS: <question>: answered; <question>: open
+FINDINGS: <subject>: <figure with its unit> (<URL>, <page>)
+SOURCES: "<query>": <what it was worth>
+NEXT_STEP: <what to read or search>
 `
 	exampleChat = `
 
-For example, in form:
-USER_CONTEXT: "I am allergic to nuts." Order 1042, to be changed
-DISCUSSED: delivery: Friday is full, Saturday is free
-DECISIONS: Saturday, since the user works on Friday
-OPEN: whether the address stays
-NEXT_STEP: ask for the address
+For example, in form, with placeholders:
+USER_CONTEXT: "<what the user said>" <what they want>
+DISCUSSED: <subject>: <answer>; <subject>: <answer>
+DECISIONS: <what was agreed>, since <reason>
+OPEN: <question>
+NEXT_STEP: <action>
 `
 )
 

@@ -198,7 +198,7 @@ func (j *llmJob) attempt(ctx context.Context, limit, calls int) (c session.Conde
 	asked := j.request(text)
 	r, err := j.call(ctx, asked)
 	if err == nil {
-		c, err = j.accept(ctx, r, asked)
+		c, err = j.accept(ctx, r, asked, pl.texts)
 	}
 	return c, pl.limit, err
 }
@@ -308,14 +308,21 @@ func (j *llmJob) inOurTokens(e *CallError, r Request) int {
 
 func (j *llmJob) callCount() int { return int(j.calls.Load()) }
 
-// accept makes a condensation of a reply, if the reply can be used.
-func (j *llmJob) accept(ctx context.Context, r Reply, asked Request) (c session.Condensation, err error) {
+// accept makes a condensation of a reply, if the reply can be used. texts are the prompts that showed the events.
+func (j *llmJob) accept(ctx context.Context, r Reply, asked Request, texts []string) (c session.Condensation, err error) {
 	c, err = inPool(ctx, &j.in, func() (c session.Condensation, err error) {
 		text, err := j.form.record(r)
 		if err != nil {
 			return c, err
 		}
-		return j.withRecord(text, min(j.replacedTokens(), 2*j.s.MaxOutput))
+		instructions, shown := j.shownTo(asked, texts)
+		text, grounding, err := grounded(text, instructions, shown...)
+		if err != nil {
+			return c, err
+		}
+		c, err = j.withRecord(text, min(j.replacedTokens(), 2*j.s.MaxOutput))
+		c.Grounding = grounding
+		return c, err
 	})
 	c.Model, c.Prompt = asked.Model, promptVersion(asked)
 	return c, err

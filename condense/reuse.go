@@ -195,7 +195,7 @@ func (j *llmJob) reuse(ctx context.Context, r Request, cached int) (c session.Co
 	if !finished || countSections(reply.Text) < minSections {
 		return c, FaultMalformed.errorf("no record")
 	}
-	return j.accept(ctx, reply, r)
+	return j.accept(ctx, reply, r, nil)
 }
 
 // minSections is the minimum number of sections in a record. A text with fewer continues the work instead.

@@ -113,13 +113,14 @@ func mayRetry(err error) bool {
 type Fault string
 
 const (
-	FaultEmpty     Fault = "empty"
-	FaultRefused   Fault = "refused"
-	FaultTruncated Fault = "truncated"
-	FaultInflated  Fault = "inflated"  // not enough smaller than what it replaces, or over its limit
-	FaultMalformed Fault = "malformed" // not in the requested format
-	FaultTooLarge  Fault = "too_large" // not even the shortest prompt fits the summariser's window
-	FaultCrowded   Fault = "crowded"   // not asked for: what must stand next to it leaves no room
+	FaultEmpty      Fault = "empty"
+	FaultRefused    Fault = "refused"
+	FaultTruncated  Fault = "truncated"
+	FaultInflated   Fault = "inflated"   // not enough smaller than what it replaces, or over its limit
+	FaultMalformed  Fault = "malformed"  // not in the requested format
+	FaultUngrounded Fault = "ungrounded" // most of it names what the model was not shown
+	FaultTooLarge   Fault = "too_large"  // not even the shortest prompt fits the summariser's window
+	FaultCrowded    Fault = "crowded"    // not asked for: what must stand next to it leaves no room
 )
 
 // SummaryError is the error of a summary that cannot be used. Nothing may be hidden for it.

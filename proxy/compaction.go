@@ -330,14 +330,19 @@ func (r *request) makeRecord(resp *http.Response, answer dialect.Answer, whole b
 		failed = &condense.SummaryError{Kind: condense.FaultTruncated}
 	}
 	r.recorder.record.Condensed.Compaction = CompactionMade
-	if failed != nil {
-		if !r.form.Turn().Recognised() {
-			return "", failed
+	if failed == nil {
+		made, err := r.form.Record(r.ctx, text)
+		if _, bad := errors.AsType[*condense.SummaryError](err); !bad {
+			return made, err
 		}
-		text, r.recorder.failed, r.recorder.record.Condensed.Compaction = "", cause(failed), CompactionExcerpts
-		r.server.o.Log.Warn("no summary for a compaction", append(r.reporter().fields(r.form.Place().Thread), zap.Error(failed))...)
+		failed = err
 	}
-	return r.form.Record(r.ctx, text) // the client gets errNoRecord
+	if !r.form.Turn().Recognised() {
+		return "", failed
+	}
+	r.recorder.failed, r.recorder.record.Condensed.Compaction = cause(failed), CompactionExcerpts
+	r.server.o.Log.Warn("no summary for a compaction", append(r.reporter().fields(r.form.Place().Thread), zap.Error(failed))...)
+	return r.form.Record(r.ctx, "") // the client gets errNoRecord
 }
 
 // readAnswer parses an answer that was read as a whole.

@@ -148,7 +148,7 @@ func (p reporter) attempt(a *engine.Attempt) {
 	c := p.condensation(a.Reason, outcome)
 	c.Redeems = a.Redeems
 	if a.Made != nil {
-		c.Asked = a.Made.Asked()
+		c.Asked, c.Grounding = a.Made.Asked(), a.Made.Grounding
 	}
 	p.server.o.Observer.Condensed(c)
 }
@@ -186,6 +186,9 @@ func (p reporter) attemptFields(a *engine.Attempt, outcome Outcome) []zap.Field 
 			zap.Uint64("seq", c.ID.Seq), zap.String("made", string(c.Made())), zap.String("asked", string(c.Asked())),
 			zap.Int("events", c.Before.Events), zap.Int("tokens", c.Before.Tokens),
 			zap.Int("events_after", c.After.Events), zap.Int("tokens_after", c.After.Tokens))
+		if c.Grounding.Lines > 0 {
+			f = append(f, zap.Stringer("grounded", c.Grounding))
+		}
 	}
 	why := cause(cmp.Or(a.Err, a.Fallback, a.Replaced))
 	if errors.Is(a.Fallback, condense.ErrAtOnce) {

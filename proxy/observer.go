@@ -192,4 +192,5 @@ type Condensation struct {
 	Outcome   Outcome
 	Redeems   int           // provisional condensations that its summary replaces
 	Asked     session.Asked // how the summary was requested; empty: no model wrote one
+	Grounding session.Grounding
 }

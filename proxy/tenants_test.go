@@ -172,7 +172,7 @@ func TestACredentialIsAllKeys(t *testing.T) {
 }
 
 func checkIsolation(t *testing.T, tenants func(*url.URL) []*proxy.Tenant, a, b string) {
-	summary := "ALPHA: they looked around, and hid the treasure at 1234 Elm Street."
+	summary := "ALPHA: they looked around, and hid the treasure in Elm Street."
 	r := condensing(t, setup{
 		tenants: tenants, condenser: llm(0, "", patience),
 		upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {

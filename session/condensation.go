@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -79,6 +80,23 @@ type Making struct {
 	Prompt  string // identifies the summariser's instructions, empty if there were none
 	Reused  Usage  // the part of Used of a call that reused the client's cached prompt, zero if there was none (see AskedCached)
 	Cost           // of the summariser's calls, including failed ones; Took is set even if there were none
+
+	Grounding Grounding // of the record that a model wrote
+}
+
+// Grounding counts the lines of a record, as a model wrote it, that name something: paths, ids, numbers, code or quotations. Lines that name
+// what the model was not shown have been struck out. It is zero if there are none, or if an earlier version made the record.
+type Grounding struct {
+	Grounded int // lines that stayed
+	Lines    int // with those that were struck out
+}
+
+// String returns a text such as "41 of 43", or "" if no line names anything.
+func (g Grounding) String() string {
+	if g.Lines == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d", g.Grounded, g.Lines)
 }
 
 // Hidden identifies messages of a history, wherever they are in it.

@@ -1,6 +1,9 @@
 package excerpt
 
-import "strings"
+import (
+	"iter"
+	"strings"
+)
 
 // Bounds of a term, in bytes.
 const (
@@ -99,6 +102,17 @@ func (s *scanner) literals(line string) {
 	}
 }
 
+// Names iterates over the terms of a text but for numbers and quoted texts: paths and their base names, URLs, identifiers, ids, hashes
+// and the names of errors.
+func Names(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		more := true
+		s := &scanner{class: classes()}
+		s.emit = func(term string, number bool) { more = more && (number || yield(term)) }
+		s.scan(text)
+	}
+}
+
 // FirstURL returns the first URL in a text, or "" if there is none. It reads only the beginning of a long text.
 func FirstURL(text string) string {
 	const maxBytes = 16 << 10
@@ -124,7 +138,7 @@ func (s *scanner) field(f string) {
 		return
 	}
 	rooted := f[0] == '/' || f[0] == '~' || f[0] == '.'
-	if !rooted && strings.IndexByte(f, '/') == slash && !hasExtension(f) {
+	if !rooted && strings.IndexByte(f, '/') == slash && !HasExtension(f) {
 		s.words(f) // either/or
 		return
 	}
@@ -154,7 +168,7 @@ func (s *scanner) word(w string) {
 			s.emit(w, true)
 		}
 		return
-	case !shape.isName(w) && !hasExtension(w) && !isErrno(w):
+	case !shape.isName(w) && !HasExtension(w) && !isErrno(w):
 		return
 	}
 	s.emit(w, false)
@@ -223,8 +237,8 @@ func isErrno(w string) bool {
 	return false
 }
 
-// hasExtension reports whether w ends in the extension of a common type of file.
-func hasExtension(w string) bool {
+// HasExtension reports whether w ends in the extension of a common type of file.
+func HasExtension(w string) bool {
 	dot := strings.LastIndexByte(w, '.')
 	if dot < 1 || len(w)-dot > 9 || w[dot-1] == '/' {
 		return false

@@ -79,9 +79,9 @@ func newSavings(f *families) savings {
 
 // history holds metrics of how requests were recognised and condensed.
 type history struct {
-	recognised, sessions, threads, condensed, redeemed, asked, whole *prometheus.CounterVec
-	relieved, compacted, hidden, findings                            *prometheus.CounterVec
-	seconds                                                          *prometheus.HistogramVec
+	recognised, sessions, threads, condensed, redeemed, asked, recordLines, whole *prometheus.CounterVec
+	relieved, compacted, hidden, findings                                         *prometheus.CounterVec
+	seconds                                                                       *prometheus.HistogramVec
 }
 
 func newHistory(f *families) history {
@@ -99,6 +99,9 @@ func newHistory(f *families) history {
 		asked: f.counter("summaries_total",
 			"Condensations with a model's summary, by how it was requested: cold (with a prompt of its own), cached (after the client's own prompt, which was in the provider's cache), cached_in_vain (like cached without success, then with a prompt of its own).",
 			"tenant", "asked"),
+		recordLines: f.counter("record_lines_total",
+			"Lines of models' records that name something, by whether they stayed: grounded, or struck (they name what the model was not shown).",
+			"tenant", "outcome"),
 		whole: f.counter("over_limit_whole_total",
 			"Requests that were not condensed although they exceeded a limit of their condenser, and why: failed, cooling, uncut, loop, locked, refused, again, held_out, observed or off.",
 			"tenant", "why"),

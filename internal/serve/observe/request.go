@@ -42,6 +42,10 @@ func (o Observer) Condensed(c proxy.Condensation) {
 	if c.Asked != "" {
 		o.metrics.history.asked.WithLabelValues(c.Tenant, string(c.Asked)).Inc()
 	}
+	if g := c.Grounding; g.Lines > 0 {
+		o.metrics.history.recordLines.WithLabelValues(c.Tenant, "grounded").Add(float64(g.Grounded))
+		o.metrics.history.recordLines.WithLabelValues(c.Tenant, "struck").Add(float64(g.Lines - g.Grounded))
+	}
 }
 
 func (o Observer) Ended(ctx context.Context, r *proxy.Record) {

@@ -18,11 +18,11 @@ const (
 )
 
 // Extract is a deterministic stand-in for a summarising model. Its summary is the first line of each section of the prompt (empty
-// lines separate sections), bounded to an eighth of the prompt. If there are too many lines it takes the first and the last ones.
+// lines separate sections) but for the proxy's instructions, bounded to an eighth of the prompt. If there are too many lines it takes the first and the last ones.
 // If the request demands a function call or a JSON schema, Extract fills the schema: strings with the summary, and lists of
 // integers with the numbers of the events in the prompt, newest first.
 func Extract(req *Request) Answer {
-	text, top := kept.ReplaceAllString(req.Text(), ""), parse(req.Body)
+	text, top := kept.ReplaceAllString(data(req.Text()), ""), parse(req.Body)
 	if name, schema := forcedFunction(top); name != "" {
 		return Answer{ToolCalls: []ToolCall{{ID: "call_summary", Name: name, Arguments: string(fill(schema, text))}}}
 	}
@@ -32,6 +32,20 @@ func Extract(req *Request) Answer {
 		}
 	}
 	return Answer{Content: "CURRENT_STATE: " + strings.Join(extractLines(text), "\n")}
+}
+
+// data returns a prompt without the instructions around the proxy's own tags, or behind a conversation. A record that repeats them is refused.
+func data(prompt string) string {
+	for _, question := range [...]string{"Stop here, and write a record of this conversation.", "The conversation up to here is about to be replaced"} {
+		if conversation, _, asked := strings.Cut(prompt, question); asked {
+			return conversation
+		}
+	}
+	from, to := strings.Index(prompt, "<dewpoint_"), strings.LastIndex(prompt, "</dewpoint_")
+	if from < 0 || to < from {
+		return prompt
+	}
+	return prompt[from:to]
 }
 
 // kept matches the parts of a prompt that are context only, not to be summarised.

@@ -84,7 +84,7 @@ func condensationFields(c *session.Condensation) message {
 		message{&c.Before.Events, &c.Before.Tokens}, message{&c.After.Events, &c.After.Tokens}, usageFields(&c.Used), &c.Time, // 17 to 20
 		&c.Hidden.Span, &c.Hidden.Run, &c.Cause, &c.Added, texts[string]{&c.Topics}, // 21 to 25
 		&c.Prompt, &c.Calls, (*int64)(&c.Took), usageFields(&c.Reused), &c.Nano, &c.Unpriced, &c.Changed, // 26 to 32
-		messages[session.Result]{&c.Hidden.Results, resultFields}, // 33
+		messages[session.Result]{&c.Hidden.Results, resultFields}, message{&c.Grounding.Grounded, &c.Grounding.Lines}, // 33, 34
 	}
 }
 

@@ -26,7 +26,7 @@ func (t *Tally) extend(from, total int) error {
 		return nil
 	}
 	if t.Count == nil {
-		return fmt.Errorf("counted from position %d, needed from %d", t.From, from)
+		return fmt.Errorf("token counts begin at position %d, but are needed from %d", t.From, from)
 	}
 	cum := append(make([]int, 0, t.From-from+len(t.Cum)), total)
 	for p := from + 1; p <= t.From; p++ {

@@ -226,8 +226,8 @@ func openAndExit(path string) {
 	os.Exit(0)
 }
 
-// TestThirdStartRenamesAFileThatCrashesBbolt: bbolt follows a page that refers to itself until the stack overflows, which ends the process. The third start
-// sets the file aside.
+// TestThirdStartRenamesAFileThatCrashesBbolt: bbolt follows a page that refers to itself until the stack overflows, which ends the process. The
+// third start sets the file aside.
 func TestThirdStartRenamesAFileThatCrashesBbolt(t *testing.T) {
 	d := &damagedFile{t: t, whole: filled(t)}
 	path := d.copied()

@@ -50,8 +50,8 @@ func get(t *testing.T, through http.RoundTripper, url string) error {
 	return err
 }
 
-// TestCallsToTeamsAddressesAreConfined: every call to an address in a team's file obeys tenants_hosts, on connections that are not the operator's. Calls
-// that the same team causes to the operator's addresses do not.
+// TestCallsToTeamsAddressesAreConfined: every call to an address in a team's file obeys tenants_hosts, on connections that are not the operator's.
+// Calls that the same team causes to the operator's addresses do not.
 func TestCallsToTeamsAddressesAreConfined(t *testing.T) {
 	named := &counted{}
 	server := httptest.NewServer(named)

@@ -152,8 +152,8 @@ func TestContextManagement(t *testing.T) {
 	}
 }
 
-// TestMalformedOptionAffectsOneClient: upstream refuses one client's malformed context_management. From then on the option is removed from this client's
-// requests, but not from those of others, until a second client is refused as well.
+// TestMalformedOptionAffectsOneClient: upstream refuses one client's malformed context_management. From then on the option is removed from this
+// client's requests, but not from those of others, until a second client is refused as well.
 func TestMalformedOptionAffectsOneClient(t *testing.T) {
 	t.Parallel()
 	const wish, malformed = `"context_management":{"edits":[]}`, `"context_management":{"edits":"all"}`

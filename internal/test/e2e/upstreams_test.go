@@ -82,9 +82,9 @@ func TestAzureDeployment(t *testing.T) {
 	}
 }
 
-// TestRefusedCondensationIsForwardedVerbatim plays a run against an upstream that refuses condensed histories: each step is answered, only the first condensed request
-// is refused, and later steps are forwarded unchanged at once. The same is true for a client that no longer wants condensations, and whose
-// answers are bound to condensed histories.
+// TestRefusedCondensationIsForwardedVerbatim plays a run against an upstream that refuses condensed histories: each step is answered, only the
+// first condensed request is refused, and later steps are forwarded unchanged at once. The same is true for a client that no longer wants
+// condensations, and whose answers are bound to condensed histories.
 func TestRefusedCondensationIsForwardedVerbatim(t *testing.T) {
 	const steps = 40
 	for name, seals := range map[string]fakeupstream.Seal{"content": "", "reasoning": fakeupstream.SealThinkingBlocks} {

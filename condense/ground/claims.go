@@ -36,6 +36,9 @@ const (
 
 // request enters what a claim asks for.
 func (c *claim) request(w *wanted) {
+	if c.derived {
+		w.derived[c.sum] = true
+	}
 	for _, h := range slices.Concat(c.words, c.pairs) {
 		w.words[h] = false
 	}
@@ -54,7 +57,7 @@ func (c *claim) request(w *wanted) {
 
 // found reports whether a claim was found.
 func (c *claim) found(w *wanted) bool {
-	if c.derived {
+	if c.sum > 0 && w.derived[c.sum] {
 		return true
 	}
 	if c.rounded != nil || len(c.integers) > 0 {

@@ -14,7 +14,7 @@ export GO
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
 .PHONY: help build install run demo quick check ci full needs format vet windows lint quick-tests test race e2e slow-tests mutants schema chart chart-docs chart-package \
-	chart-schema condenser-docs rehearsal cluster vuln vuln-if-reachable dist sbom replay captures recorded matrix forwarded retention cost economics soak soak-short soak-race fuzz bench microbench \
+	chart-schema condenser-docs rehearsal cluster vuln vuln-if-reachable dist sbom replay captures recorded matrix forwarded retention grounding cost economics soak soak-short soak-race fuzz bench microbench \
 	image clean
 
 help: ## list the targets
@@ -151,6 +151,9 @@ forwarded: build ## a SHA-256 of the bytes sent upstream for each of RUNS (folde
 
 retention: ## regenerate lab/retention.md
 	$(GO) run ./lab/measure retention -doc lab/retention.md "$(RUNS)"
+
+grounding: ## regenerate lab/grounding.md
+	$(GO) run ./lab/measure grounding -doc lab/grounding.md "$(RUNS)"
 
 cost: ## regenerate lab/cost.md
 	$(GO) run ./lab/measure cost -doc lab/cost.md "$(RUNS)"

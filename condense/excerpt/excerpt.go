@@ -168,7 +168,7 @@ func (x *Index) readLine(text string) {
 		}
 	}
 	text = strings.TrimSpace(text)
-	if x.shown || len(found) == 0 || strings.HasPrefix(text, markOpen) {
+	if x.shown || len(found) == 0 || strings.HasPrefix(text, markOpen) || isNoise(text) {
 		x.termIDs = x.termIDs[:x.lineStart]
 		return
 	}
@@ -183,16 +183,12 @@ func (x *Index) readLine(text string) {
 
 // keyOf returns a key that is equal for lines that differ only in white space and a leading line number.
 func keyOf(text string) string {
-	rest := strings.TrimLeft(text, "0123456789")
-	if len(rest) < len(text) && strings.IndexAny(rest, "\t:|→ ") == 0 {
-		text = rest[1:]
-	}
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' {
 			return -1
 		}
 		return r
-	}, text)
+	}, withoutNumber(text))
 }
 
 // addTerm records that the current line contains a term.

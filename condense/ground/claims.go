@@ -26,15 +26,19 @@ type claim struct {
 
 // Limits, most of which keep the work linear.
 const (
-	maxRanges = 64  // rounded numbers of a record; others are not judged
-	maxSummed = 12  // numbers of a line among which sums are looked for
-	minJudged = 100 // smaller numbers are not judged
-	minHash   = 7   // characters of an abbreviated hash
-	minQuoted = 4   // words of a quotation; shorter ones are often the writer's own terms
+	maxRanges  = 64   // rounded numbers of a record; others are not judged
+	maxSummed  = 12   // numbers of a line among which sums are looked for
+	minJudged  = 100  // smaller numbers are not judged
+	minRounded = 1000 // from here on a number that ends in two zeros may be rounded
+	minHash    = 7    // characters of an abbreviated hash
+	minQuoted  = 4    // words of a quotation; shorter ones are often the writer's own terms
 )
 
 // request enters what a claim asks for.
 func (c *claim) request(w *wanted) {
+	if c.derived {
+		w.derived[c.sum] = true
+	}
 	for _, h := range slices.Concat(c.words, c.pairs) {
 		w.words[h] = false
 	}
@@ -53,7 +57,7 @@ func (c *claim) request(w *wanted) {
 
 // found reports whether a claim was found.
 func (c *claim) found(w *wanted) bool {
-	if c.derived {
+	if c.sum > 0 && w.derived[c.sum] {
 		return true
 	}
 	if c.rounded != nil || len(c.integers) > 0 {
@@ -334,19 +338,25 @@ func versionEnd(line string, n number) (end int, dotted bool) {
 // a word.
 func numberClaim(line string, n number) (c claim, judged bool) {
 	switch {
-	case n.percent || n.openEnded || n.followed || n.value < minJudged && n.scale == 0 || isAbout(line[:n.from]):
+	case n.percent || n.openEnded || n.followed || n.value < minJudged && (n.scale == 0 || n.measured) || isAbout(line[:n.from]):
 		return c, false
 	case n.to-n.from > maxDigits && !n.grouped:
 		return nameClaim(line[n.from:n.to])
 	case !n.precise:
 		low, high := n.bounds()
 		c.rounded = &bounds{low: low, high: high}
+	case n.value >= minRounded && math.Mod(n.value, minJudged) == 0:
+		n.half = minJudged / 2
+		low, high := n.bounds()
+		c.rounded = &bounds{low: low, high: high}
 	default:
 		c.integers = []uint64{uint64(n.value)}
 	}
-	if n.grouped && digitsFrom(line, n.from) == n.from+3 { // maybe a list of numbers of three digits
+	if n.grouped && (digitsFrom(line, n.from) == n.from+3 || n.from > 0 && strings.IndexByte(":-,", line[n.from-1]) >= 0) { // maybe a list
 		for digits := range strings.FieldsFuncSeq(line[n.from:n.to], func(r rune) bool { return r < '0' || r > '9' }) {
-			c.or = append(c.or, uint64(numberAt(digits, 0).value))
+			if v := numberAt(digits, 0).value; v >= minJudged {
+				c.or = append(c.or, uint64(v))
+			}
 		}
 	}
 	return c, true

@@ -34,7 +34,7 @@ type Struck struct {
 // quoted text. A line that names nothing stays and does not count. The texts may be JSON, escaped as often as Claude Code's logs are.
 func Check(text string, shown ...string) Result {
 	lines := readLines(text)
-	w := &wanted{words: map[uint64]bool{}, integers: map[uint64]bool{}, prefixes: map[int]bool{}}
+	w := &wanted{words: map[uint64]bool{}, integers: map[uint64]bool{}, prefixes: map[int]bool{}, derived: map[float64]bool{}}
 	for i := range lines {
 		for _, c := range lines[i].claims {
 			c.request(w)

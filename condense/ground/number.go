@@ -17,6 +17,7 @@ type number struct {
 	precise   bool    // an integer without a unit
 	followed  bool    // a letter follows that is no unit: it is part of a word
 	percent   bool
+	measured  bool // its unit is one of data or of frequency
 	openEnded bool // a plus follows
 }
 
@@ -73,6 +74,7 @@ func (n *number) readUnit(text string) {
 	switch {
 	case known:
 		n.scale, n.end = scale, end
+		n.measured = end > i+1 && strings.IndexByte("bBz", text[end-1]) >= 0
 		n.precise = n.precise && scale == 0
 	case i == n.to && end > i:
 		n.followed = true

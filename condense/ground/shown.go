@@ -9,10 +9,11 @@ import (
 
 // wanted is what the claims of a record ask for, and which of it was found. Its size depends on the record alone.
 type wanted struct {
-	words    map[uint64]bool // hashes of words and of pairs of words: whether they were found
-	integers map[uint64]bool // integers: whether they were found
-	ranges   []*bounds       // of rounded numbers
-	prefixes map[int]bool    // lengths of the hashes that may be abbreviated, in bytes
+	words    map[uint64]bool  // hashes of words and of pairs of words: whether they were found
+	integers map[uint64]bool  // integers: whether they were found
+	ranges   []*bounds        // of rounded numbers
+	derived  map[float64]bool // numbers that are a sum somewhere in the record
+	prefixes map[int]bool     // lengths of the hashes that may be abbreviated, in bytes
 }
 
 // bounds is a range of values, and whether a number in it was found.

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -42,7 +43,11 @@ func sanitise(text string) string {
 	return strings.NewReplacer("[", "(", "]", ")").Replace(text)
 }
 
-// Attached returns text followed by the marks of the message's attachments.
+// Attached returns text followed by the marks of the message's attachments, to be quoted. It leaves out parts of types that are no file: what
+// they mean is not in their mark.
 func Attached(text string, c session.Content) string {
+	c.Files = slices.DeleteFunc(slices.Clone(c.Files), func(f session.File) bool {
+		return f.Kind != session.FileDocument && f.Kind != session.FileAudio && f.Kind != session.FileVideo
+	})
 	return strings.TrimSpace(text + "\n" + Attachments(c))
 }

@@ -27,6 +27,19 @@ func TestAttachments(t *testing.T) {
 	}
 }
 
+// TestPlaceholdersAreNotQuoted: the mark of a part that is no text and no file names its type only.
+func TestPlaceholdersAreNotQuoted(t *testing.T) {
+	c := session.Content{Files: []session.File{{Kind: "tool_reference", Format: "json"}, {Kind: "file", Name: "a.pdf"}}}
+	if got := Attached("here", c); got != "here\n[file a.pdf]" || len(c.Files) != 2 {
+		t.Errorf("%q, %v", got, c.Files)
+	}
+	var w Words
+	w.Add(session.User, session.Content{Files: c.Files[:1]})
+	if got := w.Text(1000, 1000, func(string) int { return 1 }); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestWordsTellOfAttachments checks that attachments are listed with the user's words, or alone if the message has no text.
 func TestWordsTellOfAttachments(t *testing.T) {
 	var w Words

@@ -70,8 +70,8 @@ type remedy struct {
 func remedies() []remedy {
 	return []remedy{
 		{Remedy: Shrink, cures: func(r overflow.Refusal) bool { return r.Overflow != nil }, next: shrunk, last: true},
-		{Remedy: DropFiles, cures: func(r overflow.Refusal) bool { return r.Large }, next: withoutFiles},
-		{Remedy: Shrink, cures: func(r overflow.Refusal) bool { return r.Large }, next: shrunkBody},
+		{Remedy: DropFiles, cures: overflow.Refusal.MayBeLarge, next: withoutFiles},
+		{Remedy: Shrink, cures: overflow.Refusal.MayBeLarge, next: shrunkBody},
 		{Remedy: Alternate, cures: func(r overflow.Refusal) bool { return r.Alternates }, next: alternating},
 		{Remedy: WithdrawTools, cures: overflow.Refusal.Objects, next: withoutTools},
 		{Remedy: KeepReasoning, cures: overflow.Refusal.Objects, next: untouched},
@@ -305,9 +305,10 @@ func withoutFiles(ctx context.Context, f *Form, _ overflow.Refusal, report *Repo
 	return f.applyNow(ctx, job, report)
 }
 
-// shrunkBody is the remedy for a request that is too large for upstream in bytes without any images or files to leave out.
-func shrunkBody(ctx context.Context, f *Form, _ overflow.Refusal, report *Report) (*Form, bool) {
-	if f.relief.tries > 0 {
+// shrunkBody is the remedy for a request that is too large for upstream in bytes without any images or files to leave out. If upstream does not say
+// that this is the reason, and the request is changed, the change may be: it is tried unchanged first.
+func shrunkBody(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
+	if f.relief.tries > 0 || !r.Large && f.changed() {
 		return f, false
 	}
 	f.awaitLog()

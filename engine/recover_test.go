@@ -29,6 +29,7 @@ func TestRemedies(t *testing.T) {
 		"502":         {Status: 502},
 		"503":         {Status: 503},
 		"too long":    {Status: 400, Overflow: tooLong},
+		"too large":   {Status: 413, Large: true},
 		"by its form": {Status: 400, Overflow: &overflow.Overflow{Evidence: overflow.ByForm}}, // not believed of so short a request
 		"long answer": {Status: 400, Overflow: &overflow.Overflow{ByOutput: true}},
 	}
@@ -41,16 +42,16 @@ func TestRemedies(t *testing.T) {
 	}{
 		"unchanged": {condenser: condense.Noop{}},
 		"condensed": {condenser: rolling(), want: map[string]string{
-			"400": verbatim, "400 sealed": verbatim, "400 roles": "alternate " + verbatim, "403": onTrial, "413": onTrial, "422": verbatim, "500": onTrial,
-			"501": onTrial, "too long": "shrink", "by its form": verbatim,
+			"400": verbatim, "400 sealed": verbatim, "400 roles": "alternate " + verbatim, "403": onTrial, "413": onTrial + " shrink", "422": verbatim, "500": onTrial,
+			"501": onTrial, "too long": "shrink", "too large": onTrial + " shrink", "by its form": verbatim,
 		}},
 		"condensed, with hidden tools": {condenser: rolling(), hidden: engine.Hidden{Recall: true}, want: map[string]string{
 			"400": "withdraw_tools " + verbatim, "400 sealed": "withdraw_tools " + verbatim, "400 roles": "alternate withdraw_tools " + verbatim,
-			"403": onTrial, "413": onTrial, "422": "withdraw_tools " + verbatim, "500": onTrial, "501": onTrial, "too long": "shrink", "by its form": "withdraw_tools " + verbatim,
+			"403": onTrial, "413": onTrial + " shrink", "422": "withdraw_tools " + verbatim, "500": onTrial, "501": onTrial, "too long": "shrink", "too large": onTrial + " shrink", "by its form": "withdraw_tools " + verbatim,
 		}},
 		"condensed, with sealed reasoning": {condenser: rolling(), sealed: true, want: map[string]string{
-			"400": verbatim + " unseal", "400 sealed": verbatim + " unseal", "400 roles": "alternate " + verbatim + " unseal", "403": onTrial, "413": onTrial,
-			"422": verbatim + " unseal", "500": onTrial, "501": onTrial, "too long": "shrink", "by its form": verbatim + " unseal",
+			"400": verbatim + " unseal", "400 sealed": verbatim + " unseal", "400 roles": "alternate " + verbatim + " unseal", "403": onTrial, "413": onTrial + " shrink",
+			"422": verbatim + " unseal", "500": onTrial, "501": onTrial, "too long": "shrink", "too large": onTrial + " shrink", "by its form": verbatim + " unseal",
 		}},
 	}
 	for name, c := range forms {

@@ -67,7 +67,7 @@ type Condensation struct {
 	Time          time.Time
 }
 
-// Addition, if Added is not 0, marks a condensation that forgets nothing: its Summary is permanently added to the message at Added.
+// Addition marks a condensation that forgets nothing, if Added is not 0: its Summary is permanently added to the message at Added.
 type Addition struct {
 	Added  int      // position of the message, 0 if this is not an addition
 	Topics []string // names of the topics in the text

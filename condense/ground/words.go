@@ -46,7 +46,7 @@ const (
 	hashPrime  = 1099511628211
 )
 
-func mix(hash uint64, r rune) uint64 { return (hash ^ uint64(r)) * hashPrime }
+func mix(hash uint64, r rune) uint64 { return (hash ^ uint64(uint32(r))) * hashPrime } //nolint:gosec // no rune is negative
 
 // pairOf returns the hash that stands for two words next to each other.
 func pairOf(a, b uint64) uint64 { return mix(mix(a, ' ')^b, ' ') }
@@ -66,9 +66,10 @@ func next(text string, i int) (w word, ok bool) {
 		return w, false
 	}
 	w = word{hash: hashOffset, from: i, foreign: class == foreign}
-	before, length := w.hash, 0
+	length := 0
 	for c := class; c == class; length++ {
-		before, w.hash = w.hash, mix(w.hash, lower)
+		before := w.hash
+		w.hash = mix(w.hash, lower)
 		i += size
 		last := lower
 		if i == len(text) {

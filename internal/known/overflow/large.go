@@ -25,12 +25,10 @@ var largeWords = [...][]string{
 	{"too many attachments"},
 }
 
-// IsTooLarge reports whether an upstream refused a request for its size in bytes, or for its images and files, and not for its tokens.
+// IsTooLarge reports whether an upstream says that it refused a request for its size in bytes, or for its images and files, and not for its
+// tokens. A 413 may mean that without saying so.
 func IsTooLarge(status int, head []byte) bool {
-	if status == 413 {
-		return true
-	}
-	if status != 400 && status != 422 {
+	if status != 400 && status != 413 && status != 422 {
 		return false
 	}
 	lower := bytes.ToLower(head)

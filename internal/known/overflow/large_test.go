@@ -21,7 +21,7 @@ func TestIsTooLarge(t *testing.T) {
 			t.Errorf("%t: %s", got, text)
 		}
 	}
-	if !IsTooLarge(413, nil) || IsTooLarge(429, []byte("Too many images")) || IsTooLarge(500, []byte("Request entity too large")) {
+	if IsTooLarge(413, nil) || !IsTooLarge(413, []byte("Request Entity Too Large")) || IsTooLarge(429, []byte("Too many images")) || IsTooLarge(500, []byte("Request entity too large")) {
 		t.Error("the status does not count")
 	}
 }

@@ -6,7 +6,7 @@ import "bytes"
 type Refusal struct {
 	Status     int       // of the failure, which the body may state in place of an answer
 	Overflow   *Overflow // it is too long
-	Large      bool      // it is too large in bytes, or has too many or too large images or files
+	Large      bool      // it is said to be too large in bytes, or to have too many or too large images or files
 	Alternates bool      // its roles do not alternate
 	Manages    bool      // the objection mentions the management of the history
 	Thinking   bool      // or thinking
@@ -35,6 +35,9 @@ func (r Refusal) Objects() bool {
 	}
 	return r.Status >= 400 && r.Status < 500
 }
+
+// MayBeLarge reports whether the request may be too large in bytes, images or files.
+func (r Refusal) MayBeLarge() bool { return r.Large || r.Status == 413 && r.Overflow == nil }
 
 // MayObject reports whether some servers refuse a request's content with this status: filters with 403 and 413, templates with 500 and 501.
 // Those of overload and of gateways say nothing about the content.

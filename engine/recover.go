@@ -71,7 +71,7 @@ func remedies() []remedy {
 	return []remedy{
 		{Remedy: Shrink, cures: func(r overflow.Refusal) bool { return r.Overflow != nil }, next: shrunk, last: true},
 		{Remedy: DropFiles, cures: overflow.Refusal.MayBeLarge, next: withoutFiles},
-		{Remedy: Shrink, cures: overflow.Refusal.MayBeLarge, next: shrunkBody},
+		{Remedy: Shrink, cures: func(r overflow.Refusal) bool { return r.MayBeLarge() && !r.Files }, next: shrunkBody},
 		{Remedy: Alternate, cures: func(r overflow.Refusal) bool { return r.Alternates }, next: alternating},
 		{Remedy: WithdrawTools, cures: overflow.Refusal.Objects, next: withoutTools},
 		{Remedy: KeepReasoning, cures: overflow.Refusal.Objects, next: untouched},
@@ -306,10 +306,16 @@ func withoutFiles(ctx context.Context, f *Form, _ overflow.Refusal, report *Repo
 }
 
 // shrunkBody is the remedy for a request that is too large for upstream in bytes without any images or files to leave out. If upstream does not say
-// that this is the reason, and the request is changed, the change may be: it is tried unchanged first.
+// that this is the reason and has not refused large bodies before, and the request is changed, the change may be: it is tried unchanged first.
 func shrunkBody(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
-	if f.relief.tries > 0 || !r.Large && f.changed() {
+	_, known := f.turn.engine.lessons.Size(f.turn.lessons)
+	if f.relief.tries > 0 || !r.Large && f.changed() && !known {
 		return f, false
+	}
+	if view := f.relief.withheld; view != nil { // unchanged, it is too large as well
+		f = f.showing(*view).with(func(next *Form) {
+			next.relief.withheld, next.relief.verbatim, next.relief.refused = nil, false, false
+		})
 	}
 	f.awaitLog()
 	size := f.bodySize()
@@ -334,9 +340,12 @@ func (f *Form) applyNow(ctx context.Context, job condense.Job, report *Report) (
 // their images and files, and then there is a window of as many tokens as the refused body would have had.
 func (f *Form) limitSize(ctx context.Context, report *Report) *Form {
 	refused, known := f.turn.engine.lessons.Size(f.turn.lessons)
+	if !known {
+		return f
+	}
 	refused = refused * 9 / 10 // the limit may be a little lower
 	size := f.bodySize()
-	if !known || size < refused || f.place.Again || f.place.Match == session.MatchReplay {
+	if size < refused || f.place.Again || f.place.Match == session.MatchReplay {
 		return f
 	}
 	if job := condense.WithoutFiles(f.input(f.requested()), size); job != nil {
@@ -463,12 +472,13 @@ func (f *Form) rememberHelp(report *Report) {
 // rememberAccepted remembers in which form upstream accepted the request, for the next one of the thread.
 func (f *Form) rememberAccepted() {
 	r, m, known, id := &f.relief, f.turn.engine.memory, f.turn.engine.lessons, f.place.Thread.ID
-	known.Forget(lessons.RefusesSummaries, f.alone())
+	alone := f.alone()
+	known.Forget(lessons.RefusesSummaries, alone)
 	switch {
 	case r.refused:
-		known.LearnRefusal(f.alone(), f.turn.openLoop())
+		known.LearnRefusal(alone, f.turn.openLoop())
 	case f.changed():
-		known.ForgetRefusal(f.alone())
+		known.ForgetRefusal(alone)
 	}
 	if r.strippedTo > 0 {
 		m.stripTo.Add(id, r.strippedTo)

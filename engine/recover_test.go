@@ -42,16 +42,16 @@ func TestRemedies(t *testing.T) {
 	}{
 		"unchanged": {condenser: condense.Noop{}},
 		"condensed": {condenser: rolling(), want: map[string]string{
-			"400": verbatim, "400 sealed": verbatim, "400 roles": "alternate " + verbatim, "403": onTrial, "413": onTrial + " shrink", "422": verbatim, "500": onTrial,
-			"501": onTrial, "too long": "shrink", "too large": onTrial + " shrink", "by its form": verbatim,
+			"400": verbatim, "400 sealed": verbatim, "400 roles": "alternate " + verbatim, "403": onTrial, "413": onTrial, "422": verbatim, "500": onTrial,
+			"501": onTrial, "too long": "shrink", "too large": onTrial, "by its form": verbatim,
 		}},
 		"condensed, with hidden tools": {condenser: rolling(), hidden: engine.Hidden{Recall: true}, want: map[string]string{
 			"400": "withdraw_tools " + verbatim, "400 sealed": "withdraw_tools " + verbatim, "400 roles": "alternate withdraw_tools " + verbatim,
-			"403": onTrial, "413": onTrial + " shrink", "422": "withdraw_tools " + verbatim, "500": onTrial, "501": onTrial, "too long": "shrink", "too large": onTrial + " shrink", "by its form": "withdraw_tools " + verbatim,
+			"403": onTrial, "413": onTrial, "422": "withdraw_tools " + verbatim, "500": onTrial, "501": onTrial, "too long": "shrink", "too large": onTrial, "by its form": "withdraw_tools " + verbatim,
 		}},
 		"condensed, with sealed reasoning": {condenser: rolling(), sealed: true, want: map[string]string{
-			"400": verbatim + " unseal", "400 sealed": verbatim + " unseal", "400 roles": "alternate " + verbatim + " unseal", "403": onTrial, "413": onTrial + " shrink",
-			"422": verbatim + " unseal", "500": onTrial, "501": onTrial, "too long": "shrink", "too large": onTrial + " shrink", "by its form": verbatim + " unseal",
+			"400": verbatim + " unseal", "400 sealed": verbatim + " unseal", "400 roles": "alternate " + verbatim + " unseal", "403": onTrial, "413": onTrial,
+			"422": verbatim + " unseal", "500": onTrial, "501": onTrial, "too long": "shrink", "too large": onTrial, "by its form": verbatim + " unseal",
 		}},
 	}
 	for name, c := range forms {

@@ -1,9 +1,11 @@
 package overflow
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
-// largeWords are words with which servers refuse a request for its size in bytes, or for the number or size of its images and files, in lower
-// case. All words of an entry must occur.
+// largeWords are words with which servers refuse a request for its size in bytes, in lower case. All words of an entry must occur.
 var largeWords = [...][]string{
 	{"request_too_large"},
 	{"entity too large"},
@@ -12,6 +14,10 @@ var largeWords = [...][]string{
 	{"request", "size", "exceed"},
 	{"exceeds the maximum size"},
 	{"exceeds the maximum allowed size"},
+}
+
+// filesWords are those for the number or size of its images and files.
+var filesWords = [...][]string{
 	{"too many images"},
 	{"too many image"},
 	{"too many pages"},
@@ -25,21 +31,16 @@ var largeWords = [...][]string{
 	{"too many attachments"},
 }
 
-// IsTooLarge reports whether an upstream says that it refused a request for its size in bytes, or for its images and files, and not for its
-// tokens. A 413 may mean that without saying so.
-func IsTooLarge(status int, head []byte) bool {
+// readLarge reports whether an upstream says that it refused a request for its size in bytes, or for its images and files, and not for its tokens. A
+// 413 may mean that without saying so.
+func readLarge(status int, head []byte) (large, files bool) {
 	if status != 400 && status != 413 && status != 422 {
-		return false
+		return false, false
 	}
 	lower := bytes.ToLower(head)
-	for _, words := range largeWords {
-		all := true
-		for _, word := range words {
-			all = all && bytes.Contains(lower, []byte(word))
-		}
-		if all {
-			return true
-		}
+	hasAll := func(words []string) bool {
+		return !slices.ContainsFunc(words, func(word string) bool { return !bytes.Contains(lower, []byte(word)) })
 	}
-	return false
+	files = slices.ContainsFunc(filesWords[:], hasAll)
+	return !files && slices.ContainsFunc(largeWords[:], hasAll), files
 }

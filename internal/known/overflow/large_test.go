@@ -2,8 +2,8 @@ package overflow
 
 import "testing"
 
-// TestIsTooLarge: refusals for bytes, images and pages, as servers word them, and others that are not.
-func TestIsTooLarge(t *testing.T) {
+// TestReadLarge: refusals for bytes, images and pages, as servers word them, and others that are not.
+func TestReadLarge(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}`:                           true,
 		`{"error":{"message":"messages.12.content.0.image.source.base64: image exceeds 5 MB maximum: 5316852 bytes > 5242880 bytes"}}`: true,
@@ -17,11 +17,16 @@ func TestIsTooLarge(t *testing.T) {
 		`{"error":{"message":"max_tokens: 99999 > 64000, which is the maximum allowed number of output tokens"}}`:                      false,
 		`{"error":{"message":"messages: at least one message is required"}}`:                                                           false,
 	} {
-		if got := IsTooLarge(400, []byte(text)); got != want {
-			t.Errorf("%t: %s", got, text)
+		if large, files := readLarge(400, []byte(text)); (large || files) != want || large && files {
+			t.Errorf("large %t, files %t: %s", large, files, text)
 		}
 	}
-	if IsTooLarge(413, nil) || !IsTooLarge(413, []byte("Request Entity Too Large")) || IsTooLarge(429, []byte("Too many images")) || IsTooLarge(500, []byte("Request entity too large")) {
-		t.Error("the status does not count")
+	for status, want := range map[int]bool{413: true, 400: true, 429: false, 500: false} {
+		if large, _ := readLarge(status, []byte("Request Entity Too Large")); large != want {
+			t.Errorf("%d: large %t", status, large)
+		}
+	}
+	if large, files := readLarge(413, nil); large || files {
+		t.Error("a 413 alone says nothing")
 	}
 }

@@ -6,7 +6,8 @@ import "bytes"
 type Refusal struct {
 	Status     int       // of the failure, which the body may state in place of an answer
 	Overflow   *Overflow // it is too long
-	Large      bool      // it is said to be too large in bytes, or to have too many or too large images or files
+	Large      bool      // it is said to be too large in bytes
+	Files      bool      // it is said to have too many or too large images or files
 	Alternates bool      // its roles do not alternate
 	Manages    bool      // the objection mentions the management of the history
 	Thinking   bool      // or thinking
@@ -19,7 +20,9 @@ func ReadRefusal(status int, contentType string, head []byte) Refusal {
 	if over, ok := Recognise(status, contentType, head); ok {
 		r.Overflow = &over
 	}
-	r.Large = r.Overflow == nil && IsTooLarge(r.Status, head)
+	if r.Overflow == nil {
+		r.Large, r.Files = readLarge(r.Status, head)
+	}
 	mentions := func(word string) bool { return r.Objects() && bytes.Contains(head, []byte(word)) }
 	r.Manages = mentions("context_management")
 	r.Thinking = mentions("thinking")
@@ -37,7 +40,7 @@ func (r Refusal) Objects() bool {
 }
 
 // MayBeLarge reports whether the request may be too large in bytes, images or files.
-func (r Refusal) MayBeLarge() bool { return r.Large || r.Status == 413 && r.Overflow == nil }
+func (r Refusal) MayBeLarge() bool { return r.Large || r.Files || r.Status == 413 && r.Overflow == nil }
 
 // MayObject reports whether some servers refuse a request's content with this status: filters with 403 and 413, templates with 500 and 501.
 // Those of overload and of gateways say nothing about the content.

@@ -301,8 +301,12 @@ const (
 	suspected // of a server: the content may be the cause
 )
 
-// blame attributes an error. The server has failed if it cannot be reached, is overloaded, or refuses the credential. If it does not know the
-// model or fails otherwise, it is suspected: some servers answer so to certain contents, and gateways to certain routes. The thread has failed if its answer is unusable or its prompt was refused. A cancelled attempt says nothing about either.
+// codeModelNotFound is the code of servers that say with a 404 that they do not have the model.
+const codeModelNotFound = "model_not_found"
+
+// blame attributes an error. The server has failed if it cannot be reached, is overloaded, refuses the credential or says that it does not have the
+// model. If it answers 404 without saying so, or fails otherwise, it is suspected: some servers answer so to certain contents, and gateways to
+// certain routes. The thread has failed if its answer is unusable or its prompt was refused. A cancelled attempt says nothing about either.
 func blame(err error) (server, thread outcome) {
 	if err == nil {
 		return succeeded, succeeded
@@ -325,7 +329,7 @@ func blame(err error) (server, thread outcome) {
 		return succeeded, failed
 	case call.Status == http.StatusForbidden: // some servers refuse certain contents with it
 		return succeeded, failed
-	case call.Missing() && call.Status == http.StatusNotFound, call.Status >= http.StatusInternalServerError && !overloaded(call.Status):
+	case call.Missing() && call.Status == http.StatusNotFound && call.Code != codeModelNotFound, call.Status >= http.StatusInternalServerError && !overloaded(call.Status):
 		return suspected, unknown
 	}
 	return failed, unknown

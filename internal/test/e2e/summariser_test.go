@@ -56,7 +56,7 @@ func TestFailingSummarisers(t *testing.T) {
 		for need, settings := range needs {
 			t.Run(name+" "+need, func(t *testing.T) {
 				t.Parallel()
-				a := newPatient(t, newSetting, failure, name == "no key", settings.upstream)
+				a := newPatient(t, newSetting, failure, name == "no key" || name == "no model", settings.upstream)
 				a.serve(name == "hanging", settings.model, settings.condenser)
 				for range 30 {
 					a.step(need == "hard")
@@ -96,7 +96,7 @@ func TestRecordedFailures(t *testing.T) {
 			run := runs[n%len(runs)]
 			t.Run(name+" "+need+" "+run.Name, func(t *testing.T) {
 				t.Parallel()
-				a := newPatient(t, newLenient, failures[name], name == "no key", 0)
+				a := newPatient(t, newLenient, failures[name], name == "no key" || name == "no model", 0)
 				a.record(run.Run)
 				a.serve(name == "hanging", settings[1], settings[2])
 				for steps := 0; len(a.rest) > 0 && (need == "hard" || steps < 60); steps++ {

@@ -5,8 +5,6 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
-	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
-	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -27,16 +25,12 @@ type binding struct {
 
 // keepsReasoning reports whether sealed reasoning stays where its answers stay: its signature proves who wrote it and not what stood before it,
 // or upstream does not know how to be asked to drop what is bound to another history, and so checks no such bond.
-func (f *Form) keepsReasoning() bool { return f.relief.untouched || f.turn.signedByAuthor() }
-
-func (t *Turn) signedByAuthor() bool {
-	return t.model.Signature == model.SignatureAuthor || t.engine.lessons.Has(lessons.RefusesUnbinding, t.lessons)
-}
+func (f *Form) keepsReasoning() bool { return f.relief.untouched || f.turn.byAuthor }
 
 // unbinds reports whether upstream can be asked to drop sealed reasoning that is bound to another history.
 func (t *Turn) unbinds() bool {
 	_, can := t.in.Dialect.(dialect.Unbinder)
-	return can && !t.signedByAuthor()
+	return can && !t.byAuthor
 }
 
 // bind removes the sealed reasoning that is bound to another history from a projection, whose items nothing else may use. In an open tool loop

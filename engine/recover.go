@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -21,25 +20,26 @@ var ErrRefused = errors.New("upstream refused the condensed request")
 
 // relief is what upstream's refusals of a request have taught, and what its form does about them.
 type relief struct {
-	tries       int
-	ours        int         // our count of the request that was refused; 0 if upstream gave no count
-	theirs      int         // upstream's count of it; 0 likewise
-	files       int         // the part of ours that is messages with images or files
-	alternates  bool        // upstream refused this request because roles did not alternate
-	verbatim    bool        // upstream refused the changed request, so the client's body is forwarded unchanged
-	strippedTo  int         // upstream refused sealed reasoning, which is stripped up to this position; 0: not stripped
-	refused     bool        // upstream refused a change made to this request
-	doubted     bool        // upstream failed on the changed request, perhaps because of the change
-	tooLarge    int         // bytes of the body that upstream refused as too large; 0: it refused none
-	untouched   bool        // upstream refused to be asked to drop reasoning, so that all of it stays as it is
-	withdrawn   bool        // upstream refused the request with hidden tools
-	withheld    *projection // the view that upstream would refuse again, as it did earlier; nil: none
-	onTrial     bool        // condensations are made on trial
-	minReserve  bool        // reserve little for the answer: the client set no limit, and the request does not fit otherwise
-	trial       []Attempt   // condensations that are shown, and logged once upstream accepts them
-	beforeTrial projection  // the view without them
-	window      int         // the window that the request has to fit
-	exceeded    int         // the window that upstream reported, or that the refused request exceeded; 0: neither is known
+	tries        int
+	ours         int         // our count of the request that was refused; 0 if upstream gave no count
+	theirs       int         // upstream's count of it; 0 likewise
+	files        int         // the part of ours that is messages with images or files
+	alternates   bool        // upstream refused this request because roles did not alternate
+	verbatim     bool        // upstream refused the changed request, so the client's body is forwarded unchanged
+	strippedTo   int         // upstream refused sealed reasoning, which is stripped up to this position; 0: not stripped
+	refused      bool        // upstream refused a change made to this request
+	doubted      bool        // upstream failed on the changed request, perhaps because of the change
+	tooLarge     int         // bytes of the body that upstream refused as too large; 0: it refused none
+	withoutFiles bool        // old messages lost their images and files because upstream refused the request
+	untouched    bool        // upstream refused to be asked to drop reasoning, so that all of it stays as it is
+	withdrawn    bool        // upstream refused the request with hidden tools
+	withheld     *projection // the view that upstream would refuse again, as it did earlier; nil: none
+	onTrial      bool        // condensations are made on trial
+	minReserve   bool        // reserve little for the answer: the client set no limit, and the request does not fit otherwise
+	trial        []Attempt   // condensations that are shown, and logged once upstream accepts them
+	beforeTrial  projection  // the view without them
+	window       int         // the window that the request has to fit
+	exceeded     int         // the window that upstream reported, or that the refused request exceeded; 0: neither is known
 }
 
 // Remedy is a way to make a request acceptable that upstream refused.
@@ -255,12 +255,19 @@ func (f *Form) condenseHard(ctx context.Context, c condense.Condenser, locked bo
 	if d.Job != nil {
 		next, changed := f.applyJob(ctx, d.Job, locked, report)
 		if f = next; changed {
-			if shape := f.turn.in.Tenant.Condenser.Condense(f.input(f.requested())); shape.View != nil {
-				f = f.showing(f.reshaped(*shape.View, math.MaxInt))
-			}
+			f = f.shapedAnew()
 		}
 	}
 	return f, f.fits()
+}
+
+// shapedAnew returns the form with the view that the tenant's condenser makes of it for this request, if it makes one.
+func (f *Form) shapedAnew() *Form {
+	shape := f.turn.in.Tenant.Condenser.Condense(f.input(f.requested()))
+	if shape.View == nil {
+		return f
+	}
+	return f.showing(f.reshaped(*shape.View, math.MaxInt))
 }
 
 // shorten cuts tool results, the newest or all of them, if that makes the request fit. It reports whether it does.
@@ -281,90 +288,6 @@ func (f *Form) showingOnTrial(a Attempt) *Form {
 		next.relief.trial = append(slices.Clip(f.relief.trial), a)
 		next.shown = f.project(append(slices.Clip(f.shown.applied), c))
 	})
-}
-
-// withoutFiles is the remedy for a request that is too large for upstream in bytes, images or pages: old messages go without theirs. The
-// condensation is on trial until the form is settled.
-func withoutFiles(ctx context.Context, f *Form, _ overflow.Refusal, report *Report) (*Form, bool) {
-	if f.relief.tooLarge > 0 || !f.mayShrink() {
-		return f, false
-	}
-	f.awaitLog()
-	size := f.bodySize()
-	job := condense.WithoutFiles(f.input(f.requested()), size)
-	if job == nil {
-		return f, false
-	}
-	f = f.with(func(next *Form) {
-		next.relief.tooLarge = size
-		if len(next.relief.trial) == 0 {
-			next.relief.beforeTrial = next.shown
-		}
-		next.relief.onTrial = true
-	})
-	return f.applyNow(ctx, job, report)
-}
-
-// shrunkBody is the remedy for a request that is too large for upstream in bytes without any images or files to leave out. If upstream does not say
-// that this is the reason and has not refused large bodies before, and the request is changed, the change may be: it is tried unchanged first.
-func shrunkBody(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
-	_, known := f.turn.engine.lessons.Size(f.turn.lessons)
-	if f.relief.tries > 0 || !r.Large && f.changed() && !known {
-		return f, false
-	}
-	if view := f.relief.withheld; view != nil { // unchanged, it is too large as well
-		f = f.showing(*view).with(func(next *Form) {
-			next.relief.withheld, next.relief.verbatim, next.relief.refused = nil, false, false
-		})
-	}
-	f.awaitLog()
-	size := f.bodySize()
-	next, smaller := f.tryShrinking(ctx, overflow.Overflow{Evidence: overflow.ByForm}, report)
-	return next.with(func(next *Form) {
-		next.relief.exceeded = 0 // it says nothing about tokens
-		next.relief.tooLarge = cmp.Or(next.relief.tooLarge, size)
-	}), smaller
-}
-
-// applyNow runs a job that asks no model, and reports whether it has changed the view. Unless the form is on trial, it logs the condensation.
-func (f *Form) applyNow(ctx context.Context, job condense.Job, report *Report) (*Form, bool) {
-	next, step, _ := f.await(ctx, job.Need().Reason, func(ctx context.Context, f *Form, report *Report) *Form {
-		f, _ = f.applyJob(ctx, job, !f.relief.onTrial, report)
-		return f.with(func(next *Form) { next.relief.onTrial = false })
-	})
-	report.add(step)
-	return next, len(next.shown.applied) > len(f.shown.applied)
-}
-
-// limitSize makes the request smaller if its body has as many bytes as one that upstream refused for its size: old messages are shown without
-// their images and files, and then there is a window of as many tokens as the refused body would have had.
-func (f *Form) limitSize(ctx context.Context, report *Report) *Form {
-	refused, known := f.turn.engine.lessons.Size(f.turn.lessons)
-	if !known {
-		return f
-	}
-	refused = refused * 9 / 10 // the limit may be a little lower
-	size := f.bodySize()
-	if size < refused || f.place.Again || f.place.Match == session.MatchReplay {
-		return f
-	}
-	if job := condense.WithoutFiles(f.input(f.requested()), size); job != nil {
-		f, _ = f.applyNow(ctx, job, report)
-	}
-	size = f.bodySize()
-	window := int(float64(f.calibrate(f.size().Tokens))*float64(refused)/float64(size)) + f.reserved()
-	if size < refused || f.relief.window > 0 && f.relief.window <= window {
-		return f
-	}
-	return f.with(func(next *Form) { next.relief.window = window })
-}
-
-// bodySize returns the size of the body that goes upstream, in bytes.
-func (f *Form) bodySize() (n int) {
-	for _, part := range f.Body() {
-		n += len(part)
-	}
-	return n
 }
 
 // alternating is the remedy for a changed request whose roles do not alternate.
@@ -558,11 +481,7 @@ func untouched(_ context.Context, f *Form, _ overflow.Refusal, _ *Report) (*Form
 		return f, false
 	}
 	next := f.with(func(next *Form) { next.relief.untouched = true })
-	next = next.showing(next.project(f.shown.applied))
-	if shape := next.turn.in.Tenant.Condenser.Condense(next.input(next.requested())); shape.View != nil {
-		next = next.showing(next.reshaped(*shape.View, math.MaxInt))
-	}
-	return next, true
+	return next.showing(next.project(f.shown.applied)).shapedAnew(), true
 }
 
 // unsealed is the remedy for a request with sealed reasoning that upstream refuses. It strips the changed history if upstream objected to

@@ -8,6 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -83,6 +84,7 @@ type Turn struct {
 	counter      meter
 	model        Model         // with the window that earlier requests have shown
 	lessons      lessons.Place // for what the client is shown of the model
+	byAuthor     bool          // signatures of sealed reasoning prove who wrote it and not what stood before it
 	history      *session.History
 	purpose      session.Purpose
 	place        session.Resolution // in the log, when it was recognised
@@ -200,6 +202,7 @@ func (t *Turn) prepareCounting() {
 	}
 	t.model.Alternates = t.model.Alternates || e.lessons.Has(lessons.AlternatesOnly, t.lessons)
 	t.model.Window = e.lessons.Window(t.lessons, t.model.Window)
+	t.byAuthor = t.model.Signature == model.SignatureAuthor || e.lessons.Has(lessons.RefusesUnbinding, t.lessons)
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })
 }

@@ -70,6 +70,25 @@ func TestTooManyBytesOfText(t *testing.T) {
 	}
 }
 
+// wantLargeTextUnchanged checks that a refusal for the number of images says nothing about bytes: a history of text with more bytes than the
+// refused request is forwarded unchanged.
+func wantLargeTextUnchanged(t *testing.T, s *setting, p *process, path, body, first, next string) {
+	t.Helper()
+	messages := strings.ReplaceAll(first, "Test the page.", "Read the pages.")
+	for n := range 24 {
+		text := imagesIn.ReplaceAllString(fmt.Sprintf(next, 100+n), "]")
+		messages += "," + strings.ReplaceAll(text, fmt.Sprintf("Screen %d:", 100+n), strings.Repeat("internationalization ", 800))
+	}
+	sent := fmt.Sprintf(body, messages)
+	if status, answer := postBody(t, p, path, sent); status != http.StatusOK {
+		t.Fatalf("text: %d: %.300s", status, answer)
+	}
+	all := s.Upstream.Requests()
+	if got := string(all[len(all)-1].Body); got != sent {
+		t.Errorf("a text of %d bytes went as %d bytes", len(sent), len(got))
+	}
+}
+
 // imagesIn matches the image at the end of a message's content.
 var imagesIn = regexp.MustCompile(`,\{"type":"(image_url|image|input_image)"[^]]*\]`)
 
@@ -133,7 +152,13 @@ func TestTooManyBytesLoseOldImages(t *testing.T) {
 					}
 					messages += "," + fmt.Sprintf(run.next, n)
 				}
+				if kind == "images" {
+					wantLargeTextUnchanged(t, s, p, run.path, run.body, run.first, run.next)
+				}
 				refused, requests := 0, s.Upstream.Requests()
+				if kind == "images" {
+					requests = requests[:len(requests)-1] // without the text
+				}
 				for _, r := range requests {
 					if c.refuses(r.Body) {
 						refused++

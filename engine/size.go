@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/overflow"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// withoutFiles is the remedy for a request that is too large for upstream in bytes, images or pages: old messages go without theirs. The
+// condensation is on trial until the form is settled.
+func withoutFiles(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
+	if f.relief.withoutFiles || !f.mayShrink() {
+		return f, false
+	}
+	f.awaitLog()
+	size := f.bodySize()
+	job := condense.WithoutFiles(f.input(f.requested()), size)
+	if job == nil {
+		return f, false
+	}
+	f = f.with(func(next *Form) {
+		next.relief.withoutFiles = true
+		if !r.Files { // their number says nothing about bytes
+			next.relief.tooLarge = size
+		}
+		if len(next.relief.trial) == 0 {
+			next.relief.beforeTrial = next.shown
+		}
+		next.relief.onTrial = true
+	})
+	return f.applyNow(ctx, job, report)
+}
+
+// shrunkBody is the remedy for a request that is too large for upstream in bytes without any images or files to leave out. If upstream does not say
+// that this is the reason and has not refused large bodies before, and the request is changed, the change may be: it is tried unchanged first.
+func shrunkBody(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
+	_, known := f.turn.engine.lessons.Size(f.turn.lessons)
+	if f.relief.tries > 0 || !f.mayShrink() || !r.Large && f.changed() && !known {
+		return f, false
+	}
+	if view := f.relief.withheld; view != nil { // unchanged, it is too large as well
+		f = f.showing(*view).with(func(next *Form) {
+			next.relief.withheld, next.relief.verbatim, next.relief.refused = nil, false, false
+		})
+	}
+	f.awaitLog()
+	size := f.bodySize()
+	next, smaller := f.tryShrinking(ctx, overflow.Overflow{Evidence: overflow.ByForm}, report)
+	return next.with(func(next *Form) {
+		next.relief.exceeded = 0 // it says nothing about tokens
+		next.relief.tooLarge = cmp.Or(next.relief.tooLarge, size)
+	}), smaller
+}
+
+// applyNow runs a job that asks no model, and reports whether it has changed the view. Unless the form is on trial, it logs the condensation.
+func (f *Form) applyNow(ctx context.Context, job condense.Job, report *Report) (*Form, bool) {
+	next, step, _ := f.await(ctx, job.Need().Reason, func(ctx context.Context, f *Form, report *Report) *Form {
+		f, _ = f.applyJob(ctx, job, !f.relief.onTrial, report)
+		return f.with(func(next *Form) { next.relief.onTrial = false })
+	})
+	report.add(step)
+	return next, len(next.shown.applied) > len(f.shown.applied)
+}
+
+// limitSize makes the request smaller if its body has as many bytes as one that upstream refused for its size: old messages are shown without
+// their images and files, and then there is a window of as many tokens as the refused body would have had.
+func (f *Form) limitSize(ctx context.Context, report *Report) *Form {
+	refused, known := f.turn.engine.lessons.Size(f.turn.lessons)
+	if !known {
+		return f
+	}
+	refused = refused * 9 / 10 // the limit may be a little lower
+	size := f.bodySize()
+	if size < refused || f.place.Again || f.place.Match == session.MatchReplay {
+		return f
+	}
+	if job := condense.WithoutFiles(f.input(f.requested()), size); job != nil {
+		f, _ = f.applyNow(ctx, job, report)
+	}
+	size = f.bodySize()
+	window := int(float64(f.calibrate(f.size().Tokens))*float64(refused)/float64(size)) + f.reserved()
+	if size < refused || f.relief.window > 0 && f.relief.window <= window {
+		return f
+	}
+	return f.with(func(next *Form) { next.relief.window = window })
+}
+
+// bodySize returns the size of the body that goes upstream, in bytes.
+func (f *Form) bodySize() (n int) {
+	for _, part := range f.Body() {
+		n += len(part)
+	}
+	return n
+}

@@ -39,6 +39,7 @@ type trimRow struct {
 	Tail   int       `json:"tail"`
 	Whole  bool      `json:"whole,omitempty"`
 	Tidy   bool      `json:"tidy,omitempty"`
+	Bare   bool      `json:"without_files,omitempty"`
 	Copies []copyRow `json:"copies,omitempty"`
 }
 
@@ -50,7 +51,7 @@ type copyRow struct {
 }
 
 func rowOfTrim(t session.Trim) trimRow {
-	row := trimRow{Pos: t.Pos, Head: t.Head, Tail: t.Tail, Tidy: t.Tidy}
+	row := trimRow{Pos: t.Pos, Head: t.Head, Tail: t.Tail, Tidy: t.Tidy, Bare: t.Bare}
 	row.Copies = rows(t.Copies, func(c session.Copy) copyRow { return copyRow(c) })
 	if !t.Cut() {
 		row.Head, row.Whole = 0, true

@@ -11,8 +11,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestWithoutFiles: the oldest messages lose their images until half of the bytes and half of the images are left. Those that nobody has answered
-// keep theirs, however large the request is. Their text stays, with a mark.
+// TestWithoutFiles: the oldest messages lose their images until the request has half of its bytes and half of its images. Messages that the model
+// has not answered yet keep theirs, however large the request is. A message that loses its image keeps its text and gets a mark.
 func TestWithoutFiles(t *testing.T) {
 	d := messages.New(split.Options{})
 	image := func(n int) string {
@@ -52,6 +52,6 @@ func TestWithoutFiles(t *testing.T) {
 	newest := session.Project(session.NewHistory(session.Hash{}, r.Messages[:1]), nil)
 	in.View = &newest
 	if condense.WithoutFiles(in, 30_000) != nil {
-		t.Error("the only message, which nobody has answered, is to lose its image")
+		t.Error("a message loses its image before the model has answered it")
 	}
 }

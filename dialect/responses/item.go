@@ -124,8 +124,8 @@ func (it *item) isPlain() bool {
 // isReasoningOrReference reports whether the item is reasoning, or a reference, which may refer to reasoning.
 func (it *item) isReasoningOrReference() bool { return it.isReasoning() || it.isReference() }
 
-// dependsOnEarlier reports whether a model's output is bound to reasoning in an earlier message. It is if the items have ids, by which
-// upstream knows them, and none of them is reasoning.
+// dependsOnEarlier reports whether a model's output is bound to reasoning in an earlier message. That is so if at least one item has an id, by
+// which upstream recognises it, and no item is reasoning or a reference.
 func dependsOnEarlier(items []*item) bool {
 	return !slices.ContainsFunc(items, (*item).isReasoningOrReference) &&
 		slices.ContainsFunc(items, func(it *item) bool { return it.Get("id").Kind == rawjson.String })

@@ -62,7 +62,7 @@ func figuresOf(text string) (all []figure) {
 	return all
 }
 
-// classify says what a number is by the words beside it.
+// classify sets the fields of a figure according to the words before and after the number.
 func (f *figure) classify(before, after string) {
 	f.tokens = strings.HasPrefix(strings.TrimLeft(after, " )-"), "tok")
 	out := lastOf(before, outputWords)

@@ -18,7 +18,6 @@ var largeWords = [...][]string{
 
 // filesWords are those for the number or size of its images and files.
 var filesWords = [...][]string{
-	{"too many images"},
 	{"too many image"},
 	{"too many pages"},
 	{"image", "exceed"},

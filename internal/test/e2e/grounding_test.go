@@ -48,7 +48,7 @@ func sentUpstream(s *setting) string {
 	return text
 }
 
-// TestARecordIsGrounded: a line that names what the summariser was not shown reaches nobody, and the share of lines that stayed is told in
+// TestARecordIsGrounded: a line that names what the summariser was not shown is never forwarded. The share of lines that stayed is reported in
 // the log, the metrics and the API, for each type that has a model write a record.
 func TestARecordIsGrounded(t *testing.T) {
 	t.Parallel()

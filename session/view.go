@@ -118,8 +118,15 @@ func (v *View) Forgotten() []bool {
 // Project returns the view of a history under those condensations of its thread that apply. It shows only the newest summary, which covers
 // everything forgotten, because each summary is made from the one before it.
 func Project(h *History, condensations []Condensation) View {
-	v := View{History: h, Applied: Applicable(h, condensations), Items: make([]Item, 0, len(h.Messages)+1)}
+	v := View{History: h, Applied: Applicable(h, condensations)}
 	gone, summary, trims := v.Forgotten(), v.Summary(), map[int]*Trim{}
+	shown := len(h.Messages) + 1 // at most
+	for _, hidden := range gone {
+		if hidden {
+			shown--
+		}
+	}
+	v.Items = make([]Item, 0, shown)
 	for i := range v.Applied {
 		for j := range v.Applied[i].Trims {
 			t := &v.Applied[i].Trims[j]

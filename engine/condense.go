@@ -272,7 +272,11 @@ func (f *Form) overtaken(ctx context.Context) (*Form, bool, error) {
 func (f *Form) afresh(applied []session.Condensation) *Form {
 	return f.with(func(next *Form) {
 		next.shown = f.project(applied)
-		next.relief.beforeTrial, next.relief.trial = next.shown, nil
+		next.relief.trial = nil
+		if next.relief.onTrial {
+			shown := next.shown
+			next.relief.beforeTrial = &shown
+		}
 	})
 }
 

@@ -322,9 +322,9 @@ func (f *Form) fileTokens() (n int) {
 }
 
 // calibration returns the name under which counts are calibrated. Those of requests with images or files are estimates, which say nothing
-// about text.
+// about text. The name is the client's and the model's: what upstream reports to one client corrects no other client's counts.
 func (t *Turn) calibration(attached bool) string {
-	name := t.counter.source
+	name := t.lessons.Own
 	if attached {
 		name[0] ^= 1
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
 	"github.com/dewpoint-proxy/dewpoint/engine/summaries"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
-	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -61,8 +60,6 @@ type Model struct {
 
 	Configured bool // the window is configured, so what servers report about it is ignored
 	Alternates bool // upstream rejects consecutive messages of the same role
-
-	Signature model.Signature // what signatures of its sealed reasoning prove
 }
 
 // Windows asks servers which context window they serve a model with.

@@ -37,7 +37,7 @@ type relief struct {
 	onTrial      bool        // condensations are made on trial
 	minReserve   bool        // reserve little for the answer: the client set no limit, and the request does not fit otherwise
 	trial        []Attempt   // condensations that are shown, and logged once upstream accepts them
-	beforeTrial  projection  // the view without them
+	beforeTrial  *projection // the view without them; nil if there are none
 	window       int         // the window that the request has to fit
 	exceeded     int         // the window that upstream reported, or that the refused request exceeded; 0: neither is known
 }
@@ -130,7 +130,8 @@ func (f *Form) tryShrinking(ctx context.Context, over overflow.Overflow, report 
 			r.withheld, r.verbatim, r.refused = nil, false, false
 		}
 		if len(r.trial) == 0 {
-			r.beforeTrial = next.shown
+			shown := next.shown
+			r.beforeTrial = &shown
 		}
 		r.tries++
 	})
@@ -444,7 +445,7 @@ func (f *Form) logTrial(ctx context.Context, trial []Attempt, report *Report) *F
 		f.attempted(report, Attempt{Reason: trial[0].Reason, Err: err})
 		return f
 	}
-	f = f.showing(f.relief.beforeTrial)
+	f = f.showing(*f.relief.beforeTrial)
 	for _, a := range trial {
 		next, err := f.logAndShow(ctx, a, false, report)
 		if f = next; err != nil {

@@ -27,7 +27,8 @@ func withoutFiles(ctx context.Context, f *Form, r overflow.Refusal, report *Repo
 			next.relief.tooLarge = size
 		}
 		if len(next.relief.trial) == 0 {
-			next.relief.beforeTrial = next.shown
+			shown := next.shown
+			next.relief.beforeTrial = &shown
 		}
 		next.relief.onTrial = true
 	})

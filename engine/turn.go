@@ -84,13 +84,13 @@ type Turn struct {
 	counter      meter
 	model        Model         // with the window that earlier requests have shown
 	lessons      lessons.Place // for what the client is shown of the model
-	byAuthor     bool          // signatures of sealed reasoning prove who wrote it and not what stood before it
 	history      *session.History
 	purpose      session.Purpose
 	place        session.Resolution // in the log, when it was recognised
 	counted      func() *counts     // counts on the first call, in the goroutine that makes it
 	hidden       hidden
 	unrecognised bool           // see Pass
+	byAuthor     bool           // signatures of the history's sealed reasoning prove who wrote it and not what stood before it
 	entry        *session.Entry // the fields that all holdout entries of the turn share; nil: the tenant has no holdout
 }
 
@@ -103,8 +103,6 @@ type sessionLog struct {
 // meter counts a request's tokens.
 type meter struct {
 	Counter
-	source lessons.Source // the client's requests to this model: what upstream reports to one client corrects no other client's counts
-
 	cacheKey uint64 // identifies upstream, key, model, tools and system prompt; valid only in this process
 }
 
@@ -194,7 +192,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 func (t *Turn) prepareCounting() {
 	e := t.engine
 	t.lessons = lessons.PlaceOf(t.in.Tenant.Name, t.in.Credential, t.in.Upstream.BaseURL, clip(t.in.Split.Model), t.in.Keys)
-	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.lessons.Own, t.cacheKey()}
+	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.cacheKey()}
 	if e.o.Windows != nil && !t.model.Configured {
 		if served := e.o.Windows.Window(t.in.Upstream.BaseURL, t.in.Split.Model); served > 0 {
 			t.model.Window = served
@@ -202,7 +200,8 @@ func (t *Turn) prepareCounting() {
 	}
 	t.model.Alternates = t.model.Alternates || e.lessons.Has(lessons.AlternatesOnly, t.lessons)
 	t.model.Window = e.lessons.Window(t.lessons, t.model.Window)
-	t.byAuthor = t.model.Signature == model.SignatureAuthor || e.lessons.Has(lessons.RefusesUnbinding, t.lessons)
+	t.byAuthor = t.history.LastSealed() > 0 &&
+		(model.SignatureOf(t.in.Split.Model) == model.SignatureAuthor || e.lessons.Has(lessons.RefusesUnbinding, t.lessons))
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
-	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/dial"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
@@ -208,7 +207,7 @@ func models(cfg *config.Config) func(string) proxy.ModelInfo {
 		return proxy.ModelInfo{
 			Model: engine.Model{
 				Name: known, Window: m.ContextWindow, MaxOutput: m.MaxOutput, Alternates: m.AlternateRoles,
-				Configured: cfg.Models[known].ContextWindow > 0, Signature: model.SignatureOf(name),
+				Configured: cfg.Models[known].ContextWindow > 0,
 			},
 			Price: m.Price,
 		}

@@ -3,7 +3,7 @@ package excerpt
 import "strings"
 
 // isNoise reports whether a line says too little to be quoted, whatever it names: a number, a closing tag or a heading alone, or the placeholder of
-// something that is no text. What a tool wrote in front of it as its number does not count.
+// something that is no text. A line number that a tool wrote in front of the line is ignored.
 func isNoise(line string) bool {
 	line = strings.TrimSpace(withoutNumber(line))
 	switch {
@@ -32,8 +32,13 @@ func isLetter(r rune) bool { return r >= 0x80 || strings.ContainsRune(letters, r
 func withoutNumber(line string) string {
 	line = strings.TrimLeft(line, " \t")
 	rest := strings.TrimLeft(line, digits)
-	if len(rest) < len(line) && strings.IndexAny(rest, "\t:|→ ") == 0 {
-		return strings.TrimPrefix(rest[1:], "\x86\x92") // the rest of an arrow
+	if len(rest) == len(line) {
+		return line
+	}
+	for _, separator := range [...]string{"\t", ":", "|", "→", " "} {
+		if text, ok := strings.CutPrefix(rest, separator); ok {
+			return text
+		}
 	}
 	return line
 }

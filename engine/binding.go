@@ -21,16 +21,34 @@ type binding struct {
 	refused    int  // upstream has refused the reasoning of answers up to this position
 	alternates bool // roles alternate, so that a summary may become part of any user message in front of it
 	free       bool // upstream does not check what stands before an answer: only what it has refused is left out
+	asks       bool // upstream can be asked to drop what is bound to another history
 }
+
+// reasoning says how a form treats sealed reasoning.
+type reasoning int
+
+// The values of reasoning.
+const (
+	reasoningOfModel   reasoning = iota // as what is known of the model and upstream demands
+	reasoningUntouched                  // it stays: upstream refused to be asked to drop it
+	reasoningPlaced                     // it is bound to its place: upstream refused what was known to be free
+)
 
 // keepsReasoning reports whether sealed reasoning stays where its answers stay: its signature proves who wrote it and not what stood before it,
 // or upstream does not know how to be asked to drop what is bound to another history, and so checks no such bond.
-func (f *Form) keepsReasoning() bool { return f.relief.untouched || f.turn.byAuthor }
+func (f *Form) keepsReasoning() bool {
+	return f.relief.reasoning == reasoningUntouched || f.turn.byAuthor && f.relief.reasoning != reasoningPlaced
+}
 
 // unbinds reports whether upstream can be asked to drop sealed reasoning that is bound to another history.
-func (t *Turn) unbinds() bool {
-	_, can := t.in.Dialect.(dialect.Unbinder)
-	return can && !t.byAuthor
+func (f *Form) unbinds() bool {
+	_, can := f.turn.in.Dialect.(dialect.Unbinder)
+	return can && !f.turn.neverUnbinds && f.relief.reasoning != reasoningUntouched
+}
+
+// binding returns the part of a binding that is the same for all projections of the form.
+func (f *Form) binding() binding {
+	return binding{alternates: f.alternates(), free: f.keepsReasoning(), asks: f.unbinds()}
 }
 
 // bind removes the sealed reasoning that is bound to another history from a projection, whose items nothing else may use. In an open tool loop
@@ -48,7 +66,9 @@ func (t *Turn) bind(p projection, b binding) projection {
 			t.unseal(item)
 		}
 	}
-	t.keepLoopReasoning(&p)
+	if b.asks && !b.free {
+		t.keepLoopReasoning(&p)
+	}
 	t.hideReplaced(p.view.Items)
 	return p
 }
@@ -70,8 +90,8 @@ func (t *Turn) strip(item *session.Item) {
 	}
 }
 
-// keepLoopReasoning shows the first and the newest answer of an open tool loop with the sealed reasoning that upstream demands there. It
-// applies only where upstream can be asked to drop reasoning that is bound to another history.
+// keepLoopReasoning shows the first and the newest answer of an open tool loop with the sealed reasoning that upstream demands there. It must be
+// asked to drop what of it is bound to another history.
 func (t *Turn) keepLoopReasoning(p *projection) {
 	first, newest, open := t.loopEnds(&p.view)
 	if !open {
@@ -86,10 +106,9 @@ func (t *Turn) keepLoopReasoning(p *projection) {
 }
 
 // loopEnds returns the indices of the items with the first and the newest answer of the tool loop that upstream sees open. It may begin earlier
-// than in the history, if the user's message before it is hidden. It reports false if no open loop needs its reasoning, or if upstream cannot be
-// asked to drop reasoning.
+// than in the history, if the user's message before it is hidden. It reports false if no open loop needs its reasoning.
 func (t *Turn) loopEnds(v *session.View) (first, newest int, open bool) {
-	if !t.unbinds() || t.openLoop() == 0 {
+	if t.openLoop() == 0 {
 		return 0, 0, false
 	}
 	first, newest = -1, -1

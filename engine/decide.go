@@ -73,7 +73,7 @@ func (f *Form) inputFor(need condense.Need, fixed, total int) condense.Input {
 		Work:     f.turn.engine.summaries.Compute,
 		Thread:   f.thread(),
 
-		NeedsReasoning: f.turn.in.Split.NeedsReasoning, CutsLoops: f.keepsReasoning() || f.turn.unbinds(),
+		NeedsReasoning: f.turn.in.Split.NeedsReasoning, CutsLoops: f.keepsReasoning() || f.unbinds(),
 	}
 	if f.relief.files > 0 {
 		in.Total = in.Fixed + sum(in.Measure(in.View.Items))
@@ -168,7 +168,9 @@ func (t *Turn) unabridged(
 			return nil, fmt.Errorf("read condensations: %w", err)
 		}
 		f := t.form(fewer)
-		f.shown = f.turn.bind(f.shown, binding{end: math.MaxInt, alternates: f.alternates(), free: f.keepsReasoning()})
+		b := f.binding()
+		b.end = math.MaxInt
+		f.shown = f.turn.bind(f.shown, b)
 		if !overWindow(f.input(condense.Need{})) {
 			return f, nil
 		}

@@ -166,7 +166,7 @@ func (f *Form) alternates() bool { return f.relief.alternates || f.turn.model.Al
 
 // project returns the view of the history under condensations.
 func (f *Form) project(applied []session.Condensation) projection {
-	return f.turn.project(applied, len(f.place.Thread.Condensations), f.bound, f.alternates(), f.keepsReasoning())
+	return f.turn.project(applied, len(f.place.Thread.Condensations), f.bound, f.binding())
 }
 
 // asAccepted returns the form that withholds the view and forwards the client's history in the form that upstream accepts: without

@@ -31,7 +31,7 @@ type relief struct {
 	doubted      bool        // upstream failed on the changed request, perhaps because of the change
 	tooLarge     int         // bytes of the body that upstream refused as too large; 0: it refused none
 	withoutFiles bool        // old messages lost their images and files because upstream refused the request
-	untouched    bool        // upstream refused to be asked to drop reasoning, so that all of it stays as it is
+	reasoning    reasoning   // how sealed reasoning is treated
 	withdrawn    bool        // upstream refused the request with hidden tools
 	withheld     *projection // the view that upstream would refuse again, as it did earlier; nil: none
 	onTrial      bool        // condensations are made on trial
@@ -47,14 +47,15 @@ type Remedy string
 
 // The remedies. Each is tried once for a request, but for Shrink, which is tried maxReliefs times.
 const (
-	DropFiles     Remedy = "drop_files"     // show old messages without their images and files
-	Shrink        Remedy = "shrink"         // condense the history further, cut results, reserve less for the answer
-	Alternate     Remedy = "alternate"      // let roles alternate
-	WithdrawTools Remedy = "withdraw_tools" // offer no hidden tools
-	KeepReasoning Remedy = "keep_reasoning" // leave sealed reasoning as it is: upstream does not know how to drop it
-	Unseal        Remedy = "unseal"         // strip sealed reasoning, or ask upstream to drop what is bound to another history
-	Verbatim      Remedy = "verbatim"       // forward the client's body unchanged
-	OnTrial       Remedy = "on_trial"       // the same, where something else may be to blame
+	DropFiles      Remedy = "drop_files"      // show old messages without their images and files
+	Shrink         Remedy = "shrink"          // condense the history further, cut results, reserve less for the answer
+	Alternate      Remedy = "alternate"       // let roles alternate
+	WithdrawTools  Remedy = "withdraw_tools"  // offer no hidden tools
+	KeepReasoning  Remedy = "keep_reasoning"  // leave sealed reasoning as it is: upstream does not know how to drop it
+	PlaceReasoning Remedy = "place_reasoning" // treat sealed reasoning as bound to its place, although the model is known not to bind it
+	Unseal         Remedy = "unseal"          // strip sealed reasoning, or ask upstream to drop what is bound to another history
+	Verbatim       Remedy = "verbatim"        // forward the client's body unchanged
+	OnTrial        Remedy = "on_trial"        // the same, where something else may be to blame
 )
 
 // remedy is a row of the table of remedies.
@@ -75,6 +76,7 @@ func remedies() []remedy {
 		{Remedy: Alternate, cures: func(r overflow.Refusal) bool { return r.Alternates }, next: alternating},
 		{Remedy: WithdrawTools, cures: overflow.Refusal.Objects, next: withoutTools},
 		{Remedy: KeepReasoning, cures: overflow.Refusal.Objects, next: untouched},
+		{Remedy: PlaceReasoning, cures: overflow.Refusal.Objects, next: placed},
 		{Remedy: Unseal, cures: overflow.Refusal.Objects, next: unsealed},
 		{Remedy: Verbatim, cures: overflow.Refusal.Objects, next: refusedChange},
 		{Remedy: OnTrial, cures: overflow.Refusal.MayObject, next: doubtedChange},
@@ -298,10 +300,8 @@ func alternating(_ context.Context, f *Form, _ overflow.Refusal, _ *Report) (*Fo
 	}
 	p := f.shown
 	p.view.Items = slices.Clone(p.view.Items)
-	return f.with(func(next *Form) {
-		next.relief.alternates = true
-		next.shown = f.turn.bind(p, binding{alternates: true, free: f.keepsReasoning()})
-	}), true
+	f = f.with(func(next *Form) { next.relief.alternates = true })
+	return f.showing(f.turn.bind(p, f.binding())), true
 }
 
 // withoutTools is the remedy for a request that offers hidden tools.
@@ -381,8 +381,12 @@ func (f *Form) rememberHelp(report *Report) {
 	if r.tooLarge > 0 {
 		f.turn.engine.lessons.LearnSize(f.turn.lessons, r.tooLarge)
 	}
-	if r.untouched && r.strippedTo == 0 {
+	switch {
+	case r.strippedTo > 0:
+	case r.reasoning == reasoningUntouched:
 		f.turn.engine.lessons.Learn(lessons.RefusesUnbinding, f.turn.lessons, true)
+	case r.reasoning == reasoningPlaced:
+		f.turn.engine.lessons.Learn(lessons.ChecksPlace, f.turn.lessons, true)
 	}
 	if r.alternates {
 		f.turn.engine.lessons.Learn(lessons.AlternatesOnly, f.turn.lessons, true)
@@ -478,11 +482,25 @@ func (f *Form) refusedRecently() bool {
 // untouched is the remedy for a request that asks upstream to drop reasoning bound to another history, which an older model refuses. Such a model
 // checks no such bond.
 func untouched(_ context.Context, f *Form, _ overflow.Refusal, _ *Report) (*Form, bool) {
-	if f.relief.untouched || !f.shown.isLoose() || !f.changed() {
+	if f.relief.reasoning != reasoningOfModel || !f.shown.isLoose() || !f.changed() {
 		return f, false
 	}
-	next := f.with(func(next *Form) { next.relief.untouched = true })
-	return next.showing(next.project(f.shown.applied)).shapedAnew(), true
+	return f.treating(reasoningUntouched), true
+}
+
+// placed is the remedy for a request with reasoning that is known to be free of its place, as by the model's name, and that upstream refuses all
+// the same: a gateway may serve another model by this name.
+func placed(_ context.Context, f *Form, r overflow.Refusal, _ *Report) (*Form, bool) {
+	if f.relief.reasoning != reasoningOfModel || !f.turn.byAuthor || f.turn.neverUnbinds || !r.Thinking || !f.changed() {
+		return f, false
+	}
+	return f.treating(reasoningPlaced), true
+}
+
+// treating returns the form that treats sealed reasoning in another way.
+func (f *Form) treating(how reasoning) *Form {
+	next := f.with(func(next *Form) { next.relief.reasoning = how })
+	return next.showing(next.project(f.shown.applied)).shapedAnew()
 }
 
 // unsealed is the remedy for a request with sealed reasoning that upstream refuses. It strips the changed history if upstream objected to
@@ -497,7 +515,7 @@ func unsealed(_ context.Context, f *Form, r overflow.Refusal, _ *Report) (*Form,
 	case !changed && (f.relief.strippedTo > 0 || !f.mayBeBound() && !f.hasUnloggedAnswers()):
 		return f, false
 	}
-	p, end, sent := f.shown, f.turn.stripEnd(r.Thinking), f.shown.strippedCount()
+	p, end, sent := f.shown, f.stripEnd(r.Thinking), f.shown.strippedCount()
 	p.view.Items = slices.Clone(p.view.Items)
 	if !changed {
 		p = f.project(nil)
@@ -505,7 +523,9 @@ func unsealed(_ context.Context, f *Form, r overflow.Refusal, _ *Report) (*Form,
 			sent = 0 // of the client's own body
 		}
 	}
-	if p = f.turn.bind(p, binding{end: end, alternates: f.alternates()}); p.strippedCount() == sent {
+	b := f.binding()
+	b.end, b.free = end, false
+	if p = f.turn.bind(p, b); p.strippedCount() == sent {
 		return f, false
 	}
 	return f.with(func(next *Form) {
@@ -526,8 +546,8 @@ func (p *projection) strippedCount() (n int) {
 
 // stripEnd returns the position from which sealed reasoning is kept: the start of the open tool loop that needs it, if there is one and upstream
 // is not asked to drop reasoning.
-func (t *Turn) stripEnd(unbind bool) int {
-	if loop := t.openLoop(); loop > 0 && !(unbind && t.unbinds()) {
+func (f *Form) stripEnd(unbind bool) int {
+	if loop := f.turn.openLoop(); loop > 0 && !(unbind && f.unbinds()) {
 		return loop
 	}
 	return math.MaxInt

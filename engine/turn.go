@@ -91,6 +91,7 @@ type Turn struct {
 	hidden       hidden
 	unrecognised bool           // see Pass
 	byAuthor     bool           // signatures of the history's sealed reasoning prove who wrote it and not what stood before it
+	neverUnbinds bool           // upstream refuses to be asked to drop reasoning that is bound to another history
 	entry        *session.Entry // the fields that all holdout entries of the turn share; nil: the tenant has no holdout
 }
 
@@ -200,8 +201,11 @@ func (t *Turn) prepareCounting() {
 	}
 	t.model.Alternates = t.model.Alternates || e.lessons.Has(lessons.AlternatesOnly, t.lessons)
 	t.model.Window = e.lessons.Window(t.lessons, t.model.Window)
-	t.byAuthor = t.history.LastSealed() > 0 &&
-		(model.SignatureOf(t.in.Split.Model) == model.SignatureAuthor || e.lessons.Has(lessons.RefusesUnbinding, t.lessons))
+	if t.history.LastSealed() > 0 {
+		t.neverUnbinds = e.lessons.Has(lessons.RefusesUnbinding, t.lessons)
+		t.byAuthor = t.neverUnbinds ||
+			model.SignatureOf(t.in.Split.Model) == model.SignatureAuthor && !e.lessons.Has(lessons.ChecksPlace, t.lessons)
+	}
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })
 }

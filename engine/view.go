@@ -19,10 +19,10 @@ type projection struct {
 }
 
 // project returns the view of the history under condensations, of which the thread had seen altogether at the time.
-func (t *Turn) project(applied []session.Condensation, seen int, to bound, alternates, free bool) projection {
+func (t *Turn) project(applied []session.Condensation, seen int, to bound, b binding) projection {
 	p := projection{view: session.Project(t.history, applied), applied: applied, seen: seen}
 	condense.Render(t.in.Dialect, &p.view)
-	b := binding{unchanged: p.view.Unchanged(), refused: to.stripTo, alternates: alternates, free: free}
+	b.unchanged, b.refused = p.view.Unchanged(), to.stripTo
 	if len(p.view.Applied) > 0 && to.verbatim > 0 {
 		b.end = to.verbatim + 1
 	}
@@ -30,7 +30,7 @@ func (t *Turn) project(applied []session.Condensation, seen int, to bound, alter
 		item := &p.view.Items[i]
 		t.substitute(item)
 		t.appendAdded(item)
-		item.Strip = !free && (item.Strip || item.Parts != nil && p.view.Unbinds(t.history.Pos(item.Index)))
+		item.Strip = !b.free && (item.Strip || item.Parts != nil && p.view.Unbinds(t.history.Pos(item.Index)))
 		if item.Strip {
 			t.strip(item)
 		}
@@ -42,7 +42,9 @@ func (t *Turn) project(applied []session.Condensation, seen int, to bound, alter
 func (f *Form) reshaped(v session.View, end int) projection {
 	v.Items = slices.Clone(v.Items)
 	p := projection{view: v, applied: f.shown.applied, seen: f.shown.seen}
-	return f.turn.bind(p, binding{unchanged: v.Unchanged(), end: end, alternates: f.alternates(), free: f.keepsReasoning()})
+	b := f.binding()
+	b.unchanged, b.end = v.Unchanged(), end
+	return f.turn.bind(p, b)
 }
 
 // rendered returns items as they go upstream, and the index of the one that consists of the record alone; -1: there is none.

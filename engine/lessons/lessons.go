@@ -12,6 +12,7 @@ const (
 	FailsUnchanged               // it failed on an unchanged request after a changed one
 	RefusesSummaries             // a conversation was too long for it in spite of summaries that were paid for
 	RefusesUnbinding             // it refuses to be asked to drop reasoning that is bound to another history
+	ChecksPlace                  // it refuses reasoning behind another history, although its model's signatures are not known to prove the place
 	Compacts                     // it compacts histories into items of its own
 	Manages                      // it manages histories as their requests ask
 	kinds
@@ -38,6 +39,7 @@ func terms() [kinds]Terms[bool] {
 		FailsUnchanged:   {Own: FailureHeld, Shared: confirmed},
 		RefusesSummaries: {Own: RefusalHeld, Shared: confirmed},
 		RefusesUnbinding: {Own: confirmed, Shared: confirmed},
+		ChecksPlace:      {Own: confirmed, Shared: confirmed},
 		Compacts:         {Own: abilityHeld, Shared: abilityHeld},
 		Manages:          {Own: abilityHeld, Shared: abilityHeld},
 	}

@@ -190,7 +190,7 @@ func TestClaudeCode(t *testing.T) {
 	const task, record = "Count in parts, as the delegate.", "The lines were counted four times."
 	work := modelOf("Bash")
 	s := newSetting(t, fakeupstream.Options{
-		Seals: fakeupstream.SealThinkingBlocks, IsSummary: isSummary,
+		Seals: fakeupstream.SealThinkingBlocks, ByAuthor: true, IsSummary: isSummary, // as Sonnet 4.5's
 		Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
 			switch {
 			case bytes.Contains(r.Messages[len(r.Messages)-1], []byte("detailed summary")):

@@ -127,18 +127,19 @@ func schemaType(schema value) string {
 	return cmp.Or(kind.text, kind.first().text)
 }
 
-// fillObject divides the lines about equally between the string properties, so that all of them together stay within the bound of one text.
-// The first property always gets a line.
+// tags matches the lines of a prompt that are tags of the proxy's. A record that repeats one is refused.
+var tags = regexp.MustCompile(`(?m)^</?dewpoint_.*$`)
+
+// fillObject divides the lines of one extract about equally between the string properties. The first property always gets a line.
 func fillObject(properties []value, text string) json.RawMessage {
-	lines := slices.Collect(strings.Lines(text))
+	text = tags.ReplaceAllString(text, "")
+	lines := extractLines(text)
 	cut := func(i int) int { return (len(lines)*i + len(properties) - 1) / len(properties) }
 	filled := slices.Clone(properties)
 	for i, p := range properties {
-		part := text
-		if schemaType(p) == "string" {
-			part = strings.Join(lines[cut(i):cut(i+1)], "")
+		if filled[i].raw = fill(p, text); schemaType(p) == "string" && len(p.at("enum").elements) == 0 {
+			filled[i].raw = mustJSON(strings.Join(lines[cut(i):cut(i+1)], "\n"))
 		}
-		filled[i].raw = fill(p, part)
 	}
 	return joinObject(filled)
 }

@@ -92,7 +92,7 @@ func TestEnough(t *testing.T) {
 
 // TestARecordIsGroundedInItself: what was accepted once stays when it is shown again.
 func TestARecordIsGroundedInItself(t *testing.T) {
-	for _, record := range append(shown, "auth/token.go:88, 3f2a9bc, \"want 200, got 401\"", "1,234 1.2k 50% v1.2.3 `x := y(z)` a/b/c.d", "10.8k LOC/s, 0x1F, a_b::c_d") {
+	for _, record := range append(shown, "auth/token.go:88, 3f2a9bc, \"want 200, got 401\"", "1,234 1.2k 50% v1.2.3 `x := y(z)` a/b/c.d", "10.8k LOC/s, 0x1F, a_b::c_d", "bAb\u0737") {
 		if r := Check(record, record); len(r.Struck) > 0 {
 			t.Errorf("%q", r.Struck)
 		}

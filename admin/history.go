@@ -36,6 +36,7 @@ func (a *api) readHistory(ctx context.Context, t session.Thread) (*history, erro
 	h := &history{thread: t, chain: make([]entry, t.Len)}
 	systemFound := false
 	at, upTo := t, t.Len
+	var system []entry // of all logs, oldest first
 	for {
 		entries, err := a.readLog(ctx, h, at)
 		if err != nil {
@@ -49,6 +50,7 @@ func (a *api) readHistory(ctx context.Context, t session.Thread) (*history, erro
 				h.chain[e.Pos-1] = e
 			}
 		}
+		system = slices.Concat(systemUpTo(entries, upTo), system)
 		if !systemFound {
 			h.system, systemFound = findSystem(entries, t.System)
 		}
@@ -60,10 +62,32 @@ func (a *api) readHistory(ctx context.Context, t session.Thread) (*history, erro
 			return nil, readLogError(err)
 		}
 	}
+	if t.Purpose == session.PurposeKept {
+		h.system = inForce(system)
+	}
 	if !systemFound || slices.ContainsFunc(h.chain, func(e entry) bool { return e.thread == "" }) {
 		return nil, errIncomplete
 	}
 	return h, nil
+}
+
+// systemUpTo returns the system messages among entries that stand before the position after upTo.
+func systemUpTo(entries []entry, upTo int) []entry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return e.Kind != session.System || e.After > upTo })
+}
+
+// inForce returns those of the logged system messages that belong to a history which upstream keeps.
+func inForce(logged []entry) (system []entry) {
+	events := make([]session.Event, len(logged))
+	for i, e := range logged {
+		events[i] = e.Event
+	}
+	alone, others := session.SystemInForce(events)
+	for _, e := range slices.Concat(alone, others) {
+		i := slices.IndexFunc(logged, func(l entry) bool { return l.Seq == e.Seq && l.Time.Equal(e.Time) })
+		system = append(system, logged[i])
+	}
+	return system
 }
 
 // readLog reads a thread's log for a history, which may read maxEntries entries and MaxBytes of messages in total.
@@ -211,9 +235,12 @@ func (h *history) rewind(at int) {
 			i-- // system messages of the same request
 		}
 		end = h.own[i].Seq
-		if _, system := newestSystem(h.own[:i]); len(system) > 0 {
+		if _, system := newestSystem(h.own[:i]); len(system) > 0 && h.thread.Purpose != session.PurposeKept {
 			h.system = system
 		}
+	}
+	if h.thread.Purpose == session.PurposeKept {
+		h.system = systemUpTo(h.system, at)
 	}
 	h.chain, h.thread.Len = h.chain[:at], at
 	h.thread.Condensations = slices.DeleteFunc(slices.Clone(h.thread.Condensations), func(c session.Condensation) bool {

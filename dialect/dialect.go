@@ -95,6 +95,13 @@ type Referrer interface {
 	Resolve(raw []byte) []byte
 }
 
+// Keeper is a Dialect in which a request may refer to a history that upstream stores, and can be sent with that history instead.
+type Keeper interface {
+	// WithHistory returns the request with earlier messages in front of its own, and without the id of the answer that it continues. It returns
+	// nil if the request cannot do without what upstream stores, or has no list of messages. Kept stays as it is.
+	WithHistory(r *Request, earlier []session.Message) *Request
+}
+
 // Unbinder is a Dialect whose servers reject a message without its reasoning, but can be asked to drop reasoning that is
 // bound to a history which has changed.
 type Unbinder interface {

@@ -22,7 +22,10 @@ func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
 	}
 	report.Kept = Below
 	switch {
-	case f.turn.remote():
+	case f.turn.unknown():
+		if f.turn.kept.unread {
+			report.Kept = Unread
+		}
 		return f, report
 	case f.asked.wish == WishOff:
 		return f.asAccepted(), Report{Kept: Off, Supposed: Supposed{Due: f.dueReason()}}
@@ -242,6 +245,9 @@ func (f *Form) lockThread(ctx context.Context, patient bool) (next *Form, held c
 
 // logNew appends the messages that the thread's log does not have yet.
 func (f *Form) logNew(ctx context.Context) (*Form, error) {
+	if f.turn.remote() {
+		return f, nil // they are logged with the answer
+	}
 	tally, place := f.turn.counted().tally, f.at()
 	ctx, cancel := context.WithTimeout(ctx, f.turn.engine.o.Limits.Store)
 	defer cancel()

@@ -158,7 +158,7 @@ func (f *Form) verbatim() bool {
 
 // changed reports whether what goes upstream differs from the client's body.
 func (f *Form) changed() bool {
-	return !f.verbatim() && (!f.shown.view.Identity() || f.Offers() || len(f.calls.tail) > 0)
+	return !f.verbatim() && (!f.shown.view.Identity() && !f.upstreamHolds() || f.Offers() || len(f.calls.tail) > 0)
 }
 
 // alternates reports whether upstream is known to require alternating roles.
@@ -181,6 +181,9 @@ func (f *Form) asAccepted() *Form {
 
 // rewrites reports whether the body that goes upstream is not the client's own: it is changed, or without sealed reasoning.
 func (f *Form) rewrites() bool {
+	if f.turn.remote() {
+		return f.changed() // what upstream keeps goes with its id, as it is
+	}
 	stripped := f.relief.strippedTo > 0 || f.relief.withheld != nil
 	return f.changed() || stripped && (!f.shown.view.Identity() || f.shown.isLoose())
 }
@@ -189,7 +192,7 @@ func (f *Form) rewrites() bool {
 // nothing has changed.
 func (f *Form) Body() [][]byte {
 	if !f.rewrites() {
-		return [][]byte{f.turn.in.Split.Body}
+		return [][]byte{f.turn.client().Body}
 	}
 	return f.joinBody(f.messages())
 }

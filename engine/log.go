@@ -1,15 +1,12 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -19,7 +16,7 @@ type logWrite struct {
 	done  chan struct{}
 	place session.Resolution // of the written messages; zero if writing failed
 	cause session.Cause      // why a thread began
-	said  []session.Message  // if upstream keeps the history: the request's messages, after those that the log lacks
+	said  session.Said       // if upstream keeps the history: the request's messages, after those that the log lacks
 }
 
 // finished reports whether the write has ended. A nil logWrite never does.
@@ -46,7 +43,7 @@ func (f *Form) Log() (_ *Form, write func(ctx context.Context) (wrote bool, err 
 		defer f.turn.in.Body.Release()
 		defer close(l.done)
 		if f.turn.remote() {
-			l.said = f.messagesToKeep(ctx)
+			l.said = f.turn.said(ctx)
 			return false, nil
 		}
 		tally, place := f.turn.counted().tally, f.at()
@@ -161,101 +158,4 @@ func appendStrings(out []string, v any) []string {
 		}
 	}
 	return out
-}
-
-// remote reports whether upstream keeps the history, and the request brings only new messages. Such a request cannot be condensed.
-func (t *Turn) remote() bool { return t.in.Split.Kept != (session.Kept{}) }
-
-// passive returns a copy of the tenant that changes no request.
-func (t *Tenant) passive() *Tenant {
-	quiet := *t
-	quiet.Observe, quiet.Condenser = true, condense.Noop{}
-	return &quiet
-}
-
-// Answers that upstream keeps are not logged, since most clients send them back. Some are kept in memory for clients that do not.
-const (
-	answersKept   = 1024
-	maxAnswerKept = 16 << 10 // bytes
-)
-
-// messagesToKeep returns copies of the request's messages, after those of the answer before it that the log lacks. They are logged together
-// with the answer: upstream does not keep a request without one either. It must be called while the body is held.
-//
-// A question for a record is not part of the history, and if upstream compacts what it keeps, no message is added to that.
-func (f *Form) messagesToKeep(ctx context.Context) []session.Message {
-	f.turn.counted()
-	if f.turn.in.Asks || f.turn.in.Compacts && f.turn.history.Len() == 0 {
-		return nil
-	}
-	said := f.unloggedAnswer(ctx)
-	for i := range f.turn.in.Split.Messages {
-		if m := f.turn.in.Split.Messages[i]; m.Kind != session.System {
-			m.Raw = bytes.Clone(m.Raw)
-			said = append(said, m)
-		}
-	}
-	return said
-}
-
-// unloggedAnswer returns the messages of the answer that the request continues, if they are not logged.
-func (f *Form) unloggedAnswer(ctx context.Context) []session.Message {
-	last, known := f.turn.engine.memory.answers.Get(session.KeptTrace(f.turn.history.Chain[0], f.turn.in.Split.Kept.Answer))
-	if !known && !f.place.New && f.place.Thread.Purpose != session.PurposeKept { // another process relayed it
-		if items, err := f.turn.registry.NewestItems(ctx, f.at()); err == nil && len(items) > 0 {
-			last = items[len(items)-1]
-		}
-	}
-	return f.turn.splitLogged(last)
-}
-
-// withKept returns the form whose history also holds what the log has of the history that upstream keeps.
-func (f *Form) withKept(ctx context.Context) (*Form, error) {
-	if !f.turn.remote() {
-		return f, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, f.turn.engine.o.Limits.Store)
-	defer cancel()
-	logged, err := f.turn.registry.Logged(ctx, f.at())
-	if err != nil {
-		return f, fmt.Errorf("read history: %w", err)
-	}
-	request := *f.turn.in.Split
-	request.Messages = nil
-	for i := range logged {
-		request.Messages = append(request.Messages, f.turn.splitLogged(logged[i].Payload)...)
-	}
-	request.Messages = slices.Concat(request.Messages, f.unloggedAnswer(ctx), f.turn.in.Split.Messages)
-	whole := *f.turn
-	whole.in.Split, whole.history = &request, session.NewHistory(f.turn.history.Chain[0], request.Messages)
-	whole.prepareCounting()
-	return whole.form(nil), nil
-}
-
-// splitLogged splits an answer or a logged message into messages.
-func (t *Turn) splitLogged(said []byte) []session.Message {
-	if len(said) == 0 {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(splitMessage(t.in.Dialect, said)), func(m session.Message) bool { return m.Kind == session.System })
-}
-
-// logKept logs a request and its answer that continue a history kept by upstream.
-func (f *Form) logKept(ctx context.Context, a dialect.Answer, traces []session.Hash) error {
-	said := session.Said{Messages: append(f.logged.said, f.turn.splitLogged(a.Said)...), Traces: traces}
-	for i := range said.Messages {
-		said.Tokens = append(said.Tokens, f.turn.tokens(&said.Messages[i]))
-	}
-	return f.turn.registry.AppendKept(ctx, f.at(), f.turn.in.Split.Kept, said)
-}
-
-// keptTraces returns the traces by which a later request may continue from an answer that upstream keeps.
-func (t *Turn) keptTraces(a dialect.Answer) (traces []session.Hash) {
-	seed := t.history.Chain[0]
-	for _, id := range [...]string{a.ID, t.in.Split.Kept.Conversation} {
-		if id != "" && t.in.Split.Stores {
-			traces = append(traces, session.KeptTrace(seed, id))
-		}
-	}
-	return traces
 }

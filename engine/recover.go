@@ -411,7 +411,7 @@ func (f *Form) rememberAccepted() {
 	if r.strippedTo > 0 {
 		m.stripTo.Add(id, r.strippedTo)
 	}
-	if !f.changed() && f.mayBeBound() && f.turn.purpose != session.PurposeCompaction {
+	if !f.changed() && !f.upstreamHolds() && f.mayBeBound() && f.turn.purpose != session.PurposeCompaction {
 		m.verbatim.Add(id, f.turn.history.Len()+1)
 	}
 }

@@ -44,7 +44,7 @@ func (p *Past) results(messages []session.Message) (results []int) {
 func (e *Engine) Show(p Past) (Shown, error) {
 	settings := e.settings.Load()
 	t := &Turn{engine: e, in: Input{Settings: settings, Tenant: settings.tenant(p.Tenant), Dialect: settings.dialect(p.Dialect)}}
-	if p.Purpose == session.PurposeKept {
+	if p.Purpose == session.PurposeKept && len(p.Condensations) == 0 { // it may not be known whole
 		t.in.Tenant = t.in.Tenant.passive()
 	}
 	if t.in.Dialect == nil {

@@ -89,6 +89,7 @@ type Turn struct {
 	place        session.Resolution // in the log, when it was recognised
 	counted      func() *counts     // counts on the first call, in the goroutine that makes it
 	hidden       hidden
+	kept         kept
 	unrecognised bool           // see Pass
 	byAuthor     bool           // signatures of the history's sealed reasoning prove who wrote it and not what stood before it
 	neverUnbinds bool           // upstream refuses to be asked to drop reasoning that is bound to another history
@@ -118,8 +119,7 @@ func (e *Engine) Begin(ctx context.Context, in Input) (*Form, error) {
 	}
 	t.prepareCounting()
 	if t.remote() {
-		t.in.Tenant = t.in.Tenant.passive()
-		return t.form(nil), nil
+		return t.beginKept(ctx), nil
 	}
 	t.obeyCommand()
 	ctx, cancel := context.WithTimeout(ctx, e.o.Limits.Store)
@@ -209,9 +209,6 @@ func (t *Turn) prepareCounting() {
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })
 }
-
-// NeedsText reports whether Answered reads the request's text: if upstream keeps the history, the log is written only then.
-func (t *Turn) NeedsText() bool { return t.Recognised() && t.remote() }
 
 // ModelName returns the model name that the client sent, cut to a bounded length.
 func (t *Turn) ModelName() string { return clip(t.in.Split.Model) }

@@ -15,6 +15,7 @@ type projection struct {
 	applied []session.Condensation
 	seen    int // number of the thread's condensations at the time
 
+	reshaped bool // the condenser shows another view than the condensations make
 	attached bool // it shows images or files, whose tokens are estimates
 }
 
@@ -41,7 +42,7 @@ func (t *Turn) project(applied []session.Condensation, seen int, to bound, b bin
 // reshaped returns the projection of a view that a condenser made of the form's. Answers before position end were bound to another view.
 func (f *Form) reshaped(v session.View, end int) projection {
 	v.Items = slices.Clone(v.Items)
-	p := projection{view: v, applied: f.shown.applied, seen: f.shown.seen}
+	p := projection{view: v, applied: f.shown.applied, seen: f.shown.seen, reshaped: true}
 	b := f.binding()
 	b.unchanged, b.end = v.Unchanged(), end
 	return f.turn.bind(p, b)

@@ -64,6 +64,9 @@ func (r *request) noteReport(report engine.Report) {
 	if outcome := report.Outcome(); outcome != "" {
 		r.recorder.noteOutcome(outcome, r.recorder.failed, report.Due)
 		r.recorder.failed = cmp.Or(r.recorder.failed, string(r.recorder.record.Condensed.Whole))
+		if outcome == engine.Unread {
+			r.recorder.failed = string(outcome)
+		}
 		r.recorder.record.Turn.Supposed = report.Supposed
 		if report.Supposed.Made {
 			o.Observer.Condensed(r.reporter().condensation(report.Due, OutcomeObserved))

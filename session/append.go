@@ -181,6 +181,9 @@ func (r *Registry) newBatch(res *Resolution) Batch {
 	return b
 }
 
+// apart is Event.After of a message that is Message.Apart.
+const apart = -1
+
 func systemEvents(h *History, now time.Time) []Event {
 	var events []Event
 	after := 0
@@ -190,7 +193,11 @@ func systemEvents(h *History, now time.Time) []Event {
 			after = h.Pos(i)
 			continue
 		}
-		events = append(events, Event{Kind: System, Digest: m.Digest, After: after, Time: now, Payload: m.Raw})
+		e := Event{Kind: System, Digest: m.Digest, After: after, Time: now, Payload: m.Raw}
+		if m.Apart {
+			e.After = apart
+		}
+		events = append(events, e)
 	}
 	return events
 }

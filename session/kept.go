@@ -18,6 +18,52 @@ type Kept struct {
 // KeptTrace returns the trace of an answer or a conversation that upstream stores under an id.
 func KeptTrace(seed Hash, id string) Hash { return trace(seed, 'u', id) }
 
+// Held is what upstream stores under the id of an answer, as far as the log knows.
+type Held struct {
+	Whole bool           // all of it is logged
+	View  CondensationID // the newest condensation of the view that upstream stores; zero: it stores the history as the client sent it
+	Other bool           // upstream stores another view, which no condensation describes
+}
+
+// HeldTrace returns the trace that records what upstream holds under an answer's id. Only whole histories are recorded.
+func HeldTrace(seed Hash, answer string, held Held) Hash {
+	view := ""
+	switch {
+	case held.Other:
+		view = "other"
+	case held.View != (CondensationID{}):
+		view = fmt.Sprint(held.View.Seq, " ", held.View.Thread)
+	}
+	return trace(seed, 'w', view+"\x00"+answer)
+}
+
+// Held returns what upstream holds under the id of the answer that a request continues. The resolution must have been made by ResolveKept.
+//
+// A thread to which only whole histories were sent is logged as a whole, apart from its last answer. The view that upstream holds is then
+// not known if there are condensations.
+func (r *Registry) Held(ctx context.Context, res *Resolution, answer string) (Held, error) {
+	all := res.Thread.Condensations
+	if res.Thread.Purpose != PurposeKept && res.Thread.Len > 0 {
+		return Held{Whole: true, Other: len(all) > 0}, nil
+	}
+	candidates := []Held{{Whole: true}, {Whole: true, Other: true}}
+	for i := range all {
+		candidates = append(candidates, Held{Whole: true, View: all[i].ID})
+	}
+	traces := make([]Hash, len(candidates))
+	for i, held := range candidates {
+		traces[i] = HeldTrace(res.query.History.Chain[0], answer, held)
+	}
+	places, err := r.readTraces(ctx, traces)
+	if err != nil {
+		return Held{}, fmt.Errorf("read what upstream holds: %w", err)
+	}
+	if i := slices.IndexFunc(places, Place.Known); i >= 0 {
+		return candidates[i], nil
+	}
+	return Held{}, nil
+}
+
 // traces returns the traces of the conversation and the answer.
 func (k Kept) traces(seed Hash) (out []Hash) {
 	for _, id := range [...]string{k.Conversation, k.Answer} {
@@ -75,13 +121,17 @@ func (r *Registry) continueKept(res *Resolution, t *Thread, pos int) {
 	now := time.Now()
 	res.Thread = Thread{
 		ID: ThreadID(newID()), Session: t.Session, Tenant: t.Tenant, Dialect: t.Dialect, Origin: Origin{Parent: t.ID, ForkAt: pos}, Len: pos,
-		Head: trace(t.Head, 'u', string(t.ID)), System: t.System, Created: now, Seen: now,
+		Head: trace(t.Head, 'u', string(t.ID)), System: t.System, Created: now, Seen: now, Purpose: t.Purpose,
 	}
+	res.Thread.Lost = t.Lost
+	res.Thread.Condensations = slices.DeleteFunc(slices.Clone(t.Condensations), func(c Condensation) bool { return c.Prefix > pos })
 	res.Match, res.New, res.Logged, res.parentCreated = MatchInside, true, pos, t.Created
 }
 
 // Said holds the messages of one turn whose earlier history upstream stores. It has none if the turn only compacted that history.
 type Said struct {
+	Partial  bool      // the answer that the request continues is missing
+	Before   int       // number of Messages that precede the request's: of the answer that it continues
 	Messages []Message // the request's and the answer's, without system messages
 	Tokens   []int     // of each message
 	Traces   []Hash    // of the ids by which the client may refer to this turn
@@ -109,6 +159,11 @@ func (r *Registry) AppendKept(ctx context.Context, res *Resolution, k Kept, said
 
 func (r *Registry) keptBatch(res *Resolution, said Said) Batch {
 	b := r.newBatch(res)
+	for i := range b.Events {
+		if e := &b.Events[i]; e.After != apart {
+			e.After += res.Logged + said.Before
+		}
+	}
 	t := &b.Thread
 	for i, m := range said.Messages {
 		t.Len, t.Head = t.Len+1, Next(t.Head, m.Digest)

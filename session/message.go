@@ -51,6 +51,7 @@ type Message struct {
 	Spoken   Kind  // for a system message that contains words of the user or the agent: User or Agent; otherwise 0
 	Sealed   bool  // carries reasoning that its provider bound to everything before it
 	Attached bool  // has images or files, whose tokens are an estimate
+	Apart    bool  // applies to its request only and stands outside of the list, as the instructions of the Responses API do
 	Lasts    bool  // is valid for the rest of the history, such as definitions of tools or a sub-agent's task: never hidden
 	Relayed  bool  // was written by another agent, such as a sub-agent's report: of kind User, but not a user's words
 

@@ -40,31 +40,81 @@ func (r *Registry) NewestItems(ctx context.Context, res *Resolution) (payloads [
 	return payloads, nil
 }
 
-// Logged returns the logged messages of a resolved thread, oldest first. It reads only the newest entries (see maxLogEntries), and stops
-// after the message with which their content reaches 16 MiB. It leaves out messages whose content is no longer stored.
-func (r *Registry) Logged(ctx context.Context, res *Resolution) (events []Event, err error) {
+// Logged is what the log has of a thread's messages, oldest first.
+type Logged struct {
+	Events []Event // with payloads; system messages among them, in the places where they were sent
+	Whole  bool    // no message is missing
+}
+
+// Logged returns the logged messages of a resolved thread. It reads only the newest entries (see maxLogEntries), and stops after the message
+// with which their content reaches 16 MiB. It leaves out messages whose content is no longer stored.
+func (r *Registry) Logged(ctx context.Context, res *Resolution) (l Logged, err error) {
 	left := 4 * maxLogBytes // more than elsewhere, because some messages contain images
 	for page, err := range newestPages(ctx, r.store, &res.Thread) {
 		if errors.Is(err, ErrNotFound) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read logged messages: %w", err)
+			return l, fmt.Errorf("read logged messages: %w", err)
 		}
-		page = slices.DeleteFunc(page, func(e Event) bool { return e.Pos == 0 })
+		page = slices.DeleteFunc(page, func(e Event) bool { return e.Pos == 0 && e.Kind != System })
 		err := ReadContent(ctx, r.store, page, left)
 		if err != nil && !errors.Is(err, ErrTooLarge) {
-			return nil, err
+			return l, err
 		}
 		for i := range page {
 			left -= len(page[i].Payload)
 		}
-		events = slices.Concat(slices.DeleteFunc(page, func(e Event) bool { return len(e.Payload) == 0 }), events)
+		l.Events = slices.Concat(slices.DeleteFunc(page, func(e Event) bool { return len(e.Payload) == 0 }), l.Events)
 		if err != nil {
 			break
 		}
 	}
-	return events, nil
+	l.order()
+	messages := 0
+	for i := range l.Events {
+		if l.Events[i].Pos > 0 {
+			messages++
+		}
+	}
+	l.Whole = messages == res.Thread.Len && messages > 0
+	return l, nil
+}
+
+// order puts the system messages that are in force where they were sent, and removes the others.
+func (l *Logged) order() {
+	_, system := SystemInForce(l.Events)
+	var ordered []Event
+	for _, e := range l.Events {
+		if e.Pos == 0 {
+			continue
+		}
+		for len(system) > 0 && system[0].After < e.Pos {
+			ordered, system = append(ordered, system[0]), system[1:]
+		}
+		ordered = append(ordered, e)
+	}
+	l.Events = append(ordered, system...)
+}
+
+// SystemInForce returns the system messages that belong to a history which upstream keeps, from the events of its log, oldest first. The newest
+// ones that stand apart are returned on their own, since they apply to one request.
+//
+// A client that sends its whole history sends all of its system messages again, beginning with one before the history, so those replace the
+// ones before. Those sent while upstream keeps the history are added to it.
+func SystemInForce(events []Event) (alone, system []Event) {
+	for _, e := range events {
+		switch {
+		case e.Kind != System:
+		case e.After == apart:
+			alone = []Event{e}
+		case e.After == 0 && len(system) > 0 && !e.Time.Equal(system[len(system)-1].Time):
+			system = []Event{e}
+		default:
+			system = append(system, e)
+		}
+	}
+	return alone, system
 }
 
 // References returns the logged payloads that resolve a history's references to items of earlier answers, newest page first: those of

@@ -88,6 +88,13 @@ func (res *Resolution) WithoutText() Resolution {
 	return bare
 }
 
+// Over returns a copy that is used with a history in place of its own, which the log must hold as far as the resolution says.
+func (res *Resolution) Over(h *History) Resolution {
+	other := *res
+	other.query.History = h
+	return other
+}
+
 // Source says how a session was recognised.
 type Source string
 

@@ -173,9 +173,9 @@ func TestLoggedKeepsTheNewest(t *testing.T) {
 			var err error
 			res.Thread, err = d.store.Thread(t.Context(), res.Thread.ID)
 			must(t, err)
-			events, err := d.registry.Logged(t.Context(), &res)
+			logged, err := d.registry.Logged(t.Context(), &res)
 			must(t, err)
-			if n := len(events); n != c.want || !strings.Contains(string(events[n-1].Payload), fmt.Sprintf("%04d-", len(c.sizes)-1)) {
+			if n := len(logged.Events); n != c.want || logged.Whole != (n == len(c.sizes)+1) || !strings.Contains(string(logged.Events[n-1].Payload), fmt.Sprintf("%04d-", len(c.sizes)-1)) {
 				t.Errorf("%d messages were read", n)
 			}
 		})

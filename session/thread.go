@@ -54,7 +54,7 @@ type Lists struct {
 type Event struct {
 	Seq     uint64 // assigned by the store, starting with 1
 	Pos     int    // position in the chain, 0 for system messages and log-only kinds
-	After   int    // for a system message, the position of the message before it when it was logged
+	After   int    // for a system message, the position of the message before it when it was logged; apart if it is Message.Apart
 	Kind    Kind
 	Digest  Hash
 	Chain   Hash // chain hash up to and including this message, zero for Pos 0
@@ -125,7 +125,7 @@ const (
 	PurposeTitle      Purpose = "title"      // names the conversation
 	PurposeSuggestion Purpose = "suggestion" // guesses what the user types next
 	PurposeCompaction Purpose = "compaction" // the agent's own summary of its history
-	PurposeKept       Purpose = "kept"       // upstream stores the history; it is logged but never condensed
+	PurposeKept       Purpose = "kept"       // upstream stores the history
 	PurposeProbe      Purpose = "probe"      // asks for one token only, to test whether the history is accepted or to count its tokens
 )
 

@@ -115,7 +115,9 @@ func isPattern(field string) bool {
 
 // hasAccents reports whether a field has Latin letters beyond ASCII, or combining marks, at which excerpt.Names would split it.
 func hasAccents(field string) bool {
-	return strings.ContainsFunc(field, func(r rune) bool { return r >= utf8.RuneSelf && (unicode.Is(unicode.Latin, r) || unicode.Is(unicode.Mn, r)) })
+	return strings.ContainsFunc(field, func(r rune) bool {
+		return r >= utf8.RuneSelf && (unicode.Is(unicode.Latin, r) || unicode.Is(unicode.Mn, r))
+	})
 }
 
 // nameClaim returns the claim of a name: all of its words were shown, and those that a hyphen or the dot of an extension or a version

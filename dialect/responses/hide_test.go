@@ -208,6 +208,23 @@ func TestSeveralAnswersBecomeOne(t *testing.T) {
 	}
 }
 
+// TestIncompleteAnswersAreNotContinued: an answer that was cut off may lack calls, so that nothing is done for those that it has.
+func TestIncompleteAnswersAreNotContinued(t *testing.T) {
+	for status, want := range map[string]bool{"completed": true, "incomplete": false, "failed": false} {
+		for _, streamed := range []bool{true, false} {
+			s := responses.New(split.Options{}).FilterAnswers(streamed, func(tool string) bool { return tool == hiddenTool })
+			text := responseOf(0, status, []string{itemNamed('h', "a")})
+			if streamed {
+				text = streamOf(0, status, []string{itemNamed('h', "a")})
+			}
+			s.Write([]byte(text))
+			if said := s.Close(); said.OnlyHidden() != want {
+				t.Errorf("%s, streamed %t: only hidden calls: %t", status, streamed, said.OnlyHidden())
+			}
+		}
+	}
+}
+
 // TestAnswerWithoutHiddenCallsIsUnchanged checks that an answer without hidden calls passes byte for byte and without delay.
 func TestAnswerWithoutHiddenCallsIsUnchanged(t *testing.T) {
 	s := responses.New(split.Options{}).FilterAnswers(true, func(tool string) bool { return tool == hiddenTool })

@@ -78,7 +78,7 @@ func finish(w *split.Walker, r *dialect.Request) {
 	r.Stores = w.Member("store").Kind != rawjson.False
 	r.DefinesTools = slices.ContainsFunc(r.Messages, definesTools)
 	if text := w.Member("instructions"); text.Kind == rawjson.String && len(text.Inner()) > 0 {
-		first := session.Message{Raw: text.Raw, Kind: session.System, Digest: w.Digest.Message("system", text)}
+		first := session.Message{Raw: text.Raw, Kind: session.System, Apart: true, Digest: w.Digest.Message("system", text)}
 		r.Messages = append([]session.Message{first}, r.Messages...)
 	}
 }
@@ -94,6 +94,29 @@ func kept(member func(name string) rawjson.Value) (k session.Kept) {
 	conversation := member("conversation") // an id, or an object with one
 	k.Conversation = split.Truncate(cmp.Or(conversation.Text(), split.Member(conversation, "id").Text()))
 	return k
+}
+
+var _ dialect.Keeper = (*Dialect)(nil)
+
+// WithHistory implements dialect.Keeper. A conversation cannot be replaced: the client goes on naming it. The request's own instructions
+// stay in front.
+func (d *Dialect) WithHistory(r *dialect.Request, earlier []session.Message) *dialect.Request {
+	if r.Kept.Answer == "" || r.Kept.Conversation != "" {
+		return nil
+	}
+	whole, err := d.Split("", split.WithoutMember(r.Body, "previous_response_id"))
+	if err != nil || len(whole.Messages) != len(r.Messages) {
+		return nil
+	}
+	own := r.Messages
+	if len(own) > 0 && own[0].Apart {
+		earlier, own = slices.Concat(own[:1], earlier), own[1:]
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	whole.Messages, whole.Fields, whole.Kept = slices.Concat(earlier, own), r.Fields, r.Kept
+	return whole
 }
 
 // Note encodes text as a user message. Invalid UTF-8 becomes U+FFFD.

@@ -158,12 +158,12 @@ func (p *process) counted(line string) {
 	}
 }
 
-// TestKeptByUpstream: if upstream stores the history, the request is forwarded unchanged, and the log has the messages and the
+// TestKeptByUpstream: if upstream stores the history and nothing is due, the request is forwarded unchanged, and the log has the messages and the
 // answers, on every replica, after a restart, and without a session key.
 func TestKeptByUpstream(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
-	config := s.configAt(t, embedded(newStore(t))+"\nmodels: {gpt-x: {context_window: 3000, max_output: 100}}", 8)
+	config := s.configAt(t, embedded(newStore(t)), 1000)
 	p := serve(t, "--config", config)
 	var session, thread string
 	ask := func(streamed bool, call fakeupstream.Answer, format string, values ...any) (id string) {

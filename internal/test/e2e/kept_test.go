@@ -1,0 +1,220 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/judge"
+)
+
+// chainer is a client that lets upstream keep its history: it sends the id of the newest response and what is new.
+type chainer struct {
+	t    *testing.T
+	p    *process
+	s    *setting
+	id   string // of the newest response
+	call string // in the newest response
+}
+
+// calling answers each request with a call.
+func calling(r *fakeupstream.Request) fakeupstream.Answer {
+	return fakeupstream.Answer{Content: fmt.Sprintf("Step %d.", r.Index), ToolCalls: []fakeupstream.ToolCall{
+		{ID: fmt.Sprintf("call_%04d", r.Index), Name: "run", Arguments: fmt.Sprintf(`{"command":"make stage%d"}`, r.Index)},
+	}}
+}
+
+var callID = regexp.MustCompile(`"call_id":"(\w+)"`)
+
+// send sends items after the newest response.
+func (c *chainer) send(extra string, items ...string) *http.Response {
+	c.t.Helper()
+	body := `{"model":"gpt-x","instructions":"Be brief.",` + extra
+	if c.id != "" {
+		body += fmt.Sprintf(`"previous_response_id":%q,`, c.id)
+	}
+	a := sendTo(c.t, c.p, "/responses", []byte(body+`"input":[`+strings.Join(items, ",")+`]}`))
+	text, err := a.rest()
+	ok(c.t, err)
+	var answer struct{ ID string }
+	ok(c.t, json.Unmarshal([]byte(text), &answer))
+	c.id, c.call = answer.ID, callID.FindStringSubmatch(text)[1]
+	return a.Response
+}
+
+// result sends the output of the newest call.
+func (c *chainer) result(text string) *http.Response {
+	c.t.Helper()
+	return c.send("", fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":%q}`, c.call, text))
+}
+
+// refers reports whether the newest request upstream names an earlier response.
+func (c *chainer) refers() bool {
+	return strings.Contains(string(lastBody(c.s.Upstream)), `"previous_response_id"`)
+}
+
+// TestKeptHistoryIsCondensed: where upstream keeps the history, the view is sent in place of the id once something is due, and the requests after
+// that name the response which upstream stored with it. It holds after a restart, with a summariser and without, and developer messages stay.
+func TestKeptHistoryIsCondensed(t *testing.T) {
+	t.Parallel()
+	const limit = 4000
+	for name, condenser := range map[string]string{
+		"excerpts":  "type: excerpts, trigger: limits, max_tokens: 4000, min_tokens: 0",
+		"summaries": "type: llm, llm_config: cheap, trigger: limits, wait: deadline, deadline: 1m, background_at: 0, max_tokens: 4000, min_tokens: 0",
+	} {
+		for _, seal := range []fakeupstream.Seal{"", fakeupstream.SealResponsesDetails} {
+			t.Run(fmt.Sprint(name, ", sealed ", seal != ""), func(t *testing.T) {
+				t.Parallel()
+				s := newSetting(t, fakeupstream.Options{Seals: seal, Reply: calling})
+				config := s.writeFor(t, condenser)
+				c := &chainer{t: t, p: serve(t, "--config", config), s: s}
+				c.send("", `{"role":"developer","content":"Never touch internal/legacy."}`, `{"role":"user","content":"Repair the build of the parcel service."}`)
+				resent, referred, session, thread := 0, 0, "", ""
+				for n := range 40 {
+					if n%9 == 5 {
+						c.p = c.p.restart(config)
+					}
+					if n == 20 {
+						c.send("", `{"role":"developer","content":"Plan mode is off."}`,
+							fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":"done"}`, c.call))
+					}
+					a := c.result(fmt.Sprintf("stage%d/file%d.go: ", n, n) + strings.Repeat(fmt.Sprintf("line %d of the log. ", n), 60))
+					session, thread = a.Header.Get("X-Dewpoint-Session"), a.Header.Get("X-Dewpoint-Thread")
+					if why := a.Header.Get("X-Dewpoint-Condense-Failed"); why != "" {
+						t.Errorf("step %d: %s", n, why)
+					}
+					all := s.Upstream.Requests()
+					last := all[len(all)-1]
+					if last.PromptTokens > limit*5/4 {
+						t.Errorf("step %d: the model reads %d tokens", n, last.PromptTokens)
+					}
+					switch body := string(last.Body); {
+					case c.refers():
+						referred++
+					default:
+						resent++
+						for _, want := range []string{"Never touch internal/legacy.", "Repair the build of the parcel service.", "Be brief."} {
+							if !strings.Contains(body, want) {
+								t.Errorf("step %d: %q is missing in %s", n, want, body)
+							}
+						}
+						if n > 20 && !strings.Contains(body, "Plan mode is off.") {
+							t.Errorf("step %d: a later developer message is missing in %s", n, body)
+						}
+					}
+				}
+				if resent < 2 || referred < 3*resent {
+					t.Errorf("the history was sent %d times, and referred to %d times", resent, referred)
+				}
+				var shown struct {
+					Log, View struct{ Messages, Tokens int }
+				}
+				ok(t, json.Unmarshal(c.p.administer(http.MethodGet, "/sessions/"+session+"/threads/"+thread+"/view", http.StatusOK), &shown))
+				if shown.Log.Tokens < 2*limit || shown.View.Tokens > limit*5/4 {
+					t.Errorf("an operator sees a log of %d tokens, and a view of %d", shown.Log.Tokens, shown.View.Tokens)
+				}
+				for _, r := range s.Upstream.Requests() {
+					if r.Refused != nil {
+						t.Errorf("refused: %v", r.Refused)
+					}
+				}
+			})
+		}
+	}
+}
+
+// writeFor writes a configuration with this condenser, and an embedded store.
+func (s *setting) writeFor(t testing.TB, condenser string) string {
+	t.Helper()
+	return writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: %q}
+store: %s
+llms: {cheap: {model: %s}}
+condenser: {%s}
+shutdown: {delay: 0s}
+`, s.url, embedded(newStore(t)), judge.Summariser, condenser))
+}
+
+// TestKeptHistoryThatIsNotWhole: a history of which the log lacks a part, or to which the client refers as a conversation, passes as it came, and
+// a header says so.
+func TestKeptHistoryThatIsNotWhole(t *testing.T) {
+	t.Parallel()
+	const condenser = "type: excerpts, trigger: limits, max_size: 6, min_tokens: 0"
+	s := newSetting(t, fakeupstream.Options{Reply: calling})
+	c := &chainer{t: t, p: serve(t, "--config", s.writeFor(t, condenser)), s: s}
+	c.send("", `{"role":"user","content":"Repair the build of the parcel service."}`)
+	c.result("stage 1 fails")
+	c.p = serve(t, "--config", s.writeFor(t, condenser)) // another store
+	for n := range 8 {
+		a := c.result(strings.Repeat("a line of the log. ", 20))
+		if why := a.Header.Get("X-Dewpoint-Condense-Failed"); why != "kept_upstream" || !c.refers() {
+			t.Errorf("step %d: %q, refers to the history: %t", n, why, c.refers())
+		}
+	}
+	c.id = ""
+	for n := range 8 {
+		a := c.send(`"conversation":"conv_1",`, `{"role":"user","content":"Count the parcels."}`)
+		if why := a.Header.Get("X-Dewpoint-Condense-Failed"); why != "kept_upstream" {
+			t.Errorf("message %d of a conversation: %q", n, why)
+		}
+		c.id = ""
+	}
+}
+
+// TestKeptHistoryIsRefused: if upstream refuses the view, the request goes again as the client sent it. If it refuses that as too long, the
+// history is condensed although no limit says so.
+func TestKeptHistoryIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		condenser string
+		window    int
+		refuse    bool
+		passes    bool // the history is not sent in place of the id, unless it is refused
+	}{
+		"the view":           {condenser: "type: excerpts, trigger: limits, max_tokens: 2000, min_tokens: 0", refuse: true},
+		"the client's own":   {condenser: "type: excerpts, trigger: limits, max_size: 1000", window: 3000},
+		"with a summariser":  {condenser: "type: llm, llm_config: cheap, trigger: limits, wait: deadline, deadline: 1m, background_at: 0, max_size: 1000", window: 3000},
+		"switched off":       {condenser: "type: noop", passes: true},
+		"observed as masked": {condenser: "type: observation_masking, attention_window: 4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSetting(t, fakeupstream.Options{ContextWindow: c.window, Reply: calling})
+			var refusing atomic.Bool
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				if refusing.Load() && !bytes.Contains(body, []byte("previous_response_id")) {
+					http.Error(w, `{"error":{"message":"Item 'fc_1' is not allowed here.","type":"invalid_request_error"}}`, http.StatusBadRequest)
+					return
+				}
+				s.Upstream.ServeHTTP(w, r)
+			}))
+			t.Cleanup(front.Close)
+			s.url = front.URL + "/v1"
+			w := &chainer{t: t, p: serve(t, "--config", s.writeFor(t, c.condenser)), s: s}
+			w.send("", `{"role":"user","content":"Repair the build of the parcel service."}`)
+			resent := false
+			for n := range 20 {
+				refusing.Store(c.refuse && n > 12)
+				w.result(fmt.Sprintf("stage%d: ", n) + strings.Repeat("a line of the log. ", 20))
+				if resent = resent || !w.refers(); refusing.Load() && !w.refers() {
+					t.Errorf("step %d: went on with %s", n, lastBody(s.Upstream))
+				}
+			}
+			if resent == c.passes {
+				t.Errorf("the history was sent in place of the id: %t", resent)
+			}
+		})
+	}
+}

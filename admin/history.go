@@ -50,7 +50,7 @@ func (a *api) readHistory(ctx context.Context, t session.Thread) (*history, erro
 				h.chain[e.Pos-1] = e
 			}
 		}
-		system = slices.Concat(systemUpTo(entries, upTo), system)
+		system = slices.Concat(systemBefore(entries, upTo, at.ID != t.ID), system)
 		if !systemFound {
 			h.system, systemFound = findSystem(entries, t.System)
 		}
@@ -71,9 +71,19 @@ func (a *api) readHistory(ctx context.Context, t session.Thread) (*history, erro
 	return h, nil
 }
 
-// systemUpTo returns the system messages among entries that stand before the position after upTo.
-func systemUpTo(entries []entry, upTo int) []entry {
-	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return e.Kind != session.System || e.After > upTo })
+// systemBefore returns the system messages among the entries of a log. If it is the log of a thread that was forked at position upTo, it leaves
+// out those that were logged after that.
+func systemBefore(entries []entry, upTo int, forked bool) (system []entry) {
+	end := len(entries)
+	for forked && end > 0 && (entries[end-1].Pos == 0 || entries[end-1].Pos > upTo) {
+		end--
+	}
+	for _, e := range entries[:end] {
+		if e.Kind == session.System {
+			system = append(system, e)
+		}
+	}
+	return system
 }
 
 // inForce returns those of the logged system messages that belong to a history which upstream keeps.
@@ -240,7 +250,7 @@ func (h *history) rewind(at int) {
 		}
 	}
 	if h.thread.Purpose == session.PurposeKept {
-		h.system = systemUpTo(h.system, at)
+		h.system = slices.DeleteFunc(slices.Clone(h.system), func(e entry) bool { return e.After >= at })
 	}
 	h.chain, h.thread.Len = h.chain[:at], at
 	h.thread.Condensations = slices.DeleteFunc(slices.Clone(h.thread.Condensations), func(c session.Condensation) bool {

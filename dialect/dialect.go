@@ -240,6 +240,7 @@ type Answer struct {
 
 	ID          string   // under which upstream may store it; empty if the protocol has no ids
 	Said        []byte   // the answer as a message of a history; nil if it is too long or the protocol does not need it
+	Whole       bool     // Said is all that upstream stores of it, and can be sent in its place
 	Compactions []string // split.CompactionID of each compaction in it
 }
 

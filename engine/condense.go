@@ -27,6 +27,11 @@ func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
 			report.Kept = Unread
 		}
 		return f, report
+	case f.turn.remote() && f.turn.place.New: // a fork is logged with its answer, and can be condensed from then on
+		if f.dueReason() != "" {
+			report.Kept = Unread
+		}
+		return f, report
 	case f.asked.wish == WishOff:
 		return f.asAccepted(), Report{Kept: Off, Supposed: Supposed{Due: f.dueReason()}}
 	case f.turn.in.Tenant.Observe:

@@ -158,7 +158,7 @@ func (f *Form) verbatim() bool {
 
 // changed reports whether what goes upstream differs from the client's body.
 func (f *Form) changed() bool {
-	return !f.verbatim() && (!f.shown.view.Identity() && !f.upstreamHolds() || f.Offers() || len(f.calls.tail) > 0)
+	return !f.verbatim() && (!f.shown.view.Identity() && !f.isStored() || f.Offers() || len(f.calls.tail) > 0)
 }
 
 // alternates reports whether upstream is known to require alternating roles.

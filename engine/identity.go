@@ -81,28 +81,33 @@ func Credential(header func(string) string, query string) (keys []string, all st
 	return keys, all
 }
 
-// readPurpose infers the request's purpose from its output limit, its system prompt and its last message.
-func (t *Turn) readPurpose() session.Purpose {
+// readPurpose infers the request's purpose from its output limit, its system prompt and its last message. For a summary that the client makes
+// of its history it also returns which client that is, if it is known.
+func (t *Turn) readPurpose() (session.Purpose, agents.Compactor) {
 	n := t.history.Len()
 	switch {
 	case n == 0:
-		return session.PurposeMain
+		return session.PurposeMain, agents.Compactor{}
 	case n > 1 && t.in.Split.MaxOutput == 1:
-		return session.PurposeProbe
+		return session.PurposeProbe, agents.Compactor{}
 	}
 	last := t.history.Message(n)
 	if last.Kind != session.User || last.Relayed {
-		return session.PurposeMain
+		return session.PurposeMain, agents.Compactor{}
 	}
 	system, all := "", t.in.Split.Messages
 	if i := slices.IndexFunc(all, func(m session.Message) bool { return m.Kind == session.System && m.Spoken == 0 && !m.Lasts }); i >= 0 {
 		system = t.text(&all[i])
 	}
 	calls := slices.ContainsFunc(all, func(m session.Message) bool { return m.Kind == session.Action })
-	side := agents.SideRequest(agents.Request{
+	request := agents.Request{
 		System: system, User: t.text(last), Turn: t.in.Header(agents.TurnHeader), Alone: n == 1, Calls: calls, Tools: len(t.in.Split.Tools) > 0 || t.in.Split.DefinesTools,
-	})
-	return cmp.Or(session.Purpose(side), session.PurposeMain)
+	}
+	side := cmp.Or(session.Purpose(agents.SideRequest(request)), session.PurposeMain)
+	if side == session.PurposeCompaction {
+		return side, agents.CompactorOf(request)
+	}
+	return side, agents.Compactor{}
 }
 
 // text returns the text of a message, empty if it cannot be read.
@@ -223,7 +228,12 @@ func withoutReminder(d dialect.Dialect, messages []session.Message) *session.Mes
 
 // splitMessage splits a message as if it were a request of its own. It returns nil if the message cannot be read.
 func splitMessage(d dialect.Dialect, raw []byte) []session.Message {
-	split, err := d.Split("", d.Compose([][]byte{raw}))
+	return splitMessages(d, [][]byte{raw})
+}
+
+// splitMessages splits messages as if they were a request. It returns nil if they cannot be read.
+func splitMessages(d dialect.Dialect, raw [][]byte) []session.Message {
+	split, err := d.Split("", d.Compose(raw))
 	if err != nil {
 		return nil
 	}

@@ -23,7 +23,8 @@ const (
 type kept struct {
 	own    *dialect.Request  // the request as the client sent it, if the turn's own has the whole history; else nil
 	answer []session.Message // that the request continues, if the log lacks it; read together with own
-	held   session.Held      // what upstream holds under the id of that answer
+	stored session.Stored    // under the id of that answer
+	failed bool              // that could not be read
 	unread bool              // the history could not be condensed because the log does not have all of it
 }
 
@@ -55,11 +56,12 @@ func (t *Tenant) passive() *Tenant {
 func (t *Turn) beginKept(ctx context.Context) *Form {
 	ctx, cancel := context.WithTimeout(ctx, t.engine.o.Limits.Store)
 	defer cancel()
-	held, err := t.registry.Held(ctx, &t.place, t.in.Split.Kept.Answer)
-	if err == nil {
-		t.kept.held = held
+	if t.replaceable() {
+		stored, err := t.registry.Stored(ctx, &t.place, t.in.Split.Kept.Answer)
+		t.kept.stored, t.kept.failed = stored, err != nil
 	}
-	if t.in.Wish != WishOff && !t.in.Tenant.Off && !t.in.Compacts && !t.in.Asks {
+	_, idle := t.in.Tenant.Condenser.(condense.Noop)
+	if t.in.Wish != WishOff && !t.in.Tenant.Off && !t.in.Compacts && !t.in.Asks && !idle {
 		if applied, known := t.readKept(ctx); known {
 			return t.form(applied)
 		}
@@ -69,23 +71,28 @@ func (t *Turn) beginKept(ctx context.Context) *Form {
 	return t.form(nil)
 }
 
-// readKept makes the history that upstream keeps the turn's own and returns its condensations. It changes nothing if not all of it is known. A
-// new fork cannot be condensed, since it is logged only with its answer.
+// replaceable reports whether the request can bring its history instead of naming it.
+func (t *Turn) replaceable() bool {
+	_, can := t.in.Dialect.(dialect.Keeper)
+	return can && t.in.Split.Kept.Answer != "" && t.in.Split.Kept.Conversation == ""
+}
+
+// readKept makes the history that upstream keeps the turn's own and returns its condensations. It changes nothing if not all of it is known.
 func (t *Turn) readKept(ctx context.Context) (applied []session.Condensation, known bool) {
 	d, keeps := t.in.Dialect.(dialect.Keeper)
-	if !keeps || !t.kept.held.Whole || t.place.New {
-		return nil, false
-	}
-	earlier, whole, err := t.loggedMessages(ctx)
-	if err != nil {
+	if !keeps || !t.kept.stored.Whole {
 		return nil, false
 	}
 	answer := t.unloggedAnswer(ctx)
-	if !whole || t.lacksAnswer(answer) {
-		t.kept.held.Whole = false
+	earlier, whole, err := t.loggedMessages(ctx, answer)
+	if err != nil {
 		return nil, false
 	}
-	request := d.WithHistory(t.in.Split, slices.Concat(earlier, answer))
+	if !whole || t.lacksAnswer(answer) {
+		t.kept.stored.Whole = false
+		return nil, false
+	}
+	request := d.WithHistory(t.in.Split, earlier)
 	if request == nil {
 		return nil, false
 	}
@@ -94,51 +101,67 @@ func (t *Turn) readKept(ctx context.Context) (applied []session.Condensation, kn
 	if applied, err = t.registry.Condensations(ctx, &place); err != nil {
 		return nil, false
 	}
-	t.kept.own, t.kept.answer, t.in.Split, t.history, t.place = t.in.Split, answer, request, history, place
+	t.kept.own, t.kept.answer, t.in.Split, t.history, t.place = t.in.Split, t.splitLogged(answer), request, history, place
 	t.prepareCounting()
 	return applied, true
 }
 
 // lacksAnswer reports whether the answer that the request continues is neither logged nor the given one.
-func (t *Turn) lacksAnswer(unlogged []session.Message) bool {
+func (t *Turn) lacksAnswer(unlogged []byte) bool {
 	return t.place.Thread.Purpose != session.PurposeKept && len(unlogged) == 0
 }
 
-// loggedMessages returns the messages that the log has of a history which upstream keeps, and whether they are the whole history up to the
-// answer that the request continues.
-func (t *Turn) loggedMessages(ctx context.Context) (messages []session.Message, whole bool, err error) {
+// loggedMessages returns the messages that the log has of a history which upstream keeps, followed by those of an answer that it lacks. It also
+// reports whether they are the whole history up to the answer that the request continues.
+func (t *Turn) loggedMessages(ctx context.Context, answer []byte) (messages []session.Message, whole bool, err error) {
 	logged, err := t.registry.Logged(ctx, &t.place)
 	if err != nil {
 		return nil, false, fmt.Errorf("read history: %w", err)
 	}
-	whole = logged.Whole
+	var payloads [][]byte
 	for i := range logged.Events {
-		e := &logged.Events[i]
-		parts := splitMessage(t.in.Dialect, e.Payload)
-		switch {
-		case len(parts) != 1, e.Pos > 0 && parts[0].Digest != e.Digest:
-			whole = false
-			continue
-		}
-		m := parts[0]
+		payloads = append(payloads, logged.Events[i].Payload)
+	}
+	if len(answer) > 0 {
+		payloads = append(payloads, answer)
+	}
+	if len(payloads) == 0 {
+		return nil, false, nil
+	}
+	messages = splitMessages(t.in.Dialect, payloads)
+	if len(messages) < len(logged.Events) {
+		return nil, false, nil // they were logged by another version, or messages of the model follow each other
+	}
+	messages, whole = slices.Clone(messages), logged.Whole
+	for i := range logged.Events {
+		e, m := &logged.Events[i], &messages[i]
+		whole = whole && (e.Pos == 0) == (e.Kind == session.System) && (e.Pos == 0 || m.Digest == e.Digest)
 		if m.Kind != e.Kind && e.Kind == session.System {
 			m.Spoken = m.Kind
 		}
 		m.Kind = e.Kind
-		messages = append(messages, m)
 	}
 	return messages, whole, nil
 }
 
-// unloggedAnswer returns the messages of the answer that the request continues, if they are not logged.
-func (t *Turn) unloggedAnswer(ctx context.Context) []session.Message {
-	last, known := t.engine.memory.answers.Get(session.KeptTrace(t.history.Chain[0], t.in.Split.Kept.Answer))
-	if !known && !t.place.New && t.place.Thread.Purpose != session.PurposeKept { // another process relayed it
-		if items, err := t.registry.NewestItems(ctx, &t.place); err == nil && len(items) > 0 {
-			last = items[len(items)-1]
-		}
+// unloggedAnswer returns the answer that the request continues, if it is known and not logged as messages.
+func (t *Turn) unloggedAnswer(ctx context.Context) []byte {
+	answer := t.in.Split.Kept.Answer
+	if known, ok := t.engine.memory.answers.Get(session.KeptTrace(t.history.Chain[0], answer)); ok {
+		return known
 	}
-	return t.splitLogged(last)
+	if answer == "" || t.place.New || t.place.Thread.Purpose == session.PurposeKept {
+		return nil
+	}
+	items, _ := t.registry.AnswerItems(ctx, &t.place, answer) // another process may have relayed it; what cannot be read is not known
+	return items
+}
+
+// continues reports whether a later request may continue the answer by its id, and the log then take it from what is remembered. If upstream
+// stores more of it than was relayed, the history could not be sent in place of the id.
+func (t *Turn) continues(a dialect.Answer) bool {
+	_, keeps := t.in.Dialect.(dialect.Keeper)
+	return a.ID != "" && (a.Whole || !keeps)
 }
 
 // splitLogged splits an answer into messages.
@@ -156,13 +179,13 @@ func (f *Form) withKept(ctx context.Context) (*Form, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.turn.engine.o.Limits.Store)
 	defer cancel()
-	logged, _, err := f.turn.loggedMessages(ctx)
+	logged, _, err := f.turn.loggedMessages(ctx, f.turn.unloggedAnswer(ctx))
 	if err != nil {
 		return f, err
 	}
 	logged = slices.DeleteFunc(logged, func(m session.Message) bool { return m.Kind == session.System })
 	request := *f.turn.in.Split
-	request.Messages = slices.Concat(logged, f.turn.unloggedAnswer(ctx), f.turn.in.Split.Messages)
+	request.Messages = slices.Concat(logged, f.turn.in.Split.Messages)
 	whole := *f.turn
 	whole.in.Split, whole.history = &request, session.NewHistory(f.turn.history.Chain[0], request.Messages)
 	whole.prepareCounting()
@@ -179,11 +202,12 @@ func (t *Turn) said(ctx context.Context) session.Said {
 	if t.in.Asks || t.in.Compacts && !slices.ContainsFunc(own, func(m session.Message) bool { return m.Kind != session.System }) {
 		return session.Said{}
 	}
-	answer := t.kept.answer
+	answer, partial := t.kept.answer, t.in.Compacts || t.in.Asks
 	if t.kept.own == nil {
-		answer = t.unloggedAnswer(ctx)
+		unlogged := t.unloggedAnswer(ctx)
+		answer, partial = t.splitLogged(unlogged), partial || t.lacksAnswer(unlogged)
 	}
-	said := session.Said{Before: len(answer), Messages: slices.Clip(answer), Partial: t.lacksAnswer(answer)}
+	said := session.Said{Before: len(answer), Messages: slices.Clip(answer), Partial: partial}
 	for i := range own {
 		if m := own[i]; m.Kind != session.System {
 			m.Raw = bytes.Clone(m.Raw)
@@ -193,15 +217,15 @@ func (t *Turn) said(ctx context.Context) session.Said {
 	return said
 }
 
-// upstreamHolds reports whether the view is what upstream stores under the id that the client sent.
-func (f *Form) upstreamHolds() bool {
-	held := f.turn.kept.held
-	return f.turn.kept.own != nil && !held.Other && f.shows() == held
+// isStored reports whether the view is what upstream stores under the id that the client sent.
+func (f *Form) isStored() bool {
+	stored := f.turn.kept.stored
+	return f.turn.kept.own != nil && !stored.Other && f.toStore() == stored
 }
 
-// shows describes the view as something that upstream holds.
-func (f *Form) shows() session.Held {
-	shown, logged := session.Held{Whole: true}, true
+// toStore describes the view as something that upstream stores.
+func (f *Form) toStore() session.Stored {
+	shown, logged := session.Stored{Whole: true}, true
 	if n := len(f.shown.applied); n > 0 {
 		shown.View = f.shown.applied[n-1].ID
 		logged = slices.ContainsFunc(f.place.Thread.Condensations, func(c session.Condensation) bool { return c.ID == shown.View })
@@ -214,12 +238,15 @@ func (f *Form) shows() session.Held {
 func (f *Form) logKept(ctx context.Context, a dialect.Answer, traces []session.Hash) error {
 	said := f.logged.said
 	said.Traces = traces
-	held := f.turn.kept.held
-	if f.rewrites() {
-		held = f.shows()
+	stored := f.turn.kept.stored
+	switch {
+	case f.rewrites():
+		stored = f.toStore()
+	case f.turn.kept.failed: // without it, the history would never be known again
+		stored, _ = f.turn.registry.Stored(ctx, f.at(), f.turn.in.Split.Kept.Answer)
 	}
-	if held.Whole && !said.Partial && len(a.Said) > 0 && a.ID != "" && f.turn.in.Split.Stores {
-		said.Traces = append(said.Traces, session.HeldTrace(f.turn.history.Chain[0], a.ID, held))
+	if stored.Whole && !said.Partial && a.Whole && a.ID != "" && f.turn.in.Split.Stores {
+		said.Traces = append(said.Traces, session.StoredTrace(f.turn.history.Chain[0], a.ID, stored))
 	}
 	said.Messages = append(slices.Clip(said.Messages), f.turn.splitLogged(a.Said)...)
 	for i := range said.Messages {

@@ -113,8 +113,11 @@ func (f *Form) Answered(answer dialect.Answer, echo []byte) func(ctx context.Con
 		case f.turn.remote():
 			err = f.logKept(ctx, answer, slices.Concat(kept, session.CallTraces(seed, ids), session.AnswerTraces(seed, answer.Text, arguments)))
 		case place.Thread.ID != "":
-			if answer.ID != "" && f.turn.in.Split.Stores && len(answer.Said) <= maxAnswerKept {
+			if f.turn.in.Split.Stores && f.turn.continues(answer) && len(answer.Said) <= maxAnswerKept {
 				f.turn.engine.memory.answers.Add(session.KeptTrace(seed, answer.ID), answer.Said)
+			}
+			if len(items) > 0 && f.turn.continues(answer) {
+				kept = append(kept, session.ItemsTrace(seed, answer.ID, items))
 			}
 			err = errors.Join(f.logReplacement(ctx, echo), f.turn.registry.Answered(ctx, place, answer.Text, ids, arguments, kept...))
 			if len(items) > 0 {

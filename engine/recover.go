@@ -79,6 +79,7 @@ func remedies() []remedy {
 		{Remedy: PlaceReasoning, cures: overflow.Refusal.Objects, next: placed},
 		{Remedy: Unseal, cures: overflow.Refusal.Objects, next: unsealed},
 		{Remedy: Verbatim, cures: overflow.Refusal.Objects, next: refusedChange},
+		{Remedy: Verbatim, cures: overflow.Refusal.NotFound, next: refusedHistory},
 		{Remedy: OnTrial, cures: overflow.Refusal.MayObject, next: doubtedChange},
 	}
 }
@@ -325,14 +326,26 @@ func refusedChange(_ context.Context, f *Form, _ overflow.Refusal, report *Repor
 	return f.with(func(next *Form) { next.relief.verbatim, next.relief.refused, next.relief.strippedTo = true, true, 0 }), true
 }
 
+// refusedHistory is refusedChange for a history that was sent although upstream keeps it: an item in it may not be found.
+func refusedHistory(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
+	if !f.turn.remote() {
+		return f, false
+	}
+	return refusedChange(ctx, f, r, report)
+}
+
+// fitsUnchanged reports whether the client's own body fits the window, as far as is known.
+func (f *Form) fitsUnchanged() bool {
+	return f.turn.remote() || !overWindow(f.inputFor(condense.Need{}, f.turn.counted().fixed, f.turn.Before().Tokens))
+}
+
 // doubtedChange is refusedChange for a failure that the change may not have caused. The unchanged body is tried once, if it should fit, and not
 // while upstream fails on unchanged requests as well. A 5xx, which may have passed, is not remembered.
 func doubtedChange(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
 	if !f.changed() {
 		return f, false
 	}
-	whole := f.inputFor(condense.Need{}, f.turn.counted().fixed, f.turn.Before().Tokens)
-	if f.relief.doubted || f.turn.engine.lessons.Has(lessons.FailsUnchanged, f.turn.unshared()) || overWindow(whole) {
+	if f.relief.doubted || f.turn.engine.lessons.Has(lessons.FailsUnchanged, f.turn.unshared()) || !f.fitsUnchanged() {
 		return f, false
 	}
 	next, again := refusedChange(ctx, f, r, report)
@@ -411,7 +424,7 @@ func (f *Form) rememberAccepted() {
 	if r.strippedTo > 0 {
 		m.stripTo.Add(id, r.strippedTo)
 	}
-	if !f.changed() && !f.upstreamHolds() && f.mayBeBound() && f.turn.purpose != session.PurposeCompaction {
+	if !f.changed() && !f.turn.remote() && f.mayBeBound() && f.turn.purpose != session.PurposeCompaction {
 		m.verbatim.Add(id, f.turn.history.Len()+1)
 	}
 }
@@ -475,8 +488,7 @@ func (f *Form) refusedRecently() bool {
 	if !known || f.asked.wish == WishNow {
 		return false
 	}
-	whole := f.inputFor(condense.Need{}, f.turn.counted().fixed, f.turn.Before().Tokens)
-	return (loop == 0 || loop == f.turn.openLoop()) && !overWindow(whole)
+	return (loop == 0 || loop == f.turn.openLoop()) && f.fitsUnchanged()
 }
 
 // untouched is the remedy for a request that asks upstream to drop reasoning bound to another history, which an older model refuses. Such a model

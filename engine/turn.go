@@ -8,6 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -86,6 +87,7 @@ type Turn struct {
 	lessons      lessons.Place // for what the client is shown of the model
 	history      *session.History
 	purpose      session.Purpose
+	compactor    agents.Compactor
 	place        session.Resolution // in the log, when it was recognised
 	counted      func() *counts     // counts on the first call, in the goroutine that makes it
 	hidden       hidden
@@ -167,7 +169,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 	query := session.Query{
 		Scope: scope, Parent: parent, Request: t.in.Request, Dialect: t.in.Dialect.Name(), History: t.history, Texts: t.texts,
 	}
-	t.purpose = t.readPurpose()
+	t.purpose, t.compactor = t.readPurpose()
 	query.Purpose = t.purpose
 	if t.in.Compacts { // the history is a main thread, unless its last message is the one that asks
 		t.purpose, query.Purpose = session.PurposeCompaction, session.PurposeMain
@@ -208,6 +210,15 @@ func (t *Turn) prepareCounting() {
 	}
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })
+}
+
+// Compactor returns the client whose summary of its own history the request asks for. Its name is empty if the request is something else, or
+// the client is not known, or the tenant does not condense.
+func (t *Turn) Compactor() agents.Compactor {
+	if t.in.Tenant.Passes() {
+		return agents.Compactor{}
+	}
+	return t.compactor
 }
 
 // ModelName returns the model name that the client sent, cut to a bounded length.

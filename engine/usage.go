@@ -83,7 +83,7 @@ func (f *Form) Used(ours int, u session.Usage) (report Report) {
 		w.Ask(f.turn.in.Tenant.Name, f.turn.in.Upstream.BaseURL, f.turn.in.Upstream.APIKey, f.turn.in.Split.Model)
 	}
 	actual, thread := u.Input, f.place.Thread.ID
-	if actual <= 0 || f.turn.unknown() { // counted by upstream only
+	if actual <= 0 || f.turn.unknown() || f.turn.remote() && f.verbatim() { // upstream counts what it stores
 		return report
 	}
 	last, _ := f.turn.engine.memory.usages.Get(thread)

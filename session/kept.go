@@ -18,50 +18,76 @@ type Kept struct {
 // KeptTrace returns the trace of an answer or a conversation that upstream stores under an id.
 func KeptTrace(seed Hash, id string) Hash { return trace(seed, 'u', id) }
 
-// Held is what upstream stores under the id of an answer, as far as the log knows.
-type Held struct {
-	Whole bool           // all of it is logged
+// Stored is what upstream stores under the id of an answer, as far as the log knows.
+type Stored struct {
+	Whole bool           // all of it is logged, except for an answer to a request that brought its whole history
 	View  CondensationID // the newest condensation of the view that upstream stores; zero: it stores the history as the client sent it
 	Other bool           // upstream stores another view, which no condensation describes
 }
 
-// HeldTrace returns the trace that records what upstream holds under an answer's id. Only whole histories are recorded.
-func HeldTrace(seed Hash, answer string, held Held) Hash {
+// StoredTrace returns the trace that records what upstream stores under an answer's id. Only whole histories are recorded.
+func StoredTrace(seed Hash, answer string, stored Stored) Hash {
 	view := ""
 	switch {
-	case held.Other:
+	case stored.Other:
 		view = "other"
-	case held.View != (CondensationID{}):
-		view = fmt.Sprint(held.View.Seq, " ", held.View.Thread)
+	case stored.View != (CondensationID{}):
+		view = fmt.Sprint(stored.View.Seq, " ", stored.View.Thread)
 	}
 	return trace(seed, 'w', view+"\x00"+answer)
 }
 
-// Held returns what upstream holds under the id of the answer that a request continues. The resolution must have been made by ResolveKept.
-//
-// A thread to which only whole histories were sent is logged as a whole, apart from its last answer. The view that upstream holds is then
-// not known if there are condensations.
-func (r *Registry) Held(ctx context.Context, res *Resolution, answer string) (Held, error) {
-	all := res.Thread.Condensations
+// Stored returns what upstream stores under the id of the answer that a request continues. The resolution must have been made by ResolveKept.
+// As long as clients sent their whole histories to a thread, the log has them; if there are condensations, it is not known which view upstream
+// stores.
+func (r *Registry) Stored(ctx context.Context, res *Resolution, answer string) (Stored, error) {
+	all, seed := res.Thread.Condensations, res.query.History.Chain[0]
 	if res.Thread.Purpose != PurposeKept && res.Thread.Len > 0 {
-		return Held{Whole: true, Other: len(all) > 0}, nil
+		return Stored{Whole: true, Other: len(all) > 0}, nil
 	}
-	candidates := []Held{{Whole: true}, {Whole: true, Other: true}}
+	candidates := []Stored{{Whole: true}, {Whole: true, Other: true}}
 	for i := range all {
-		candidates = append(candidates, Held{Whole: true, View: all[i].ID})
+		candidates = append(candidates, Stored{Whole: true, View: all[i].ID})
 	}
-	traces := make([]Hash, len(candidates))
-	for i, held := range candidates {
-		traces[i] = HeldTrace(res.query.History.Chain[0], answer, held)
+	traces := []Hash{KeptTrace(seed, answer)}
+	for _, stored := range candidates {
+		traces = append(traces, StoredTrace(seed, answer, stored))
 	}
 	places, err := r.readTraces(ctx, traces)
 	if err != nil {
-		return Held{}, fmt.Errorf("read what upstream holds: %w", err)
+		return Stored{}, fmt.Errorf("read what upstream stores: %w", err)
+	}
+	for i, stored := range candidates {
+		if places[i+1].Known() && places[i+1] == places[0] { // not of an earlier answer with the same id
+			return stored, nil
+		}
+	}
+	return Stored{}, nil
+}
+
+// ItemsTrace returns the trace which proves that the items which KeepItems logged are those of an answer.
+func ItemsTrace(seed Hash, answer string, items []byte) Hash {
+	return trace(seed, 'y', answer+"\x00"+string(items))
+}
+
+// AnswerItems returns the items of the answer that a request continues, if KeepItems logged them among the newest entries, otherwise nil.
+func (r *Registry) AnswerItems(ctx context.Context, res *Resolution, answer string) ([]byte, error) {
+	logged, err := r.NewestItems(ctx, res)
+	if err != nil || len(logged) == 0 {
+		return nil, err
+	}
+	traces := make([]Hash, len(logged))
+	for i, items := range logged {
+		traces[i] = ItemsTrace(res.query.History.Chain[0], answer, items)
+	}
+	places, err := r.readTraces(ctx, traces)
+	if err != nil {
+		return nil, fmt.Errorf("read items: %w", err)
 	}
 	if i := slices.IndexFunc(places, Place.Known); i >= 0 {
-		return candidates[i], nil
+		return logged[i], nil
 	}
-	return Held{}, nil
+	return nil, nil
 }
 
 // traces returns the traces of the conversation and the answer.
@@ -124,7 +150,7 @@ func (r *Registry) continueKept(res *Resolution, t *Thread, pos int) {
 		Head: trace(t.Head, 'u', string(t.ID)), System: t.System, Created: now, Seen: now, Purpose: t.Purpose,
 	}
 	res.Thread.Lost = t.Lost
-	res.Thread.Condensations = slices.DeleteFunc(slices.Clone(t.Condensations), func(c Condensation) bool { return c.Prefix > pos })
+	res.Thread.Condensations = slices.Clone(t.Condensations) // those that cover what the fork does not have will not apply
 	res.Match, res.New, res.Logged, res.parentCreated = MatchInside, true, pos, t.Created
 }
 
@@ -159,8 +185,12 @@ func (r *Registry) AppendKept(ctx context.Context, res *Resolution, k Kept, said
 
 func (r *Registry) keptBatch(res *Resolution, said Said) Batch {
 	b := r.newBatch(res)
+	if all := res.query.History; len(b.Events) == 0 && slices.ContainsFunc(all.Messages, func(m Message) bool { return m.Kind == System && !m.Apart }) {
+		b.Events = systemEvents(all, b.Thread.Seen) // upstream adds them to what it stores, even if they are the same as before
+	}
 	for i := range b.Events {
-		if e := &b.Events[i]; e.After != apart {
+		e := &b.Events[i]
+		if e.Chain = res.Thread.Head; e.After != apart {
 			e.After += res.Logged + said.Before
 		}
 	}

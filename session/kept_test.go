@@ -13,19 +13,27 @@ import (
 // stands apart applies to one request.
 func TestSystemInForce(t *testing.T) {
 	for name, c := range map[string]struct {
-		logged [][]int // of each request: Event.After of its system messages
+		logged [][]int // of each request: Event.After of its system messages; plus 100, or -103 for -1, if upstream kept the history
 		want   string
 	}{
 		"one request":                   {[][]int{{-1, 0, 2}}, "0.-1 | 0.0 0.2"},
 		"the next whole history":        {[][]int{{-1, 0, 2}, {-1, 0, 4}}, "1.-1 | 1.0 1.4"},
-		"upstream keeps the history":    {[][]int{{-1, 0, 0}, {-1, 3}, {-1}, {7, 8}}, "2.-1 | 0.0 0.0 1.3 3.7 3.8"},
-		"whole again":                   {[][]int{{0}, {3}, {0, 5}}, " | 2.0 2.5"},
+		"behind a user's message":       {[][]int{{1}, {1, 3}}, " | 1.1 1.3"},
+		"upstream keeps the history":    {[][]int{{-1, 0, 0}, {-103, 103}, {-103}, {107, 108}}, "2.-1 | 0.0 0.0 1.3 3.7 3.8"},
+		"whole again":                   {[][]int{{0}, {103}, {0, 5}}, " | 2.0 2.5"},
 		"only what stands apart, twice": {[][]int{{-1}, {-1}}, "1.-1 | "},
 	} {
 		var events []session.Event
 		for n, afters := range c.logged {
 			for _, after := range afters {
-				events = append(events, session.Event{Kind: session.System, After: after, Time: time.Unix(int64(n), 0)})
+				e := session.Event{Kind: session.System, After: after, Time: time.Unix(int64(n), 0)}
+				switch {
+				case after == -103:
+					e.After, e.Chain = -1, session.Hash{1}
+				case after >= 100:
+					e.After, e.Chain = after-100, session.Hash{1}
+				}
+				events = append(events, e)
 			}
 			events = append(events, session.Event{Kind: session.User, Pos: n + 1})
 		}

@@ -42,15 +42,21 @@ func (r *Registry) NewestItems(ctx context.Context, res *Resolution) (payloads [
 
 // Logged is what the log has of a thread's messages, oldest first.
 type Logged struct {
-	Events []Event // with payloads; system messages among them, in the places where they were sent
+	Events []Event // with payloads; the system messages in force are among them, in the places where they were sent
 	Whole  bool    // no message is missing
 }
 
-// Logged returns the logged messages of a resolved thread. It reads only the newest entries (see maxLogEntries), and stops after the message
-// with which their content reaches 16 MiB. It leaves out messages whose content is no longer stored.
+// Bounds of what Logged reads.
+const (
+	maxLoggedEntries = 1 << 14
+	maxLoggedBytes   = 16 << 20
+)
+
+// Logged returns the logged messages of a resolved thread, up to 16 MiB of the newest. It leaves out messages whose content is no longer stored,
+// and system messages that apply to one request.
 func (r *Registry) Logged(ctx context.Context, res *Resolution) (l Logged, err error) {
-	left := 4 * maxLogBytes // more than elsewhere, because some messages contain images
-	for page, err := range newestPages(ctx, r.store, &res.Thread) {
+	left := maxLoggedBytes
+	for page, err := range pagesWithin(ctx, r.store, &res.Thread, bounds{maxLoggedEntries, maxLoggedBytes, true}) {
 		if errors.Is(err, ErrNotFound) {
 			break
 		}
@@ -58,18 +64,19 @@ func (r *Registry) Logged(ctx context.Context, res *Resolution) (l Logged, err e
 			return l, fmt.Errorf("read logged messages: %w", err)
 		}
 		page = slices.DeleteFunc(page, func(e Event) bool { return e.Pos == 0 && e.Kind != System })
-		err := ReadContent(ctx, r.store, page, left)
-		if err != nil && !errors.Is(err, ErrTooLarge) {
-			return l, err
-		}
 		for i := range page {
 			left -= len(page[i].Payload)
 		}
+		err := ReadContent(ctx, r.store, page, max(left, 1))
+		if err != nil && !errors.Is(err, ErrTooLarge) {
+			return l, err
+		}
 		l.Events = slices.Concat(slices.DeleteFunc(page, func(e Event) bool { return len(e.Payload) == 0 }), l.Events)
-		if err != nil {
+		if err != nil || left <= 0 {
 			break
 		}
 	}
+	l.Whole = l.systemKnown(&res.Thread)
 	l.order()
 	messages := 0
 	for i := range l.Events {
@@ -77,8 +84,21 @@ func (r *Registry) Logged(ctx context.Context, res *Resolution) (l Logged, err e
 			messages++
 		}
 	}
-	l.Whole = messages == res.Thread.Len && messages > 0
+	l.Whole = l.Whole && messages == res.Thread.Len && messages > 0
 	return l, nil
+}
+
+// systemKnown reports whether the system messages in force are those of the thread's newest request, unless upstream keeps its history.
+func (l *Logged) systemKnown(t *Thread) bool {
+	if t.Purpose == PurposeKept {
+		return true
+	}
+	alone, system := SystemInForce(l.Events)
+	var digests []Hash
+	for _, e := range slices.Concat(alone, system) {
+		digests = append(digests, e.Digest)
+	}
+	return SystemDigest(digests) == t.System
 }
 
 // order puts the system messages that are in force where they were sent, and removes the others.
@@ -98,19 +118,19 @@ func (l *Logged) order() {
 }
 
 // SystemInForce returns the system messages that belong to a history which upstream keeps, from the events of its log, oldest first. The newest
-// ones that stand apart are returned on their own, since they apply to one request.
-//
-// A client that sends its whole history sends all of its system messages again, beginning with one before the history, so those replace the
-// ones before. Those sent while upstream keeps the history are added to it.
+// ones that stand apart are returned on their own, since they apply to one request. Those of a request that brought its whole history replace
+// the ones before. Those sent while upstream keeps the history are added to it.
 func SystemInForce(events []Event) (alone, system []Event) {
-	for _, e := range events {
-		switch {
-		case e.Kind != System:
-		case e.After == apart:
+	for i, e := range events {
+		if e.Kind != System {
+			continue
+		}
+		if begins := i == 0 || events[i-1].Kind != System || !events[i-1].Time.Equal(e.Time); e.Chain.IsZero() && begins {
+			alone, system = nil, nil
+		}
+		if e.After == apart {
 			alone = []Event{e}
-		case e.After == 0 && len(system) > 0 && !e.Time.Equal(system[len(system)-1].Time):
-			system = []Event{e}
-		default:
+		} else {
 			system = append(system, e)
 		}
 	}

@@ -197,10 +197,22 @@ const (
 // thread's own log come those of the threads that it was forked from, without what they logged after the fork. The events have no
 // payloads: Ref refers to the entry that stores the payload, which may be the event's own.
 func newestPages(ctx context.Context, store Store, t *Thread) iter.Seq2[[]Event, error] {
+	return pagesWithin(ctx, store, t, bounds{maxLogEntries, maxLogBytes, false})
+}
+
+// bounds limits what is read of a log.
+type bounds struct {
+	entries, bytes int
+	payloads       bool // the events have their payloads, except for those that other entries store
+}
+
+// pagesWithin is newestPages with other bounds.
+func pagesWithin(ctx context.Context, store Store, t *Thread, b bounds) iter.Seq2[[]Event, error] {
 	return func(yield func([]Event, error) bool) {
 		entries, size, threads := 0, 0, 1
 		at, end, last := *t, t.Len, t.Seq
-		for entries < maxLogEntries && (size < maxLogBytes || entries < logPage && size < 16*maxLogBytes) {
+		beyond := false // events at hand may have been logged after the fork
+		for entries < b.entries && (size < b.bytes || entries < logPage && size < 16*b.bytes) {
 			var page []Event
 			var err error
 			if last > 0 {
@@ -212,7 +224,7 @@ func newestPages(ctx context.Context, store Store, t *Thread) iter.Seq2[[]Event,
 				}
 				end = min(end, at.ForkAt)
 				if at, err = store.Thread(ctx, at.Parent); err == nil {
-					last = at.Seq
+					last, beyond = at.Seq, true
 					continue
 				}
 			}
@@ -224,14 +236,28 @@ func newestPages(ctx context.Context, store Store, t *Thread) iter.Seq2[[]Event,
 			last = page[0].Seq - 1
 			for i := range page {
 				e := &page[i]
-				if size += len(e.Payload); len(e.Payload) > 0 {
+				if size += len(e.Payload); len(e.Payload) > 0 && !b.payloads {
 					e.Ref, e.Payload = EntryID{Thread: at.ID, Seq: e.Seq}, nil
 				}
 			}
-			page = slices.DeleteFunc(page, func(e Event) bool { return e.Pos > end })
+			page, beyond = upTo(page, end, beyond)
 			if !yield(page, nil) {
 				return
 			}
 		}
 	}
+}
+
+// upTo returns the events of a page without messages after position end, and without system messages that were logged after it. These may be
+// among the newest events of a parent's log, as long as beyond is set.
+func upTo(page []Event, end int, beyond bool) (kept []Event, stillBeyond bool) {
+	for i := len(page) - 1; i >= 0; i-- {
+		e := &page[i]
+		beyond = beyond && (e.Pos == 0 || e.Pos > end)
+		if e.Pos <= end && !(beyond && e.Kind == System) {
+			kept = append(kept, *e)
+		}
+	}
+	slices.Reverse(kept)
+	return kept, beyond
 }

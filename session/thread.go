@@ -57,7 +57,7 @@ type Event struct {
 	After   int    // for a system message, the position of the message before it when it was logged; apart if it is Message.Apart
 	Kind    Kind
 	Digest  Hash
-	Chain   Hash // chain hash up to and including this message, zero for Pos 0
+	Chain   Hash // chain hash up to and including this message; for a system message that upstream added to what it keeps, up to there; else zero
 	Tokens  int
 	Time    time.Time
 	Payload []byte // the message's raw bytes, empty if content is not stored or Ref is set

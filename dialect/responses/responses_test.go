@@ -369,7 +369,7 @@ data: {"type":"response.output_item.done","item":{"type":"function_call","id":"f
 	last := strings.ReplaceAll(`data: {"type":"response.completed","response":`+whole+"}\n\n", "\n\t", "")
 	want := dialect.Answer{
 		Text: "let me look", Wrote: 18, Finish: "completed", Calls: []session.Call{{ID: "A", Name: "ls", Arguments: `{"p":1}`}},
-		Usage: &session.Usage{Input: 100, Cached: 90, Output: 20}, ID: "resp", Said: []byte(strings.ReplaceAll(output, "\n\t\t\t", "")),
+		Usage: &session.Usage{Input: 100, Cached: 90, Output: 20}, ID: "resp", Said: []byte(strings.ReplaceAll(output, "\n\t\t\t", "")), Whole: true,
 	}
 	for name, pieces := range map[string][2]string{"whole": {whole[:len(whole)-1], "}"}, "stream": {stream, last}, "last event alone": {"\n", last}} {
 		tee := d.Tee(name != "whole")

@@ -19,6 +19,7 @@ func (d *Dialect) Tee(streamed bool) dialect.Tee {
 type answer struct {
 	split.Collector
 	said []byte // the items, with commas between them, up to one byte more than split.MaxText
+	done bool   // the answer is complete
 	sent int    // bytes of the deltas in a stream, including those of incomplete items
 }
 
@@ -75,6 +76,7 @@ func (a *answer) end(response rawjson.Value) {
 		}
 	}
 	a.Known.ID = split.Truncate(split.Member(response, "id").Text())
+	a.done = split.Member(response, "status").Is("completed")
 	a.SetFinish(cmp.Or(split.Member(response, "incomplete_details", "reason").Text(), split.Member(response, "status").Text()))
 	usage := split.Member(response, "usage")
 	input, output := split.Member(usage, "input_tokens"), split.Member(usage, "output_tokens")
@@ -98,6 +100,7 @@ func (a *answer) Answer() dialect.Answer {
 	answer.Wrote = max(answer.Wrote, a.sent)
 	if len(a.said) <= split.MaxText {
 		answer.Said = bytes.Clone(a.said)
+		answer.Whole = a.done && len(a.said) > 0 && len(answer.Compactions) == 0
 	}
 	return answer
 }

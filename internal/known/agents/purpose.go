@@ -28,6 +28,7 @@ var markers = [...]marker{
 	{request: Compaction, system: "You are a context summarization assistant"},
 	{request: Compaction, system: "You are a helpful AI assistant tasked with summarizing conversations"},
 	{request: Compaction, system: "You are the component that summarizes"},
+	{request: Compaction, system: "You are maintaining a context-aware state summary for an interactive agent"},
 	{request: Compaction, start: "You are the component that summarizes a conversation"},
 	{request: Compaction, start: "Your task is to create a detailed summary of the conversation so far"},
 	{request: Compaction, within: "\nYour task is to create a detailed summary of the conversation so far"},
@@ -86,6 +87,23 @@ func SideRequest(r Request) string {
 		return Compaction
 	}
 	return ""
+}
+
+// Compactor is a client that makes summaries of its own, whatever usage it is told.
+type Compactor struct {
+	Client string // its name; empty: the client is not known for that
+	Off    string // how to switch that off
+}
+
+// CompactorOf returns the client that sends a request for a summary of its history.
+func CompactorOf(r Request) Compactor {
+	switch {
+	case strings.Contains(head(r.System, markerReach), "You are maintaining a context-aware state summary for an interactive agent"):
+		return Compactor{"OpenHands", "give its agent no condenser (condenser=None), or switch off memory condensation in its settings"}
+	case strings.HasPrefix(strings.TrimLeft(r.User, " \t\r\n"), "<role>\nContext Extraction Assistant"):
+		return Compactor{"LangChain", "leave out SummarizationMiddleware; in Deep Agents, exclude it (excluded_middleware of a HarnessProfile)"}
+	}
+	return Compactor{}
 }
 
 // endsWithClineTask reports whether a text ends with Cline's instruction to write a summary. It is long and may follow tool results.

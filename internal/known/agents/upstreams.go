@@ -81,3 +81,23 @@ func Shared(header string) bool {
 		return header == name || strings.HasSuffix(name, "-") && strings.HasPrefix(header, name)
 	})
 }
+
+// WithoutVersion removes the version at the end of a base URL's path, such as /v1 or /v1beta/openai.
+func WithoutVersion(path string) string {
+	kept, last := splitLast(strings.TrimSuffix(path, "/openai"))
+	if len(last) < 2 || last[0] != 'v' || last[1] < '0' || last[1] > '9' {
+		return path
+	}
+	return kept
+}
+
+// splitLast splits a path before its last segment.
+func splitLast(path string) (before, last string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:max(i, 0)], path[i+1:]
+}
+
+// Gemini reports whether a path below the base URL is one of Gemini's own API, which is not parsed.
+func Gemini(path string) bool {
+	return strings.HasPrefix(path, "/v1beta/") || strings.HasPrefix(path, "/v1alpha/")
+}

@@ -43,3 +43,13 @@ func TestShared(t *testing.T) {
 		}
 	}
 }
+
+func TestWithoutVersion(t *testing.T) {
+	for path, want := range map[string]string{
+		"/v1": "", "/v1beta/openai": "", "/team/v1": "/team", "/api/v1/openai": "/api", "/openai": "/openai", "/vendor": "/vendor", "": "", "/v1/proxy": "/v1/proxy",
+	} {
+		if got := WithoutVersion(path); got != want {
+			t.Errorf("%q became %q, want %q", path, got, want)
+		}
+	}
+}

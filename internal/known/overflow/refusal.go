@@ -39,6 +39,9 @@ func (r Refusal) Objects() bool {
 	return r.Status >= 400 && r.Status < 500
 }
 
+// NotFound reports whether upstream did not find something, which may be an item that the request refers to.
+func (r Refusal) NotFound() bool { return r.Status == 404 }
+
 // MayBeLarge reports whether the request may be too large in bytes, images or files.
 func (r Refusal) MayBeLarge() bool { return r.Large || r.Files || r.Status == 413 && r.Overflow == nil }
 

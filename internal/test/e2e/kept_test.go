@@ -178,10 +178,12 @@ func TestKeptHistoryIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		condenser string
 		window    int
-		refuse    bool
+		refuse    int  // the status with which the view is refused
 		passes    bool // the history is not sent in place of the id, unless it is refused
 	}{
-		"the view":           {condenser: "type: excerpts, trigger: limits, max_tokens: 2000, min_tokens: 0", refuse: true},
+		"the view":           {condenser: "type: excerpts, trigger: limits, max_tokens: 2000, min_tokens: 0", refuse: http.StatusBadRequest},
+		"an item of it":      {condenser: "type: excerpts, trigger: limits, max_tokens: 2000, min_tokens: 0", refuse: http.StatusNotFound},
+		"by a broken server": {condenser: "type: excerpts, trigger: limits, max_tokens: 2000, min_tokens: 0", window: 5000, refuse: http.StatusInternalServerError},
 		"the client's own":   {condenser: "type: excerpts, trigger: limits, max_size: 1000", window: 3000},
 		"with a summariser":  {condenser: "type: llm, llm_config: cheap, trigger: limits, wait: deadline, deadline: 1m, background_at: 0, max_size: 1000", window: 3000},
 		"switched off":       {condenser: "type: noop", passes: true},
@@ -195,7 +197,7 @@ func TestKeptHistoryIsRefused(t *testing.T) {
 				body, _ := io.ReadAll(r.Body)
 				r.Body = io.NopCloser(bytes.NewReader(body))
 				if refusing.Load() && !bytes.Contains(body, []byte("previous_response_id")) {
-					http.Error(w, `{"error":{"message":"Item 'fc_1' is not allowed here.","type":"invalid_request_error"}}`, http.StatusBadRequest)
+					http.Error(w, `{"error":{"message":"Item 'fc_1' is not allowed here.","type":"invalid_request_error"}}`, c.refuse)
 					return
 				}
 				s.Upstream.ServeHTTP(w, r)
@@ -206,7 +208,7 @@ func TestKeptHistoryIsRefused(t *testing.T) {
 			w.send("", `{"role":"user","content":"Repair the build of the parcel service."}`)
 			resent := false
 			for n := range 20 {
-				refusing.Store(c.refuse && n > 12)
+				refusing.Store(c.refuse > 0 && n > 12)
 				w.result(fmt.Sprintf("stage%d: ", n) + strings.Repeat("a line of the log. ", 20))
 				if resent = resent || !w.refers(); refusing.Load() && !w.refers() {
 					t.Errorf("step %d: went on with %s", n, lastBody(s.Upstream))
@@ -216,5 +218,86 @@ func TestKeptHistoryIsRefused(t *testing.T) {
 				t.Errorf("the history was sent in place of the id: %t", resent)
 			}
 		})
+	}
+}
+
+// TestKeptHistoryForks: a branch has nothing of another one, and a request that is sent again goes upstream as before, condensed.
+func TestKeptHistoryForks(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{Reply: calling, ContextWindow: 3000})
+	c := &chainer{t: t, p: serve(t, "--config", s.writeFor(t, "type: excerpts, trigger: limits, max_tokens: 1500, min_tokens: 0")), s: s}
+	c.send("", `{"role":"user","content":"Repair the build of the parcel service."}`)
+	lines := strings.Repeat("a line of the log. ", 40)
+	for range 2 {
+		c.result("main " + lines)
+	}
+	trunk := *c
+	for n := range 4 {
+		c.send("", `{"role":"developer","content":"BRANCH B: delete the database."}`,
+			fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":"B %d %s"}`, c.call, n, lines))
+	}
+	c.id, c.call = trunk.id, trunk.call
+	condensed := 0
+	for n := range 24 {
+		before := *c
+		c.result(fmt.Sprintf("C %d %s", n, lines))
+		body := string(lastBody(s.Upstream))
+		if strings.Contains(body, "BRANCH B") || strings.Contains(body, "B 0") {
+			t.Errorf("step %d has another branch: %s", n, body)
+		}
+		if c.refers() {
+			continue
+		}
+		condensed++
+		after := *c
+		c.id, c.call = before.id, before.call
+		c.result(fmt.Sprintf("C %d %s", n, lines))
+		if again := string(lastBody(s.Upstream)); again != body {
+			t.Errorf("step %d went as\n%s\nand again as\n%s", n, body, again)
+		}
+		c.id, c.call = after.id, after.call
+	}
+	if condensed < 2 {
+		t.Errorf("condensed %d times", condensed)
+	}
+}
+
+// TestKeptAnswersAreNotMixed: the log of the first answer is found by the id of that answer, and an answer that was cut off makes the history
+// incomplete.
+func TestKeptAnswersAreNotMixed(t *testing.T) {
+	t.Parallel()
+	for name, finish := range map[string]string{"complete": "", "cut off": "length"} {
+		s := newSetting(t, fakeupstream.Options{Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+			a := calling(r)
+			if r.Index == 1 {
+				a.FinishReason = finish
+			}
+			return a
+		}})
+		config := s.writeFor(t, "type: excerpts, trigger: limits, max_size: 6, min_tokens: 0")
+		c := &chainer{t: t, p: serve(t, "--config", config), s: s}
+		var firsts []chainer
+		for range 3 { // the same request; the client goes on from the second answer
+			c.id = ""
+			c.send("", `{"role":"user","content":"Repair the build of the parcel service."}`)
+			firsts = append(firsts, *c)
+		}
+		c.p = c.p.restart(config)
+		c.id, c.call = firsts[1].id, firsts[1].call
+		resent := 0
+		for n := range 12 {
+			c.result(fmt.Sprintf("stage %d fails", n))
+			body := string(lastBody(s.Upstream))
+			if c.refers() {
+				continue
+			}
+			resent++
+			if strings.Contains(body, firsts[0].call) || strings.Contains(body, firsts[2].call) {
+				t.Errorf("%s: step %d goes on from another answer: %s", name, n, body)
+			}
+		}
+		if (resent > 0) != (finish == "") {
+			t.Errorf("%s: the history was sent %d times", name, resent)
+		}
 	}
 }

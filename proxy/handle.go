@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/valyala/fasthttp"
+	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
@@ -116,6 +117,10 @@ func (r *request) recognise() error {
 func (r *request) begun() (*engine.Form, error) {
 	record := &r.recorder.record
 	r.parsed.split = nil // of an earlier body
+	if r.params.gemini && r.server.first("protocol", "Gemini") {
+		r.server.o.Log.Warn("Gemini's own API passes unread, so that nothing is condensed; its OpenAI-compatible API is read. Said once",
+			zap.String("tenant", r.tenant.Name))
+	}
 	if r.params.dialect == nil {
 		return nil, nil
 	}

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"go.uber.org/zap"
+
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -180,4 +182,23 @@ type broken struct{}
 func (broken) RoundTrip(r *http.Request) (*http.Response, error) {
 	_ = r.Body.Close()
 	panic("a defect of the transport")
+}
+
+// TestClientsThatCondense: that a client makes summaries of its own is said once, with its name and how to switch it off.
+func TestClientsThatCondense(t *testing.T) {
+	r := newRig(t, setup{})
+	for client, body := range map[string]string{
+		"OpenHands": messages(say("system", "You are maintaining a context-aware state summary for an interactive agent.\nYou will be given a list of events."),
+			say("user", "<EVENT id=1>The agent ran make.</EVENT>\n\nNow summarize the events using the rules above.")),
+		"LangChain": messages(say("user", "<role>\nContext Extraction Assistant\n</role>\n\n<primary_objective>\nYour sole objective in this task is to extract the "+
+			"highest quality/most relevant context from the conversation history below.\n</primary_objective>\n\n<messages>\nHuman: Repair it.\n</messages>")),
+	} {
+		for range 2 {
+			r.ask(body)
+		}
+		said := r.logs.FilterMessageSnippet("a client condenses its history by itself").FilterField(zap.String("client", client)).All()
+		if len(said) != 1 || said[0].ContextMap()["how"] == "" {
+			t.Errorf("%s: %v", client, said)
+		}
+	}
 }

@@ -73,6 +73,7 @@ type route struct {
 	served        string          // the path at which the dialect is served
 	deployment    string          // the path before served, as the client spelt it: of a deployment, in Azure's API
 	model         string          // the deployment's name; empty: none
+	gemini        bool            // of Gemini's own API
 	ambiguous     bool            // servers may read that name differently, so the request is forwarded unread
 }
 
@@ -103,7 +104,7 @@ func (l *live) route(method, path string) route {
 	if rest, ok := strings.CutPrefix(path, "/v1"); ok && (rest == "" || rest[0] == '/') {
 		path = rest
 	}
-	found.path = path
+	found.path, found.gemini = path, agents.Gemini(path)
 	return found
 }
 

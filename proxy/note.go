@@ -35,6 +35,10 @@ func (r *request) noteRecognised() {
 	if name := r.form.Turn().ModelName(); r.parsed.model.Name == "" && s.first("model", name) {
 		s.o.Log.Warn("unknown model: its window and encoding are a guess; configure it under models", zap.String("model", name))
 	}
+	if c := r.form.Turn().Compactor(); c.Client != "" && s.first("compactor", c.Client) {
+		s.o.Log.Warn("a client condenses its history by itself, so that summaries are paid for twice; switch that off. Said once",
+			zap.String("tenant", r.tenant.Name), zap.String("client", c.Client), zap.String("how", c.Off))
+	}
 	// The key of these summaries is not configured, or they were altered. The history is forwarded without their condensations, and
 	// condensed again when that is due.
 	for range place.Unreadable {

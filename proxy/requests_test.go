@@ -116,7 +116,8 @@ func TestPaths(t *testing.T) {
 		{"GET", "/v1/", "/base/v9/"},
 		{"GET", "/", "/base/v9/"},
 		{"GET", "/v10/x", "/base/v9/v10/x"},
-		{"GET", "/v1beta/models", "/base/v9/v1beta/models"},
+		{"GET", "/v1beta/models", "/base/v1beta/models"}, // of Gemini's API
+		{"GET", "/v1x/models", "/base/v9/v1x/models"},
 		{"GET", "/v1/files?limit=5&after=a%2Fb&x=..%2f&y", "/base/v9/files?limit=5&after=a%2Fb&x=..%2f&y"},
 		{"GET", "/v1/files?", "/base/v9/files"},
 		{"GET", "/v1/x;a=1,2:3@!$&'()*+=", "/base/v9/x;a=1,2:3@!$&'()*+="},

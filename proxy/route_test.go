@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -42,5 +43,27 @@ func TestIdentityIsNoEncoding(t *testing.T) {
 			t.Errorf("%q: it was not read", value)
 		}
 		<-got
+	}
+}
+
+// TestGeminiPaths: a path of Gemini's API brings its own version, whatever is in front of it, and that it is not read is said once.
+func TestGeminiPaths(t *testing.T) {
+	r, got := mirrored(t, setup{})
+	for _, path := range []string{
+		"/v1/v1beta/models/gemini-2.5-pro:generateContent", "/v1beta/models/gemini-2.5-pro:generateContent", "/v1/v1alpha/models/x:countTokens",
+	} {
+		w := r.dial()
+		w.t = t
+		w.send("POST " + path + "?alt=sse HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+		if resp, _ := w.answer(http.MethodPost); resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: status %d", path, resp.StatusCode)
+		}
+		if up := <-got; up.target != "/base/"+strings.TrimLeft(strings.TrimPrefix(path, "/v1/"), "/")+"?alt=sse" {
+			t.Errorf("%s went to %s", path, up.target)
+		}
+		w.Close()
+	}
+	if n := r.logs.FilterMessageSnippet("Gemini's own API passes unread").Len(); n != 1 {
+		t.Errorf("said %d times", n)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/dial"
 )
 
@@ -94,7 +95,8 @@ func (u *upload) Close() error {
 	return nil
 }
 
-// target joins the upstream's base URL with a request's path and query. A client can choose no other part of the URL.
+// target joins the upstream's base URL with a request's path and query. A client can choose no other part of the URL, except that a path of
+// Gemini's API brings its own version.
 func target(base *url.URL, path, query string) (*url.URL, error) {
 	unescaped, err := url.PathUnescape(path)
 	if err != nil {
@@ -104,8 +106,11 @@ func target(base *url.URL, path, query string) (*url.URL, error) {
 		return nil, badRequest("invalid_path", "The path must not leave the base URL.")
 	}
 	u := *base
-	u.RawPath = strings.TrimSuffix(base.EscapedPath(), "/") + path
-	u.Path = strings.TrimSuffix(base.Path, "/") + unescaped
+	raw, plain := strings.TrimSuffix(base.EscapedPath(), "/"), strings.TrimSuffix(base.Path, "/")
+	if agents.Gemini(path) {
+		raw, plain = agents.WithoutVersion(raw), agents.WithoutVersion(plain)
+	}
+	u.RawPath, u.Path = raw+path, plain+unescaped
 	u.RawQuery = query
 	if base.RawQuery != "" {
 		u.RawQuery = strings.TrimSuffix(base.RawQuery+"&"+query, "&")

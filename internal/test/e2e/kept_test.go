@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
-	"github.com/dewpoint-proxy/dewpoint/internal/test/judge"
 )
 
 // chainer is a client that lets upstream keep its history: it sends the id of the newest response and what is new.
@@ -134,15 +133,7 @@ func TestKeptHistoryIsCondensed(t *testing.T) {
 // writeFor writes a configuration with this condenser, and an embedded store.
 func (s *setting) writeFor(t testing.TB, condenser string) string {
 	t.Helper()
-	return writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
-listen: 127.0.0.1:0
-admin: {listen: "127.0.0.1:0"}
-upstream: {base_url: %q}
-store: %s
-llms: {cheap: {model: %s}}
-condenser: {%s}
-shutdown: {delay: 0s}
-`, s.url, embedded(newStore(t)), judge.Summariser, condenser))
+	return s.writeType(t, embedded(newStore(t)), condenser, "shutdown: {delay: 0s}")
 }
 
 // TestKeptHistoryThatIsNotWhole: a history of which the log lacks a part, or to which the client refers as a conversation, passes as it came, and

@@ -85,13 +85,19 @@ func (s *setting) write(t testing.TB, store, condenser, shutdown string) string 
 // writeWith writes a configuration with these settings of the condenser and more sections.
 func (s *setting) writeWith(t testing.TB, store, condenser, more string) string {
 	t.Helper()
+	return s.writeType(t, store, "type: llm, "+condenser, more)
+}
+
+// writeType is writeWith for a condenser of any type.
+func (s *setting) writeType(t testing.TB, store, condenser, more string) string {
+	t.Helper()
 	return writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: %q}
 store: %s
 llms: {cheap: {model: %s}}
-condenser: {type: llm, %s}
+condenser: {%s}
 %s
 `, s.url, store, judge.Summariser, condenser, more))
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
 	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -321,12 +322,23 @@ func (f *Form) fileTokens() (n int) {
 	return n
 }
 
-// calibration returns the name under which counts are calibrated. Those of requests with images or files are estimates, which say nothing
-// about text. The name is the client's and the model's: what upstream reports to one client corrects no other client's counts.
+// calibrations are the names under which counts are calibrated: the client's and the model's, since what upstream reports to one client corrects
+// no other client's counts.
+type calibrations struct {
+	text     string
+	attached string // of requests with images or files: their counts are estimates, which say nothing about text
+}
+
+func calibrationsOf(own lessons.Source) calibrations {
+	text := string(own[:])
+	own[0] ^= 1
+	return calibrations{text, string(own[:])}
+}
+
+// calibration returns the name under which the turn's counts are calibrated.
 func (t *Turn) calibration(attached bool) string {
-	name := t.lessons.Own
 	if attached {
-		name[0] ^= 1
+		return t.calibrations.attached
 	}
-	return string(name[:])
+	return t.calibrations.text
 }

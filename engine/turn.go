@@ -83,6 +83,7 @@ type Turn struct {
 	engine *Engine
 	sessionLog
 	counter      meter
+	calibrations calibrations
 	model        Model         // with the window that earlier requests have shown
 	lessons      lessons.Place // for what the client is shown of the model
 	history      *session.History
@@ -195,6 +196,7 @@ func (t *Turn) resolve(ctx context.Context) error {
 func (t *Turn) prepareCounting() {
 	e := t.engine
 	t.lessons = lessons.PlaceOf(t.in.Tenant.Name, t.in.Credential, t.in.Upstream.BaseURL, clip(t.in.Split.Model), t.in.Keys)
+	t.calibrations = calibrationsOf(t.lessons.Own)
 	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.cacheKey()}
 	if e.o.Windows != nil && !t.model.Configured {
 		if served := e.o.Windows.Window(t.in.Upstream.BaseURL, t.in.Split.Model); served > 0 {

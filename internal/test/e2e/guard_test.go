@@ -19,11 +19,11 @@ type cost struct {
 	calls          map[string]float64
 }
 
-// Limits of what a step of a continuing session may allocate: a sixth more objects than were measured (860), and a tenth more bytes. They include
+// Limits of what a step of a continuing session may allocate: a quarter more objects than were measured, and a tenth more bytes. They include
 // everything that the process does in the meantime, such as commits of the store; on a slow machine there are more of these in a step. A known
 // message takes some space in tables, but none for its text.
 const (
-	objectsAStep    = 1000
+	objectsAStep    = 875
 	moreObjects     = 750 // after 2000 messages
 	bytesAStep      = 240 << 10
 	bytesOfAMessage = 600

@@ -117,6 +117,14 @@ const maxLost = 2
 // ones, so that no earlier summary fits any more.
 func (f *Form) losesSummaries() bool { return f.place.Thread.Lost >= maxLost }
 
+// mayNotReturn reports whether nothing shows yet that the history will come back: the thread begins with this request, does not continue another
+// one, and the client asked for no condensation. Agents send some histories once, such as those of planning steps. No summary is
+// prepared for such a history until it has come back.
+func (f *Form) mayNotReturn() bool {
+	t := &f.turn.place.Thread
+	return f.turn.place.New && t.Follows == "" && (t.Parent == "" || t.ForkAt > 0) && f.asked.wish != WishNow && f.asked.limit == 0
+}
+
 // measure counts items, calibrated, and not below our own count if atLeastOurs is set. A summary is not calibrated: the proxy wrote it,
 // so it is no cause of upstream's higher counts. Upstream's excess over our count is attributed to images and files, if there are any.
 func (f *Form) measure(items []session.Item, atLeastOurs bool) []int {

@@ -166,7 +166,7 @@ func (f *Form) prepare(ctx context.Context) {
 	base, known := f.turn.engine.summaries.Prepared(f.place.Thread.ID)
 	prepared := known && base == f.lastApplied()
 	running := f.turn.engine.summaries.Find(f.place.Thread.ID) != nil
-	ahead := f.turn.in.Tenant.Ahead && !f.losesSummaries()
+	ahead := f.turn.in.Tenant.Ahead && !f.losesSummaries() && !f.mayNotReturn()
 	if !ahead || f.turn.in.Tenant.Passes() || f.turn.purpose.Spares() || prepared || running || f.dueSoon(f.turn.fixed(), f.maxTokens()) == nil {
 		return
 	}
@@ -211,7 +211,7 @@ func (f *Form) summariseLater(ctx context.Context) *Form {
 	case job == nil:
 		f.prepare(ctx)
 		return f
-	case !f.turn.in.Tenant.Ahead || f.losesSummaries():
+	case !f.turn.in.Tenant.Ahead || f.losesSummaries() || f.mayNotReturn() && !job.Need().Hard:
 		return f
 	}
 	f.turn.in.Body.Hold()

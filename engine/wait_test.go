@@ -21,6 +21,7 @@ func hurrying(t *testing.T) (*rig, held) {
 		Settings: condense.Settings{MaxSize: 20, KeepFirst: 1, BackgroundAt: 0.8}, Summariser: summariser, Model: "cheap",
 	}))
 	r.tenant.Never, r.tenant.Ahead = true, true
+	r.logged(r.begin(says(3), engine.WishNone)) // no summary is prepared for a history that was sent once
 	return r, summariser
 }
 

@@ -434,6 +434,7 @@ func TestNoRequestWaits(t *testing.T) {
 		store:    func(s session.Store) session.Store { return unlocking{s, unlocked} },
 		tenants:  one(func(t *proxy.Tenant) { t.Condenser, t.Never, t.Ahead = llm(0, "", patience), true, true }),
 	})
+	r.wantUnchanged(messages(turns("ships", 3)...)) // a summary is written only for a history that came back
 	resp := r.wantCondensed(messages(turns("ships", 11)...))
 	if told, failed := resp.Header.Get("X-Dewpoint-Condensed"), resp.Header.Get("X-Dewpoint-Condense-Failed"); !strings.HasSuffix(told, "; excerpts") || failed != "" {
 		t.Errorf("told %q, failed %q", told, failed)
@@ -456,6 +457,21 @@ func TestNoRequestWaits(t *testing.T) {
 	}
 }
 
+// TestHistorySentOnceIsNotSummarised: agents send some histories once, such as those of planning steps. Such a history gets excerpts, which
+// cost nothing. No model is called for it until it has come back.
+func TestHistorySentOnceIsNotSummarised(t *testing.T) {
+	r := condensing(t, setup{tenants: one(func(t *proxy.Tenant) { t.Condenser, t.Never, t.Ahead = llm(0, "", patience), true, true })})
+	for _, plan := range []string{"ships", "planes", "trains"} {
+		r.wantCondensed(messages(turns(plan, 11)...))
+	}
+	r.wantUnchanged(messages(turns("cars", 3)...))
+	r.wantCondensed(messages(turns("cars", 11)...))
+	r.wait(func() bool { return r.ended("prepared") >= 1 })
+	if calls := r.up.SummariserCalls(); calls != 1 {
+		t.Errorf("%d calls of the summariser, want 1", calls)
+	}
+}
+
 // ended returns how many condensations of the rig's usual condenser had an outcome.
 func (r *rig) ended(outcome string) float64 {
 	return r.metric(`dewpoint_condensations_total{condenser="llm",outcome="` + outcome + `",reason="events",tenant="default"}`)
@@ -468,6 +484,7 @@ func TestASummaryIsNotPrepared(t *testing.T) {
 		upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return answer }},
 		tenants:  one(func(t *proxy.Tenant) { t.Condenser, t.Never, t.Ahead = llm(0, "", patience), true, true }),
 	})
+	r.wantUnchanged(messages(turns("ships", 3)...))
 	r.wantCondensed(messages(turns("ships", 11)...))
 	r.wait(func() bool { return r.ended("not_prepared") == 1 })
 	if r.ended("failed") != 0 {

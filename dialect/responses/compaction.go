@@ -2,6 +2,7 @@ package responses
 
 import (
 	"fmt"
+	"iter"
 	"regexp"
 	"strings"
 
@@ -13,17 +14,30 @@ import (
 
 var _ dialect.Compactor = (*Dialect)(nil)
 
-// RequestsCompaction reports whether the last item of a body is a compaction_trigger, or the path requests a compaction, and
-// returns the model.
+// RequestsCompaction reports whether a body has a compaction_trigger that nothing has answered yet, neither the model nor a compaction, or the
+// path requests a compaction, and returns the model.
 func (d *Dialect) RequestsCompaction(body []byte, byPath bool) (model string, asks bool) {
 	if !byPath && !rawjson.MayHold(body, "compaction_trigger") || rawjson.Valid(body, 0) != nil {
 		return "", byPath
 	}
 	all := rawjson.ValueOf(body)
-	for element := range rawjson.Elements(split.Member(all, list).Raw) {
-		asks = isTrigger(element)
+	for element := range items(split.Member(all, list)) {
+		switch it := itemOf(element); {
+		case it.class() == compactionTrigger:
+			asks = true
+		case it.class() == modelOutput || it.isCompaction():
+			asks = false
+		}
 	}
 	return split.Truncate(split.Member(all, "model").Text()), asks || byPath
+}
+
+// items returns the items of a history, which may also be a single one. A history that is a string has none.
+func items(history rawjson.Value) iter.Seq[rawjson.Value] {
+	if history.Kind == rawjson.Object {
+		return func(yield func(rawjson.Value) bool) { yield(history) }
+	}
+	return rawjson.Elements(history.Raw)
 }
 
 func isTrigger(element rawjson.Value) bool { return itemOf(element).class() == compactionTrigger }
@@ -59,16 +73,16 @@ func (d *Dialect) Ask(body []byte, question string) (asked []byte, streamed bool
 
 // withQuestion returns a history without triggers, followed by a question.
 func (d *Dialect) withQuestion(history rawjson.Value, question string) []byte {
-	var items [][]byte
+	var list [][]byte
 	if history.Kind == rawjson.String {
-		items = append(items, userText(history.Raw))
+		list = append(list, userText(history.Raw))
 	}
-	for element := range rawjson.Elements(history.Raw) {
+	for element := range items(history) {
 		if !isTrigger(element) {
-			items = append(items, element.Raw)
+			list = append(list, element.Raw)
 		}
 	}
-	return split.List(append(items, d.Note(question)))
+	return split.List(append(list, d.Note(question)))
 }
 
 // Unseal implements dialect.Compactor.
@@ -76,26 +90,31 @@ func (d *Dialect) Unseal(body []byte, mark string, open func(sealed string) (tex
 	if !rawjson.MayHold(body, mark) || !split.IsObject(body) {
 		return body, nil
 	}
-	items, opened := split.Elements(split.Member(rawjson.ValueOf(body), list)), false
-	for i, raw := range items {
-		if sealed := itemOf(rawjson.ValueOf(raw)).compaction(); strings.HasPrefix(sealed, mark) {
+	var history [][]byte
+	opened := false
+	for element := range items(split.Member(rawjson.ValueOf(body), list)) {
+		raw := element.Raw
+		if sealed := itemOf(element).compaction(); strings.HasPrefix(sealed, mark) {
 			text, err := open(sealed)
 			if err != nil {
 				return nil, err
 			}
-			items[i] = d.Note(text)
+			raw = d.Note(text)
 			opened = true
 		}
+		history = append(history, raw)
 	}
 	if !opened {
 		return body, nil
 	}
-	return split.WithMember(body, list, split.List(items)), nil
+	return split.WithMember(body, list, split.List(history)), nil
 }
+
+func (it *item) isCompaction() bool { return !it.isMessage() && it.class() == systemMessage }
 
 // compaction returns the content of a compaction, or "" if the item is not a compaction or only upstream has its content.
 func (it *item) compaction() string {
-	if it.isMessage() || it.class() != systemMessage {
+	if !it.isCompaction() {
 		return ""
 	}
 	return split.Member(rawjson.ValueOf(it.Raw), "encrypted_content").Text()

@@ -15,12 +15,15 @@ const trigger = `{"type":"compaction_trigger"}`
 func TestCompacts(t *testing.T) {
 	d := responses.New(split.Options{})
 	for body, want := range map[string]bool{
-		`{"input":[{"role":"user","content":"a"},` + trigger + `]}`:                 true,
-		`{"input":[` + trigger + `]}`:                                               true,
-		`{"input":[` + trigger + `,{"role":"user","content":"a"}]}`:                 false,
-		`{"input":[{"role":"user","content":"{\"type\":\"compaction_trigger\"}"}]}`: false,
-		`{"instructions":"compaction_trigger","input":"compaction_trigger"}`:        false,
-		`{"input":[{"role":"user","content":"a"}` + trigger:                         false,
+		`{"input":[{"role":"user","content":"a"},` + trigger + `]}`:                                               true,
+		`{"input":[` + trigger + `]}`:                                                                             true,
+		`{"input":[` + trigger + `,{"role":"user","content":"a"}]}`:                                               true,
+		`{"input":` + trigger + `}`:                                                                               true,
+		`{"input":[` + trigger + `,{"role":"assistant","content":"a"},{"role":"user","content":"b"}]}`:            false,
+		`{"input":[` + trigger + `,{"type":"compaction","encrypted_content":"x"},{"role":"user","content":"b"}]}`: false,
+		`{"input":[{"role":"user","content":"{\"type\":\"compaction_trigger\"}"}]}`:                               false,
+		`{"instructions":"compaction_trigger","input":"compaction_trigger"}`:                                      false,
+		`{"input":[{"role":"user","content":"a"}` + trigger:                                                       false,
 		`{"model":"m"}`: false,
 	} {
 		if _, got := d.RequestsCompaction([]byte(body), false); got != want {
@@ -49,6 +52,8 @@ func TestAsk(t *testing.T) {
 	f(`{"input":[`+trigger+`],"model":"m"}`, `{"input":[`+question+`],"model":"m","tool_choice":"none"}`, false)
 	f(`{"input":[{"role":"user","content":"a"}]}`, `{"input":[{"role":"user","content":"a"},`+question+`],"tool_choice":"none"}`, false)
 	f(`{"input":"a"}`, `{"input":[`+`{"type":"message","role":"user","content":"a"}`+`,`+question+`],"tool_choice":"none"}`, false)
+	f(`{"input":{"role":"user","content":"a"}}`, `{"input":[{"role":"user","content":"a"},`+question+`],"tool_choice":"none"}`, false)
+	f(`{"input":`+trigger+`}`, `{"input":[`+question+`],"tool_choice":"none"}`, false)
 	f(`{"model":"m","previous_response_id":"r"}`, `{"model":"m","previous_response_id":"r","input":[`+question+`],"tool_choice":"none"}`, false)
 	f(`{"model":"m","previous_response_id":"r","input":null}`, `{"model":"m","previous_response_id":"r","input":[`+question+`],"tool_choice":"none"}`, false)
 	f(`{"model":"m","previous_response_id":null}`, `{"model":"m","previous_response_id":null,"tool_choice":"none"}`, false) // there is no history
@@ -73,7 +78,9 @@ func TestUnseal(t *testing.T) {
 	note := string(d.Note("record ours 1"))
 	f(`{"input":[{"role":"user","content":"a"}, {"type":"compaction","id":"c","encrypted_content":"ours 1"}],"model":"m"}`,
 		`{"input":[{"role":"user","content":"a"},`+note+`],"model":"m"}`)
+	f(`{"input":{"type":"compaction","id":"c","encrypted_content":"ours 1"},"model":"m"}`, `{"input":[`+note+`],"model":"m"}`)
 	for _, body := range []string{
+		`{"input": {"type":"compaction","encrypted_content":"upstream's"}}`,
 		`{"input": [{"type":"compaction","encrypted_content":"upstream's"}]}`,
 		`{"input": [{"type":"reasoning","encrypted_content":"ours 1"},{"type":"compaction","encrypted_content":"another's"}]}`,
 		`{"input": [{"role":"user","content":"{\"type\":\"compaction\",\"encrypted_content\":\"ours 1\"}"}]}`,

@@ -304,7 +304,7 @@ func TestCanHideTools(t *testing.T) {
 	}
 }
 
-// TestOffer checks that tools are appended to the client's, also where the history is given as a string.
+// TestOffer checks that tools are appended to the client's, also where the history is given as a string or as one item.
 func TestOffer(t *testing.T) {
 	d := responses.New(split.Options{})
 	const added = `,{"type":"function","strict":false,"name":"recall","description":"Looks up.","parameters":{"type":"object"}}`
@@ -312,7 +312,7 @@ func TestOffer(t *testing.T) {
 		`{"store":false,"input":INPUT,"tools":[{"type":"web_search"} ADDED]}`,
 		`{"tools":[{"type":"web_search"} ADDED],"store":false,"input": INPUT }`,
 	} {
-		for _, input := range []string{`[{"role":"user","content":"x"}]`, `"x"`} {
+		for _, input := range []string{`[{"role":"user","content":"x"}]`, `"x"`, `{"role":"user","content":"x"}`} {
 			r := splitOf(t, strings.NewReplacer("INPUT", input, "ADDED", "").Replace(format))
 			if !d.CanHideTools(r) {
 				t.Errorf("no tools are hidden from %s", r.Body)

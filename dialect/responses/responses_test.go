@@ -60,6 +60,9 @@ func TestSplit(t *testing.T) {
 	)
 	f(`{"input":"do it"}`, "user")
 	f(`{"instructions":"be kind","input":"do it"}`, "system user")
+	f(`{"input":{"role":"user","content":"do it"},"model":"m"}`, "user")
+	f(`{"model":"m","instructions":"be kind","input": {"type":"message","role":"user","content":[{"type":"input_text","text":"a"}]}}`, "system user")
+	f(`{"input":`+strings.TrimSuffix(thought, ",")+`}`, "agent")
 	f(`{"input":[{"role":"developer","content":"s"},{"role":"user","content":"a"}],"instructions":""}`, "system user")
 	f(listOf(`{"type":"message","role":"user","content":"a"},`+thought+callA+`,`+callB+`,`+gaveA+`,`+gaveB), "user actionA+B observationA observationB")
 	f(listOf(thought+`{"role":"assistant","content":[{"type":"output_text","text":"b"}]},`+callA+`,`+gaveA+`,{"role":"user","content":"c"}`), "actionA observationA user")
@@ -274,17 +277,31 @@ func TestJoinIsEquivalent(t *testing.T) {
 	})
 }
 
-// TestJoinText checks that a history given as a string stays a string if its message is the only one and unchanged.
-func TestJoinText(t *testing.T) {
-	d, body := responses.New(split.Options{}), `{"instructions":"s","input": "do \"it\"" ,"model":"m"}`
-	r := splitOf(t, body)
-	raws := [][]byte{r.Messages[0].Raw, r.Messages[1].Raw}
-	if got := string(slices.Concat(d.Join(r, raws)...)); got != body {
-		t.Errorf("got %s", got)
+// TestJoinWithoutList: a history that is a string or a single item stays so if its message is the only one and unchanged.
+func TestJoinWithoutList(t *testing.T) {
+	for _, input := range []string{`"do \"it\""`, `{"role":"user", "content":"do it"}`, `[{"role":"user", "content":"do it"}]`} {
+		d, body := responses.New(split.Options{Remember: 1 << 20}), `{"instructions":"s","input": `+input+` ,"model":"m"}`
+		r := splitOf(t, body)
+		raws := [][]byte{r.Messages[0].Raw, r.Messages[1].Raw}
+		if got := string(slices.Concat(d.Join(r, raws)...)); got != body {
+			t.Errorf("got %s", got)
+		}
+		want := `{"instructions":"s","input": [` + string(raws[1]) + "," + string(d.Note("b")) + `] ,"model":"m"}`
+		if got := string(slices.Concat(d.Join(r, append(raws, d.Note("b")))...)); got != want {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
 	}
-	want := `{"instructions":"s","input": [` + string(raws[1]) + "," + string(d.Note("b")) + `] ,"model":"m"}`
-	if got := string(slices.Concat(d.Join(r, append(raws, d.Note("b")))...)); got != want {
-		t.Errorf("got %s\nwant %s", got, want)
+}
+
+// TestLongItemWithoutList: what is remembered of bodies whose history is a single item harms no other body.
+func TestLongItemWithoutList(t *testing.T) {
+	d := responses.New(split.Options{Remember: 1 << 20})
+	body := `{"model":"m","input":{"role":"user","content":"` + strings.Repeat("long ", 1000) + `"}}`
+	for range 3 {
+		r, err := d.Split("", []byte(body))
+		if err != nil || inShort(r.Messages) != "user" || d.Known([]byte(body)) != 0 {
+			t.Fatalf("%v, %s", err, inShort(r.Messages))
+		}
 	}
 }
 

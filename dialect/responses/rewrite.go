@@ -93,27 +93,30 @@ func (d *Dialect) Merge(first, second []byte) ([]byte, error) {
 }
 
 // Join replaces the messages of a request. The rest of the body, including the instructions, stays as the client wrote it.
-// A history that is a string becomes a list, unless its message is unchanged.
+// A history that is a string or a single item becomes a list, unless its message is unchanged.
 func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte {
 	items := slices.DeleteFunc(slices.Clone(messages), isString) // without the instructions
-	if text := historyText(r); len(items) == 1 && text != nil && bytes.Equal(items[0], userText(text)) {
+	if item := loneItem(r); len(items) == 1 && item != nil && bytes.Equal(items[0], item) {
 		return [][]byte{r.Body}
 	}
 	return asList(r).Join(items)
 }
 
-// historyText returns the history of a request if it is a string, nil if it is a list.
-func historyText(r *dialect.Request) []byte {
-	text := r.Body[r.ListSpan.From:r.ListSpan.To]
-	if isString(text) && r.Body[r.ListSpan.From-1] != '[' {
-		return text
+// loneItem returns the only item of a history that is a string or a single item, nil if it is a list.
+func loneItem(r *dialect.Request) []byte {
+	history := r.Body[r.ListSpan.From:r.ListSpan.To]
+	switch {
+	case len(history) == 0 || r.Body[r.ListSpan.From-1] == '[':
+		return nil
+	case isString(history):
+		return userText(history)
 	}
-	return nil
+	return history
 }
 
-// asList returns a request whose history is a list: an empty one, to be filled by Join, if it was given as a string.
+// asList returns a request whose history is a list: an empty one, to be filled by Join, if it was given without a list.
 func asList(r *dialect.Request) *dialect.Request {
-	if historyText(r) == nil {
+	if loneItem(r) == nil {
 		return r
 	}
 	list := *r

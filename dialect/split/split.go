@@ -41,7 +41,8 @@ type Reader struct {
 	// Element reads an object and adds its messages to the Walker. It may instead keep a copy of the object and add it later, together with
 	// elements that follow.
 	Element func(*Object) error
-	// Text adds a history that is a string instead of a list. If nil, such a body is unsupported.
+	// Text adds a history that is a string instead of a list. If nil, such a body is unsupported, and so is one whose history is a lone
+	// element.
 	Text func(text rawjson.Value)
 	// Close is called at the end of the list, to add the objects that Element has kept. It may be nil.
 	Close func()

@@ -221,6 +221,9 @@ func (w *Walker) reject(code, param, problem string) error {
 // readHistory reads the member that holds the history. slot receives its kind, and its value if it is not a list.
 func (w *Walker) readHistory(slot *rawjson.Value) error {
 	start := w.scan.Offset()
+	if w.scan.Kind() == rawjson.Object && w.reader.Text != nil {
+		return w.readLoneElement(slot)
+	}
 	if !w.scan.Array() {
 		*slot = w.scan.Value()
 		w.list = dialect.Span{From: start, To: w.scan.Offset()}
@@ -244,6 +247,21 @@ func (w *Walker) readHistory(slot *rawjson.Value) error {
 	}
 	w.list = dialect.Span{From: start + 1, To: w.scan.Offset() - 1}
 	w.index = -1
+	return w.rejectAmbiguousPart()
+}
+
+// readLoneElement reads a history that is one element instead of a list.
+func (w *Walker) readLoneElement(slot *rawjson.Value) error {
+	slot.Kind = rawjson.Object
+	if err := w.readElement(); err != nil {
+		return err
+	}
+	if w.unsupported == "" && w.scan.Err() == nil && w.reader.Close != nil {
+		w.reader.Close()
+	}
+	w.list = w.ElementSpan()
+	w.index = -1
+	w.ends = nil // such a body is not remembered: no other one continues it
 	return w.rejectAmbiguousPart()
 }
 

@@ -295,7 +295,7 @@ func TestStoreAwayForTheSecondTry(t *testing.T) {
 func TestBrokenStreamWhileStoreIsAway(t *testing.T) {
 	stream := "data: " + chunkOne + "\n\n"
 	r := newRig(t, setup{sessions: noSessions{}, base: cannedUpstream(t,
-		"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"+chunked(stream, 50))})
+		"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"+stream)})
 	if got := wantBroken(t, r.post(helloing)); got != stream {
 		t.Errorf("got %q", got)
 	}

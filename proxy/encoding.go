@@ -3,12 +3,14 @@ package proxy
 import (
 	"bytes"
 	"compress/gzip"
+	"compress/zlib"
 	"errors"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 	"go.uber.org/zap"
 )
@@ -73,6 +75,67 @@ func (r *request) wireBody(header http.Header, parts [][]byte) ([][]byte, *body)
 		header["Content-Encoding"] = b.coding
 	}
 	return parts, b
+}
+
+// decodeAnswer makes the answer of an upstream readable that compresses although it was asked not to. Clients of any kind accept an answer
+// that is not compressed. An answer in a coding that is not known stays as it is. One that decodes to more than maxStrained breaks off.
+func decodeAnswer(resp *http.Response) {
+	all := codings(resp.Header)
+	if len(all) == 0 || resp.Request != nil && resp.Request.Method == http.MethodHead {
+		return
+	}
+	body := io.Reader(resp.Body)
+	for _, coding := range slices.Backward(all) {
+		open := decoderOf(coding)
+		if open == nil {
+			return
+		}
+		body = &decoded{encoded: body, open: open}
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{http.MaxBytesReader(nil, io.NopCloser(body), maxStrained), resp.Body}
+	resp.ContentLength = -1
+	for _, name := range [...]string{"Content-Encoding", "Content-Length"} {
+		resp.Header.Del(name)
+	}
+}
+
+// decoderOf opens a coding of an answer. It returns nil if the coding is not known.
+func decoderOf(coding string) func(encoded io.Reader) (io.Reader, error) {
+	switch coding {
+	case "gzip", "x-gzip":
+		return func(encoded io.Reader) (io.Reader, error) { return gzip.NewReader(encoded) }
+	case "deflate":
+		return func(encoded io.Reader) (io.Reader, error) { return zlib.NewReader(encoded) }
+	case "br":
+		return func(encoded io.Reader) (io.Reader, error) { return brotli.NewReader(encoded), nil }
+	case "zstd":
+		return func(encoded io.Reader) (io.Reader, error) {
+			return zstd.NewReader(encoded, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		}
+	}
+	return nil
+}
+
+// decoded is a body without one of its codings. It is opened by the first Read, which may have to wait for the coding's header. An empty body
+// stays empty.
+type decoded struct {
+	encoded io.Reader
+	open    func(io.Reader) (io.Reader, error)
+	plain   io.Reader // nil: not opened yet
+}
+
+func (d *decoded) Read(p []byte) (int, error) {
+	if d.plain == nil {
+		plain, err := d.open(d.encoded)
+		if err != nil {
+			return 0, err
+		}
+		d.plain = plain
+	}
+	return d.plain.Read(p)
 }
 
 // maxWindow is the largest zstd window that a body sent over HTTP may need (RFC 9659).

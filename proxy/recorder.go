@@ -97,8 +97,9 @@ func (o *recorder) firstByte() {
 	}
 }
 
-// endRelayed ends a request whose answer was relayed, in full or up to err. failed tells that the answer itself reports an error.
-func (o *recorder) endRelayed(status int, failed bool, err error) {
+// endRelayed ends a request whose answer was relayed, in full or up to err. failed tells that the answer itself reports an error, cut that it
+// is a stream without its end mark.
+func (o *recorder) endRelayed(status int, failed, cut bool, err error) {
 	switch {
 	case errors.Is(err, errClientGone), err != nil && errors.Is(context.Cause(o.ctx), errClientGone):
 		o.end(status, CodeClientGone)
@@ -110,6 +111,8 @@ func (o *recorder) endRelayed(status int, failed bool, err error) {
 		o.end(status, CodeUpstream5xx)
 	case status >= http.StatusBadRequest:
 		o.end(status, CodeUpstream4xx)
+	case cut:
+		o.end(status, CodeUnfinished)
 	default:
 		o.end(status, "")
 	}
@@ -169,10 +172,11 @@ func (o *recorder) account() (a Account) {
 
 // Values of Record.Code for requests that got no error of ours.
 const (
-	CodeClientGone  = "client_gone"     // the client left
-	CodeBroken      = "upstream_broken" // upstream broke off its answer
-	CodeUpstream4xx = "upstream_4xx"    // upstream refused the request
-	CodeUpstream5xx = "upstream_5xx"    // upstream failed
+	CodeClientGone  = "client_gone"         // the client left
+	CodeBroken      = "upstream_broken"     // upstream broke off its answer
+	CodeUnfinished  = "upstream_unfinished" // upstream ended its stream as it should, but without the end mark
+	CodeUpstream4xx = "upstream_4xx"        // upstream refused the request
+	CodeUpstream5xx = "upstream_5xx"        // upstream failed
 )
 
 // end ends the request. Only the first call counts.

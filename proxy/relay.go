@@ -42,7 +42,8 @@ type relay struct {
 	beforeEnd func()       // called before the end of the answer is passed on; nil: nothing is
 	attached  bool         // the answer is being relayed; false: it is waited for
 	received  int64        // bytes of the answer
-	whole     bool         // the answer ended as it should
+	whole     bool         // the answer ended as its framing says
+	cut       bool         // it did, but is a stream without its end mark
 	over      int          // reads of the answer since its end, that one included; from the second on, the client has been sent all of it
 	end       error        // ends the client's stream: why the answer is not whole, or io.EOF if the client was sent an error
 	keepAlive *time.Ticker // of comments to a client that waits
@@ -79,6 +80,7 @@ func (l *relay) serveStream(ctx *fasthttp.RequestCtx) error {
 	l.pending = append(l.pending, keepAliveComment...)
 	ctx.Response.Header.SetContentType("text/event-stream")
 	ctx.Response.Header.Set("Cache-Control", "no-cache")
+	ctx.Response.Header.Set("X-Accel-Buffering", "no") // nginx would collect the comments
 	l.startBody(ctx, -1)
 	return nil
 }
@@ -263,7 +265,10 @@ func (l *relay) observe(p []byte, ended bool) {
 	if l.tee != nil && len(p) > 0 {
 		l.tee.Write(p)
 	}
-	l.whole = ended && l.complete()
+	if ended {
+		l.cut = !l.complete()
+		l.whole = !l.cut || l.r.lease.framed
+	}
 	// Once it has the end mark, or all bytes of a known length, a client may take the answer to be over.
 	if !l.whole && (l.tee == nil || !l.tee.Ended()) && (l.resp.ContentLength < 0 || l.received < l.resp.ContentLength) {
 		return
@@ -276,7 +281,8 @@ func (l *relay) observe(p []byte, ended bool) {
 }
 
 // complete reports whether an answer that has ended is all of it. A stream without its end mark was cut off between here and the model, unless
-// it ends with an error.
+// it ends with an error: on the way here if its framing does not say that it ended, otherwise behind upstream, which the client is not
+// to be told more about than upstream tells.
 func (l *relay) complete() bool {
 	if l.tee == nil || l.resp.StatusCode != http.StatusOK || !isEventStream(l.resp.Header) {
 		return true

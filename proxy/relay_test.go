@@ -71,7 +71,7 @@ var answers = []canned{
 	{"unknown headers", "200 OK", []string{"X-Request-Id: req_1", "Openai-Organization: org", "X-Many: 1", "X-Many: 2, 3",
 		"Cf-Ray: 8a", "Strict-Transport-Security: max-age=1", "Alt-Svc: h3=\":443\"", "Vary: Accept-Encoding", "Server: cloudflare",
 		"Date: Mon, 06 Jan 2025 10:00:00 GMT", "Etag: \"x\"", "Cache-Control: no-store"}, whole},
-	{"encoded", "200 OK", []string{"Content-Type: application/json", "Content-Encoding: gzip"}, "\x1f\x8b\x08\x00not really"},
+	{"encoded", "200 OK", []string{"Content-Type: application/json", "Content-Encoding: x-own"}, "\x1f\x8b\x08\x00not really"},
 	{"binary", "200 OK", []string{"Content-Type: audio/mpeg"}, "\x00\xff\r\n\x00\x01"},
 }
 

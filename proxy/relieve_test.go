@@ -291,10 +291,11 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// TestNoticeInOtherStreams: a stream of a size that upstream has told comes whole behind its notice, and a compressed one without a notice.
+// TestNoticeInOtherStreams: a stream of a size that upstream has told comes whole behind its notice, and one in an unknown coding without a
+// notice.
 func TestNoticeInOtherStreams(t *testing.T) {
 	body := "data: " + chunkOne + "\n\ndata: [DONE]\n\n"
-	for _, encoding := range []string{"", "Content-Encoding: gzip\r\n"} {
+	for _, encoding := range []string{"", "Content-Encoding: x-own\r\n"} {
 		r := newRig(t, setup{
 			base: cannedUpstream(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n%sContent-Length: %d\r\n\r\n%s", encoding, len(body), body)),
 			tenants: func(base *url.URL) []*proxy.Tenant {

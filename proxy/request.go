@@ -74,6 +74,7 @@ type lease struct {
 	timeout  *time.Timer // for the whole answer; nil: none
 	relayed  bool        // the end of the relay releases the request, not the handler
 	sent     *sentBody   // the body last sent upstream; nil: none
+	framed   bool        // the end of upstream's last answer can be told from a broken connection
 	payment  payment
 }
 

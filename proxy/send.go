@@ -69,6 +69,10 @@ func (r *request) send() (*http.Response, error) {
 		return nil, err
 	}
 	r.recorder.record.Call.Status = resp.StatusCode
+	r.lease.framed = resp.ContentLength >= 0 || len(resp.TransferEncoding) > 0 || resp.ProtoMajor > 1
+	if r.params.dialect != nil {
+		decodeAnswer(resp)
+	}
 	resp.Body = withIdleTimeout(resp.Body, r.server.o.Limits.StreamIdle, r.cancel)
 	redact(resp, r.tenant.Upstream.APIKey)
 	r.noteAccepted(resp.StatusCode)

@@ -2,6 +2,8 @@ package proxy_test
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -114,15 +116,13 @@ func TestBrokenAnswers(t *testing.T) {
 	const header = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 	long := strings.Repeat(" ", 8<<10) // more than is buffered on the way
 	for name, answer := range map[string]string{
-		"no mark, no finish":   header + chunked("data: "+chunkOne+"\n\n", 50),
-		"half an event":        header + chunked("data: "+chunkOne+"\n\ndata: {\"choi", 50),
-		"half a mark":          header + chunked("data: "+chunkOne+"\n\ndata: [DON", 50),
 		"no last chunk":        header + strings.TrimSuffix(chunked("data: "+chunkOne+"\n\n", 50), "0\r\n\r\n"),
 		"half a chunk":         header + "ff\r\ndata: " + chunkOne[:40],
 		"no chunk":             header + "zz\r\n",
-		"nothing":              header + "0\r\n\r\n",
 		"closed, no mark":      "HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " + chunkOne + "\n\n",
 		"whole, short of size": "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9000\r\n\r\n" + long,
+		"gzip cut":             strings.Replace(header, "\r\n\r\n", "\r\nContent-Encoding: gzip\r\n\r\n", 1) + chunked(packed("data: " + chunkOne)[:40], 50),
+		"no gzip":              strings.Replace(header, "\r\n\r\n", "\r\nContent-Encoding: gzip\r\n\r\n", 1) + chunked("data: "+chunkOne+"\n\n", 50),
 		"whole, chunks cut":    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,6 +133,43 @@ func TestBrokenAnswers(t *testing.T) {
 			wantBroken(t, r.post(helloing))
 		})
 	}
+}
+
+// TestCleanEnds: a stream that ends as its framing says is relayed so, whatever it lacks. The log and the metrics say that it was not finished.
+func TestCleanEnds(t *testing.T) {
+	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+	asked := map[string]string{"chat": helloing, "messages": helloing, "responses": `{"model":"gpt-4o","stream":true,"input":"hi"}`}
+	for name, d := range map[string]dialect.Dialect{
+		"chat": chat.New(split.Options{}), "messages": messagesapi.New(split.Options{}), "responses": responses.New(split.Options{}),
+	} {
+		for what, body := range map[string]string{
+			"no mark, no finish": "data: " + chunkOne + "\n\n", "half an event": "data: " + chunkOne + "\n\ndata: {\"choi",
+			"half a mark": "data: " + chunkOne + "\n\ndata: [DON", "nothing": "",
+		} {
+			for framing, answer := range map[string]string{
+				"chunked":   head + "Transfer-Encoding: chunked\r\n\r\n" + chunked(body, 50),
+				"of a size": fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", head, len(body), body),
+			} {
+				t.Run(strings.Join([]string{name, what, framing}, "/"), func(t *testing.T) {
+					t.Parallel()
+					r := newRig(t, setup{base: cannedUpstream(t, answer), dialect: d})
+					r.atEnd(`dewpoint_requests_total{code="upstream_unfinished",dialect="`+name+`",model="gpt-4o",status="2xx",tenant="default"}`, 1)
+					if resp, got := r.ask(asked[name]); resp.StatusCode != http.StatusOK || got != body {
+						t.Errorf("%s: %q", resp.Status, got)
+					}
+				})
+			}
+		}
+	}
+}
+
+// packed returns text with gzip.
+func packed(text string) string {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, _ = z.Write([]byte(text)) // a buffer takes all
+	_ = z.Close()
+	return out.String()
 }
 
 // TestStreamsThatEndWithAnError: a stream that ends with an error in place of its end mark is whole.

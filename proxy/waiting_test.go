@@ -112,12 +112,12 @@ func TestErrorsWithinAWaitingStream(t *testing.T) {
 	}
 }
 
-// TestEncodedAnswerToAWaitingStream: the client has a header without an encoding, so an encoded answer becomes an error event.
+// TestEncodedAnswerToAWaitingStream: the client has a header without an encoding, so an answer that cannot be decoded becomes an error event.
 func TestEncodedAnswerToAWaitingStream(t *testing.T) {
 	for _, kind := range []string{"text/event-stream", "application/json"} {
 		resp, stream := waitsFor(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
-			w.Header().Set("Content-Encoding", "gzip")
+			w.Header().Set("Content-Encoding", "x-own")
 			_, _ = w.Write([]byte("\x1f\x8b\x08\x00 not to be shown"))
 		}, nil)
 		defer resp.Body.Close()

@@ -58,7 +58,7 @@ func outcome(r *proxy.Record) string {
 	switch {
 	case r.Code == "":
 		return "ok"
-	case r.Code == proxy.CodeClientGone, r.Code == proxy.CodeBroken:
+	case r.Code == proxy.CodeClientGone, r.Code == proxy.CodeBroken, r.Code == proxy.CodeUnfinished:
 		return r.Code
 	case r.Code == proxy.CodeUpstream4xx, r.Code == proxy.CodeUpstream5xx:
 		return "upstream_error"

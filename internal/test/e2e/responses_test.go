@@ -144,3 +144,26 @@ func TestResponsesKept(t *testing.T) {
 		}
 	}
 }
+
+// TestLoneItem: a history that is a single item is recognised when the client sends it again in a list.
+func TestLoneItem(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{Reply: func(*fakeupstream.Request) fakeupstream.Answer {
+		return fakeupstream.Answer{Content: "Done."}
+	}})
+	p := serve(t, "--config", s.config(t, embedded(newStore(t))))
+	const item = `{"role":"user","content":"Repair the build of the parcel service."}`
+	thread := ""
+	for _, input := range []string{item, `[` + item + `,{"role":"assistant","content":"Done."},{"role":"user","content":"Thanks."}]`} {
+		a := sendTo(t, p, "/responses", []byte(`{"model":"gpt-x","input":`+input+`}`))
+		ok(t, a.finish())
+		got := a.Header.Get("X-Dewpoint-Thread")
+		if got == "" || thread != "" && got != thread {
+			t.Errorf("%s belongs to thread %q, the first request to %q", input, got, thread)
+		}
+		thread = got
+		if body := lastBody(s.Upstream); !strings.Contains(string(body), `"input":`+input) {
+			t.Errorf("upstream got %s", body)
+		}
+	}
+}

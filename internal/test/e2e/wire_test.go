@@ -218,3 +218,48 @@ func (f *forwarded) send(w wire, elements []string, headers ...http.Header) (sen
 	}
 	return sent, a.Header.Get("X-Dewpoint-Thread")
 }
+
+// TestUnfinishedStreamsEndCleanly: a stream that upstream ends without the end mark ends for the client as it does for upstream, whether or not
+// the proxy reads it for calls of its own tools. The log says that it was not finished.
+func TestUnfinishedStreamsEndCleanly(t *testing.T) {
+	t.Parallel()
+	for path, c := range map[string]struct{ body, stream string }{
+		"/chat/completions": {
+			`{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"run","parameters":{"type":"object"}}}]}`,
+			`data: {"id":"c","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}`,
+		},
+		"/responses": {
+			`{"model":"m","stream":true,"store":false,"input":"hi","tools":[{"type":"function","name":"run","parameters":{"type":"object"}}]}`,
+			`event: response.created` + "\n" + `data: {"type":"response.created","response":{"id":"resp_1","status":"in_progress","output":[]}}` + "\n\n" +
+				`event: response.output_item.added` + "\n" + `data: {"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m","role":"assistant","content":[]}}` + "\n\n" +
+				`event: response.output_text.delta` + "\n" + `data: {"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"Hello"}`,
+		},
+		"/messages": {
+			`{"model":"m","stream":true,"max_tokens":99,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"run","input_schema":{"type":"object"}}]}`,
+			`event: message_start` + "\n" + `data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"usage":{"input_tokens":3,"output_tokens":1}}}` + "\n\n" +
+				`event: content_block_start` + "\n" + `data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}` + "\n\n" +
+				`event: content_block_delta` + "\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}`,
+		},
+	} {
+		for _, condenser := range []string{"type: noop", "type: excerpts, recall: true"} {
+			t.Run(path+" "+condenser, func(t *testing.T) {
+				t.Parallel()
+				front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(w, c.stream+"\n\n") // it fails if the client has left
+				}))
+				t.Cleanup(front.Close)
+				s := &setting{url: front.URL + "/v1"}
+				p := serve(t, "--config", s.writeType(t, embedded(newStore(t)), condenser, ""))
+				got, err := sendTo(t, p, path, []byte(c.body)).rest()
+				if err != nil || !strings.Contains(got, "Hello") {
+					t.Errorf("%v: %q", err, got)
+				}
+				p.await("request")
+				if !strings.Contains(p.log.String(), `"outcome":"upstream_unfinished"`) {
+					t.Error("the log does not say that the stream was not finished")
+				}
+			})
+		}
+	}
+}

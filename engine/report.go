@@ -69,6 +69,9 @@ const (
 	Off      Outcome = "off"           // the client does not want condensing
 )
 
+// Skips reports whether the outcome is that of a request which was not to be condensed: nothing failed.
+func (o Outcome) Skips() bool { return o == Off || o == Observed || o == HeldOut || o == Again }
+
 // Outcome returns the overall outcome; empty if the step was not about condensing.
 func (r *Report) Outcome() Outcome {
 	for _, a := range slices.Backward(r.Attempts) {

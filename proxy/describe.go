@@ -31,8 +31,12 @@ func (r *request) describe(h *fasthttp.ResponseHeader) {
 	if due := r.recorder.record.Turn.Due; due != "" {
 		h.Set("X-Dewpoint-Due", string(due))
 	}
-	if r.recorder.failed != "" {
-		h.Set("X-Dewpoint-Condense-Failed", r.recorder.failed)
+	for name, why := range map[string]string{
+		"X-Dewpoint-Condense-Failed": r.recorder.failed, "X-Dewpoint-Condense-Skipped": r.recorder.skipped,
+	} {
+		if why != "" {
+			h.Set(name, why)
+		}
 	}
 	if notice := r.notice(); notice != "" {
 		h.Set("X-Dewpoint-Notice", notice)
@@ -49,10 +53,12 @@ func (r *request) notice() string {
 	if !r.tenant.Notify || len(made) == 0 {
 		return ""
 	}
-	events, before, after := 0, made[0].Before.Tokens, made[len(made)-1].After.Tokens
+	after := r.form.Adjust(r.form.Sent().Tokens) // as X-Dewpoint-Tokens says; later stages of a pipeline may have hidden more
+	events, before := 0, after
 	result := "into a summary"
 	for _, c := range made {
 		events += c.Before.Events - c.After.Events
+		before += c.Before.Tokens - c.After.Tokens
 		switch c.Made() {
 		case session.MadeExcerpts:
 			result = "into excerpts"

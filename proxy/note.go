@@ -67,7 +67,11 @@ func (r *request) noteReport(report engine.Report) {
 	}
 	if outcome := report.Outcome(); outcome != "" {
 		r.recorder.noteOutcome(outcome, r.recorder.failed, report.Due)
-		r.recorder.failed = cmp.Or(r.recorder.failed, string(r.recorder.record.Condensed.Whole))
+		if whole := r.recorder.record.Condensed.Whole; whole.Skips() {
+			r.recorder.skipped = string(whole)
+		} else {
+			r.recorder.failed = cmp.Or(r.recorder.failed, string(whole))
+		}
 		if outcome == engine.Unread {
 			r.recorder.failed = string(outcome)
 		}

@@ -19,18 +19,18 @@ func TestOutcomes(t *testing.T) {
 	broken := func(*fakeupstream.Request) fakeupstream.Answer { return fakeupstream.ServerError() }
 	observing := func(t *proxy.Tenant) { t.Observe, t.Condenser = true, llm(0, "", patience) }
 	for name, c := range map[string]struct {
-		setup  setup
-		bodies []string // in turn
-		wish   string   // of the first
-		want   string   // of the last one's line
-		failed string   // told to its client
-		whole  string   // counted
+		setup           setup
+		bodies          []string // in turn
+		wish            string   // of the first
+		want            string   // of the last one's line
+		failed, skipped string   // told to its client
+		whole           string   // counted
 	}{
 		"below":    {bodies: []string{messages(turns("ships", 9)...)}, want: "below"},
 		"done":     {bodies: []string{messages(turns("ships", 11)...)}, want: "done"},
-		"off":      {bodies: []string{messages(turns("ships", 11)...)}, wish: "off", want: "off", failed: "off", whole: "off"},
+		"off":      {bodies: []string{messages(turns("ships", 11)...)}, wish: "off", want: "off", skipped: "off", whole: "off"},
 		"off, low": {bodies: []string{messages(turns("ships", 9)...)}, wish: "off", want: "off"},
-		"observed": {setup: setup{tenants: one(observing)}, bodies: []string{messages(turns("ships", 11)...)}, want: "observed", failed: "observed", whole: "observed"},
+		"observed": {setup: setup{tenants: one(observing)}, bodies: []string{messages(turns("ships", 11)...)}, want: "observed", skipped: "observed", whole: "observed"},
 		"shaped": {
 			setup:  setup{condenser: condense.RecentEvents{KeepFirst: 1, MaxEvents: 5}},
 			bodies: []string{messages(turns("ships", 11)...)}, want: "shaped",
@@ -48,7 +48,7 @@ func TestOutcomes(t *testing.T) {
 			bodies: []string{messages(turns("ships", 11)...)}, want: "excerpts", failed: "server",
 		},
 		"again": {
-			bodies: []string{messages(turns("ships", 11)...), messages(turns("ships", 11)...)}, wish: "off", want: "again", failed: "again", whole: "again",
+			bodies: []string{messages(turns("ships", 11)...), messages(turns("ships", 11)...)}, wish: "off", want: "again", skipped: "again", whole: "again",
 		},
 		"uncut": {
 			setup:  setup{condenser: condense.AmortizedForgetting{Settings: condense.Settings{MaxTokens: 50}}},
@@ -76,8 +76,10 @@ func TestOutcomes(t *testing.T) {
 			if why, _ := line["not_condensed"].(string); line["condense"] != c.want || line["condense_ms"] == nil || why != c.whole {
 				t.Errorf("the line says %v: %v", line["condense"], line)
 			}
-			if got := resp.Header.Get("X-Dewpoint-Condense-Failed"); got != c.failed {
-				t.Errorf("the client is told %q", got)
+			for name, want := range map[string]string{"X-Dewpoint-Condense-Failed": c.failed, "X-Dewpoint-Condense-Skipped": c.skipped} {
+				if got := resp.Header.Get(name); got != want {
+					t.Errorf("%s is %q, want %q", name, got, want)
+				}
 			}
 			if series := `dewpoint_over_limit_whole_total{tenant="default",why="` + c.whole + `"}`; c.whole != "" && r.metric(series) != 1 {
 				t.Errorf("%s is %v", series, r.metric(series))

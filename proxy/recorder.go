@@ -21,6 +21,7 @@ type recorder struct {
 	form    *engine.Form  // nil: not recognised
 	endSpan func(*Record) // ends the span of the call upstream; nil: there is none
 	failed  string        // why the last condensation failed or fell back; empty: it did not
+	skipped string        // why a request over a limit was not to be condensed; empty: it was to be
 	idle    time.Duration // since the thread was last seen
 	price   model.Price   // of the model
 	ended   bool

@@ -26,7 +26,7 @@ build: ## bin/dewpoint
 install: build ## dewpoint in the bin folder of GOPATH
 	@mkdir -p "$$($(GO) env GOPATH)/bin" && cp bin/dewpoint "$$($(GO) env GOPATH)/bin/"
 
-run: build ## serve on 127.0.0.1:8080, state in dewpoint.db
+run: build ## serve on 127.0.0.1:8080, state in your folder for state (~/.local/state/dewpoint)
 	./bin/dewpoint
 
 demo: build ## a sample run, condensed, without a network

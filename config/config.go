@@ -77,7 +77,7 @@ const (
 // first. Redis is limited by its own maxmemory instead.
 type Store struct {
 	Type    string        `yaml:"type"`     // StoreEmbedded or StoreRedis
-	Path    string        `yaml:"path"`     // the embedded store's file
+	Path    string        `yaml:"path"`     // the embedded store's file; empty: state.db in the user's folder for state
 	TTL     time.Duration `yaml:"ttl"`      // an idle session is deleted after this time
 	Timeout time.Duration `yaml:"timeout"`  // how long a request waits before it goes on without the store
 	MaxSize limit.Bytes   `yaml:"max_size"` // 0: no cap
@@ -257,7 +257,6 @@ func Default() *Config {
 		Upstream: Upstream{BaseURL: "https://api.openai.com/v1"},
 		Store: Store{
 			Type:    StoreEmbedded,
-			Path:    "dewpoint.db",
 			TTL:     30 * 24 * time.Hour,
 			Timeout: time.Second,
 			Content: true,

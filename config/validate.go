@@ -184,7 +184,6 @@ func (v *validator) optional(key, value string, allowed ...string) {
 func (v *validator) store() {
 	s := v.config.Store
 	v.oneOf("store.type", s.Type, StoreEmbedded, StoreRedis)
-	v.when(s.Type == StoreEmbedded && s.Path == "", "store.path", "is missing: name the file of the embedded store")
 	v.when(s.TTL < minTTL || s.TTL > maxTTL, "store.ttl", "is not between %v and %v: write a duration such as 720h", minTTL, maxTTL)
 	v.when(s.Timeout < minTimeout || s.Timeout > maxTimeout,
 		"store.timeout", "is not between %v and %v: write a duration such as 1s", minTimeout, maxTimeout)

@@ -256,9 +256,6 @@ func badValues() []badFixture {
 		{"bad.store-max-size.yaml", []string{
 			`store.max_size: is negative: write a size such as 4GiB, or 0 for no cap (line 1)`,
 		}},
-		{"bad.store-path.yaml", []string{
-			`store.path: is missing: name the file of the embedded store (line 1)`,
-		}},
 		{"bad.store-secret-short.yaml", []string{
 			`store.secret: is shorter than 16 characters: use a longer random one, or remove it (line 1)`,
 		}},

@@ -3,6 +3,7 @@ package boltstore
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -14,7 +15,7 @@ const (
 	lockPoll = 50 * time.Millisecond
 )
 
-// lockFile is an empty file that is locked until it is closed.
+// lockFile is a file that is locked until it is closed. It says what the process with the lock announces.
 type lockFile struct {
 	*os.File
 	created bool // by this start
@@ -67,4 +68,31 @@ func (l *lockFile) undo() error {
 	return l.Close()
 }
 
-func inUse() error { return fmt.Errorf("%w (waited %v for its lock)", errInUse, lockWait) }
+func inUse() error { return fmt.Errorf("%w (waited %v for its lock)", ErrInUse, lockWait) }
+
+// maxAnnounced is the length of the longest announcement that is read, in bytes.
+const maxAnnounced = 4 << 10
+
+// Announce leaves a text for processes that cannot open the file while this one has it, to be read with Announced. The error is harmless.
+func (s *Store) Announce(text []byte) error {
+	if err := s.lock.Truncate(0); err != nil {
+		return err
+	}
+	_, err := s.lock.WriteAt(text, 0)
+	return err
+}
+
+// Announced returns what the process that has the file at path has announced, nil if it cannot be read. If no process has the file, it is what
+// the last one announced.
+func Announced(path string) []byte {
+	f, err := os.Open(path + ".lock") //nolint:gosec // beside the file that the operator names
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxAnnounced))
+	if err != nil {
+		return nil
+	}
+	return text
+}

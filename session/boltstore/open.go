@@ -85,10 +85,10 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-var (
-	errInUse   = errors.New("another process uses the file")
-	errVersion = errors.New("the file is not a session store of this version")
-)
+// ErrInUse is returned by Open if another process has the file.
+var ErrInUse = errors.New("another process uses the file")
+
+var errVersion = errors.New("the file is not a session store of this version")
 
 // opening is a file that is being opened.
 type opening struct {

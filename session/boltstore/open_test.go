@@ -49,7 +49,7 @@ func TestLockFile(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "store.db")
 		must(t, os.WriteFile(path+".lock", content, 0o600))
 		s := start(t, Options{Path: path})
-		if _, err := Open(s.options); !errors.Is(err, errInUse) {
+		if _, err := Open(s.options); !errors.Is(err, ErrInUse) {
 			t.Errorf("%d bytes: a second start: %v", len(content), err)
 		}
 		must(t, s.Close())

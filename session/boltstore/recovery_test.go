@@ -140,7 +140,7 @@ func TestThirdStart(t *testing.T) {
 		t.Errorf("after one crash: told %q, %d crashes", d.told, c.Crashes)
 	}
 	for range maxCrashes {
-		if _, err := Open(Options{Path: path}); !errors.Is(err, errInUse) {
+		if _, err := Open(Options{Path: path}); !errors.Is(err, ErrInUse) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -196,7 +196,7 @@ func TestStartsAtOnce(t *testing.T) {
 			s, err := Open(Options{Path: path, Warn: func(message string, err error) { t.Errorf("%s: %v", message, err) }})
 			if err == nil {
 				opened <- s
-			} else if !errors.Is(err, errInUse) {
+			} else if !errors.Is(err, ErrInUse) {
 				t.Error(err)
 			}
 		})

@@ -118,6 +118,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	if err := a.listen(); err != nil {
 		return nil, err
 	}
+	a.announce(backend)
 	a.configApplied(cfg)
 	return a, a.buildAdmin(store)
 }

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/platform"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
@@ -32,14 +34,58 @@ func openStore(cfg *config.Config, log *zap.Logger) (session.Backend, error) {
 		o.Keys = keys
 		return redisstore.Open(o), nil
 	}
+	path, err := storePath(cfg.Store)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(formerPath); err == nil && cfg.Store.Path == "" {
+		log.Warn("state is no longer kept in the current folder, and the file there is not used. Name it with --store, or move it",
+			zap.String("found", formerPath), zap.String("store", path))
+	}
 	store, err := boltstore.Open(boltstore.Options{
-		Path: cfg.Store.Path, TTL: cfg.Store.TTL, MaxSize: int64(cfg.Store.MaxSize), Content: cfg.Store.Content,
+		Path: path, TTL: cfg.Store.TTL, MaxSize: int64(cfg.Store.MaxSize), Content: cfg.Store.Content,
 		Keys: keys, Warn: func(message string, err error) { log.Error(message, zap.Error(err)) },
 	})
+	if errors.Is(err, boltstore.ErrInUse) {
+		return nil, &RunningError{Path: path, announcement: announced(path)}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open store.path: %w", err)
 	}
 	return store, nil
+}
+
+// formerPath is where the embedded store was by default: in the current folder.
+const formerPath = "dewpoint.db"
+
+// storePath returns the path of the embedded store's file. If none is configured, it is in the user's folder for state, which is created.
+func storePath(c config.Store) (string, error) {
+	if c.Path != "" {
+		return c.Path, nil
+	}
+	folder, err := platform.StateFolder("dewpoint", os.Getenv)
+	if err == nil {
+		err = os.MkdirAll(folder, 0o700)
+	}
+	if err != nil {
+		return "", noDefaultPath(err)
+	}
+	return filepath.Join(folder, "state.db"), nil
+}
+
+// checkStorePath checks that the embedded store's file can be created. It creates nothing.
+func checkStorePath(c config.Store) error {
+	if c.Path != "" {
+		return folderOf("store.path", c.Path)
+	}
+	if _, err := platform.StateFolder("dewpoint", os.Getenv); err != nil {
+		return noDefaultPath(err)
+	}
+	return nil
+}
+
+func noDefaultPath(err error) error {
+	return fmt.Errorf("store.path: is not set, and the default cannot be used: %w: name a file", err)
 }
 
 // sizeOf returns a function that reads the size of an embedded store. It returns nil for other stores.

@@ -31,7 +31,7 @@ func Check(cfg *config.Config) error {
 	if cfg.Store.Type == config.StoreRedis {
 		_, store = redisOptions(cfg.Store)
 	} else {
-		store = folderOf("store.path", cfg.Store.Path)
+		store = checkStorePath(cfg.Store)
 	}
 	return checkTenants(cfg, spans, store)
 }

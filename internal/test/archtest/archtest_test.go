@@ -69,7 +69,7 @@ var allowedImports = map[string][]string{
 	"internal/known/agents":             {},
 	"internal/serve/holdout":            {"session"},
 	"admin":                             {"internal/serve/holdout", "session", "engine", "internal/limit"},
-	"internal/serve/app":                {"internal/serve/dial", "internal/hosts", "internal/serve/holdout", "internal/serve/served", "internal/known/agents", "admin", "session", "session/seal", "session/boltstore", "session/redisstore", "tokenize", "condense", "condense/catalogue", "condense/summariser", "config", "engine", "proxy", "proxy/listen", "dialect", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "internal/serve/health", "internal/limit", "internal/known/model", "internal/serve/observe", "internal/knowledge", "internal/serve/watch", "internal/serve/findings", "internal/serve/otlp"},
+	"internal/serve/app":                {"internal/serve/dial", "internal/hosts", "internal/serve/holdout", "internal/serve/served", "internal/known/agents", "admin", "session", "session/seal", "session/boltstore", "session/redisstore", "tokenize", "condense", "condense/catalogue", "condense/summariser", "config", "engine", "proxy", "proxy/listen", "dialect", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "internal/serve/health", "internal/limit", "internal/known/model", "internal/serve/observe", "internal/knowledge", "internal/serve/watch", "internal/serve/findings", "internal/serve/otlp", "internal/serve/platform"},
 	"internal/serve/health":             {},
 	"internal/serve/otlp":               {},
 	"internal/test/fakeupstream":        {"internal/lru"},

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/demo"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
+	running "github.com/dewpoint-proxy/dewpoint/internal/test/process"
 )
 
 // wants checks the exit code of a finished command, and texts in its output and its error output.
@@ -94,8 +97,48 @@ func TestSecondProcessOnOneFile(t *testing.T) {
 	store := newStore(t)
 	config := s.config(t, embedded(store))
 	first := serve(t, "--config", config)
-	command(t, "--config", config).wants(t, 1, nil, []string{"store.path", store, "another process uses the file"})
+	command(t, "--config", config).wants(t, 1, nil,
+		[]string{"Dewpoint already runs on " + first.Addr, fmt.Sprint("process ", first.command.Process.Pid), store, "--listen 127.0.0.1:0"})
 	ok(t, send(t, first, body(demo.Sample().Messages[:2])).finish())
+}
+
+// TestStateOfAUser: without a configured file, state is in the user's folder for state, which nobody else can read, and nothing is left in the
+// current folder. A file from there is named, and stays as it is.
+func TestStateOfAUser(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED: the folder is another one on this system; TestStateFolder names it")
+	}
+	home, here := t.TempDir(), t.TempDir()
+	start := func() *process {
+		t.Helper()
+		program := exec.Command(built(t), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+		program.Dir, program.Env = here, append(running.Environment(), "HOME="+home, "XDG_STATE_HOME=")
+		return started(t, program)
+	}
+	first := start()
+	folder := filepath.Join(home, ".local", "state", "dewpoint")
+	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder is %v, %v", info, err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "state.db")); err != nil {
+		t.Error(err)
+	}
+	left, err := os.ReadDir(here)
+	ok(t, err)
+	if len(left) > 0 || strings.Contains(first.log.String(), "no longer kept") {
+		t.Errorf("the current folder has %v", left)
+	}
+	first.terminate()
+	first.wait()
+	writeFile(t, here, "dewpoint.db", "from an earlier version")
+	second := start()
+	if !strings.Contains(second.log.String(), `"found":"dewpoint.db"`) {
+		t.Error("the file in the current folder is not named")
+	}
+	if b, err := os.ReadFile(filepath.Join(here, "dewpoint.db")); err != nil || string(b) != "from an earlier version" {
+		t.Errorf("it was changed: %q, %v", b, err)
+	}
 }
 
 // TestFileOfAnotherProgramIsRefused: a file of another program is refused, and neither changed nor renamed.

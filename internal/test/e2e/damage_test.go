@@ -51,7 +51,7 @@ func TestDamagedStoreIsSetAside(t *testing.T) {
 		served()
 	}
 	w.proxy.wantProbe("/readyz", http.StatusOK, `"store":{"status":"degraded","detail":"damaged`)
-	command(t, "--config", config).wants(t, 1, nil, []string{"store.path", path, "another process uses the file"})
+	command(t, "--config", config).wants(t, 1, nil, []string{"already runs on", path})
 	renamed(0)
 	w.proxy.terminate()
 	wantExit(t, w.proxy, 1) // the store could not be closed properly

@@ -36,7 +36,9 @@ func TestFiguresOfAnAnswerAgree(t *testing.T) {
 					a := send(t, p, body(history))
 					text, err := a.rest()
 					ok(t, err)
-					var answer struct{ Choices []struct{ Message json.RawMessage } }
+					var answer struct {
+						Choices []struct{ Message json.RawMessage }
+					}
 					ok(t, json.Unmarshal([]byte(text), &answer))
 					id := regexp.MustCompile(`call_\d+`).FindString(text)
 					output := fmt.Sprintf("stage %d: ", n) + strings.Repeat("the linker finds no symbol ", 10+n%7*10)

@@ -1,0 +1,58 @@
+package app
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+)
+
+// announcement says where a process serves, for other processes that would use the same file.
+type announcement struct {
+	Listen, Admin string // Admin is "-" if there is no admin port
+	PID           int
+	Since         time.Time
+}
+
+// announce leaves an announcement beside an embedded store. Without it, another start cannot say where this process serves.
+func (a *App) announce(backend session.Backend) {
+	store, embedded := backend.(*boltstore.Store)
+	if !embedded {
+		return
+	}
+	text := fmt.Appendf(nil, "%s %s %d %s\n", a.Addr(), cmp.Or(a.AdminAddr(), "-"), os.Getpid(), time.Now().Format(time.RFC3339))
+	if err := store.Announce(text); err != nil {
+		a.log.Debug("another start will not be told where this process serves: " + err.Error())
+	}
+}
+
+// announced returns what the process that has the file has announced, the zero value if that cannot be read.
+func announced(path string) (a announcement) {
+	var since string
+	_, err := fmt.Sscan(string(boltstore.Announced(path)), &a.Listen, &a.Admin, &a.PID, &since)
+	if err == nil {
+		a.Since, err = time.Parse(time.RFC3339, since)
+	}
+	if err != nil {
+		return announcement{}
+	}
+	return a
+}
+
+// RunningError reports that another process uses the file of the embedded store.
+type RunningError struct {
+	Path string // of the file
+	announcement
+}
+
+func (e *RunningError) Error() string {
+	const advice = "or start another one with --listen 127.0.0.1:0 --admin 127.0.0.1:0 --store FILE"
+	if e.Listen == "" {
+		return fmt.Sprintf("another process uses %s: stop it, %s", e.Path, advice)
+	}
+	return fmt.Sprintf("Dewpoint already runs on %s (since %s, process %d) and uses %s: point agents at it, %s",
+		e.Listen, e.Since.Format("2006-01-02 15:04"), e.PID, e.Path, advice)
+}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
+	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
 // chainer is a client that lets upstream keep its history: it sends the id of the newest response and what is new.
@@ -22,6 +23,8 @@ type chainer struct {
 	s    *setting
 	id   string // of the newest response
 	call string // in the newest response
+
+	streams bool // responses are streamed
 }
 
 // calling answers each request with a call.
@@ -31,21 +34,22 @@ func calling(r *fakeupstream.Request) fakeupstream.Answer {
 	}}
 }
 
-var callID = regexp.MustCompile(`"call_id":"(\w+)"`)
+var (
+	callID     = regexp.MustCompile(`"call_id":"(\w+)"`)
+	responseID = regexp.MustCompile(`"id":"(resp_\w+)"`)
+)
 
 // send sends items after the newest response.
 func (c *chainer) send(extra string, items ...string) *http.Response {
 	c.t.Helper()
-	body := `{"model":"gpt-x","instructions":"Be brief.",` + extra
+	body := fmt.Sprintf(`{"model":"gpt-x","stream":%t,"instructions":"Be brief.",`, c.streams) + extra
 	if c.id != "" {
 		body += fmt.Sprintf(`"previous_response_id":%q,`, c.id)
 	}
 	a := sendTo(c.t, c.p, "/responses", []byte(body+`"input":[`+strings.Join(items, ",")+`]}`))
 	text, err := a.rest()
 	ok(c.t, err)
-	var answer struct{ ID string }
-	ok(c.t, json.Unmarshal([]byte(text), &answer))
-	c.id, c.call = answer.ID, callID.FindStringSubmatch(text)[1]
+	c.id, c.call = responseID.FindStringSubmatch(text)[1], callID.FindStringSubmatch(text)[1]
 	return a.Response
 }
 
@@ -64,7 +68,6 @@ func (c *chainer) refers() bool {
 // that name the response which upstream stored with it. It holds after a restart, with a summariser and without, and developer messages stay.
 func TestKeptHistoryIsCondensed(t *testing.T) {
 	t.Parallel()
-	const limit = 4000
 	for name, condenser := range map[string]string{
 		"excerpts":  "type: excerpts, trigger: limits, max_tokens: 4000, min_tokens: 0",
 		"summaries": "type: llm, llm_config: cheap, trigger: limits, wait: deadline, deadline: 1m, background_at: 0, max_tokens: 4000, min_tokens: 0",
@@ -75,57 +78,79 @@ func TestKeptHistoryIsCondensed(t *testing.T) {
 				s := newSetting(t, fakeupstream.Options{Seals: seal, Reply: calling})
 				config := s.writeFor(t, condenser)
 				c := &chainer{t: t, p: serve(t, "--config", config), s: s}
-				c.send("", `{"role":"developer","content":"Never touch internal/legacy."}`, `{"role":"user","content":"Repair the build of the parcel service."}`)
-				resent, referred, session, thread := 0, 0, "", ""
-				for n := range 40 {
+				c.condenses(func(n int) {
 					if n%9 == 5 {
 						c.p = c.p.restart(config)
 					}
-					if n == 20 {
-						c.send("", `{"role":"developer","content":"Plan mode is off."}`,
-							fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":"done"}`, c.call))
-					}
-					a := c.result(fmt.Sprintf("stage%d/file%d.go: ", n, n) + strings.Repeat(fmt.Sprintf("line %d of the log. ", n), 60))
-					session, thread = a.Header.Get("X-Dewpoint-Session"), a.Header.Get("X-Dewpoint-Thread")
-					if why := a.Header.Get("X-Dewpoint-Condense-Failed"); why != "" {
-						t.Errorf("step %d: %s", n, why)
-					}
-					all := s.Upstream.Requests()
-					last := all[len(all)-1]
-					if last.PromptTokens > limit*5/4 {
-						t.Errorf("step %d: the model reads %d tokens", n, last.PromptTokens)
-					}
-					switch body := string(last.Body); {
-					case c.refers():
-						referred++
-					default:
-						resent++
-						for _, want := range []string{"Never touch internal/legacy.", "Repair the build of the parcel service.", "Be brief."} {
-							if !strings.Contains(body, want) {
-								t.Errorf("step %d: %q is missing in %s", n, want, body)
-							}
-						}
-						if n > 20 && !strings.Contains(body, "Plan mode is off.") {
-							t.Errorf("step %d: a later developer message is missing in %s", n, body)
-						}
-					}
-				}
-				if resent < 2 || referred < 3*resent {
-					t.Errorf("the history was sent %d times, and referred to %d times", resent, referred)
-				}
-				var shown struct {
-					Log, View struct{ Messages, Tokens int }
-				}
-				ok(t, json.Unmarshal(c.p.administer(http.MethodGet, "/sessions/"+session+"/threads/"+thread+"/view", http.StatusOK), &shown))
-				if shown.Log.Tokens < 2*limit || shown.View.Tokens > limit*5/4 {
-					t.Errorf("an operator sees a log of %d tokens, and a view of %d", shown.Log.Tokens, shown.View.Tokens)
-				}
-				for _, r := range s.Upstream.Requests() {
-					if r.Refused != nil {
-						t.Errorf("refused: %v", r.Refused)
-					}
-				}
+				})
 			})
+		}
+	}
+}
+
+// TestKeptHistoryOfReplicas: two replicas, each of which gets every second request, condense a history that upstream keeps, also one with an
+// image whose responses are streamed.
+func TestKeptHistoryOfReplicas(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{Reply: calling})
+	config := s.writeType(t, inRedis(sessiontest.StartRedis(t).Addr), "type: excerpts, trigger: limits, max_tokens: 4000, min_tokens: 0", "")
+	replicas := []*process{serve(t, "--config", config), serve(t, "--config", config)}
+	c := &chainer{t: t, p: replicas[0], s: s, streams: true}
+	c.condenses(func(n int) { c.p = replicas[n%2] })
+}
+
+// keptLimit is the limit of the configurations under which condenses is called, in tokens.
+const keptLimit = 4000
+
+// condenses plays a long tool loop. The model reads little, though it reads what has to stay. before is called before each step.
+func (c *chainer) condenses(before func(n int)) {
+	t, s := c.t, c.s
+	c.send("", `{"role":"developer","content":"Never touch internal/legacy."}`, `{"role":"user","content":[{"type":"input_text","text":"Repair the build of the parcel service."},{"type":"input_image","detail":"low","image_url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}]}`)
+	resent, referred, session, thread := 0, 0, "", ""
+	for n := range 40 {
+		before(n)
+		if n == 20 {
+			c.send("", `{"role":"developer","content":"Plan mode is off."}`,
+				fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":"done"}`, c.call))
+		}
+		a := c.result(fmt.Sprintf("stage%d/file%d.go: ", n, n) + strings.Repeat(fmt.Sprintf("line %d of the log. ", n), 60))
+		session, thread = a.Header.Get("X-Dewpoint-Session"), a.Header.Get("X-Dewpoint-Thread")
+		if why := a.Header.Get("X-Dewpoint-Condense-Failed"); why != "" {
+			t.Errorf("step %d: %s", n, why)
+		}
+		all := s.Upstream.Requests()
+		last := all[len(all)-1]
+		if last.PromptTokens > keptLimit*5/4 {
+			t.Errorf("step %d: the model reads %d tokens", n, last.PromptTokens)
+		}
+		switch body := string(last.Body); {
+		case c.refers():
+			referred++
+		default:
+			resent++
+			for _, want := range []string{"Never touch internal/legacy.", "Repair the build of the parcel service.", "Be brief."} {
+				if !strings.Contains(body, want) {
+					t.Errorf("step %d: %q is missing in %s", n, want, body)
+				}
+			}
+			if n > 20 && !strings.Contains(body, "Plan mode is off.") {
+				t.Errorf("step %d: a later developer message is missing in %s", n, body)
+			}
+		}
+	}
+	if resent < 2 || referred < 3*resent {
+		t.Errorf("the history was sent %d times, and referred to %d times", resent, referred)
+	}
+	var shown struct {
+		Log, View struct{ Messages, Tokens int }
+	}
+	ok(t, json.Unmarshal(c.p.administer(http.MethodGet, "/sessions/"+session+"/threads/"+thread+"/view", http.StatusOK), &shown))
+	if shown.Log.Tokens < 2*keptLimit || shown.View.Tokens > keptLimit*5/4 {
+		t.Errorf("an operator sees a log of %d tokens, and a view of %d", shown.Log.Tokens, shown.View.Tokens)
+	}
+	for _, r := range s.Upstream.Requests() {
+		if r.Refused != nil {
+			t.Errorf("refused: %v", r.Refused)
 		}
 	}
 }

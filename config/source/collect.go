@@ -73,6 +73,14 @@ func (p *problems) merge(err error, isRelated func(key, earlier string) bool) {
 	}
 }
 
+// located returns problems with the origins of their keys.
+func (p *problems) located(found config.Problems) config.Problems {
+	for i := range found {
+		found[i].Origin = p.originOf(found[i].Key)
+	}
+	return found
+}
+
 // within reports whether key is outer, or a key in it.
 func within(key, outer string) bool {
 	rest, ok := strings.CutPrefix(key, outer)

@@ -2,13 +2,15 @@ package source
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
 
-// adoptOpenHands rewrites OpenHands' [llm] and [llm.NAME] sections as entries of llms, and returns their keys that have no meaning here. As in
+// adoptOpenHands rewrites OpenHands' [llm] and [llm.NAME] sections as entries of llms, and returns warnings about keys without effect here. As in
 // OpenHands, a named section inherits the keys of [llm], which itself becomes the entry "llm".
-func adoptOpenHands(root *node, p *problems) (unused []string) {
+func adoptOpenHands(root *node, p *problems) (unused config.Problems) {
 	section := root.take("llm")
 	if section == nil || section.kind == kindNull {
 		return nil
@@ -37,7 +39,7 @@ func adoptOpenHands(root *node, p *problems) (unused []string) {
 	return unused
 }
 
-func adoptLLM(root, entry, base *node, p *problems) (unused []string) {
+func adoptLLM(root, entry, base *node, p *problems) (unused config.Problems) {
 	llms := root.get("llms")
 	if llms == nil || llms.kind == kindNull {
 		llms = root.set("llms", &node{kind: kindTable})
@@ -59,11 +61,15 @@ func adoptLLM(root, entry, base *node, p *problems) (unused []string) {
 }
 
 // translateLLM converts the keys and units of an OpenHands section, and removes keys that have no meaning here.
-func translateLLM(llm *node, key string) (unused []string) {
+func translateLLM(llm *node, key string) (unused config.Problems) {
+	model := "MODEL"
+	if named := llm.get("model"); named != nil {
+		model = named.text
+	}
 	llm.fields = slices.DeleteFunc(llm.fields, func(f *node) bool {
 		switch {
 		case slices.Contains(openHandsOnly, f.name):
-			unused = append(unused, syntax.Join(key, f.name))
+			unused = append(unused, config.Problem{Key: syntax.Join(key, f.name), Message: unusedMessage(f.name, model), Origin: f.origin})
 			return true
 		case f.name == "max_output_tokens":
 			f.name = "max_output"
@@ -72,8 +78,24 @@ func translateLLM(llm *node, key string) (unused []string) {
 		}
 		return false
 	})
-	slices.Sort(unused)
+	slices.SortFunc(unused, func(a, b config.Problem) int { return strings.Compare(a.Key, b.Key) })
 	return unused
+}
+
+// unusedMessage returns the warning about a key of OpenHands that has no effect here. Prices and windows have keys of their own.
+func unusedMessage(name, model string) string {
+	own := ""
+	switch name {
+	case "max_input_tokens":
+		own = ".context_window"
+	case "input_cost_per_token":
+		own = ".price.input, in USD per million tokens"
+	case "output_cost_per_token":
+		own = ".price.output, in USD per million tokens"
+	default:
+		return "is OpenHands' key and has no effect here: it may stay"
+	}
+	return "is OpenHands' key and has no effect here: set " + syntax.Join("models", model) + own
 }
 
 // openHandsOnly lists the keys of an OpenHands model that have no meaning here.

@@ -77,6 +77,9 @@ func (d decoder) section(v reflect.Value, n *node, key string) {
 			continue
 		}
 		seen[f.name] = true
+		if f.name == "condenser" && f.kind == kindTable && len(f.fields) == 0 {
+			continue // as if it was not there
+		}
 		d.value(fieldOf(v, f.name), f, path)
 	}
 	if m, ok := v.Addr().Interface().(*model.Info); ok && !seen["max_output"] && m.MaxOutput > m.ContextWindow && seen["context_window"] {

@@ -76,8 +76,11 @@ func checked(cfg *config.Config, src Input, p *problems) (*config.Config, error)
 
 // build makes the configuration from the tree of its file and the other sources.
 func build(root *node, src Input, env map[string]string, p *problems) *config.Config {
+	foreign := &openHands{problems: p}
+	foreign.sections(root)
 	expand(root, "", env, p)
-	unused := adoptOpenHands(root, p)
+	foreign.llms(root)
+	foreign.condenser(root)
 	readTenants(root, src, env, p)
 	overlayEnv(root, env, p)
 	overlayFlags(root, src.Flags, p)
@@ -87,7 +90,7 @@ func build(root *node, src Input, env map[string]string, p *problems) *config.Co
 	if tenants := root.get("tenants"); tenants.isEmpty() && cfg.TenantsDir == "" {
 		p.add("tenants", "is empty, so that any key would pass: add a tenant, or remove tenants to open the proxy to all")
 	}
-	cfg.Warnings = unused
+	cfg.Warnings = foreign.found()
 	for _, tenant := range cfg.Tenants {
 		for i, key := range tenant.APIKeys {
 			tenant.APIKeys[i].Value = config.Secret(env[key.Env])

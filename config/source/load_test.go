@@ -77,11 +77,9 @@ func TestOpenHands(t *testing.T) {
 	if got := cfg.Condenser.Condensers[3]; got.MaxEventLength != 5000 || got.LLMConfig != "condenser" || got.MaxSize != 100 {
 		t.Errorf("the last stage is %+v", got)
 	}
-	const key, ends = ": is OpenHands' key and has no effect here: ", "it may stay"
 	wantProblems(t, cfg.Warnings,
-		"llm.condenser.completion_kwargs"+key+ends+" (line 12)",
-		"llm.condenser.max_input_tokens"+key+"set models.gpt-4o-mini.context_window (line 10)",
-		"llm.condenser.num_retries"+key+ends+" (line 4)")
+		"llm.condenser.max_input_tokens: belongs to OpenHands and has no effect here: set models.gpt-4o-mini.context_window (line 10)",
+		"llm.num_retries, llm.condenser.completion_kwargs: belong to OpenHands and have no effect here: they may stay (line 4)")
 }
 
 // The keys of [llm] itself make the entry "llm", the name that OpenHands uses in llm_config.

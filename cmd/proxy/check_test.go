@@ -12,15 +12,16 @@ import (
 
 // TestProbe probes models that answer, models that do not, and a model that needs a client's key.
 func TestProbe(t *testing.T) {
-	up := fakeupstream.New(fakeupstream.Options{Models: []string{"here"}, APIKeys: []string{"sk-right"}, Strict: true})
+	up := fakeupstream.New(fakeupstream.Options{Models: []string{"here"}, SummariserModels: []string{"able"}, APIKeys: []string{"sk-right"}, Strict: true})
 	if err := up.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer up.Close()
+	condenser := ""
 	f := func(want int, llms string, says ...string) {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), "dewpoint.yaml")
-		text := fmt.Sprintf("upstream: {base_url: \"http://127.0.0.1:1/v1\"}\nllms: {%s}\n", strings.ReplaceAll(llms, "URL", up.URL()+"/v1"))
+		text := fmt.Sprintf("upstream: {base_url: \"http://127.0.0.1:1/v1\"}\nllms: {%s}\n%s", strings.ReplaceAll(llms, "URL", up.URL()+"/v1"), condenser)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -38,6 +39,18 @@ func TestProbe(t *testing.T) {
 	f(exitUsage, `good: {model: here, base_url: "URL", api_key: sk-right}, gone: {model: gone, base_url: "URL", api_key: sk-right}`,
 		"\nllms.good: here", "\nllms.gone: gone", "does not answer: call summariser: rejected (status 404) model_not_found", "configured models that do not answer: 1")
 	f(exitUsage, `bad: {model: here, base_url: "URL", api_key: sk-wrong}`, "denied (status 401)")
+
+	// In the form in which the condensers ask: the model "able" calls functions and follows schemas, "here" answers in text.
+	const able, here = `good: {model: able, base_url: "URL", api_key: sk-right}`, `good: {model: here, base_url: "URL", api_key: sk-right}`
+	for _, c := range []struct{ condenserType, fault string }{{"structured_summary", "summary malformed"}, {"llm_attention", "summary malformed"}} {
+		condenser = "condenser: {type: pipeline, condensers: [{type: " + c.condenserType + ", llm_config: good}]}\n"
+		for _, api := range []string{"", ", api: messages", ", api: responses"} {
+			f(exitOK, strings.Replace(able, "}", api+"}", 1), "/v1 answers in the form that "+c.condenserType+" needs\n")
+		}
+		f(exitUsage, here, "/v1 does not answer in the form that "+c.condenserType+" needs: "+c.fault, "configured models that do not answer: 1")
+	}
+	condenser = "condenser: {type: pipeline, condensers: [{type: llm, llm_config: good}, {type: llm_attention, llm_config: good}]}\n"
+	f(exitUsage, here, "/v1 answers\n", "/v1 does not answer in the form that llm_attention needs: ")
 }
 
 // TestCheckConfigSaysWhetherAFileIsValid: one line, warnings below it, and the whole configuration only if it is asked for.

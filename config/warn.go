@@ -134,9 +134,14 @@ func (w *warner) summariser(key string, c Condenser) {
 	if !named || c.LLMConfig == "" || !c.Entry().AsksModel() || !c.ByPrice() && !overInternet(llm.BaseURL) {
 		return
 	}
-	info, _ := w.config.ModelFor(llm.Model)
-	w.when(!info.Price.Known(), key, "names %s, whose price is not known, so that savings leave its calls out, and by price it counts as expensive as "+
-		"the request's own model: set %s.price", syntax.Join("llms", c.LLMConfig), syntax.Join("models", llm.Model))
+	if info, _ := w.config.ModelFor(llm.Model); info.Price.Known() {
+		return
+	}
+	consequence := "so that savings and budgets in dollars leave its calls out"
+	if c.ByPrice() {
+		consequence += ", and by price it counts as expensive as the request's own model"
+	}
+	w.add(key, "names %s, whose price is not known, %s: set %s.price", syntax.Join("llms", c.LLMConfig), consequence, syntax.Join("models", llm.Model))
 }
 
 // llms warns about models that no condenser calls.

@@ -152,6 +152,7 @@ func (o *openHands) llm(root, entry, base *node) {
 		o.problems.add(key, "is also given under llms: keep one")
 		return
 	}
+	o.problems.foreign = append(o.problems.foreign, syntax.Join("llms", entry.name))
 	llm := llms.set(entry.name, base.clone())
 	llm.origin = entry.origin
 	for _, f := range entry.fields {

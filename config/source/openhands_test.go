@@ -44,8 +44,7 @@ max_size = 80
 	}
 	wantProblems(t, cfg.Warnings,
 		"llm.cheap.input_cost_per_token: belongs to OpenHands and has no effect here: set models.gpt-4o-mini.price.input, in USD per million tokens (line 11)",
-		"core, agent, sandbox, security, kubernetes, llm.embedding_model: belong to OpenHands and have no effect here: they may stay (line 2)",
-		"llms.llm: has no effect, because no condenser names it: set llm_config to llm in a condenser, or remove it (line 5)")
+		"core, agent, sandbox, security, kubernetes, llm.embedding_model: belong to OpenHands and have no effect here: they may stay (line 2)")
 	cfg = mustBuild(t, ".toml", "[sandbox]\n[condenser]\ntype = \"noop\"")
 	wantProblems(t, cfg.Warnings, "sandbox: belongs to OpenHands and has no effect here: it may stay (line 1)")
 }

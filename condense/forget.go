@@ -61,22 +61,29 @@ const roomShare = 50
 // Room returns the number of tokens that a request may have in the model's window.
 func Room(in Input) int { return in.Window - in.Window/roomShare - min(in.Reserved, in.Window/2) }
 
-// RecentEvents shows the beginning of a history and its newest events. It hides no messages for later requests.
+// RecentEvents shows the beginning of a history and its newest events. It hides no messages for later requests. What protect picks stays even
+// beyond the limits.
 type RecentEvents struct {
-	KeepFirst int // number of messages at the beginning that stay, not counting system messages
-	MaxEvents int // maximum number of events, without the system messages after the first other message; exceeded only by what protect picks
+	KeepFirst int     // number of messages at the beginning that stay, not counting system messages
+	MaxEvents int     // maximum number of events, without the system messages after the first other message
+	MaxTokens float64 // as Settings.MaxTokens
 }
 
 func (RecentEvents) Name() string { return "recent_events" }
 
 func (r RecentEvents) Condense(in Input) Decision {
-	if events(in.View.Items) <= r.MaxEvents {
+	target, tokens := session.Size{Events: r.MaxEvents, Tokens: unlimited}, make([]int, len(in.View.Items))
+	limit := tokenLimit(r.MaxTokens, in.Window)
+	tooLong := limit > 0 && in.Total > limit
+	if tooLong {
+		target.Tokens, tokens = limit-in.Fixed, in.Measure(in.View.Items)
+	}
+	if events(in.View.Items) <= r.MaxEvents && !tooLong {
 		return Decision{}
 	}
-	p := newPicker(&in, make([]int, len(in.View.Items))) // tokens do not matter
+	p := newPicker(&in, tokens)
 	p.protect()
 	p.summaries()
-	target := session.Size{Events: r.MaxEvents, Tokens: unlimited}
 	p.head(r.KeepFirst, target)
 	p.tail(target)
 	p.notes()

@@ -67,10 +67,7 @@ func (s Settings) addLimits(in Input, d *Due) {
 	if room, due := over(events(in.View.Items), s.MaxSize); due && in.Total-in.Fixed >= s.MinTokens {
 		d.events(session.ReasonEvents, s.MaxSize/2, room)
 	}
-	limit := int(min(s.MaxTokens, math.MaxInt32))
-	if s.MaxTokens <= 1 {
-		limit = int(s.MaxTokens * float64(in.Window)) // none if the window is unknown
-	}
+	limit := tokenLimit(s.MaxTokens, in.Window)
 	if room, due := over(in.Total, limit); due {
 		d.tokens(Need{Reason: session.ReasonTokens}, limit/2-in.Fixed, room)
 	}
@@ -83,6 +80,14 @@ func (s Settings) addLimits(in Input, d *Due) {
 		}
 		d.tokens(Need{Reason: session.ReasonWindow, Hard: !in.Need.Ahead}, target-in.Fixed, room)
 	}
+}
+
+// tokenLimit returns the number of tokens that a limit allows, which up to 1 is a share of the window; 0: unlimited.
+func tokenLimit(limit float64, window int) int {
+	if limit <= 1 {
+		return int(limit * float64(window)) // none if the window is unknown
+	}
+	return int(min(limit, math.MaxInt32))
 }
 
 func (d *Due) events(reason session.Reason, target, room int) {

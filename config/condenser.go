@@ -16,6 +16,19 @@ type Condenser = catalogue.Settings
 // Override is an entry of a condenser's per_model.
 type Override = catalogue.Override
 
+// MeantType returns the canonical type that a name stands for: a type, its alias or OpenHands' class in any spelling, or nearly one of them. It
+// is "" if there is none.
+func MeantType(name string) string {
+	name = strings.TrimSuffix(strings.TrimSuffix(name, "Settings"), "Config")
+	names := append(catalogue.Types(), catalogue.Aliases()...)
+	for _, given := range []string{name, strings.Replace(name, "Condenser", "", 1)} {
+		if e, known := catalogue.Find(syntax.Similar(given, names)); known {
+			return e.Type
+		}
+	}
+	return ""
+}
+
 // ForeignKey returns the message about a key that does not belong to the type. own are the keys that do.
 func ForeignKey(condenserType string, own []string) string {
 	advice := "remove it, this type has no keys"

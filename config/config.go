@@ -39,8 +39,8 @@ type Config struct {
 	TenantsTrusted bool     `yaml:"tenants_trusted"`         // files of TenantsDir may name other files, environment variables and any address
 	TenantsHosts   []string `yaml:"tenants_hosts,omitempty"` // the only hosts that they may name if they are not trusted, see hosts.Parse
 
-	// Unused lists OpenHands' keys in the file that have no effect here, for a caller to report.
-	Unused []string `yaml:"-"`
+	// Warnings lists what Load found in a valid configuration that cannot be meant or has no effect, for a caller to report.
+	Warnings Problems `yaml:"-" json:"-"`
 }
 
 // Admin is the listener for health, metrics and the admin API.

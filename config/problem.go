@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Problem is one error in a configuration. Its message never contains a secret, or a value from the environment.
+// Problem is one error in a configuration, or a warning about it. Its message never contains a secret, or a value from the environment.
 type Problem struct {
 	Key     string // the full path, such as tenants[1].condenser.keep_first, or the name of a file that cannot be read
 	Message string // what is wrong, a colon, and what to do

@@ -53,6 +53,8 @@ func (v *validator) condenserType(key, name string) bool {
 	switch {
 	case name == "":
 		v.add(key, "is missing: use one of %s", strings.Join(catalogue.Types(), ", "))
+	case !known && MeantType(name) != "":
+		v.add(key, "%q is not a condenser type: did you mean %s?", name, MeantType(name))
 	case !known:
 		v.add(key, "%q is not a condenser type: use one of %s", name, strings.Join(catalogue.Types(), ", "))
 	case e.Type != name:

@@ -35,7 +35,7 @@ func (v *validator) tenants() {
 	allowed := hosts.NewList(c.TenantsHosts)
 	names, owners := map[string]string{}, map[[sha256.Size]byte]string{}
 	for i, tenant := range c.Tenants {
-		key := cmp.Or(tenant.Key, syntax.Index("tenants", i))
+		key := tenantKey(i, tenant)
 		v.tenantName(key+".name", tenant.Name)
 		if first, taken := names[tenant.Name]; taken {
 			v.add(key+".name", "is also the name of %s: give each tenant its own", first)
@@ -56,6 +56,9 @@ func (v *validator) tenants() {
 		}
 	}
 }
+
+// tenantKey returns the key of the tenant at index i of Config.Tenants.
+func tenantKey(i int, t Tenant) string { return cmp.Or(t.Key, syntax.Index("tenants", i)) }
 
 // confined refuses addresses whose host the operator does not allow. The IP addresses that the host resolves to are checked when it is
 // dialled.

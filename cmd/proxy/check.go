@@ -6,16 +6,18 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/app"
 )
 
-// checkConfig validates a configuration and prints the effective one, with secrets redacted.
+// checkConfig validates a configuration. It prints one line if that is valid, and its warnings below.
 func checkConfig(args []string, out, errs io.Writer) error {
 	fs := flags("check-config", errs)
-	probe := fs.Bool("probe", false, "call each configured model once")
-	if err := parse(fs, args); err != nil {
+	effective := fs.Bool("print", false, "print the effective configuration, with all defaults and without secrets")
+	probe := fs.Bool("probe", false, "call each model of llms as the condensers that name it call it")
+	if err := parse(fs, args, out); err != nil {
 		return err
 	}
 	if fs.NArg() != 1 {
@@ -25,22 +27,48 @@ func checkConfig(args []string, out, errs io.Writer) error {
 	if err != nil {
 		return usageError{err}
 	}
-	text, err := cfg.Effective()
-	if err != nil {
-		return err
+	if *effective {
+		text, err := cfg.Effective()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%s\n", text)
+		out = &comments{out} // so that all of the output is YAML
 	}
-	fmt.Fprintf(out, "%s\n# %s: valid\n", text, fs.Arg(0))
+	fmt.Fprintln(out, verdict(fs.Arg(0), cfg.Warnings))
 	if *probe {
 		return probeModels(cfg, out)
 	}
 	return nil
 }
 
+// comments makes a comment of YAML of each line. It expects whole lines.
+type comments struct{ out io.Writer }
+
+func (c *comments) Write(lines []byte) (int, error) {
+	text := strings.TrimSuffix(string(lines), "\n")
+	if _, err := fmt.Fprintf(c.out, "# %s\n", strings.ReplaceAll(text, "\n", "\n# ")); err != nil {
+		return 0, err
+	}
+	return len(lines), nil
+}
+
+// verdict says that a file is valid and lists the warnings about it, one per line.
+func verdict(file string, warnings config.Problems) string {
+	switch len(warnings) {
+	case 0:
+		return file + ": valid"
+	case 1:
+		return file + ": valid, with 1 warning\n  " + warnings.Error()
+	}
+	return fmt.Sprintf("%s: valid, with %d warnings\n  %s", file, len(warnings), strings.ReplaceAll(warnings.Error(), "\n", "\n  "))
+}
+
 // probeModels calls each configured model once and prints the results.
 func probeModels(cfg *config.Config, out io.Writer) error {
 	failed := 0
 	for _, p := range app.Probe(context.Background(), cfg) {
-		fmt.Fprintf(out, "# llms.%s: %s\n", p.Name, p)
+		fmt.Fprintf(out, "llms.%s: %s\n", p.Name, p)
 		if p.Err != nil {
 			failed++
 		}

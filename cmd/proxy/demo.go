@@ -11,7 +11,7 @@ import (
 // runDemo replays the built-in sample.
 func runDemo(ctx context.Context, args []string, out, errs io.Writer) error {
 	fs := flags("demo", errs)
-	if err := parse(fs, args); err != nil {
+	if err := parse(fs, args, out); err != nil {
 		return err
 	}
 	if fs.NArg() > 0 {

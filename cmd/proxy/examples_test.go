@@ -32,10 +32,10 @@ func TestExamplesAreFine(t *testing.T) {
 				t.Setenv(variable[1]+variable[2], "value-of-"+variable[1]+variable[2])
 			}
 			code, out, errs := command(t, "check-config", file)
-			if code != exitOK {
-				t.Errorf("exit code %d: %s", code, errs)
+			if code != exitOK || !strings.HasSuffix(out, ": valid\n") {
+				t.Errorf("exit code %d: %s%s", code, out, errs)
 			}
-			if strings.Contains(out, "value-of-") {
+			if _, out, _ = command(t, "check-config", "--print", file); strings.Contains(out, "value-of-") {
 				t.Error("a secret is shown")
 			}
 			if !strings.Contains(string(index), "("+name+")") {

@@ -23,7 +23,7 @@ func checkHealth(ctx context.Context, args []string, out, errs io.Writer) error 
 	startup := fs.Bool("startup", false, "check whether the proxy has started")
 	admin := fs.String("admin", "", "address of the proxy's admin port (default: as configured)")
 	file := fs.String("config", "", "the proxy's configuration file (default: that of the proxy running on this machine)")
-	if err := parse(fs, args); err != nil {
+	if err := parse(fs, args, out); err != nil {
 		return err
 	}
 	path := health.ReadyPath
@@ -99,7 +99,7 @@ func runningConfig(file string) (*config.Config, error) {
 	if file != "" {
 		return load(configSource{file: file}, nil)
 	}
-	from, err := parseServe(runningArgs(), io.Discard)
+	from, err := parseServe(runningArgs(), io.Discard, io.Discard)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,9 @@ const usage = `Dewpoint condenses long agent histories on their way to an OpenAI
 
 Usage:
   dewpoint [serve] [flags]                run the proxy
-  dewpoint check-config [--probe] FILE    validate a configuration and, with --probe, call its models
+  dewpoint check-config [--print] [--probe] FILE
+                                          validate a configuration; with --print, show it with all defaults;
+                                          with --probe, call its models
   dewpoint demo                           show how it works, without network or key
   dewpoint replay [flags] FILE|FOLDER ... replay recorded runs offline: what they would have cost without and with Dewpoint;
                                           docs/replay.md describes their format
@@ -75,7 +77,7 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 	name, rest := args[0], args[1:]
 	switch name {
 	case "serve":
-		return serve(ctx, rest, errs)
+		return serve(ctx, rest, out, errs)
 	case "check-config":
 		return checkConfig(rest, out, errs)
 	case "check-store":
@@ -96,25 +98,20 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 	return usageError{fmt.Errorf("dewpoint: unknown command %q\n\n%s", name, usage)}
 }
 
-// flags returns a flag set for a command. It writes its errors to errs.
+// serveName is the name of the flag set of serve, whose help is usage.
+const serveName = "dewpoint serve"
+
+// flags returns a flag set for a command. It writes its errors to errs; parse prints the help.
 func flags(name string, errs io.Writer) *flag.FlagSet {
 	fs := flag.NewFlagSet("dewpoint "+name, flag.ContinueOnError)
 	fs.SetOutput(errs)
-	fs.Usage = func() {
-		var text strings.Builder
-		fs.SetOutput(&text)
-		fs.PrintDefaults()
-		fs.SetOutput(errs)
-		fmt.Fprintf(errs, "Usage of %s:%s", fs.Name(), strings.ReplaceAll("\n"+text.String(), "\n  -", "\n  --"))
-	}
-	if name == "serve" {
-		fs.Usage = func() { fmt.Fprint(errs, usage) }
-	}
+	fs.Usage = func() {}
 	return fs
 }
 
-// parse parses flags, which may follow other arguments. The flag set reports errors, so the returned one only points to the help.
-func parse(fs *flag.FlagSet, args []string) error {
+// parse parses flags, which may follow other arguments. If help is asked for, it prints that to out and returns flag.ErrHelp. The flag set
+// reports errors, so the returned one only points to the help.
+func parse(fs *flag.FlagSet, args []string, out io.Writer) error {
 	var others []string
 	err := fs.Parse(args)
 	for ; err == nil && fs.NArg() > 0; err = fs.Parse(fs.Args()[1:]) {
@@ -123,11 +120,29 @@ func parse(fs *flag.FlagSet, args []string) error {
 	if err == nil {
 		err = fs.Parse(append([]string{"--"}, others...))
 	}
-	if err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		printHelp(fs, out)
+		return err
+	case err != nil:
+		if fs.Name() == serveName {
+			return usageError{errors.New("dewpoint: see 'dewpoint help'")}
 		}
-		return usageError{errors.New("dewpoint: see 'dewpoint help'")}
+		return usageError{fmt.Errorf("dewpoint: see '%s --help'", fs.Name())}
 	}
 	return nil
+}
+
+// printHelp prints the flags of a command.
+func printHelp(fs *flag.FlagSet, out io.Writer) {
+	if fs.Name() == serveName {
+		fmt.Fprint(out, usage)
+		return
+	}
+	errs := fs.Output()
+	defer fs.SetOutput(errs)
+	var text strings.Builder
+	fs.SetOutput(&text)
+	fs.PrintDefaults()
+	fmt.Fprintf(out, "Usage of %s:%s", fs.Name(), strings.ReplaceAll("\n"+text.String(), "\n  -", "\n  --"))
 }

@@ -49,8 +49,10 @@ func TestExitCodes(t *testing.T) {
 	f(exitUsage, "\ndewpoint: find runs: stat /nope: no such file or directory\n", "replay", "/nope")
 	f(exitUsage, "\nflag provided but not defined: -protocol\n", "demo", "--protocol", "chat")
 	f(exitUsage, "\nflag provided but not defined: -sealed\n", "replay", "--sealed", "thinking_blocks", "/nope")
-	f(exitOK, "# llms.", "check-config", write(t, "after.yaml", "llms: {a: {model: m}}"), "--probe")
-	f(exitUsage, "not defined", "check-config", "missing.yaml", "--prob")
+	f(exitOK, "\nllms.", "check-config", write(t, "after.yaml", "llms: {a: {model: m}}"), "--probe")
+	f(exitUsage, "not defined: -prob\ndewpoint: see 'dewpoint check-config --help'\n", "check-config", "missing.yaml", "--prob")
+	f(exitUsage, " (--admin)\n", "--admin", "nowhere") // not the key, which is no flag
+	f(exitUsage, " (--store)\n", "--store", "/nope/dewpoint.db")
 	f(exitOK, "\n  --probe\n", "check-config", "--help")
 	f(exitUsage, "configuration: 1 problem\n", "check-config", "missing.yaml")
 	f(exitUsage, "max_size: is", "replay", "--max-size", "-1", "/nope")
@@ -146,7 +148,7 @@ func TestDocumentedConfigurationIsFine(t *testing.T) {
 	t.Setenv("TEAM_A_KEY", "key-of-team-a")
 	t.Setenv("TEAM_A_UPSTREAM_KEY", "key-for-upstream")
 	text := strings.Replace(string(sample[1]), "<hex>", strings.Repeat("ab", 32), 1)
-	code, out, errs := command(t, "check-config", write(t, "sample.yaml", text))
+	code, out, errs := command(t, "check-config", "--print", write(t, "sample.yaml", text))
 	if code != exitOK {
 		t.Errorf("exit code %d: %s", code, errs)
 	}

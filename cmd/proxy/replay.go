@@ -21,7 +21,7 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	model := fs.String("model", replay.DefaultModel, "the model that requests ask for, with its window and prices")
 	records := fs.Bool("records", false, "print each condensation with the record that it left")
 	asJSON := fs.Bool("json", false, "print the results, records included, as JSON")
-	if err := parse(fs, args); err != nil {
+	if err := parse(fs, args, out); err != nil {
 		return err
 	}
 	cfg, err := replayConfig(*file, choice)

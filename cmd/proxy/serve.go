@@ -22,8 +22,8 @@ import (
 )
 
 // serve runs the proxy until ctx ends or a signal stops it.
-func serve(ctx context.Context, args []string, errs io.Writer) error {
-	from, err := parseServe(args, errs)
+func serve(ctx context.Context, args []string, out, errs io.Writer) error {
+	from, err := parseServe(args, out, errs)
 	if err != nil {
 		return err
 	}
@@ -35,17 +35,17 @@ func serve(ctx context.Context, args []string, errs io.Writer) error {
 }
 
 // parseServe parses the command line of serve.
-func parseServe(args []string, errs io.Writer) (configSource, error) {
+func parseServe(args []string, out, errs io.Writer) (configSource, error) {
 	fs := flags("serve", errs)
 	file := fs.String("config", "", "configuration file, YAML or TOML")
 	from := configSource{flags: map[string]string{}}
-	for name, key := range map[string]string{"listen": "listen", "upstream": "upstream", "admin": "admin.listen", "store": "store.path"} {
+	for _, name := range []string{"listen", "upstream", "admin", "store"} {
 		fs.Func(name, "", func(value string) error { // usage describes it
-			from.flags[key] = value
+			from.flags[name] = value
 			return nil
 		})
 	}
-	if err := parse(fs, args); err != nil {
+	if err := parse(fs, args, out); err != nil {
 		return configSource{}, err
 	}
 	if fs.NArg() > 0 {
@@ -58,7 +58,7 @@ func parseServe(args []string, errs io.Writer) (configSource, error) {
 // configSource is where the configuration is loaded from, at the start and at reloads.
 type configSource struct {
 	file  string
-	flags map[string]string // that override the configuration, by configuration key
+	flags map[string]string // that override the configuration, see source.Input
 }
 
 // load loads a configuration, and checks it further with check unless that is nil. If it fails, the error lists all problems, one per line, and
@@ -92,9 +92,6 @@ func serveConfig(ctx context.Context, cfg *config.Config, from configSource) err
 		return usageError{err}
 	}
 	defer closeLog(log)
-	for _, key := range cfg.Unused {
-		log.Warn("configuration key has no effect here", zap.String("key", key))
-	}
 	stdlog.SetOutput(io.Discard) // net/http logs unsolicited responses of an upstream, which may contain content
 	app.LimitMemory(cfg, log.Logger)
 	a, err := app.New(cfg, log.Logger, app.Options{Traced: true, Version: version, Revision: commit()})

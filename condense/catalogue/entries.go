@@ -55,9 +55,9 @@ func Entries() []Entry {
 		},
 		{
 			Type: TypeRecentEvents, Alias: "recent", Doc: "shows only the beginning and the newest events", Shapes: true,
-			Keys: keys("keep_first max_events per_model recall"),
+			Keys: keys("keep_first max_events max_tokens per_model recall"), Defaults: map[string]any{"max_tokens": 0},
 			build: func(s Settings, _ parts) condense.Condenser {
-				return condense.RecentEvents{KeepFirst: s.KeepFirst, MaxEvents: s.MaxEvents}
+				return condense.RecentEvents{KeepFirst: s.KeepFirst, MaxEvents: s.MaxEvents, MaxTokens: s.MaxTokens}
 			},
 		},
 		{

@@ -104,7 +104,7 @@ func Keys() []Key {
 		}},
 		{Name: "max_size", Default: 240, Doc: "limit in events", check: func(s Settings) string { return positive(s.MaxSize) }},
 		{Name: "keep_first", Default: 2, Doc: "messages at the beginning that stay", check: keepFirst},
-		{Name: "max_tokens", Default: 0.75, Doc: "limit in tokens; up to 1: a share of the model's window", check: maxTokens},
+		{Name: "max_tokens", Default: 0.75, Doc: "limit in tokens of a request; up to 1: a share of the model's window; 0: none, `recent_events` only", check: maxTokens},
 		{Name: "min_tokens", Default: 4000, Doc: "below this, `max_size` does not apply; 0: no floor", check: func(s Settings) string {
 			return when(s.MinTokens < 0, "is negative: write a number of tokens, or 0 for no floor")
 		}},
@@ -191,6 +191,7 @@ func keepFirst(s Settings) string {
 
 func maxTokens(s Settings) string {
 	switch {
+	case s.MaxTokens == 0 && !s.Entry().Rolling(): // no limit
 	case !(s.MaxTokens > 0) || math.IsInf(s.MaxTokens, 0):
 		return "is not positive: write a share of the window up to 1, or a number of tokens"
 	case s.MaxTokens > 1 && s.MaxTokens != math.Trunc(s.MaxTokens):

@@ -13,6 +13,7 @@ import (
 type problems struct {
 	list    config.Problems
 	origins map[string]string // by key: where it was set
+	foreign []string          // keys of what OpenHands' own sections became
 }
 
 // add adds a problem with the origin of its key.
@@ -71,6 +72,15 @@ func (p *problems) merge(err error, isRelated func(key, earlier string) bool) {
 			p.list = append(p.list, problem)
 		}
 	}
+}
+
+// located returns warnings with the origins of their keys. It leaves out those about whole sections that OpenHands may need.
+func (p *problems) located(found config.Problems) config.Problems {
+	found = slices.DeleteFunc(found, func(w config.Problem) bool { return slices.Contains(p.foreign, w.Key) })
+	for i := range found {
+		found[i].Origin = p.originOf(found[i].Key)
+	}
+	return found
 }
 
 // within reports whether key is outer, or a key in it.

@@ -52,6 +52,10 @@ func (d decoder) value(v reflect.Value, n *node, key string) {
 
 func (d decoder) section(v reflect.Value, n *node, key string) {
 	if n.kind != kindTable {
+		if v.Type() == reflect.TypeFor[config.Condenser]() {
+			d.problems.add(key, "must be a section of keys, not %s: write it as %s", n.kind, condenserOf(n))
+			return
+		}
 		own := syntax.KeysOf(v.Type())
 		d.problems.add(key, "must be a section of keys, not %s: write it as {%s: ...}", n.kind, strings.Join(own[:min(2, len(own))], ": ...} or {"))
 		return
@@ -73,6 +77,9 @@ func (d decoder) section(v reflect.Value, n *node, key string) {
 			continue
 		}
 		seen[f.name] = true
+		if f.name == "condenser" && f.kind == kindTable && len(f.fields) == 0 {
+			continue // as if it was not there
+		}
 		d.value(fieldOf(v, f.name), f, path)
 	}
 	if m, ok := v.Addr().Interface().(*model.Info); ok && !seen["max_output"] && m.MaxOutput > m.ContextWindow && seen["context_window"] {
@@ -115,6 +122,10 @@ func (d decoder) foreign(section reflect.Type, f *node, key string) bool {
 	case slices.Contains(own, f.name), f.name == "type" && section == condenser:
 		return false
 	case !slices.Contains(known, f.name):
+		if meant := syntax.Closest(f.name, own); meant != "" {
+			d.problems.unknown(key, f, "did you mean "+meant+"?")
+			return true
+		}
 		d.problems.unknown(key, f, advice+strings.Join(own, ", "))
 	case section == override && (e.Has(f.name) || f.name == "type"):
 		d.problems.addAt(f.origin, syntax.Join(key, f.name), "cannot be set per model: remove it, or use %s", strings.Join(own, ", "))
@@ -182,11 +193,11 @@ func setScalar(v reflect.Value, n *node) error {
 	case time.Duration:
 		return scalar[time.Duration]{
 			parse: time.ParseDuration, kinds: []kind{kindString, kindInteger}, what: "a duration", advice: "write it as 30s, 5m or 720h",
-			malformed: "is not a duration: write it with a unit, such as 30s, 5m or 720h",
+			malformed: "is not a duration: write it with a unit, such as 30s, 5m or 720h", mend: mendDuration,
 		}.set(v, n)
 	case limit.Bytes:
 		return scalar[limit.Bytes]{
-			parse: limit.ParseBytes, kinds: []kind{kindString, kindInteger}, what: "a size", advice: "write it as 64MiB",
+			parse: limit.ParseBytes, kinds: []kind{kindString, kindInteger}, what: "a size", advice: "write it as 64MiB", mend: mendSize,
 		}.set(v, n)
 	}
 	switch v.Kind() {
@@ -195,16 +206,16 @@ func setScalar(v reflect.Value, n *node) error {
 	case reflect.Bool:
 		return scalar[bool]{
 			parse: strconv.ParseBool, kinds: []kind{kindBool}, what: "true or false", advice: "write it without quotes",
-			malformed: "is neither true nor false: write one of them",
+			malformed: "is neither true nor false: write one of them", mend: mendBool,
 		}.set(v, n)
 	case reflect.Float64:
 		return scalar[float64]{
 			parse: finite, kinds: []kind{kindInteger, kindFloat}, what: "a number", advice: "write it without quotes or unit",
-			malformed: "is not a finite number: write it as 0.75",
+			malformed: "is not a finite number: write it as 0.75", mend: mendNumber,
 		}.set(v, n)
 	}
 	return scalar[int64]{
-		parse: whole, kinds: []kind{kindInteger}, what: "a whole number", advice: "write it without quotes, decimal point or unit",
+		parse: whole, kinds: []kind{kindInteger}, what: "a whole number", advice: "write it without quotes, decimal point or unit", mend: mendWhole,
 	}.set(v, n)
 }
 
@@ -215,13 +226,29 @@ type scalar[T any] struct {
 	what      string // what the value must be, for error messages
 	advice    string // how to write it
 	malformed string // message for text that parse refuses; empty: the error of parse
+
+	// mend returns how to write what a text seems to mean, or "". The text is never one from the environment, which no message shows.
+	mend func(text string) string
 }
 
 func (s scalar[T]) set(v reflect.Value, n *node) error {
+	meant := ""
+	if n.kind != kindText {
+		meant = s.mend(n.text)
+		if _, err := s.parse(meant); err != nil {
+			meant = ""
+		}
+	}
 	if n.kind != kindText && !slices.Contains(s.kinds, n.kind) {
+		if meant != "" {
+			return fmt.Errorf("must be %s, not %s: write %s", s.what, n.kind, meant)
+		}
 		return fmt.Errorf("must be %s, not %s: %s", s.what, n.kind, s.advice)
 	}
 	value, err := s.parse(n.text)
+	if err != nil && meant != "" {
+		return fmt.Errorf("is not %s: write %s", s.what, meant)
+	}
 	if err != nil {
 		return errors.New(cmp.Or(s.malformed, err.Error()))
 	}
@@ -259,6 +286,29 @@ func finite(text string) (float64, error) {
 		return 0, strconv.ErrRange
 	}
 	return f, err
+}
+
+// condenserOf returns how to write as a condenser what is a list or the name of a type.
+func condenserOf(n *node) string {
+	switch {
+	case n == nil:
+	case n.kind == kindList:
+		var stages []string
+		for _, item := range n.items {
+			stage := condenserOf(item)
+			if item.kind == kindTable {
+				stage = condenserOf(item.get("type"))
+			}
+			if len(item.fields) > 1 {
+				stage = strings.TrimSuffix(stage, "}") + ", ...}"
+			}
+			stages = append(stages, stage)
+		}
+		return "{type: pipeline, condensers: [" + strings.Join(stages, ", ") + "]}"
+	case config.MeantType(n.text) != "":
+		return "{type: " + config.MeantType(n.text) + "}"
+	}
+	return "{type: ...}"
 }
 
 // prepareCondenser sets the defaults of the type that the section names, and returns the type. It returns "" if the type is unknown, so that

@@ -52,13 +52,18 @@ func overlayEnv(root *node, env map[string]string, p *problems) {
 	}
 }
 
-// overlayFlags sets command line flags in the tree. A flag is the path of a key; "upstream" is short for upstream.base_url.
+// overlayFlags sets command line flags in the tree. A flag is the path of a key, or short for one: see Input.Flags.
 func overlayFlags(root *node, flags map[string]string, p *problems) {
 	spelling := strings.NewReplacer(".", "_", "-", "_")
 	for _, flag := range slices.Sorted(maps.Keys(flags)) {
 		name := flag
-		if name == "upstream" {
+		switch name {
+		case "upstream":
 			name = "upstream.base_url"
+		case "admin":
+			name = "admin.listen"
+		case "store":
+			name = "store.path"
 		}
 		path := locate(reflect.TypeFor[config.Config](), strings.ToUpper(spelling.Replace(name)), root)
 		if path == nil {

@@ -10,7 +10,7 @@ func badPerModel() []badFixture {
 			`condenser.per_model.b.timeout: cannot be set per model: remove it, or use ` + keys + ` (line 6)`,
 			`condenser.per_model.b.per_model: cannot be set per model: remove it, or use ` + keys + ` (line 6)`,
 			`condenser.per_model.c.attention_window: does not belong to type "llm": remove it, or use ` + keys + ` (line 7)`,
-			`condenser.per_model.d.max_sise: is not a known key: use one of ` + keys + ` (line 8)`,
+			`condenser.per_model.d.max_sise: is not a known key: did you mean max_size? (line 8)`,
 			`condenser.per_model.e.max_size: must be a whole number, not a string: write it without quotes, decimal point or unit (line 9)`,
 			`condenser.per_model.e.keep_first: has no value: give it one, or remove the key (line 9)`,
 			`condenser.per_model.f: overrides nothing: give it one of ` + keys + `, or remove it (line 10)`,

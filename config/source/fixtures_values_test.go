@@ -51,7 +51,7 @@ func badValues() []badFixture {
 		{"bad.condenser-type-and-more.yaml", []string{
 			`condenser.max_size: must be a whole number, not a string: write it without quotes, decimal point or unit (line 1)`,
 			`condenser.foo: is not a known key: use one of ` + keys + ` (line 1)`,
-			`condenser.type: "lmm" is not a condenser type: use one of ` + types + ` (line 1)`,
+			`condenser.type: "lmm" is not a condenser type: did you mean llm? (line 1)`,
 		}},
 		{"bad.condenser-windows.yaml", []string{
 			`condenser.condensers[0].attention_window: is not positive: write a number of at least 1 (line 4)`,

@@ -39,8 +39,8 @@ type Input struct {
 	// files. A DEWPOINT_ variable that names no key is a problem, except for those that Kubernetes sets for a service called dewpoint.
 	Env []string
 
-	// Flags are the values of command line flags by name, without dashes. A name is the path of a key, such as "listen" or "store.path";
-	// "upstream" is short for "upstream.base_url".
+	// Flags are the values of command line flags by name, without dashes. A name is the path of a key, such as "listen" or "store.path", or
+	// short for one: "upstream" for "upstream.base_url", "admin" for "admin.listen", "store" for "store.path".
 	Flags map[string]string
 
 	// Check finds further problems, in the files that a configuration names, and returns them as config.Problems. It may be nil.
@@ -58,18 +58,29 @@ func Load(src Input) (*config.Config, error) {
 	if root == nil {
 		return nil, p.list.Err()
 	}
-	cfg := build(root, src, env, p)
+	return checked(build(root, src, env, p), src, p)
+}
+
+// checked validates a configuration and, if it has no problems, adds its warnings.
+func checked(cfg *config.Config, src Input, p *problems) (*config.Config, error) {
 	p.merge(cfg.Validate(), within)
 	if src.Check != nil {
 		p.merge(src.Check(cfg), func(key, earlier string) bool { return within(key, earlier) || within(earlier, key) })
 	}
-	return cfg, p.list.Err()
+	if err := p.list.Err(); err != nil {
+		return cfg, err
+	}
+	cfg.Warnings = append(cfg.Warnings, p.located(cfg.FindWarnings())...)
+	return cfg, nil
 }
 
 // build makes the configuration from the tree of its file and the other sources.
 func build(root *node, src Input, env map[string]string, p *problems) *config.Config {
+	foreign := &openHands{problems: p}
+	foreign.sections(root)
 	expand(root, "", env, p)
-	unused := adoptOpenHands(root, p)
+	foreign.llms(root)
+	foreign.condenser(root)
 	readTenants(root, src, env, p)
 	overlayEnv(root, env, p)
 	overlayFlags(root, src.Flags, p)
@@ -79,7 +90,7 @@ func build(root *node, src Input, env map[string]string, p *problems) *config.Co
 	if tenants := root.get("tenants"); tenants.isEmpty() && cfg.TenantsDir == "" {
 		p.add("tenants", "is empty, so that any key would pass: add a tenant, or remove tenants to open the proxy to all")
 	}
-	cfg.Unused = unused
+	cfg.Warnings = foreign.found()
 	for _, tenant := range cfg.Tenants {
 		for i, key := range tenant.APIKeys {
 			tenant.APIKeys[i].Value = config.Secret(env[key.Env])

@@ -77,10 +77,9 @@ func TestOpenHands(t *testing.T) {
 	if got := cfg.Condenser.Condensers[3]; got.MaxEventLength != 5000 || got.LLMConfig != "condenser" || got.MaxSize != 100 {
 		t.Errorf("the last stage is %+v", got)
 	}
-	unused := []string{"llm.condenser.completion_kwargs", "llm.condenser.max_input_tokens", "llm.condenser.num_retries"}
-	if !slices.Equal(cfg.Unused, unused) {
-		t.Errorf("unused keys are %v", cfg.Unused)
-	}
+	wantProblems(t, cfg.Warnings,
+		"llm.condenser.max_input_tokens: belongs to OpenHands and has no effect here: set models.gpt-4o-mini.context_window (line 10)",
+		"llm.num_retries, llm.condenser.completion_kwargs: belong to OpenHands and have no effect here: they may stay (line 4)")
 }
 
 // The keys of [llm] itself make the entry "llm", the name that OpenHands uses in llm_config.
@@ -202,9 +201,7 @@ func buildText(extension, text string, env ...string) (*config.Config, error) {
 	if root == nil {
 		return nil, p.list.Err()
 	}
-	cfg := build(root, Input{}, environment(env), p)
-	p.merge(cfg.Validate(), within)
-	return cfg, p.list.Err()
+	return checked(build(root, Input{}, environment(env), p), Input{}, p)
 }
 
 func mustBuild(t *testing.T, extension, text string, env ...string) *config.Config {

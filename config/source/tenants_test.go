@@ -106,7 +106,7 @@ func TestProblemsOfTenants(t *testing.T) {
 		`tenants_dir["twice.yml"].upstream.api_key: names the environment variable UNSET, which is not set: set it, or write $${ for a literal ${`+at("twice.yml", "line 2"),
 		`tenants.a.name: is not "a", the name of its section or file: remove it, or make them equal (line 4)`,
 		`tenants_dir["d.yaml"].notify: must be true or false, not a string: write it without quotes`+at("d.yaml", "line 2"),
-		`tenants_dir["d.yaml"].notifi: is not a known key: use one of name, api_keys, upstream, condenser, observe, notify, knowledge, memory, log_content, holdout, limits`+at("d.yaml", "line 3"),
+		`tenants_dir["d.yaml"].notifi: is not a known key: did you mean notify?`+at("d.yaml", "line 3"),
 		`tenants_dir["e.yaml"].name: is not "e", the name of its section or file: remove it, or make them equal`+at("e.yaml", "line 1"),
 		`tenants.d.api_keys: is empty: give the tenant at least one key, or no client can use it (line 5)`,
 		`tenants["odd name"].name: is not a plain name: use up to 64 letters, digits, - and _ (line 6)`,

@@ -142,4 +142,9 @@ func TestCondensersInValues(t *testing.T) {
 			t.Errorf("%s became %s", kind, loaded.Condenser.Type)
 		}
 	}
+	empty := "config: {condenser: {type: noop}, tenants: [{name: a, api_keys: [{sha256: " + strings.Repeat("ab", 32) + "}], condenser: {}}]}"
+	loaded := loadConfig(t, mustRender(t, from(t, empty)))
+	if got := loaded.CondenserFor(loaded.Tenants[0]).Type; got != catalogue.TypeNoop {
+		t.Errorf("a tenant's empty condenser is %s", got)
+	}
 }

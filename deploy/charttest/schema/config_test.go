@@ -44,8 +44,11 @@ func (w walker) of(t reflect.Type, path string) schema {
 	case reflect.TypeFor[limit.Bytes]():
 		return schema{"type": []string{"string", "integer"}, "minimum": 0, "pattern": `^([0-9]+ ?([kKmMgG]?[bB]|[kKmMgG]i[bB])?|` + variable + `)$`}
 	case reflect.TypeFor[config.Condenser]():
-		if path == "condenser" {
+		switch {
+		case path == "condenser":
 			return reference("defaultCondenser")
+		case strings.HasSuffix(path, ".condenser"): // an empty one means the default
+			return schema{"anyOf": []schema{reference("condenser"), {"type": "object", "additionalProperties": false}}}
 		}
 		return reference("condenser")
 	case reflect.TypeFor[config.Override]():

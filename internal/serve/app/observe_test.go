@@ -362,3 +362,24 @@ func TestReloadSaysWhatChanged(t *testing.T) {
 		}
 	}
 }
+
+// TestReloadIgnoresMovedWarnings: a start logs each warning, and a file in which only their lines have changed is not loaded again.
+func TestReloadIgnoresMovedWarnings(t *testing.T) {
+	core, lines := observer.New(zap.WarnLevel)
+	r := run(t, zap.New(core), func(c *config.Config) {
+		c.Warnings = config.Problems{{Key: "limits.max_body", Message: "is 64 bytes", Origin: "line 1"}}
+	})
+	want := map[string]any{"key": "limits.max_body", "warning": "is 64 bytes", "origin": "line 1"}
+	if said := lines.FilterMessage("configuration warning").All(); len(said) != 1 || !reflect.DeepEqual(said[0].ContextMap(), want) {
+		t.Errorf("the log has %+v", said)
+	}
+	moved := *r.config
+	moved.Warnings = config.Problems{{Key: "limits.max_body", Message: "is 64 bytes", Origin: "line 2"}}
+	if !r.isLoaded(&moved) {
+		t.Error("it would be loaded again")
+	}
+	moved.Notify = !moved.Notify
+	if r.isLoaded(&moved) {
+		t.Error("a change is ignored")
+	}
+}

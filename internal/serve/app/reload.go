@@ -61,11 +61,13 @@ var errTenantsGone = errors.New("reload: tenants: none are left, so that any key
 var errTokenLater = errors.New("reload: admin.token: takes effect only at a restart, and teams may write the files of tenants_dir only with a token: " +
 	"restart, or set tenants_trusted to true if you trust every file")
 
-// isLoaded reports whether cfg equals the configuration applied last.
+// isLoaded reports whether cfg equals the configuration applied last, apart from warnings, which name lines.
 func (a *App) isLoaded(cfg *config.Config) bool {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	return reflect.DeepEqual(a.loaded, cfg)
+	before, now := *a.loaded, *cfg
+	before.Warnings, now.Warnings = nil, nil
+	return reflect.DeepEqual(before, now)
 }
 
 // logReload logs a reload, as a warning if part of it needs a restart.
@@ -95,12 +97,15 @@ func (a *App) NotReloaded() {
 	a.metrics.NotReloaded()
 }
 
-// configApplied updates what depends on the configuration in force, and logs its risks: open keys and logged content.
+// configApplied updates what depends on the configuration in force, and logs its warnings and risks: open keys and logged content.
 func (a *App) configApplied(cfg *config.Config) {
 	a.metrics.Reloaded(cfg.Hash(), time.Now())
 	_ = a.calls.knowledge.closeUnused(cfg.EveryTenant()) // closing only ends their watches
 	a.calls.memory.Swap(a.calls.routes(cfg))
 	a.calls.confined.closeEarlier() // new requests no longer use them
+	for _, w := range cfg.Warnings {
+		a.log.Warn("configuration warning", zap.String("key", w.Key), zap.String("warning", w.Message), zap.String("origin", w.Origin))
+	}
 	if keys := openKeys(cfg); len(keys) > 0 {
 		a.log.Warn("no tenants are configured: any client that reaches this port spends the operator's keys. Configure tenants, or "+
 			"limits.tenant.summaries_per_minute and the like", zap.Strings("keys", keys), zap.String("listen", cfg.Listen))

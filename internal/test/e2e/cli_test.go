@@ -41,7 +41,8 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{[]string{"version"}, 0, []string{"dewpoint ", "go1."}, none},
 		{[]string{"help"}, 0, []string{"Usage:", "check-config", "demo", "replay"}, none},
-		{[]string{"--help"}, 0, none, []string{"Usage:"}},
+		{[]string{"--help"}, 0, []string{"Usage:"}, none},
+		{[]string{"check-config", "--help"}, 0, []string{"--print", "--probe"}, none},
 		{[]string{"condense"}, 2, none, []string{`unknown command "condense"`, "Usage:"}},
 		{[]string{"--upstreem", "http://127.0.0.1"}, 2, none, []string{"-upstreem", "dewpoint help"}},
 		{[]string{"serve", "now"}, 2, none, []string{`unexpected argument "now"`}},
@@ -64,7 +65,10 @@ func TestCheckConfig(t *testing.T) {
 upstream: {base_url: "https://models.example/v1", api_key: sk-very-secret}
 condenser: {type: llm, max_size: 80}
 `)
-	f := command(t, "check-config", good)
+	if f := command(t, "check-config", good); f.Code != 0 || f.Out != good+": valid\n" || f.Err != "" {
+		t.Errorf("exit code %d: %q, %q", f.Code, f.Out, f.Err)
+	}
+	f := command(t, "check-config", "--print", good)
 	f.wants(t, 0, []string{"https://models.example/v1", "max_size: 80", good}, nil)
 	if strings.Contains(f.Out, "sk-very-secret") {
 		t.Error("it shows a secret")
@@ -77,6 +81,16 @@ limitz: {}
 `)
 	command(t, "check-config", bad).wants(t, 2, nil, []string{"listen", "store.type", "keep_first", "llm_config", "limitz"})
 	command(t, "--config", bad).wants(t, 2, nil, []string{"listen", "store.type", "keep_first", "llm_config", "limitz"})
+}
+
+// TestWarningsAreNoErrors: a configuration that cannot be meant is checked and served, and the log of a start has what check-config prints.
+func TestWarningsAreNoErrors(t *testing.T) {
+	t.Parallel()
+	odd := writeFile(t, t.TempDir(), "odd.yaml", "listen: 127.0.0.1:0\nadmin: {listen: 127.0.0.1:0}\nstore: {path: "+newStore(t)+"}\ncondenser: {type: llm, max_tokens: 75}\n")
+	const key, warning = "condenser.max_tokens", "is 75 tokens, which every request of an agent exceeds"
+	command(t, "check-config", odd).wants(t, 0, []string{"valid, with 1 warning\n  " + key + ": " + warning, "(line 4)"}, nil)
+	p := serve(t, "--config", odd)
+	p.awaitLine(`"msg":"configuration warning","key":"` + key + `","warning":"` + warning)
 }
 
 func TestPortInUse(t *testing.T) {

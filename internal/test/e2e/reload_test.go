@@ -245,7 +245,7 @@ tenants_trusted: true
 	if n := strings.Count(p.log.String(), `"msg":"configuration reloaded"`); n != 3 {
 		t.Errorf("%d lines of 3 reloads", n)
 	}
-	if f := command(t, "check-config", config); f.Code != 0 || !strings.Contains(f.Out, "- name: b\n") || strings.Contains(f.Out, "tenants_dir") {
+	if f := command(t, "check-config", "--print", config); f.Code != 0 || !strings.Contains(f.Out, "- name: b\n") || strings.Contains(f.Out, "tenants_dir") {
 		t.Errorf("check-config: %d %s%s", f.Code, f.Out, f.Err)
 	}
 }

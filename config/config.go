@@ -3,6 +3,7 @@
 package config
 
 import (
+	"strings"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
@@ -183,6 +184,24 @@ func (m *Memory) Set() bool {
 type Knowledge struct {
 	Folder    string `yaml:"folder"`     // empty: none
 	MaxTokens int    `yaml:"max_tokens"` // limit for a conversation; 0: DefaultKnowledge
+
+	Also []KnowledgeSet `yaml:"also,omitempty"` // further folders, each for some requests
+}
+
+// Set reports whether there is any.
+func (k *Knowledge) Set() bool { return k.Folder != "" || k.MaxTokens != 0 || len(k.Also) > 0 }
+
+// KnowledgeSet is a folder of texts for requests that have a header or a session key. If both are given, both have to fit.
+type KnowledgeSet struct {
+	Folder   string `yaml:"folder"`
+	Header   string `yaml:"header"`   // a header and its value, such as "X-Project: web"
+	Sessions string `yaml:"sessions"` // a pattern of session keys, as path.Match reads it
+}
+
+// HeaderValue returns the name and the value of Header.
+func (s KnowledgeSet) HeaderValue() (name, value string) {
+	name, value, _ = strings.Cut(s.Header, ":")
+	return strings.TrimSpace(name), strings.TrimSpace(value)
 }
 
 // DefaultKnowledge is the default of Knowledge.MaxTokens.

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -22,7 +24,7 @@ func (v *validator) tenants() {
 	v.onlyWithoutTenants("notify", c.Notify)
 	v.onlyWithoutTenants("log_content", c.LogContent)
 	v.onlyWithoutTenants("holdout", c.Holdout != 0)
-	v.onlyWithoutTenants("knowledge", c.Knowledge != (Knowledge{}))
+	v.onlyWithoutTenants("knowledge", c.Knowledge.Set())
 	v.onlyWithoutTenants("memory", c.Memory.Set())
 	v.traits("", c.defaultTenant())
 	v.when(c.TenantsDir != "" && len(c.Tenants) == 0,
@@ -93,9 +95,23 @@ func (v *validator) traits(section string, t Tenant) {
 		section+"log_content", "does nothing without log.requests at level info: set log.requests: true and log.level: info, or remove it")
 	k := t.Knowledge
 	v.when(k.MaxTokens < 0, section+"knowledge.max_tokens", "is negative: write a number of tokens, or leave it out")
-	v.when(k.MaxTokens > 0 && k.Folder == "",
+	v.when(k.MaxTokens > 0 && k.Folder == "" && len(k.Also) == 0,
 		section+"knowledge.folder", "is missing while max_tokens is set: name the folder, or remove max_tokens")
+	for i, set := range k.Also {
+		v.knowledgeSet(fmt.Sprintf("%sknowledge.also[%d]", section, i), set)
+	}
 	v.memory(section+"memory", &t.Memory)
+}
+
+func (v *validator) knowledgeSet(key string, s KnowledgeSet) {
+	v.when(s.Folder == "", key+".folder", "is missing: name the folder, or remove the entry")
+	v.when(s.Header == "" && s.Sessions == "",
+		key, "has neither header nor sessions: say for which requests it is, or name its folder as knowledge.folder")
+	name, value := s.HeaderValue()
+	v.when(s.Header != "" && (name == "" || value == "" || strings.ContainsAny(name, " \t")),
+		key+".header", `is not a header with its value: write it as "X-Project: web"`)
+	_, err := path.Match(s.Sessions, "")
+	v.when(err != nil, key+".sessions", `is not a pattern: write it as "web-*", and a [ that stands for itself as \\[`)
 }
 
 func (v *validator) tenantName(key, name string) {

@@ -174,7 +174,7 @@ func (w *warner) tenants() {
 		if len(c.Tenants) > 0 {
 			key = tenantKey(i, t) + ".knowledge"
 		}
-		w.when(c.Observes(t) && t.Knowledge.Folder != "", key, "has no effect with observe, under which requests are forwarded unchanged: remove one of them")
+		w.when(c.Observes(t) && t.Knowledge.Set(), key, "has no effect with observe, under which requests are forwarded unchanged: remove one of them")
 	}
 }
 

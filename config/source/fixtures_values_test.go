@@ -88,6 +88,12 @@ func badValues() []badFixture {
 			`limits.tenant.session_budget.then: is not one of refuse, condense: use one of them (line 5)`,
 			`limits.tenant.session_budget.period: is not between 1m and 8784h: write the length of the budget's period, such as 24h (line 5)`,
 		}},
+		{"bad.knowledge-also.yaml", []string{
+			`knowledge.also[0]: has neither header nor sessions: say for which requests it is, or name its folder as knowledge.folder (line 3)`,
+			`knowledge.also[1].folder: is missing: name the folder, or remove the entry (line 4)`,
+			`knowledge.also[2].header: is not a header with its value: write it as "X-Project: web" (line 5)`,
+			`knowledge.also[3].sessions: is not a pattern: write it as "web-*", and a [ that stands for itself as \\[ (line 6)`,
+		}},
 		{"bad.knowledge.yaml", []string{
 			`knowledge: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
 			`knowledge.max_tokens: is negative: write a number of tokens, or leave it out (line 1)`,

@@ -90,6 +90,12 @@ func tenantFiles(dir, within, key string, p *problems) (files []string) {
 	return files
 }
 
+// ofThisMachine reports whether a key of a tenant names a file or folder.
+func ofThisMachine(path string) bool {
+	return strings.HasSuffix(path, ".memory.file") ||
+		strings.HasSuffix(path, ".folder") && (strings.HasSuffix(path, ".knowledge.folder") || strings.Contains(path, ".knowledge.also["))
+}
+
 // confine refuses settings in a tenant's file that would give its author the rights of the process: other files, and environment
 // variables, which hold the operator's keys.
 func confine(tenant *node, p *problems) {
@@ -98,7 +104,7 @@ func confine(tenant *node, p *problems) {
 		switch {
 		case n.kind == kindString && strings.Contains(strings.ReplaceAll(n.text, "$${", ""), "${"):
 			what = "an environment variable"
-		case n.text != "" && (strings.HasSuffix(path, ".memory.file") || strings.HasSuffix(path, ".knowledge.folder")):
+		case n.text != "" && ofThisMachine(path):
 			what = "a file or folder of this machine"
 		default:
 			return

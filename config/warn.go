@@ -110,16 +110,20 @@ func (w *warner) condenser(key string, c Condenser) {
 	}
 }
 
-// minTokens is the least limit in tokens that can be meant. A system prompt and tools alone are more.
-const minTokens = 1000
+// Below these, no limit in tokens, and no share of a window, can be meant. A system prompt and tools alone are more.
+const minTokens, minShare = 1000, 0.01
 
 func (w *warner) maxTokens(key string, n float64, e catalogue.Entry) {
-	if n <= 1 || n > minTokens {
+	if n == 0 || n >= minShare && n <= 1 || n > minTokens {
 		return
 	}
 	consequence := "which every request of an agent exceeds, so that each step is condensed"
 	if !e.Rolling() {
 		consequence = "so that hardly more than the newest step is shown"
+	}
+	if n < 1 {
+		w.add(key, "is %v%% of the model's window, %s: write a share such as 0.75, or a number of tokens such as 100000", 100*n, consequence)
+		return
 	}
 	if n <= 100 {
 		w.add(key, "is %v tokens, %s: write %v for %v%% of the model's window, or %.0f if thousands are meant", n, consequence, n/100, n, 1000*n)

@@ -16,6 +16,12 @@ func TestWarnings(t *testing.T) {
 		"condenser.max_tokens: is 75 tokens, which every request of an agent exceeds, so that each step is condensed: write 0.75 for 75% of the model's window, or 75000 if thousands are meant (line 1)")
 	f("condenser: {type: excerpts, max_tokens: 1000}",
 		"condenser.max_tokens: is 1000 tokens, which every request of an agent exceeds, so that each step is condensed: write 1000000 if thousands are meant, or a share of the model's window such as 0.75 (line 1)")
+	f("condenser: {type: llm, max_tokens: 0.0075}",
+		"condenser.max_tokens: is 0.75% of the model's window, which every request of an agent exceeds, so that each step is condensed: write a share such as 0.75, or a number of tokens such as 100000 (line 1)")
+	f("condenser: {type: recent_events, max_tokens: 50}",
+		"condenser.max_tokens: is 50 tokens, so that hardly more than the newest step is shown: write 0.5 for 50% of the model's window, or 50000 if thousands are meant (line 1)")
+	f("condenser: {type: recent_events, max_tokens: 0}")
+	f("condenser: {type: llm, max_tokens: 0.01}")
 	f("condenser: {type: llm, max_tokens: 1}")
 	f("condenser: {type: llm, max_tokens: 1001}")
 	f("condenser: {type: pipeline, condensers: [{type: lossless_trim}, {type: llm, per_model: {gpt-4o: {max_tokens: 80}}}]}",

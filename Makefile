@@ -24,7 +24,8 @@ build: ## bin/dewpoint
 	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
 
 install: build ## dewpoint in the bin folder of GOPATH
-	@mkdir -p "$$($(GO) env GOPATH)/bin" && cp bin/dewpoint "$$($(GO) env GOPATH)/bin/"
+	@bin="$$($(GO) env GOPATH)/bin" && mkdir -p "$$bin" && cp bin/dewpoint "$$bin/" && echo "dewpoint is now in $$bin" && \
+	case ":$$PATH:" in *":$$bin:"*) ;; *) echo "That folder is not on your PATH. Start $$bin/dewpoint, or: export PATH=\"\$$PATH:$$bin\"" ;; esac
 
 run: build ## serve on 127.0.0.1:8080, state in your folder for state (~/.local/state/dewpoint)
 	./bin/dewpoint

@@ -163,8 +163,10 @@ func TestCompactionIsDue(t *testing.T) {
 		must(t, db.Close())
 		s, err := Open(Options{Path: path, Content: true})
 		must(t, err)
-		if c.gone { // asking waits for the compaction that is due at the start, and then finds nothing to do
-			must(t, s.Compact(t.Context()))
+		for end := time.Now().Add(time.Minute); c.gone && time.Now().Before(end); { // only a defect uses that up
+			if since, err := s.erased(); err == nil && since.IsZero() {
+				break
+			}
 		}
 		must(t, s.Close())
 		if n := shown(t, s, goes); (n == 0) != c.gone {

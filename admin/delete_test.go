@@ -13,7 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 )
 
-// contents returns every record of the service's store. With the embedded store it restarts the service.
+// contents returns every record of the service's store. With the embedded store it compacts the file and restarts the service.
 func (r *rig) contents() map[string]string {
 	r.t.Helper()
 	all := map[string]string{}
@@ -36,6 +36,9 @@ func (r *rig) contents() map[string]string {
 			all[key] = fmt.Sprintf("%q", value)
 		}
 		return all
+	}
+	if a := r.call(http.MethodPost, "/api/v1/compact"); a.StatusCode != http.StatusNoContent {
+		r.t.Errorf("compact: %d %s", a.StatusCode, a.body)
 	}
 	r.stop()
 	db, err := bolt.Open(r.cfg.Store.Path, 0o600, &bolt.Options{ReadOnly: true})

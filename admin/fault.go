@@ -36,6 +36,8 @@ var (
 
 	errNoSession = fault(http.StatusNotFound, "session_not_found",
 		"There is no such session. It has expired, was deleted, or never existed.")
+	errCompacting = fault(http.StatusServiceUnavailable, "compacting",
+		"The store's file is still being rewritten, which goes on. Call again to wait for its end.")
 	errThreadTooLarge = fault(http.StatusConflict, "thread_too_large",
 		"The log is too large to be shown as a whole. Read it in pages, at .../events.")
 	errIncomplete = fault(http.StatusConflict, "log_incomplete",

@@ -41,6 +41,7 @@ func (a *api) routes() []route {
 		{method: "DELETE", path: "/sessions", query: []string{"tenant", "key"}, handle: a.deleteSessions},
 		{method: "GET", path: "/sessions/{session}", handle: a.oneSession},
 		{method: "DELETE", path: "/sessions/{session}", handle: a.deleteSession, status: http.StatusNoContent},
+		{method: "POST", path: "/compact", handle: a.compact, status: http.StatusNoContent},
 		{method: "GET", path: "/sessions/{session}/savings", handle: a.sessionSavings},
 
 		{method: "GET", path: threadPath, handle: a.oneThread},

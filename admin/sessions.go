@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -170,6 +171,20 @@ func (a *api) deleteSessions(r *http.Request, q *query) (any, error) {
 		}
 		filter.Cursor = page.Next
 	}
+}
+
+// maxCompactWait bounds how long one call waits until the store is compacted.
+const maxCompactWait = time.Minute
+
+// compact removes what was deleted from the store's files, too.
+func (a *api) compact(r *http.Request, _ *query) (any, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), maxCompactWait)
+	defer cancel()
+	err := a.o.Archive.Compact(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil, errCompacting
+	}
+	return nil, err
 }
 
 // threadAt reads the thread named in a request's path. It must belong to the session in that path.

@@ -84,6 +84,7 @@ type Store struct {
 	MaxSize limit.Bytes   `yaml:"max_size"` // 0: no cap
 	Secret  Secret        `yaml:"secret"`   // keys every hash; empty: the store generates and keeps one
 	Content bool          `yaml:"content"`  // store payloads; false: only digests and counts
+	Records bool          `yaml:"records"`  // store the texts of condensations; false: they are in memory only
 	Redis   Redis         `yaml:"redis"`
 
 	Encryption Encryption `yaml:"encryption"`
@@ -279,6 +280,7 @@ func Default() *Config {
 			TTL:     30 * 24 * time.Hour,
 			Timeout: time.Second,
 			Content: true,
+			Records: true,
 			MaxSize: DefaultStoreSize,
 			Redis:   Redis{Addrs: []string{"127.0.0.1:6379"}},
 		},

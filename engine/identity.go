@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -75,8 +76,10 @@ func Credential(header func(string) string, query string) (keys []string, all st
 		add(name, key)
 	}
 	values, _ := url.ParseQuery(query) // if it is malformed, use what could be read
-	for _, name := range agents.CredentialQuery() {
-		add("?"+name, values.Get(name))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if agents.IsCredentialParameter(name) {
+			add("?"+name, values.Get(name))
+		}
 	}
 	return keys, all
 }

@@ -97,6 +97,9 @@ func (r *request) readBody(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	r.header = outgoing(&ctx.Request.Header)
+	if r.tenant.Upstream.APIKey != "" {
+		r.dropCredentials()
+	}
 	return r.decodeBody()
 }
 

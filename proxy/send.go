@@ -7,13 +7,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
-	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/overflow"
 )
 
@@ -35,11 +33,7 @@ func (r *request) attempt() (a attempt, err error) {
 	if r.params.dialect != nil {
 		a.header.Set("Accept-Encoding", "identity") // the tee reads the answer
 	}
-	if r.tenant.Upstream.APIKey != "" { // it replaces all credentials of the client
-		for _, name := range agents.CredentialHeaders() {
-			a.header.Del(name)
-		}
-		query = withoutKeys(query)
+	if r.tenant.Upstream.APIKey != "" {
 		a.header.Set(r.keyHeader())
 	}
 	name, value := r.form.Header()
@@ -74,7 +68,9 @@ func (r *request) send() (*http.Response, error) {
 		decodeAnswer(resp)
 	}
 	resp.Body = withIdleTimeout(resp.Body, r.server.o.Limits.StreamIdle, r.cancel)
-	redact(resp, r.tenant.Upstream.APIKey)
+	if key := r.tenant.Upstream.APIKey; key != "" {
+		r.hideOperator(resp, key)
+	}
 	r.noteAccepted(resp.StatusCode)
 	return resp, nil
 }
@@ -84,16 +80,6 @@ func (r *accepted) transport() http.RoundTripper {
 		return own
 	}
 	return r.server.o.Upstream
-}
-
-// withoutKeys removes the parameters that carry a client's key from a query, and leaves the rest verbatim.
-func withoutKeys(query string) string {
-	kept := slices.DeleteFunc(strings.Split(query, "&"), func(parameter string) bool {
-		name, _, _ := strings.Cut(parameter, "=")
-		name, _ = url.QueryUnescape(name)
-		return slices.Contains(agents.CredentialQuery(), name)
-	})
-	return strings.Join(kept, "&")
 }
 
 // retryRefused changes a request that upstream refused for a reason that can be cured, and sends it again, until upstream accepts it or no
@@ -215,30 +201,3 @@ func putBack(resp *http.Response, head []byte, err error) {
 type errReader struct{ err error }
 
 func (r errReader) Read([]byte) (int, error) { return 0, r.err }
-
-// minRedactedKey is the length of the shortest key that is looked for in answers. A shorter one might be any word.
-const minRedactedKey = 8
-
-// redact masks the operator's key in the header of an answer and, if it may be an error, in its body: some servers repeat a key that they
-// refuse. The mask is as long as the key, so that Content-Length stays true. A compressed body is not searched; one that is too long to be
-// searched is cut off.
-func redact(resp *http.Response, key string) {
-	if len(key) < minRedactedKey {
-		return
-	}
-	mask := strings.Repeat("*", len(key))
-	for _, values := range resp.Header {
-		for i := range values {
-			values[i] = strings.ReplaceAll(values[i], key, mask)
-		}
-	}
-	resp.Status = strings.ReplaceAll(resp.Status, key, mask)
-	if !mayBeError(resp) {
-		return
-	}
-	head, err := io.ReadAll(io.LimitReader(resp.Body, maxReadAnswer))
-	if err == nil && len(head) == maxReadAnswer {
-		err = errBroken
-	}
-	putBack(resp, bytes.ReplaceAll(head, []byte(key), []byte(mask)), err)
-}

@@ -152,6 +152,7 @@ func TestACredentialIsAllKeys(t *testing.T) {
 	for name, header := range map[string][]string{
 		"a bearer alone": nil, "x-api-key": {"x-api-key", keyA}, "another x-api-key": {"x-api-key", keyB}, "api-key": {"api-key", keyB},
 		"x-goog-api-key": {"x-goog-api-key", keyB}, "two": {"x-api-key", keyB, "api-key", keyA},
+		"ocp-apim-subscription-key": {"ocp-apim-subscription-key", keyB},
 	} {
 		resp, _ := r.ask(hello, append(header, bearer...)...)
 		got := resp.Header.Get("X-Dewpoint-Session")
@@ -160,13 +161,16 @@ func TestACredentialIsAllKeys(t *testing.T) {
 		}
 		seen[got] = name
 	}
+	if resp, _ := r.ask(hello, append([]string{"Cookie", "session=1"}, bearer...)...); seen[resp.Header.Get("X-Dewpoint-Session")] != "a bearer alone" {
+		t.Error("a cookie, which servers replace at any time, begins another session")
+	}
 	header := func(name string) string { return http.Header{"X-Api-Key": {keyB}}.Get(name) }
 	keys, both := engine.Credential(header, "alt=sse&key="+keyA)
 	_, one := engine.Credential(header, "alt=sse")
 	if !slices.Equal(keys, []string{keyB, keyA}) || both == one {
 		t.Errorf("the key in the query counts for nothing: %q, %q", both, one)
 	}
-	if keys, _ := engine.Credential(func(string) string { return "" }, "key="+keyA); !slices.Equal(keys, []string{keyA}) {
+	if keys, _ := engine.Credential(func(string) string { return "" }, "access_token="+keyA); !slices.Equal(keys, []string{keyA}) {
 		t.Errorf("the keys are %q", keys)
 	}
 }

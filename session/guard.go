@@ -208,6 +208,10 @@ func (g *guarded) Forget(ctx context.Context, id SessionID) error {
 	return g.run("forget session", id, func() error { return g.Backend.Forget(ctx, id) })
 }
 
+func (g *guarded) Compact(ctx context.Context) error {
+	return g.run("compact", nil, func() error { return g.Backend.Compact(ctx) })
+}
+
 func (g *guarded) Request(ctx context.Context, thread ThreadID, at time.Time) error {
 	return g.run("request a condensation of", thread, func() error { return g.Backend.Request(ctx, thread, at) })
 }

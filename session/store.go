@@ -205,6 +205,9 @@ type Archive interface {
 	// and traces that point to them. A concurrent request leaves nothing of the old session behind; at most it begins the
 	// session again with the complete history that its client sent. ErrNotFound if the session does not exist.
 	Forget(ctx context.Context, id SessionID) error
+	// Compact removes from the store's own files what was deleted before the call. Without it they may show that for a day. If ctx ends
+	// first, it returns an error and the compaction goes on.
+	Compact(ctx context.Context) error
 	// Request logs a request for a thread to be condensed. Thread.Requested shows it to every replica, even after a
 	// restart, until a condensation of the thread answers it. ErrNotFound if the thread does not exist.
 	Request(ctx context.Context, thread ThreadID, at time.Time) error

@@ -16,6 +16,8 @@ import (
 const (
 	crashing = "BOLTSTORE_TEST_CRASH"
 	evicting = "BOLTSTORE_TEST_EVICT"
+
+	compacting = "BOLTSTORE_TEST_COMPACT"
 )
 
 func TestMain(m *testing.M) {
@@ -24,6 +26,9 @@ func TestMain(m *testing.M) {
 	}
 	if path := os.Getenv(evicting); path != "" {
 		evictUntilKilled(path)
+	}
+	if path := os.Getenv(compacting); path != "" {
+		compactUntilKilled(path)
 	}
 	if path := os.Getenv(starting); path != "" {
 		openAndExit(path)

@@ -114,6 +114,8 @@ func (s *Store) begin(writable bool) (*bolt.Tx, error) {
 
 // view calls read in a read-only transaction.
 func (s *Store) view(read func(*bolt.Tx) error) error {
+	s.exchange.RLock()
+	defer s.exchange.RUnlock()
 	tx, err := s.begin(false)
 	if err != nil {
 		return err
@@ -127,6 +129,8 @@ func (s *Store) update(write func(*bolt.Tx) error) error {
 	if s.damage.noCommits.Load() {
 		return s.damage.err()
 	}
+	s.exchange.RLock()
+	defer s.exchange.RUnlock()
 	tx, err := s.begin(true)
 	if err != nil {
 		return err

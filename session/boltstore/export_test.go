@@ -19,7 +19,7 @@ func Damage(t testing.TB, s *Store, id session.ThreadID, seq uint64, change func
 	}))
 }
 
-// Dump commits what is queued and returns every record in the file.
+// Dump commits what is queued and returns every record in the file, but for the time of the first deletion that the file may still show.
 func Dump(t testing.TB, s *Store) map[string]string {
 	t.Helper()
 	must(t, s.flush(t.Context()))
@@ -32,5 +32,6 @@ func Dump(t testing.TB, s *Store) map[string]string {
 			})
 		})
 	}))
+	delete(all, meta.key(erasedName))
 	return all
 }

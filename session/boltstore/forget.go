@@ -13,8 +13,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
-// Forget implements session.Archive. It deletes everything in one commit and returns after the fsync. The pages in the file
-// become free, but keep their content until they are reused.
+// Forget implements session.Archive. It deletes everything in one commit and returns after the fsync. The pages in the file become free, and
+// keep their content until the file is compacted.
 func (s *Store) Forget(ctx context.Context, id session.SessionID) error {
 	var ids []session.ThreadID
 	err := s.change(ctx, true, func(c *change) (err error) {
@@ -60,6 +60,7 @@ func deleteSession(c *change, id session.SessionID) ([]session.ThreadID, error) 
 
 // deleteThread deletes a thread with its log, summaries, places and traces, and returns the number of bytes freed.
 func deleteThread(c *change, rec record) (freed int64) {
+	c.noteErased()
 	t := rec.thread
 	freed += c.delete(prepared(t.ID))
 	list, _ := codec.ParseList(rec.list) // if the list is damaged, the summaries cannot be found

@@ -40,8 +40,8 @@ type Options struct {
 	Keys    *seal.Keys    // encrypt payloads and summaries; nil to store them in clear
 	MaxSize int64         // bytes; above it, the threads with the oldest last writes are deleted; 0 means no cap
 
-	// Warn is called during Open with problems that an operator should know of, but which do not prevent the store from opening: a damaged
-	// file was renamed, or the recovery file cannot be written. It may be nil.
+	// Warn is called with problems that an operator should know of, but which do not prevent the store from opening: a damaged file was
+	// renamed, or the recovery file cannot be written. After Open it is called, from another goroutine, if a compaction fails. It may be nil.
 	Warn func(message string, err error)
 }
 
@@ -78,10 +78,13 @@ func Open(o Options) (*Store, error) {
 		quit:        make(chan struct{}),
 		written:     make(chan struct{}),
 		locks:       map[session.ThreadID]*time.Time{},
+		compacts:    make(chan chan error),
+		between:     make(chan func()),
 		stopSweeper: func() {},
 	}
 	go s.write()
 	s.startSweeper()
+	s.startCompactor()
 	return s, nil
 }
 
@@ -109,6 +112,7 @@ func (f *opening) openFile() error {
 	if f.lock, err = takeLock(f.Path + ".lock"); err != nil {
 		return err
 	}
+	_ = removePart(linked(f.Path)) // of a compaction that did not end
 	if err = f.open(); errors.Is(err, session.ErrDamaged) {
 		if err = f.setAside(err); err == nil {
 			err = f.open()

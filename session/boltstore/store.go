@@ -2,7 +2,7 @@
 //
 // Writes are queued in memory, where reads see them at once, and one goroutine commits the whole queue as a single transaction. Therefore
 // an append does not wait for the disk, a burst of writes costs one fsync, and a crash loses at most the newest writes, and never part of
-// a write. Only one process at a time can open the file. The file never shrinks, but free space in it is reused.
+// a write. Only one process at a time can open the file. Free space in it is reused; after a deletion the file is compacted.
 package boltstore
 
 import (
@@ -22,7 +22,7 @@ import (
 // Store is a session.Store in one file. All methods may be called concurrently.
 type Store struct {
 	lock      *lockFile // held until Close
-	db        *bolt.DB
+	db        *bolt.DB  // replaced by a compaction, under exchange
 	recovery  *recovery
 	options   Options
 	maxQueued int // bytes
@@ -38,6 +38,13 @@ type Store struct {
 
 	lockMu sync.Mutex                      // guards locks
 	locks  map[session.ThreadID]*time.Time // when each ends
+
+	exchange sync.RWMutex        // held by each transaction, and locked while a compaction replaces the file
+	compacts chan chan error     // asks for a compaction; each receives its result
+	between  chan func()         // runs in the writer's goroutine, between two commits
+	noted    map[string]struct{} // keys written while the file is copied, nil at other times; the writer's
+
+	stopCompactor func() // stops the compactor and waits for it
 
 	closing     sync.Once
 	stopSweeper func() // stops the sweeper and waits for it
@@ -68,6 +75,7 @@ func (s *Store) Encrypts() bool { return s.content.Keys.Seals() }
 func (s *Store) Close() (err error) {
 	s.closing.Do(func() {
 		s.stopSweeper()
+		s.stopCompactor()
 		s.mu.Lock()
 		s.pending.closed = true
 		close(s.quit)

@@ -6,8 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -63,14 +61,7 @@ func missing(t testing.TB, err error) {
 // left checks the number of records in the file.
 func left(t *testing.T, s *Store, want int) {
 	t.Helper()
-	n := 0
-	must(t, s.db.View(func(tx *bolt.Tx) error {
-		for _, b := range buckets {
-			n += tx.Bucket(b.name()).Stats().KeyN
-		}
-		return nil
-	}))
-	if n != want {
+	if n := len(Dump(t, s)); n != want {
 		t.Errorf("%d records are left, want %d", n, want)
 	}
 }

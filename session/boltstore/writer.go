@@ -37,6 +37,8 @@ func (s *Store) write() {
 		select {
 		case <-s.timer.C:
 			s.commit()
+		case f := <-s.between:
+			f()
 		case <-s.quit:
 			s.commit()
 			return
@@ -85,6 +87,7 @@ func (s *Store) apply(writes map[string][]byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: commit: %w", session.ErrUnavailable, err)
 	}
+	s.note(writes)
 	if s.exceeds(size) {
 		select {
 		case s.full <- struct{}{}:
@@ -142,15 +145,18 @@ func cost(name int, value []byte) int64 {
 // counted reports whether records in the bucket count towards the size. There are few of the others.
 func (b bucket) counted() bool { return b != meta && b != outbox }
 
+// sizesName is the name in meta of the size of all records.
+const sizesName = "sizes"
+
 // saveSize records the size of all records, in the transaction that changes it.
 func saveSize(tx *bolt.Tx, size int64) error {
 	b := binary.BigEndian.AppendUint64(nil, uint64(size)) //nolint:gosec // the same 64 bits
-	return tx.Bucket(meta.name()).Put([]byte("sizes"), b)
+	return tx.Bucket(meta.name()).Put([]byte(sizesName), b)
 }
 
 // savedSize returns the recorded size, 0 in a new file.
 func savedSize(tx *bolt.Tx) int64 {
-	b := tx.Bucket(meta.name()).Get([]byte("sizes"))
+	b := tx.Bucket(meta.name()).Get([]byte(sizesName))
 	if len(b) < 8 {
 		return 0
 	}

@@ -12,6 +12,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
+// Compact implements session.Archive. There is nothing to do: the memory of Redis does not show what was deleted, and when it rewrites its
+// own files is its operator's to say.
+func (s *Store) Compact(context.Context) error { return nil }
+
 // Forget implements session.Archive. It first deletes the records of the session's threads, which makes the session
 // disappear for every request, and then their logs and indexes. If it is interrupted, it can be called again.
 //

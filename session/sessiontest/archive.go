@@ -113,6 +113,7 @@ func (s suite) ArchiveForget(t *testing.T) {
 			t.Fatal("the dump does not show what is kept")
 		}
 		ok(t, other.Forget(ctx(t), id))
+		ok(t, other.Compact(ctx(t)))
 		wantGone(t, store, "mine")
 		wantGone(t, store, "mine-fork")
 		wantGone(t, store, "mine-held")

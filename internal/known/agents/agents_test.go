@@ -26,8 +26,6 @@ func TestSessionTables(t *testing.T) {
 		"metadata.session_id, session_id, conversation.id, conversation, metadata.user_id": SessionFields(),
 		"prompt_cache_key, promptCacheKey":                                                 CacheKeyFields(),
 		"x-parent-session-id, x-codex-parent-thread-id":                                    ParentHeaders(),
-		"Authorization, api-key, x-api-key, x-goog-api-key":                                CredentialHeaders(),
-		"key": CredentialQuery(),
 	} {
 		if strings.Join(got, ", ") != want {
 			t.Errorf("got %v, want %s", got, want)
@@ -60,7 +58,7 @@ func TestRoutes(t *testing.T) {
 // TestTables checks that a caller cannot modify a table for others.
 func TestTables(t *testing.T) {
 	for _, table := range []func() []string{
-		SessionHeaders, SessionFields, CacheKeyFields, ParentHeaders, CredentialHeaders, CredentialQuery, InjectedTags,
+		SessionHeaders, SessionFields, CacheKeyFields, ParentHeaders, CredentialHeaders, InjectedTags,
 	} {
 		was := table()[0]
 		table()[0] = "changed"

@@ -32,12 +32,3 @@ func CacheKeyFields() []string { return []string{"prompt_cache_key", "promptCach
 
 // ParentHeaders returns the headers that name the session that started this one.
 func ParentHeaders() []string { return []string{"x-parent-session-id", "x-codex-parent-thread-id"} }
-
-// CredentialHeaders returns the headers that carry a client's key. A request's credential is made up of all of them and all
-// parameters of CredentialQuery.
-func CredentialHeaders() []string {
-	return []string{"Authorization", "api-key", "x-api-key", "x-goog-api-key"}
-}
-
-// CredentialQuery returns the URL parameters that carry a client's key.
-func CredentialQuery() []string { return []string{"key"} }

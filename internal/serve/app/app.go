@@ -86,7 +86,11 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
-	store := session.Guard(backend, nil) // for operators: only the store calls of requests are measured
+	kept := backend
+	if !cfg.Store.Records {
+		kept = session.WithoutRecords(backend)
+	}
+	store := session.Guard(kept, nil) // for operators: only the store calls of requests are measured
 	a.onStop("store", func(context.Context) error { return store.Close() })
 	a.health.store = store
 	a.overrides.store, a.overrides.log = store, log
@@ -109,7 +113,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	a.onStop("knowledge", func(context.Context) error { return a.calls.knowledge.closeUnused(nil) })
 	a.calls.memory = findings.New(store, watchFindings{a.metrics, a.log}) // delivers nothing until it has routes
 	a.onStop("delivery of findings", a.calls.memory.Close)
-	if err := a.buildEngine(session.Guard(backend, a.metrics.StoreCalls())); err != nil {
+	if err := a.buildEngine(session.Guard(kept, a.metrics.StoreCalls())); err != nil {
 		return nil, err
 	}
 	if err := a.buildServer(sizeOf(backend, int64(cfg.Store.MaxSize))); err != nil {

@@ -3,6 +3,7 @@
 package platform
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -28,4 +29,13 @@ func TryLock(f *os.File) (bool, error) {
 		return false, nil
 	}
 	return err == nil, os.NewSyscallError("flock", err)
+}
+
+// SyncFolder makes the names of the files in a folder durable, so that a file that was renamed keeps its new name after a crash of the machine.
+func SyncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }

@@ -48,3 +48,6 @@ func TryLock(f *os.File) (bool, error) {
 	}
 	return err == nil, os.NewSyscallError("LockFileEx", err)
 }
+
+// SyncFolder does nothing: Windows syncs no folders, and NTFS logs changes of names.
+func SyncFolder(string) error { return nil }

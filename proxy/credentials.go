@@ -1,0 +1,180 @@
+package proxy
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
+)
+
+// dropCredentials removes all credentials of the client from what goes upstream, because the operator's key replaces them. It limits the
+// encodings of the answer to those in which an error is searched for that key.
+func (r *request) dropCredentials() {
+	maps.DeleteFunc(r.header, func(name string, _ []string) bool { return agents.IsCredentialHeader(name) })
+	r.params.query = withoutKeys(r.params.query)
+	if accepted := strings.Join(r.header["Accept-Encoding"], ","); accepted != "" {
+		coding := "identity"
+		if acceptsGzip(accepted) {
+			coding = "gzip"
+		}
+		r.header.Set("Accept-Encoding", coding)
+	}
+}
+
+// acceptsGzip reads an Accept-Encoding header.
+func acceptsGzip(header string) bool {
+	for coding := range strings.SplitSeq(header, ",") {
+		name, weight, _ := strings.Cut(coding, ";")
+		if weight = strings.Trim(weight, " q=0."); strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			return weight != "" || !strings.Contains(coding, ";")
+		}
+	}
+	return false
+}
+
+// withoutKeys removes the parameters that carry a client's key from a query, and leaves the rest verbatim.
+func withoutKeys(query string) string {
+	kept := slices.DeleteFunc(strings.Split(query, "&"), func(parameter string) bool {
+		name, _, _ := strings.Cut(parameter, "=")
+		name, _ = url.QueryUnescape(name)
+		return agents.IsCredentialParameter(name)
+	})
+	return strings.Join(kept, "&")
+}
+
+// hideOperator keeps from the client what an answer says of the operator's account: its key, which some servers repeat in errors, and its
+// cookies, which would also join clients that share the account.
+func (r *request) hideOperator(resp *http.Response, key string) {
+	resp.Header.Del("Set-Cookie")
+	if len(key) < minMaskedKey {
+		return
+	}
+	if resp.StatusCode >= http.StatusBadRequest && r.params.method != http.MethodHead {
+		r.decodeError(resp)
+	}
+	mask(resp, key)
+}
+
+// decodeError makes an error readable, so that the operator's key can be masked in it. An error in an encoding that upstream was not asked for
+// is replaced.
+func (r *request) decodeError(resp *http.Response) {
+	all := codings(resp.Header)
+	if len(all) == 0 {
+		return
+	}
+	resp.Header.Del("Content-Encoding")
+	if len(all) == 1 && (all[0] == "gzip" || all[0] == "x-gzip") {
+		resp.ContentLength = -1
+		resp.Body = &gunzipped{encoded: resp.Body}
+		return
+	}
+	e := badUpstream("upstream_error", fmt.Sprintf("The upstream answered with status %d, in an encoding that the proxy does not read.", resp.StatusCode))
+	resp.Header.Set("Content-Type", "application/json")
+	replaceBody(resp, e.body(r.params.clientDialect))
+}
+
+// gunzipped is a gzip body, decoded as it is read.
+type gunzipped struct {
+	encoded io.ReadCloser
+	plain   *gzip.Reader // nil before the first Read
+}
+
+func (g *gunzipped) Read(p []byte) (n int, err error) {
+	if g.plain == nil {
+		if g.plain, err = gzip.NewReader(g.encoded); err != nil {
+			return 0, errBroken
+		}
+	}
+	return g.plain.Read(p) // the body's own
+}
+
+func (g *gunzipped) Close() error { return g.encoded.Close() }
+
+// minMaskedKey is the length of the shortest key that is looked for in answers. A shorter one might be any word.
+const minMaskedKey = 8
+
+// maskedAtOnce is how much of a body is searched for a key at once, in bytes.
+const maskedAtOnce = 4 << 10
+
+// mask replaces a key in an answer by as many asterisks, so that Content-Length stays true. A body that is encoded is not searched.
+func mask(resp *http.Response, key string) {
+	asterisks := strings.Repeat("*", len(key))
+	for _, values := range resp.Header {
+		for i := range values {
+			values[i] = strings.ReplaceAll(values[i], key, asterisks)
+		}
+	}
+	resp.Status = strings.ReplaceAll(resp.Status, key, asterisks)
+	if len(codings(resp.Header)) == 0 {
+		resp.Body = &maskedBody{ReadCloser: resp.Body, key: []byte(key)}
+	}
+}
+
+// maskedBody is a body in which a key is replaced by asterisks, wherever chunks divide it. Of what has arrived it holds back only an end with
+// which the key may begin.
+type maskedBody struct {
+	io.ReadCloser
+	key    []byte
+	buffer []byte // nil before the first Read
+	ready  []byte // of buffer: for the reader
+	held   []byte // of buffer: may be the beginning of the key
+	err    error  // comes after ready
+}
+
+func (b *maskedBody) Read(p []byte) (int, error) {
+	for len(b.ready) == 0 && b.err == nil {
+		b.fill()
+	}
+	if len(b.ready) == 0 {
+		return 0, b.err
+	}
+	n := copy(p, b.ready)
+	b.ready = b.ready[n:]
+	return n, nil
+}
+
+// fill reads once, behind what was held back, and masks the key in both.
+func (b *maskedBody) fill() {
+	if b.buffer == nil {
+		b.buffer = make([]byte, maskedAtOnce+len(b.key))
+	}
+	had := copy(b.buffer, b.held)
+	var n int
+	n, b.err = b.ReadCloser.Read(b.buffer[had:])
+	text := b.buffer[:had+n]
+	for rest := text; ; {
+		at := bytes.Index(rest, b.key)
+		if at < 0 {
+			break
+		}
+		copy(rest[at:], bytes.Repeat([]byte{'*'}, len(b.key)))
+		rest = rest[at+len(b.key):]
+	}
+	b.held = nil
+	if b.err == nil {
+		b.held = text[len(text)-beginning(text, b.key):]
+	}
+	b.ready = text[:len(text)-len(b.held)]
+}
+
+// beginning returns the length of the longest end of text that is the beginning of a key, but not all of it.
+func beginning(text, key []byte) int {
+	end := text[max(0, len(text)-len(key)+1):]
+	for {
+		at := bytes.IndexByte(end, key[0])
+		if at < 0 {
+			return 0
+		}
+		if end = end[at:]; bytes.HasPrefix(key, end) {
+			return len(end)
+		}
+		end = end[1:]
+	}
+}

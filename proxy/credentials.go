@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"maps"
@@ -14,29 +13,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 )
 
-// dropCredentials removes all credentials of the client from what goes upstream, because the operator's key replaces them. It limits the
-// encodings of the answer to those in which an error is searched for that key.
+// dropCredentials removes all credentials of the client from what goes upstream, because the operator's key replaces them.
 func (r *request) dropCredentials() {
 	maps.DeleteFunc(r.header, func(name string, _ []string) bool { return agents.IsCredentialHeader(name) })
 	r.params.query = withoutKeys(r.params.query)
-	if accepted := strings.Join(r.header["Accept-Encoding"], ","); accepted != "" {
-		coding := "identity"
-		if acceptsGzip(accepted) {
-			coding = "gzip"
-		}
-		r.header.Set("Accept-Encoding", coding)
-	}
-}
-
-// acceptsGzip reads an Accept-Encoding header.
-func acceptsGzip(header string) bool {
-	for coding := range strings.SplitSeq(header, ",") {
-		name, weight, _ := strings.Cut(coding, ";")
-		if weight = strings.Trim(weight, " q=0."); strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			return weight != "" || !strings.Contains(coding, ";")
-		}
-	}
-	return false
 }
 
 // withoutKeys removes the parameters that carry a client's key from a query, and leaves the rest verbatim.
@@ -62,40 +42,17 @@ func (r *request) hideOperator(resp *http.Response, key string) {
 	mask(resp, key)
 }
 
-// decodeError makes an error readable, so that the operator's key can be masked in it. An error in an encoding that upstream was not asked for
-// is replaced.
+// decodeError makes an error readable, so that the operator's key can be masked in it. An error in an encoding that is not known is replaced.
 func (r *request) decodeError(resp *http.Response) {
-	all := codings(resp.Header)
-	if len(all) == 0 {
+	decodeAnswer(resp)
+	if len(codings(resp.Header)) == 0 {
 		return
 	}
 	resp.Header.Del("Content-Encoding")
-	if len(all) == 1 && (all[0] == "gzip" || all[0] == "x-gzip") {
-		resp.ContentLength = -1
-		resp.Body = &gunzipped{encoded: resp.Body}
-		return
-	}
 	e := badUpstream("upstream_error", fmt.Sprintf("The upstream answered with status %d, in an encoding that the proxy does not read.", resp.StatusCode))
 	resp.Header.Set("Content-Type", "application/json")
 	replaceBody(resp, e.body(r.params.clientDialect))
 }
-
-// gunzipped is a gzip body, decoded as it is read.
-type gunzipped struct {
-	encoded io.ReadCloser
-	plain   *gzip.Reader // nil before the first Read
-}
-
-func (g *gunzipped) Read(p []byte) (n int, err error) {
-	if g.plain == nil {
-		if g.plain, err = gzip.NewReader(g.encoded); err != nil {
-			return 0, errBroken
-		}
-	}
-	return g.plain.Read(p) // the body's own
-}
-
-func (g *gunzipped) Close() error { return g.encoded.Close() }
 
 // minMaskedKey is the length of the shortest key that is looked for in answers. A shorter one might be any word.
 const minMaskedKey = 8

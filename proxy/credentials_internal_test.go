@@ -68,17 +68,6 @@ func TestMaskedBodyIsNotDelayed(t *testing.T) {
 	}
 }
 
-// TestAcceptsGzip reads the forms of Accept-Encoding.
-func TestAcceptsGzip(t *testing.T) {
-	for header, want := range map[string]bool{
-		"gzip": true, "br, GZIP;q=0.5": true, "deflate, gzip;q=1.0, *;q=0.1": true, "gzip;q=0": false, "gzip; q=0.000": false, "br": false, "identity": false,
-	} {
-		if acceptsGzip(header) != want {
-			t.Errorf("%q: %t", header, !want)
-		}
-	}
-}
-
 // BenchmarkMaskedBody reads a stream of 1 MB, as it is and with a key to look for.
 func BenchmarkMaskedBody(b *testing.B) {
 	event := "data: {\"choices\":[{\"delta\":{\"content\":\"some words of a stream, as they come\"}}]}\n\n"

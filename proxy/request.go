@@ -213,6 +213,7 @@ func (r *request) release() {
 		r.lease.unwatch()
 	}
 	r.releaseBody()
+	r.hold(0)
 	r.leave()
 }
 

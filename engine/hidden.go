@@ -150,7 +150,7 @@ func (f *Form) Reply(ctx context.Context, said dialect.Said) (next *Form, report
 	again = said.OnlyHidden() && calls.answers < maxAnswers-1
 	results := make([][]byte, len(said.Calls))
 	for i, call := range said.Calls {
-		text := tooManyCalls
+		text := fmt.Sprintf("Not done: only the first %d of these calls at a time are. Ask again for what is still needed.", maxCalls)
 		if i < maxCalls {
 			f, text = f.answerCall(ctx, call, again, &report)
 		}
@@ -175,12 +175,6 @@ func (f *Form) Reply(ctx context.Context, said dialect.Said) (next *Form, report
 	}
 	return f.with(func(next *Form) { next.calls = calls }), report, true
 }
-
-// Results of calls that are not executed.
-var (
-	tooManyCalls     = fmt.Sprintf("Not done: only the first %d of these calls at a time are. Ask again for what is still needed.", maxCalls)
-	argumentsTooLong = fmt.Sprintf("The arguments are longer than %d bytes: give a short query, or the id of an event.", dialect.MaxArguments)
-)
 
 // withoutReasoning returns a message without its sealed reasoning, or unchanged if it cannot be read.
 func (t *Turn) withoutReasoning(raw []byte) []byte {

@@ -23,7 +23,7 @@ const (
 // the log.
 func (f *Form) lookUp(ctx context.Context, arguments string) string {
 	if len(arguments) > dialect.MaxArguments {
-		return argumentsTooLong
+		return fmt.Sprintf("The arguments are longer than %d bytes: give a short query, or the id of an event.", dialect.MaxArguments)
 	}
 	var asked struct {
 		Query       string

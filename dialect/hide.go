@@ -24,9 +24,18 @@ type Hider interface {
 
 // AnswerFilter turns several answers of a model into one for the client, without the calls of hidden tools. The client
 // receives the bytes that Write and Finish return. It is not safe for concurrent use.
+//
+// It keeps the answers so that the calls can be answered, and an event until it has ended. An event of more than MaxEvent bytes is not read: it is
+// passed on as it is if no call was hidden before.
 type AnswerFilter interface {
 	// Write takes the next bytes of an answer.
 	Write(p []byte) []byte
+	// Held returns about how many bytes are kept.
+	Held() int
+	// Forget drops the answers and keeps no more of them. Hidden calls are still removed, but cannot be answered any more.
+	Forget()
+	// TooLong reports whether a stream cannot be filtered any further: after a hidden call, an event exceeds MaxEvent.
+	TooLong() bool
 	// Close ends an answer and returns what the model said in it. If the model called only hidden tools, the client does not receive the
 	// end of the answer until Finish returns it.
 	Close() Said
@@ -38,13 +47,20 @@ type AnswerFilter interface {
 	Echo() []byte
 }
 
+// Limits of an AnswerFilter, in bytes.
+const (
+	MaxEvent     = 8 << 20  // of an event that is read
+	MaxArguments = 16 << 10 // of the arguments of a hidden call. Longer ones are cut to one byte more, and removed from Said.Message
+)
+
 // Said is what a model said in one answer.
 type Said struct {
-	Message  []byte         // for Join, including the hidden calls; nil if it could not be read
-	Calls    []session.Call // calls of hidden tools
-	Own      bool           // the model also called the client's tools
-	Complete bool           // the answer was not cut off
+	Message   []byte         // for Join, including the hidden calls; nil if it could not be read, or holds none
+	Calls     []session.Call // calls of hidden tools
+	Forgotten int            // calls of hidden tools that cannot be answered, since the answer was not kept
+	Own       bool           // the model also called the client's tools
+	Complete  bool           // the answer was not cut off
 }
 
 // OnlyHidden reports whether the answer leaves the client nothing to do: the model called hidden tools and no others.
-func (s Said) OnlyHidden() bool { return s.Complete && len(s.Calls) > 0 && !s.Own }
+func (s Said) OnlyHidden() bool { return s.Complete && len(s.Calls)+s.Forgotten > 0 && !s.Own }

@@ -12,7 +12,7 @@ import (
 
 // Knowledge configures the texts that are added for a tenant's models when a user's words trigger them. The zero value adds nothing.
 type Knowledge struct {
-	Topics func() []knowledge.Topic // nil: none
+	Topics func() *knowledge.Topics // nil: none
 	Tokens int                      // maximum for each thread
 }
 
@@ -23,7 +23,7 @@ func (f *Form) addKnowledge(ctx context.Context, report *Report) *Form {
 		return f
 	}
 	topics := f.turn.in.Tenant.Knowledge.Topics()
-	if len(topics) == 0 {
+	if topics.Len() == 0 {
 		return f
 	}
 	for p := max(f.place.Logged, f.turn.history.LastSealed()) + 1; p <= f.turn.history.Len(); p++ {
@@ -44,19 +44,18 @@ func (f *Form) addKnowledge(ctx context.Context, report *Report) *Form {
 }
 
 // triggered returns the topics that a text triggers and the thread does not have yet, as far as they fit the thread's limit.
-func (f *Form) triggered(topics []knowledge.Topic, lower string) session.Condensation {
+func (f *Form) triggered(topics *knowledge.Topics, lower string) session.Condensation {
 	c, left := session.Condensation{Reason: session.ReasonKnowledge}, f.turn.in.Tenant.Knowledge.Tokens
 	for i := range f.shown.applied {
 		if earlier := &f.shown.applied[i]; earlier.Reason == session.ReasonKnowledge {
 			left -= earlier.SummaryTokens
 		}
 	}
-	for i := range topics {
-		topic := &topics[i]
-		if f.hasTopic(topic.Name) || !topic.TriggeredBy(lower) {
+	for _, topic := range topics.In(lower) {
+		if f.hasTopic(topic.Name) {
 			continue
 		}
-		text := topic.Render(lower)
+		text := topic.Render()
 		n := f.turn.counter.Text(text)
 		if n > left {
 			continue

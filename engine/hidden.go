@@ -56,6 +56,9 @@ func toolsOf(h Hidden) (all []dialect.Tool) {
 	return all
 }
 
+// maxCalls is how many hidden calls of one answer are answered. Each may search the whole history.
+const maxCalls = 16
+
 // maxAnswers is how many answers upstream may give to one request while the model calls only hidden tools. The last time, none are
 // offered.
 const maxAnswers = 5
@@ -147,8 +150,10 @@ func (f *Form) Reply(ctx context.Context, said dialect.Said) (next *Form, report
 	again = said.OnlyHidden() && calls.answers < maxAnswers-1
 	results := make([][]byte, len(said.Calls))
 	for i, call := range said.Calls {
-		var text string
-		f, text = f.answerCall(ctx, call, again, &report)
+		text := fmt.Sprintf("Not done: only the first %d of these calls at a time are. Ask again for what is still needed.", maxCalls)
+		if i < maxCalls {
+			f, text = f.answerCall(ctx, call, again, &report)
+		}
 		results[i] = f.turn.in.Dialect.Result(call, text)
 	}
 	condensed := report.made()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/recall"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -21,6 +22,9 @@ const (
 // lookUp answers a call of the recall tool from the history that the client sent, and from the earlier threads of the conversation in
 // the log.
 func (f *Form) lookUp(ctx context.Context, arguments string) string {
+	if len(arguments) > dialect.MaxArguments {
+		return fmt.Sprintf("The arguments are longer than %d bytes: give a short query, or the id of an event.", dialect.MaxArguments)
+	}
 	var asked struct {
 		Query       string
 		Event, Last json.RawMessage

@@ -78,7 +78,7 @@ var (
 	errUpgrade = closing(426, "websocket_unsupported", "WebSocket connections are not supported here. Send the request by HTTP POST.")
 	// errTooLongToRead refuses an answer that may hold calls that the client must not see.
 	errTooLongToRead = badUpstream("upstream_answer_too_long", fmt.Sprintf("The upstream's answer may call tools of the proxy's own, and is "+
-		"longer than %d MiB, or %d MiB as a stream. Ask for a stream, or send X-Dewpoint-Condense: off.", maxReadAnswer>>20, maxStrained>>20))
+		"longer than %d MiB, or than limits.bytes_in_flight has room for. Ask for a stream, or send X-Dewpoint-Condense: off.", maxReadAnswer>>20))
 	errStopping = apiError{
 		Status: 503, Type: typeServer, Code: "shutting_down", Retry: 1, Close: true,
 		Message: "The proxy is shutting down. Try again shortly.",

@@ -7,7 +7,10 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 )
@@ -18,6 +21,9 @@ type hidden struct {
 	tee      dialect.Tee          // reads the last answer as upstream gave it
 	rounds   int                  // further calls upstream, with the results of such tools
 	answered bool                 // the calls of the last answer were
+	missed   bool                 // the last answer called nothing but such tools, and was not kept, so that the calls cannot be answered
+	charged  int64                // bytes of the answers that are charged to holder
+	holder   client
 }
 
 // answerHidden removes the calls of the proxy's own tools from upstream's answer and answers them itself. The client gets one answer,
@@ -54,6 +60,11 @@ func (r *request) answerHiddenWhole(resp *http.Response) (*http.Response, error)
 			r.hidden.strainer = nil
 			return resp, nil
 		}
+		if !r.hold(len(body)) {
+			r.noteNotKept()
+			r.hidden.strainer = nil
+			return resp, nil
+		}
 		strainer.Write(body)
 		r.hidden.tee.Write(body)
 		if !r.answerCalls() {
@@ -78,6 +89,10 @@ func (r *request) answerCalls() (again bool) {
 	}
 	r.hidden.answered = true
 	said := r.hidden.strainer.Close()
+	if said.Forgotten > 0 {
+		r.noteNotKept()
+		r.hidden.missed = said.OnlyHidden()
+	}
 	r.orPassThrough(func() {
 		form, report, more := r.form.Reply(r.ctx, said)
 		r.adopt(form)
@@ -88,6 +103,46 @@ func (r *request) answerCalls() (again bool) {
 		r.recorder.record.Condensed.Hidden += len(said.Calls)
 	}
 	return again
+}
+
+// An answer is held while it may yet turn out to call hidden tools. What exceeds freeHeld counts as request bytes, in steps of holdStep.
+const (
+	maxHeld  = dialect.MaxEvent // bytes of the answers to one request
+	freeHeld = 64 << 10
+	holdStep = 64 << 10
+)
+
+// hold charges the request's client for the bytes that are held of answers. It reports whether there is room for them.
+func (r *request) hold(bytes int) bool {
+	h, budget := &r.hidden, r.server.reader.budget
+	steps := (max(bytes-freeHeld, 0) + holdStep - 1) / holdStep
+	more := int64(steps*holdStep) - h.charged
+	switch {
+	case more == 0:
+		return true
+	case more < 0:
+		budget.give(h.holder, -more)
+	case bytes > maxHeld:
+		return false
+	default:
+		if h.charged == 0 {
+			h.holder = r.bodyReader().client
+		}
+		if budget.take(h.holder, more, h.charged) != nil {
+			return false
+		}
+	}
+	h.charged += more
+	return true
+}
+
+// noteNotKept records that hidden calls of an answer cannot be answered.
+func (r *request) noteNotKept() {
+	r.recorder.record.Condensed.NotKept++
+	if r.server.first("not kept", r.tenant.Name) {
+		r.server.o.Log.Warn("an answer may call tools of the proxy's own, and is too long to be kept until they are answered, or limits.bytes_in_flight "+
+			"has no room for it. Said once; counted in dewpoint_answers_not_kept_total", zap.String("tenant", r.tenant.Name))
+	}
 }
 
 // echo returns the answer as the client will send it back, nil if that is what upstream has to be sent as well.
@@ -124,9 +179,6 @@ func (r *request) lastAnswer(sent dialect.Answer) dialect.Answer {
 	return sent
 }
 
-// maxStrained limits a stream that is read for hidden calls, in bytes: a thousand for each of the 128,000 tokens of a long answer.
-const maxStrained = 128 << 20
-
 // filteredStream is the client's stream without hidden calls. The relay reads and closes it.
 type filteredStream struct {
 	r        *request
@@ -137,7 +189,6 @@ type filteredStream struct {
 
 	every     time.Duration // the longest silence towards the client
 	keepAlive *time.Ticker
-	received  int               // bytes of the current answer
 	ended     bool              // the current answer has
 	next      chan continuation // receives what comes after it; nil: not asked for until the client has read out
 }
@@ -174,14 +225,17 @@ func (s *filteredStream) receive(p []byte, err error) {
 	if len(p) > 0 {
 		s.r.recorder.firstByte()
 	}
-	if s.received += len(p); s.received > maxStrained {
-		s.out = append([]byte("\n\n"), s.r.endWithEvent(errTooLongToRead)...) // the last event may not have ended
-		s.end = errTooLongToRead
-		return
-	}
+	strainer := s.r.hidden.strainer
 	s.r.hidden.tee.Write(p)
-	s.out = s.r.hidden.strainer.Write(p)
+	s.out = strainer.Write(p)
+	if !s.r.hold(strainer.Held()) {
+		strainer.Forget()
+		s.r.hold(strainer.Held())
+	}
 	switch {
+	case strainer.TooLong():
+		s.out = slices.Concat(s.out, []byte("\n\n"), s.r.endWithEvent(errTooLongToRead)) // the last event may not have ended
+		s.end = errTooLongToRead
 	case errors.Is(err, io.EOF):
 		s.ended = true
 	case err != nil:
@@ -216,14 +270,17 @@ func (s *filteredStream) awaitNext() {
 		s.out, s.end = next.out, next.end
 		s.ended, s.next = false, nil
 		if next.upstream != nil {
-			s.upstream, s.received = next.upstream, 0
+			s.upstream = next.upstream
 		}
 	}
 }
 
 // proceed answers the hidden calls of the answer that has ended and gets the next one. Nothing else may use the request until it returns.
 func (s *filteredStream) proceed() continuation {
-	if !s.r.answerCalls() {
+	switch again := s.r.answerCalls(); {
+	case s.r.hidden.missed: // to end here would look like the end of the agent's run
+		return continuation{out: s.r.endWithEvent(errTooLongToRead), end: errTooLongToRead}
+	case !again:
 		return continuation{out: s.r.hidden.strainer.Finish(), end: io.EOF}
 	}
 	_ = s.upstream.Close()

@@ -10,12 +10,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
@@ -470,13 +472,14 @@ func TestAnswerTooLongToStrain(t *testing.T) {
 	}
 }
 
-// TestEndlessStreamToStrain: a stream that never ends its line is an error, too, before it fills the memory.
+// TestEndlessStreamToStrain: a stream that never ends its line after a hidden call is an error, too, before it fills the memory.
 func TestEndlessStreamToStrain(t *testing.T) {
 	quick.Skip(t)
 	const all = 512 << 20
 	sent := make(chan int, 1)
 	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":%q}}]}}]}\n\ndata: ", asksFor)
 		n, piece := 0, bytes.Repeat([]byte("x"), 1<<20)
 		for err := error(nil); err == nil && n < all; n += len(piece) {
 			_, err = w.Write(piece)
@@ -664,6 +667,56 @@ func TestRecallBehindTheClientsCompaction(t *testing.T) {
 		}
 	}
 	a.wantStable(2)
+}
+
+// TestHiddenCallsOfOneAnswerAreBounded: calls beyond the sixteenth, and calls with long arguments, get a result that says so.
+func TestHiddenCallsOfOneAnswerAreBounded(t *testing.T) {
+	a := hidingRig(t, true, fakeupstream.Options{}, 0, engine.Hidden{Recall: true})
+	a.warmUp(3)
+	arguments := slices.Repeat([]string{`{"event":"2"}`}, 18)
+	arguments[1] = `{"event":"` + strings.Repeat("2 ", dialect.MaxArguments) + `"}`
+	for i, told := range a.recalls(arguments...) {
+		want := "[event 2, assistant]"
+		switch {
+		case i == 1:
+			want = "The arguments are longer than 16384 bytes"
+		case i >= 16:
+			want = "only the first 16"
+		}
+		if !strings.Contains(told, want) {
+			t.Errorf("call %d was told %.200q, want %q", i, told, want)
+		}
+	}
+}
+
+// TestAnswersCountAsBytesInFlight: without room for an answer that is to be kept, a hidden call in it cannot be answered, which is an error.
+func TestAnswersCountAsBytesInFlight(t *testing.T) {
+	s := hiding(fakeupstream.Options{ChunkRunes: 4 << 10}, 0, engine.Hidden{Recall: true})
+	s.limits = func(l *proxy.Limits) { l.Body, l.InFlight = 64<<10, 256<<10 }
+	a := agentOf(t, s, true)
+	long := strings.Repeat("shingle ", 64<<10)
+	a.up.Script(fakeupstream.Answer{Content: long, ToolCalls: []fakeupstream.ToolCall{recallCall("q", `{"query":"x"}`)}}, fakeupstream.Answer{Content: "Done."})
+	w, stream := a.stream(say("user", "Mend the roof."))
+	text, _ := io.ReadAll(stream) // an error, since the stream is cut off
+	if !strings.Contains(string(text), "shingle") || !strings.Contains(string(text), `"upstream_answer_too_long"`) {
+		t.Errorf("the client got ...%s", text[max(len(text)-300, 0):])
+	}
+	must(t, w.Close())
+	a.wait(func() bool { return a.metric(`dewpoint_answers_not_kept_total{tenant="default"}`) == 1 })
+}
+
+// TestWholeAnswersWithoutRoomPassUnread: the client gets an answer that the budget has no room for, with whatever it calls.
+func TestWholeAnswersWithoutRoomPassUnread(t *testing.T) {
+	s := hiding(fakeupstream.Options{}, 0, engine.Hidden{Recall: true})
+	s.limits = func(l *proxy.Limits) { l.Body, l.InFlight = 64<<10, 256<<10 }
+	a := agentOf(t, s, false)
+	long := strings.Repeat("shingle ", 64<<10)
+	a.up.Script(fakeupstream.Answer{Content: long})
+	resp, text := a.ask(a.body(say("user", "Mend the roof.")))
+	if resp.StatusCode != http.StatusOK || !strings.Contains(text, long) {
+		t.Errorf("%s ...%s", resp.Status, text[max(len(text)-300, 0):])
+	}
+	a.atEnd(`dewpoint_answers_not_kept_total{tenant="default"}`, 1)
 }
 
 // contentless is a store without content.

@@ -80,7 +80,8 @@ type Condensed struct {
 	Did   string         // an engine.Outcome, "failed" with its cause, or "store_away"; empty: no condensing was involved
 	Whole engine.Outcome // why the history went whole although it exceeded a limit of the condenser; empty: it did not, or was condensed
 
-	Hidden int // calls of the proxy's own tools that were answered
+	Hidden  int // calls of the proxy's own tools that were answered
+	NotKept int // answers in which such calls, if there were any, could not be
 }
 
 // Compaction is the result of a compaction that the proxy makes because upstream does not.

@@ -214,6 +214,7 @@ func (r *request) release() {
 		r.lease.unwatch()
 	}
 	r.releaseBody()
+	r.hold(0)
 	r.leave()
 }
 

@@ -293,12 +293,14 @@ var number = regexp.MustCompile("(@?)([0-9]+)")
 
 // ParseSpan reads an id or a range of ids in any of the notations that models use. It reports false if there is none.
 func ParseSpan(text string) (s Span, ok bool) {
-	for _, found := range number.FindAllStringSubmatch(text, -1) {
-		n, err := strconv.Atoi(found[2])
+	for at := number.FindStringSubmatchIndex(text); at != nil; at = number.FindStringSubmatchIndex(text) {
+		n, err := strconv.Atoi(text[at[4]:at[5]])
+		marked := at[2] < at[3]
+		text = text[at[1]:]
 		switch {
 		case err != nil:
 			return Span{}, false
-		case found[1] != "":
+		case marked:
 			s.Back = n
 		case s.First == 0:
 			s.First = n

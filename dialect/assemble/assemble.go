@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 )
 
 // Piece is a decoded JSON object: a message that is being assembled, or a piece of it from a stream.
@@ -50,83 +52,155 @@ func Text(v any) (text string, ok bool) {
 	return text, ok
 }
 
+// growingList is a list to which Add has appended.
+type growingList struct {
+	elements []any
+	newest   map[any]Piece // the newest element with an index that is a number or a string
+}
+
+func (l *growingList) MarshalJSON() ([]byte, error) { return Encode(l.elements), nil }
+
+func (l *growingList) append(v any) {
+	l.elements = append(l.elements, v)
+	if element, ok := v.(Piece); ok && isIndex(element["index"]) {
+		l.newest[element["index"]] = element
+	}
+}
+
+// Size returns about how many bytes a decoded value takes.
+func Size(v any) int {
+	const word, object = 16, 256 // bytes of a value, and of an object in addition to its members
+	switch v := v.(type) {
+	case string:
+		return word + len(v)
+	case json.Number:
+		return word + len(v)
+	case []any:
+		n := 2 * word
+		for _, element := range v {
+			n += Size(element)
+		}
+		return n
+	case Piece:
+		n := object
+		for key, member := range v {
+			n += word + len(key) + Size(member)
+		}
+		return n
+	}
+	return word
+}
+
+// Decodes reports whether a value of less than dialect.MaxEvent bytes can be decoded in memory of about that size. A value of many small ones may
+// take a multiple of its text.
+func Decodes(raw []byte) bool {
+	const value = 64 // bytes
+	inString, escaped := false, false
+	left := dialect.MaxEvent
+	for _, c := range raw {
+		switch {
+		case escaped:
+			escaped = false
+		case inString:
+			escaped = c == '\\'
+			inString = c != '"'
+		case c == '"':
+			inString = true
+		case c == '{', c == '[', c == ',':
+			left -= value
+		}
+	}
+	return left > 0
+}
+
 // Add adds a piece of a stream to an object. Texts are appended, except for ids and names; list elements are matched by
-// their index.
-func Add(to, more Piece) {
+// their index. It returns about how many bytes the object has grown by.
+func Add(to, more Piece) (grown int) {
 	for key, v := range more {
 		switch old := to[key].(type) {
 		case string:
 			whole := slices.Contains([]string{"id", "type", "name", "role", "format"}, key) // arrives in one piece, which may be repeated
 			if text, ok := v.(string); ok && (old == "" || !whole) {
-				grown := &growingText{}
-				grown.WriteString(old)
-				grown.WriteString(text)
-				to[key] = grown
+				longer := &growingText{}
+				longer.WriteString(old)
+				longer.WriteString(text)
+				to[key] = longer
+				grown += len(text)
 			}
 		case *growingText:
 			if text, ok := v.(string); ok {
 				old.WriteString(text)
+				grown += len(text)
 			}
 		case Piece:
 			if inner, ok := v.(Piece); ok {
-				Add(old, inner)
+				grown += Add(old, inner)
 			}
 		case []any:
 			if list, ok := v.([]any); ok {
-				to[key] = addToList(old, list)
+				longer := &growingList{newest: map[any]Piece{}}
+				for _, element := range old {
+					longer.append(element)
+				}
+				to[key] = longer
+				grown += longer.add(list)
+			}
+		case *growingList:
+			if list, ok := v.([]any); ok {
+				grown += old.add(list)
 			}
 		default:
 			if v != nil || old == nil {
 				to[key] = v
+				grown += len(key) + Size(v)
 			}
 		}
 	}
+	return grown
 }
 
-func addToList(to, more []any) []any {
+func (l *growingList) add(more []any) (grown int) {
 	for _, v := range more {
 		piece, ok := v.(Piece)
-		if element := continued(to, piece); ok && element != nil {
-			Add(element, piece)
+		if element := l.continued(piece); ok && element != nil {
+			grown += Add(element, piece)
 			continue
 		}
-		to = append(to, v)
+		l.append(v)
+		grown += Size(v)
 	}
-	return to
+	return grown
 }
 
-// continued returns the element of a list that a piece continues, or nil if the piece starts a new one. A piece with an
+// continued returns the element of the list that a piece continues, or nil if the piece starts a new one. A piece with an
 // index continues the newest element with that index, unless their ids differ: some servers give every call the index 0.
 // A piece without an index continues the last element if that is of the same type and has no signature yet.
-func continued(list []any, piece Piece) Piece {
-	if len(list) == 0 {
+func (l *growingList) continued(piece Piece) Piece {
+	if len(l.elements) == 0 {
 		return nil
 	}
 	if piece["index"] == nil {
-		last, _ := list[len(list)-1].(Piece)
-		if same(last["type"], piece["type"]) && last["signature"] == nil {
+		last, _ := l.elements[len(l.elements)-1].(Piece)
+		if isIndex(last["type"]) && last["type"] == piece["type"] && last["signature"] == nil {
 			return last
 		}
 		return nil
 	}
-	for _, v := range slices.Backward(list) {
-		element, _ := v.(Piece)
-		if !same(element["index"], piece["index"]) {
-			continue
-		}
-		if id, _ := piece["id"].(string); id != "" && element["id"] != nil && element["id"] != id {
-			return nil
-		}
-		return element
+	if !isIndex(piece["index"]) {
+		return nil
 	}
-	return nil
+	element := l.newest[piece["index"]]
+	if id, _ := piece["id"].(string); id != "" && element["id"] != nil && element["id"] != id {
+		return nil
+	}
+	return element
 }
 
-// same reports whether two values are the same number or string. Objects and lists are never the same.
-func same(a, b any) bool {
-	switch a.(type) {
+// isIndex reports whether a value is a number or a string: objects and lists cannot be compared.
+func isIndex(v any) bool {
+	switch v.(type) {
 	case json.Number, string:
-		return a == b
+		return true
 	}
 	return false
 }

@@ -22,6 +22,12 @@ type Reader interface {
 	Next()
 	// Echo returns the answer as the client will send it back, or nil if that cannot be known.
 	Echo() []byte
+	// Held returns about how many bytes of the answers are kept.
+	Held() int
+	// Forget drops the answers and keeps no more of them.
+	Forget()
+	// PassesUnread reports whether an event that is too long to be read can be passed on, judging by its beginning.
+	PassesUnread(head []byte) bool
 }
 
 // Output is what the client receives in place of an event. The zero value is nothing.
@@ -63,6 +69,10 @@ func (f *wholeFilter) Next() {
 	f.body = nil
 }
 
+func (f *wholeFilter) Held() int { return len(f.body) + f.Reader.Held() }
+
+func (f *wholeFilter) TooLong() bool { return false }
+
 func (f *wholeFilter) Finish() []byte {
 	if !split.IsObject(f.body) {
 		return f.body
@@ -73,33 +83,70 @@ func (f *wholeFilter) Finish() []byte {
 // streamFilter filters streams. It processes a line once it is complete.
 type streamFilter struct {
 	Reader
-	line    []byte // that is not complete yet
-	named   []byte // lines that name the next event
+	event   []byte // lines that name the next event, and the line that is not complete yet
+	line    int    // where that line begins
+	unread  bool   // the line exceeds dialect.MaxEvent and is passed on as it is
+	tooLong bool   // it does, and may not be passed on
 	dropped bool   // the client received nothing of the last event
 	out     []byte // for the client, from the current Write
 	kept    []byte // see Output.Wait
 	waiting bool
 	end     []byte // the end of an answer that may not be the last one
 	ending  bool
+	forgot  bool
 }
 
 func (f *streamFilter) Write(p []byte) []byte {
 	f.out = nil
 	for line := range bytes.Lines(p) {
-		f.line = append(f.line, line...)
-		if line[len(line)-1] == '\n' {
+		ends := line[len(line)-1] == '\n'
+		if f.unread {
+			if !f.tooLong {
+				f.emit(line)
+			}
+			f.unread = !ends
+			continue
+		}
+		f.event = append(f.event, line...)
+		switch {
+		case len(f.event) > dialect.MaxEvent:
+			f.passUnread()
+			f.unread = !ends
+		case ends:
 			f.endLine()
 		}
 	}
 	return f.out
 }
 
+// passUnread passes on the beginning of an event that is too long to be read, or else gives up the stream.
+func (f *streamFilter) passUnread() {
+	if f.tooLong = f.tooLong || !f.PassesUnread(f.event); !f.tooLong {
+		f.Forget() // what is kept lacks this event
+		f.dropped = false
+		f.emit(f.event)
+	}
+	f.event, f.line = nil, 0
+}
+
+func (f *streamFilter) TooLong() bool { return f.tooLong }
+
+func (f *streamFilter) Held() int { return len(f.event) + len(f.kept) + len(f.end) + f.Reader.Held() }
+
+// Forget also drops the end of an answer that may not be the last one: the calls that hold it back cannot be answered any more.
+func (f *streamFilter) Forget() {
+	f.Reader.Forget()
+	f.end, f.forgot = nil, true
+	f.waiting = false
+}
+
 func (f *streamFilter) Close() dialect.Said {
 	f.out = nil
-	if len(f.line) > 0 {
+	if f.line < len(f.event) {
 		f.endLine()
 	}
-	f.named, f.dropped, f.waiting = nil, false, false
+	f.event, f.line = nil, 0
+	f.unread, f.dropped, f.waiting = false, false, false
 	f.emit(nil)
 	return f.Said()
 }
@@ -112,20 +159,24 @@ func (f *streamFilter) Next() {
 func (f *streamFilter) Finish() []byte { return append(f.out, f.end...) }
 
 func (f *streamFilter) endLine() {
-	text := bytes.TrimRight(f.line, "\r\n")
+	text := bytes.TrimRight(f.event[f.line:], "\r\n")
 	data, isData := split.DataOf(text)
 	switch {
 	case isData:
-		f.named = append(f.named, f.line...)
-		f.dropped = !f.take(data, f.named)
-		f.named = f.named[:0]
+		f.dropped = !f.take(data, f.event)
+		f.line = 0
 	case bytes.HasPrefix(text, []byte("event:")) || bytes.HasPrefix(text, []byte("id:")):
-		f.named = append(f.named, f.line...)
+		f.line = len(f.event)
 	case len(text) > 0 || !f.dropped: // the empty line after a dropped event is dropped too
-		f.emit(f.line)
+		f.emit(f.event[f.line:])
 	}
-	f.line = f.line[:0]
+	if f.event = f.event[:f.line]; f.line == 0 && cap(f.event) > maxReused {
+		f.event = nil
+	}
 }
+
+// maxReused is the size of the largest buffer that is kept for the next event, in bytes.
+const maxReused = 64 << 10
 
 // take reads an event and emits what the client receives of it. It returns false if the client receives nothing. lines are the lines of
 // the event: those that name it, and the data line.
@@ -171,6 +222,8 @@ func (f *streamFilter) emit(text []byte) {
 	if f.ending {
 		to = &f.end
 	}
-	*to = append(append(*to, f.kept...), text...)
+	if !f.ending || !f.forgot {
+		*to = append(append(*to, f.kept...), text...)
+	}
 	f.kept = nil
 }

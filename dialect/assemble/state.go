@@ -20,9 +20,14 @@ type State struct {
 	Used    []byte // usage of the earlier answers
 	Answers int    // number of earlier answers
 
+	Own       int  // calls of this answer that the client has to answer
+	Concealed int  // calls of hidden tools in this answer
+	Forgot    bool // Parts are not kept any more
+
 	Numbers  map[int]int // index of each part of this stream, as the client counts; parts that it does not receive have none
 	shown    [][]byte    // parts of earlier answers that the client received
 	numbered int         // number of parts that have an index for the client, in all answers
+	held     int         // bytes of all answers
 }
 
 // Part is a part of an answer.
@@ -30,7 +35,48 @@ type Part struct {
 	Raw   []byte
 	Shown []byte        // the part as the client receives it, or nil if the client does not
 	Call  *session.Call // the call if it is one of a hidden tool, or nil
-	Own   bool          // it is a call that the client has to answer
+}
+
+// partSize is about what a part takes in addition to its text, in bytes.
+const partSize = 128
+
+// AddPart adds a part, unless Forget was called.
+func (s *State) AddPart(p Part) {
+	if s.Forgot {
+		return
+	}
+	s.Grow(partSize + len(p.Raw))
+	if p.Call != nil {
+		s.Grow(len(p.Call.Arguments))
+	}
+	s.Parts = append(s.Parts, p)
+}
+
+// Grow adds to what Held returns.
+func (s *State) Grow(n int) { s.held += n }
+
+// Held returns about how many bytes of the answers are kept, here and by those that got them from Said.
+func (s *State) Held() int { return s.held }
+
+// Forget drops all parts and keeps no more of them.
+func (s *State) Forget() {
+	s.Forgot = true
+	s.Parts, s.shown, s.held = nil, nil, 0
+}
+
+// PassesUnread reports whether an event that is too long to be read can be passed on: there was no hidden call before it, and its beginning
+// names no hidden tool.
+func (s *State) PassesUnread(head []byte) bool {
+	const longest = 64 // bytes of a name
+	if s.Differs() {
+		return false
+	}
+	for word := range bytes.SplitSeq(head, []byte{'"'}) {
+		if len(word) > 0 && len(word) <= longest && s.Hidden(string(word)) {
+			return false
+		}
+	}
+	return true
 }
 
 // MaxUsage is the size of the largest usage report that is added up, in bytes. The time to add two reports is quadratic in their size.
@@ -48,6 +94,7 @@ func (s *State) NextAnswer() {
 	s.shown = s.Shown()
 	s.Used = sumUsage(s.Used, s.Usage)
 	s.Parts, s.Usage = nil, nil
+	s.Own, s.Concealed = 0, 0
 	s.Answers++
 	clear(s.Numbers)
 }
@@ -64,9 +111,10 @@ func (s *State) Shown() [][]byte {
 }
 
 // Differs reports whether the client receives anything other than this answer unchanged.
-func (s *State) Differs() bool {
-	return s.Answers > 0 || slices.ContainsFunc(s.Parts, func(p Part) bool { return !bytes.Equal(p.Shown, p.Raw) })
-}
+func (s *State) Differs() bool { return s.Answers > 0 || s.Concealed > 0 }
+
+// OnlyHidden is Said.OnlyHidden.
+func (s *State) OnlyHidden(complete bool) bool { return complete && s.Concealed > 0 && s.Own == 0 }
 
 // TotalUsage returns the sum of the usage of all answers, or nil if upstream did not report the usage of this one.
 func (s *State) TotalUsage() []byte {
@@ -76,13 +124,20 @@ func (s *State) TotalUsage() []byte {
 	return sumUsage(s.Used, s.Usage)
 }
 
-// Summary returns what the model said in this answer, except for the message, and the raw parts of that message.
+// Summary returns what the model said in this answer, except for the message, and the raw parts of that message. If the client receives the
+// answer unchanged, nothing needs the message, and there are no parts.
 func (s *State) Summary(complete bool) (said dialect.Said, parts [][]byte) {
-	said.Complete = complete
+	said = dialect.Said{Own: s.Own > 0, Complete: complete}
+	switch {
+	case !s.Differs():
+		return said, nil
+	case s.Forgot:
+		said.Forgotten = s.Concealed
+		return said, nil
+	}
 	for i := range s.Parts {
 		part := &s.Parts[i]
 		parts = append(parts, part.Raw)
-		said.Own = said.Own || part.Own
 		if part.Call != nil {
 			said.Calls = append(said.Calls, *part.Call)
 		}
@@ -92,6 +147,7 @@ func (s *State) Summary(complete bool) (said dialect.Said, parts [][]byte) {
 
 // AssignNumber gives a part of a stream the next index that the client sees.
 func (s *State) AssignNumber(index int) {
+	s.Grow(partSize)
 	s.Numbers[index] = s.numbered
 	s.numbered++
 }

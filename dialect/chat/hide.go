@@ -37,7 +37,8 @@ type current struct {
 	ended   bool
 
 	calls   []streamedCall
-	visible int // number of calls that the client receives
+	newest  map[int]int // the newest call with an index, as its position in calls
+	visible int         // number of calls that the client receives
 }
 
 // streamedCall is a call in a stream.
@@ -46,6 +47,8 @@ type streamedCall struct {
 	index  int // as upstream counts
 	number int // as the client counts
 	hidden bool
+
+	arguments int // bytes of a hidden call's so far
 }
 
 // Next starts another answer.
@@ -62,18 +65,26 @@ func (f *filter) content() (text string, plain bool) {
 	return text, plain || f.message["content"] == nil
 }
 
+// Forget drops the answers and keeps no more of them.
+func (f *filter) Forget() {
+	f.State.Forget()
+	f.message, f.text = nil, ""
+}
+
 // complete reports whether the answer was not cut off, as far as is known.
 func (f *filter) complete() bool { return f.finish != "length" && f.finish != "content_filter" }
 
 // Said returns what the model said in this answer, with the message as it is sent back to upstream.
 func (f *filter) Said() dialect.Said {
 	f.Parts = nil
-	for call := range rawjson.Elements(split.Member(rawjson.ValueOf(assemble.Encode(f.message)), "tool_calls").Raw) {
-		f.addCall(call)
+	if f.Differs() && f.message != nil {
+		for call := range rawjson.Elements(assemble.Encode(f.message["tool_calls"])) {
+			f.addCall(call)
+		}
 	}
 	said, calls := f.Summary((f.ended || f.finish != "") && f.complete())
 	text, plain := f.content()
-	if f.message == nil || !plain {
+	if f.message == nil || !plain || !f.Differs() {
 		return said
 	}
 	m := assemble.Piece{"role": "assistant", "content": nil}
@@ -97,10 +108,15 @@ func (f *filter) addCall(call rawjson.Value) {
 	part := assemble.Part{Raw: split.WithoutMember(call.Raw, "index")}
 	name := split.Member(call, "function", "name").Text()
 	if name != "" && f.Hidden(name) {
-		arguments := split.Member(call, "function", "arguments").Text()
+		function := split.Member(call, "function")
+		arguments := split.Member(function, "arguments").Text()
+		if len(arguments) > dialect.MaxArguments {
+			arguments = arguments[:dialect.MaxArguments+1]
+			part.Raw = split.WithMember(part.Raw, "function", split.WithMember(function.Raw, "arguments", []byte(`"{}"`)))
+		}
 		part.Call = &session.Call{ID: split.Member(call, "id").Text(), Name: name, Arguments: arguments}
 	} else {
-		part.Shown, part.Own = part.Raw, true
+		part.Shown = part.Raw
 	}
 	f.Parts = append(f.Parts, part)
 }
@@ -108,7 +124,7 @@ func (f *filter) addCall(call rawjson.Value) {
 // Echo returns the message as the client received it.
 func (f *filter) Echo() []byte {
 	text, plain := f.content()
-	if f.message == nil || !plain {
+	if f.message == nil || !plain || !f.Differs() {
 		return nil
 	}
 	m := assemble.Piece{"role": "assistant", "content": f.text + text}
@@ -129,7 +145,27 @@ func finishWithoutCalls(reason string) string {
 // Whole reads an answer that is not streamed.
 func (f *filter) Whole(body []byte) {
 	choice := firstChoice(body)
-	f.message = assemble.Decode(split.Member(choice, "message").Raw)
+	message := split.Member(choice, "message")
+	if message.Kind != rawjson.Object {
+		return
+	}
+	f.message = assemble.Piece{}
+	for key, v := range rawjson.Members(message.Raw) {
+		name := string(key.Name(make([]byte, 0, len(key.Raw))))
+		switch v.Kind {
+		case rawjson.String:
+			f.message[name] = v.Text()
+		case rawjson.Null:
+			f.message[name] = nil
+		default:
+			f.message[name] = assemble.Raw(v.Raw)
+		}
+	}
+	for i, call := range split.Elements(split.Member(message, "tool_calls")) {
+		p := pieceOf(rawjson.ValueOf(call), i)
+		p.index = i
+		f.number(&p)
+	}
 	f.finish = split.Member(choice, "finish_reason").Text()
 	f.ended = true
 	f.SetUsage(split.Member(rawjson.ValueOf(body), "usage"))
@@ -222,13 +258,8 @@ func withChoice(chunk, choice []byte) []byte {
 // calls only, its end is returned separately, to be held back together with all that follows.
 func (f *filter) filterChoice(choice rawjson.Value) (now, end []byte) {
 	original := split.Member(choice, "delta").Raw
-	if piece := assemble.Decode(original); piece != nil {
-		if f.message == nil {
-			f.message = assemble.Piece{}
-		}
-		assemble.Add(f.message, piece)
-	}
-	delta := f.filterCalls(original)
+	delta, whole := f.filterCalls(original)
+	f.add(whole)
 	if f.Answers > 0 { // only the first answer states a role
 		delta = split.WithoutMember(delta, "role")
 	}
@@ -260,38 +291,70 @@ func (f *filter) filterChoice(choice rawjson.Value) (now, end []byte) {
 	return now, nil
 }
 
-// filterCalls removes hidden calls from a delta and renumbers the others.
-func (f *filter) filterCalls(delta []byte) []byte {
-	var shown [][]byte
-	changed := false
+// add adds a delta to the message.
+func (f *filter) add(delta []byte) {
+	if !f.Forgot && !assemble.Decodes(delta) {
+		f.Forget()
+	}
+	if f.Forgot {
+		return
+	}
+	if piece := assemble.Decode(delta); piece != nil {
+		if f.message == nil {
+			f.message = assemble.Piece{}
+		}
+		f.Grow(assemble.Add(f.message, piece))
+	}
+}
+
+// filterCalls removes hidden calls from a delta and renumbers the others. It also returns the delta with the hidden calls, whose arguments are cut
+// to one byte more than dialect.MaxArguments.
+func (f *filter) filterCalls(delta []byte) (visible, whole []byte) {
+	var shown, all [][]byte
+	changed, cut := false, false
 	for i, raw := range split.Elements(split.Member(rawjson.Value{Raw: delta}, "tool_calls")) {
 		p := pieceOf(rawjson.ValueOf(raw), i)
-		number, hidden := f.number(&p)
+		number, call := f.number(&p)
 		switch {
-		case hidden:
+		case call != nil && call.hidden:
 			changed = true
+			if room := dialect.MaxArguments + 1 - call.arguments; len(p.arguments) > room {
+				p.arguments = p.arguments[:room]
+				function := split.WithMember(split.Member(rawjson.ValueOf(raw), "function").Raw, "arguments", rawjson.AppendQuote(nil, p.arguments))
+				raw, cut = split.WithMember(raw, "function", function), true
+			}
+			call.arguments += len(p.arguments)
 		case p.numbered && p.index != number:
 			changed = true
 			shown = append(shown, split.WithMember(raw, "index", assemble.Encode(number)))
 		default:
 			shown = append(shown, raw)
 		}
+		all = append(all, raw)
+	}
+	visible, whole = delta, delta
+	if cut {
+		whole = split.WithMember(delta, "tool_calls", split.List(all))
 	}
 	switch {
 	case !changed:
-		return delta
 	case len(shown) == 0:
-		return split.WithoutMember(delta, "tool_calls")
+		visible = split.WithoutMember(delta, "tool_calls")
+	default:
+		visible = split.WithMember(delta, "tool_calls", split.List(shown))
 	}
-	return split.WithMember(delta, "tool_calls", split.List(shown))
+	return visible, whole
 }
 
-// number returns the index of a call as the client counts, or that the call is hidden. A piece with another id at the same
+// callSize is about what is kept of each call of a stream, in bytes.
+const callSize = 128
+
+// number returns the index of a call as the client counts, and the call if any is hidden. A piece with another id at the same
 // index starts a new call, since some servers give every call the index 0.
-func (f *filter) number(p *piece) (number int, hidden bool) {
-	at := len(f.calls) - 1
-	for at >= 0 && f.calls[at].index != p.index {
-		at--
+func (f *filter) number(p *piece) (number int, _ *streamedCall) {
+	at, known := f.newest[p.index]
+	if !known {
+		at = -1
 	}
 	begins := p.name != ""
 	if p.custom {
@@ -299,14 +362,22 @@ func (f *filter) number(p *piece) (number int, hidden bool) {
 	}
 	if begins && (at < 0 || p.id != "" && p.id != f.calls[at].id) {
 		call := streamedCall{id: p.id, index: p.index, number: f.visible, hidden: !p.custom && f.Hidden(p.name)}
-		if !call.hidden {
+		if call.hidden {
+			f.Concealed++
+		} else {
 			f.visible++
+			f.Own++
 		}
 		at = len(f.calls)
 		f.calls = append(f.calls, call)
+		if f.newest == nil {
+			f.newest = map[int]int{}
+		}
+		f.newest[p.index] = at
+		f.Grow(callSize)
 	}
 	if at < 0 || f.visible == len(f.calls) { // nothing is hidden
-		return p.index, false
+		return p.index, nil
 	}
-	return f.calls[at].number, f.calls[at].hidden
+	return f.calls[at].number, &f.calls[at]
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
@@ -27,29 +28,56 @@ type filter struct {
 	assemble.State
 	stop string // stop_reason of this answer
 
-	block assemble.Piece // being assembled; nil between blocks
-	input []byte         // of the block, if it is a call
+	block  assemble.Piece // being assembled; nil between blocks
+	input  []byte         // of the block, if it is a call
+	grown  int            // bytes of both
+	hidden bool           // the block is a call of a hidden tool
 }
+
+// Held returns about how many bytes of the answers are kept.
+func (f *filter) Held() int { return f.State.Held() + f.grown }
+
+// Forget drops the answers and keeps no more of them.
+func (f *filter) Forget() {
+	f.State.Forget()
+	f.dropBlock()
+}
+
+func (f *filter) dropBlock() { f.block, f.input, f.grown = nil, nil, 0 }
 
 // Next starts another answer.
 func (f *filter) Next() {
 	f.NextAnswer()
-	f.stop, f.block = "", nil
+	f.stop = ""
+	f.dropBlock()
+}
+
+// count counts a block that is a call.
+func (f *filter) count(block rawjson.Value) {
+	switch {
+	case f.isHidden(block):
+		f.Concealed++
+	case split.Member(block, "type").Is("tool_use"):
+		f.Own++
+	}
 }
 
 // addBlock adds a complete block to Parts.
 func (f *filter) addBlock(raw []byte) {
 	block := rawjson.ValueOf(raw)
-	part := assemble.Part{Raw: bytes.Clone(raw)}
+	part := assemble.Part{Raw: raw}
 	if f.isHidden(block) {
 		o := split.Read(block, blockKeys)
 		call := callOf(&o)
+		if len(call.Arguments) > dialect.MaxArguments {
+			call.Arguments = strings.Clone(call.Arguments[:dialect.MaxArguments+1])
+			part.Raw = bytes.Clone(split.WithMember(part.Raw, "input", []byte("{}"))) // its buffer is as large as the block was
+		}
 		part.Call = &call
 	} else {
 		part.Shown = part.Raw
-		part.Own = split.Member(block, "type").Is("tool_use")
 	}
-	f.Parts = append(f.Parts, part)
+	f.AddPart(part)
 }
 
 // isHidden reports whether a block is a call of a hidden tool.
@@ -59,9 +87,14 @@ func (f *filter) isHidden(block rawjson.Value) bool {
 
 // Said returns what the model said in this answer, with the message as it is sent back to upstream.
 func (f *filter) Said() dialect.Said {
-	said, blocks := f.Summary(f.stop == "tool_use" || f.stop == "end_turn" || f.stop == "stop_sequence")
+	said, blocks := f.Summary(f.complete())
 	said.Message = assistantMessage(blocks)
 	return said
+}
+
+// complete reports whether the answer was not cut off.
+func (f *filter) complete() bool {
+	return f.stop == "tool_use" || f.stop == "end_turn" || f.stop == "stop_sequence"
 }
 
 func assistantMessage(blocks [][]byte) []byte {
@@ -77,7 +110,7 @@ func (f *filter) Echo() []byte { return assistantMessage(f.Shown()) }
 // stopReason returns the stop_reason for the client, encoded. It does not claim a call if the client received none.
 func (f *filter) stopReason() []byte {
 	stop := f.stop
-	if said := f.Said(); stop == "tool_use" && len(said.Calls) > 0 && !said.Own {
+	if stop == "tool_use" && f.OnlyHidden(true) {
 		stop = "end_turn"
 	}
 	return rawjson.AppendQuote(nil, stop)
@@ -87,7 +120,8 @@ func (f *filter) stopReason() []byte {
 func (f *filter) Whole(body []byte) {
 	answer := rawjson.ValueOf(body)
 	for element := range rawjson.Elements(split.Member(answer, "content").Raw) {
-		f.addBlock(element.Raw)
+		f.count(element)
+		f.addBlock(bytes.Clone(element.Raw))
 	}
 	f.stop = split.Member(answer, "stop_reason").Text()
 	f.SetUsage(split.Member(answer, "usage"))
@@ -115,8 +149,9 @@ func (f *filter) Event(data []byte) assemble.Output {
 		}
 	case "content_block_start":
 		block := split.Member(event, "content_block")
-		f.block, f.input = assemble.Decode(block.Raw), nil
-		if f.isHidden(block) {
+		f.count(block)
+		f.beginBlock(block)
+		if f.hidden {
 			return assemble.Output{}
 		}
 		f.AssignNumber(index)
@@ -133,21 +168,46 @@ func (f *filter) Event(data []byte) assemble.Output {
 	return assemble.Output{Text: data}
 }
 
+func (f *filter) beginBlock(block rawjson.Value) {
+	f.dropBlock()
+	f.hidden = f.isHidden(block)
+	if f.decodes(block) {
+		f.block = assemble.Decode(block.Raw)
+		f.grown = assemble.Size(f.block)
+	}
+}
+
+// decodes reports whether a value can be kept. If it is too large, nothing of the answer is.
+func (f *filter) decodes(v rawjson.Value) bool {
+	if !f.Forgot && !assemble.Decodes(v.Raw) {
+		f.Forget()
+	}
+	return !f.Forgot
+}
+
 // addDelta adds a delta to the block being assembled.
 func (f *filter) addDelta(delta rawjson.Value) {
-	piece := assemble.Decode(delta.Raw)
-	if f.block == nil || piece == nil {
+	if f.block == nil || !f.decodes(delta) {
 		return
 	}
-	if partial, ok := piece["partial_json"].(string); ok {
-		f.input = append(f.input, partial...)
+	if partial := split.Member(delta, "partial_json"); partial.Kind == rawjson.String {
+		text := partial.Text()
+		if room := dialect.MaxArguments + 1 - len(f.input); f.hidden && len(text) > room {
+			text = text[:room]
+		}
+		f.input = append(f.input, text...)
+		f.grown += len(text)
+		return
+	}
+	piece := assemble.Decode(delta.Raw)
+	if piece == nil {
 		return
 	}
 	if citation := piece["citation"]; citation != nil {
 		piece = assemble.Piece{"citations": []any{citation}}
 	}
 	delete(piece, "type")
-	assemble.Add(f.block, piece)
+	f.grown += assemble.Add(f.block, piece)
 }
 
 func (f *filter) endBlock() {
@@ -155,11 +215,13 @@ func (f *filter) endBlock() {
 		return
 	}
 	raw := assemble.Encode(f.block)
-	if len(f.input) > 0 && rawjson.Valid(f.input, 0) == nil {
+	if f.hidden && len(f.input) > dialect.MaxArguments { // addBlock cuts it as it does any
+		raw = split.WithMember(raw, "input", rawjson.AppendQuote(nil, string(f.input)))
+	} else if len(f.input) > 0 && rawjson.Valid(f.input, 0) == nil {
 		raw = split.WithMember(raw, "input", f.input)
 	}
+	f.dropBlock()
 	f.addBlock(raw)
-	f.block = nil
 }
 
 // end reads the event with the end of an answer, which is held back if the model called hidden tools only.
@@ -174,7 +236,7 @@ func (f *filter) end(event rawjson.Value) assemble.Output {
 	if len(f.Used) > 0 {
 		data = split.WithMember(data, "usage", f.TotalUsage())
 	}
-	if !f.Said().OnlyHidden() {
+	if !f.OnlyHidden(f.complete()) {
 		return assemble.Output{Text: data}
 	}
 	return assemble.Output{End: split.WithMember(data, "delta", split.WithMember(delta.Raw, "stop_reason", f.stopReason()))}

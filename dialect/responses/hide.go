@@ -3,6 +3,7 @@ package responses
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
@@ -36,6 +37,11 @@ type filter struct {
 	assemble.State
 	id       []byte // of the first answer
 	complete bool   // this answer was completed
+	items    bool   // this answer had items
+	begun    bool   // a hidden call of this answer has begun
+
+	open  map[string]int // calls of this answer that the client has to answer, by id
+	bound bool           // the last item is reasoning that the client received
 
 	renames  bool  // reasoning of this answer was removed, and no other reasoning has followed yet
 	waiting  []int // indexes of the reasoning items that wait for the next item
@@ -46,22 +52,41 @@ type filter struct {
 // Next starts another answer.
 func (f *filter) Next() {
 	f.NextAnswer()
-	f.complete, f.renames, f.waiting = false, false, nil
+	f.complete, f.items, f.begun, f.renames, f.waiting = false, false, false, false, nil
+	f.open, f.bound = nil, false
 	f.sequence = f.resumeAt
 }
+
+// Forget drops the answers and keeps no more of them. No reasoning waits any longer.
+func (f *filter) Forget() {
+	f.State.Forget()
+	f.waiting = nil
+}
+
+// PassesUnread reports whether an event that is too long to be read can be passed on.
+func (f *filter) PassesUnread(head []byte) bool { return !f.begun && f.State.PassesUnread(head) }
 
 // isHidden reports whether an item is a call of a hidden tool.
 func (f *filter) isHidden(it *item) bool {
 	return it.is("function_call") && f.Hidden(it.Get("name").Text())
 }
 
-// addItem adds a complete item to Parts.
-func (f *filter) addItem(v rawjson.Value) {
+// addItem adds a complete item to Parts. It returns the item as the client receives it, nil if it does not.
+func (f *filter) addItem(v rawjson.Value) (shown []byte) {
 	it := itemOf(v)
-	part := assemble.Part{Raw: bytes.Clone(v.Raw)}
+	f.items = true
+	part := assemble.Part{Raw: v.Raw}
+	if !f.Forgot {
+		part.Raw = bytes.Clone(v.Raw)
+	}
 	switch {
 	case f.isHidden(it):
+		f.Concealed++
 		call := it.call()
+		if len(call.Arguments) > dialect.MaxArguments {
+			call.Arguments = strings.Clone(call.Arguments[:dialect.MaxArguments+1])
+			part.Raw = bytes.Clone(split.WithMember(v.Raw, "arguments", []byte(`"{}"`))) // its buffer is as large as the item was
+		}
 		part.Call = &call
 		f.removeReasoning()
 	case it.isReasoning():
@@ -70,20 +95,27 @@ func (f *filter) addItem(v rawjson.Value) {
 	case it.class() == toolResult: // of a call that the server has executed itself
 		part.Shown = part.Raw
 		id := it.resultID().Text()
-		for i := range f.Parts {
-			if itemOf(rawjson.ValueOf(f.Parts[i].Raw)).callID().Text() == id {
-				f.Parts[i].Own = false
-			}
-		}
+		f.Own -= f.open[id]
+		delete(f.open, id)
 	default:
 		part.Shown = f.renamed(part.Raw, "id")
-		part.Own = it.callID().Kind == rawjson.String
+		if id := it.callID(); id.Kind == rawjson.String {
+			f.Own++
+			if f.open == nil {
+				f.open = map[string]int{}
+			}
+			f.open[id.Text()]++
+		}
 	}
-	f.Parts = append(f.Parts, part)
+	f.bound = it.isReasoning()
+	f.AddPart(part)
+	return part.Shown
 }
 
 // removeReasoning removes the reasoning at the end of this answer.
 func (f *filter) removeReasoning() {
+	f.renames = f.renames || f.bound
+	f.bound = false
 	for i := len(f.Parts) - 1; i >= 0; i-- {
 		part := &f.Parts[i]
 		if part.Shown == nil || !itemOf(rawjson.ValueOf(part.Raw)).isReasoning() {
@@ -147,13 +179,13 @@ func (f *filter) Echo() []byte {
 // end reads the response object at the end of an answer. The object contains all items, which are read if the stream had none. If another
 // answer follows, the client does not receive the reasoning at the end of this one, since the item that it is bound to never arrived.
 func (f *filter) end(response rawjson.Value) {
-	if len(f.Parts) == 0 {
+	if !f.items {
 		for element := range rawjson.Elements(split.Member(response, "output").Raw) {
 			f.addItem(element)
 		}
 	}
 	f.complete = split.Member(response, "status").Is("completed")
-	if f.Said().OnlyHidden() {
+	if f.OnlyHidden(f.complete) {
 		f.removeReasoning()
 	}
 	f.SetUsage(split.Member(response, "usage"))
@@ -183,7 +215,14 @@ func (f *filter) total(response []byte) []byte {
 	if !f.Differs() {
 		return response
 	}
-	response = split.WithMember(response, "output", slices.Concat([]byte{'['}, f.Echo(), []byte{']'}))
+	output := slices.Concat([]byte{'['}, f.Echo(), []byte{']'})
+	if f.Forgot { // what is left of this answer
+		items := split.Member(rawjson.ValueOf(response), "output")
+		if output = split.Without(items, func(v rawjson.Value) bool { return f.isHidden(itemOf(v)) }); output == nil {
+			output = []byte("[]")
+		}
+	}
+	response = split.WithMember(response, "output", output)
 	response = split.WithMember(response, "usage", f.TotalUsage())
 	return split.WithMember(response, "id", f.id)
 }
@@ -210,6 +249,7 @@ func (f *filter) Event(data []byte) assemble.Output {
 		item, index := split.Member(event, "item"), split.Integer(split.Member(event, "output_index"))
 		done := kind == "response.output_item.done"
 		if f.isHidden(itemOf(item)) {
+			f.begun = true
 			drop := f.dropWaiting()  // the reasoning before it
 			delete(f.Numbers, index) // another item may have had it before
 			if done {
@@ -235,7 +275,7 @@ func (f *filter) Event(data []byte) assemble.Output {
 // endEvent reads the event with the end of an answer, which is held back if the model called hidden tools only.
 func (f *filter) endEvent(data []byte, response rawjson.Value) assemble.Output {
 	f.end(response)
-	onlyHidden := f.Said().OnlyHidden()
+	onlyHidden := f.OnlyHidden(f.complete)
 	drop := onlyHidden && f.dropWaiting()
 	f.waiting = nil
 	f.resumeAt = f.sequence
@@ -263,11 +303,12 @@ func (f *filter) itemEvent(data []byte, item rawjson.Value, index int, done bool
 		f.AssignNumber(index)
 	}
 	if done {
-		f.addItem(item)
-		return split.WithMember(data, "item", f.Parts[len(f.Parts)-1].Shown)
+		return split.WithMember(data, "item", f.addItem(item))
 	}
 	if itemOf(item).isReasoning() {
-		f.waiting = append(f.waiting, index)
+		if !f.Forgot {
+			f.waiting = append(f.waiting, index)
+		}
 		f.renames = false
 		return data
 	}

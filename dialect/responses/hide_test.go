@@ -181,7 +181,11 @@ func TestSeveralAnswersBecomeOne(t *testing.T) {
 					if said.OnlyHidden() {
 						again++
 					}
-					if want := strings.Join(items, ","); string(said.Message) != want || len(said.Calls) != strings.Count(kinds, "h") {
+					want := strings.Join(items, ",")
+					if n == 0 && !strings.Contains(kinds, "h") {
+						want = "" // the client has all of it
+					}
+					if string(said.Message) != want || len(said.Calls) != strings.Count(kinds, "h") {
 						t.Errorf("it said %s and called %v, want %s", said.Message, said.Calls, want)
 					}
 				}

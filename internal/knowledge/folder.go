@@ -9,7 +9,7 @@ import (
 // Folder holds the topics of a folder. It rereads them whenever a file changes. If that fails, the old topics stay in use.
 type Folder struct {
 	path    string
-	topics  atomic.Pointer[[]Topic]
+	topics  atomic.Pointer[Topics]
 	watched *watch.Folders
 }
 
@@ -29,16 +29,20 @@ func Open(path string, changed func(err error)) (*Folder, error) {
 }
 
 func (f *Folder) load() error {
-	topics, err := read(f.path, f.watched.Add)
+	all, err := read(f.path, f.watched.Add)
 	if err != nil {
 		return err
 	}
-	f.topics.Store(&topics)
+	topics, err := NewTopics(all)
+	if err != nil {
+		return err
+	}
+	f.topics.Store(topics)
 	return nil
 }
 
-// Topics returns the folder's topics, ordered by path.
-func (f *Folder) Topics() []Topic { return *f.topics.Load() }
+// Topics returns the folder's topics.
+func (f *Folder) Topics() *Topics { return f.topics.Load() }
 
 // Close stops watching.
 func (f *Folder) Close() error { return f.watched.Close() }

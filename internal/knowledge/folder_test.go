@@ -29,7 +29,7 @@ func TestMounted(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		if got := f.Topics(); len(got) != 1 || got[0].Name != "docker" {
+		if got := f.Topics().all; len(got) != 1 || got[0].Name != "docker" {
 			t.Errorf("%s: %+v", path, got)
 		}
 		must(f.Close())

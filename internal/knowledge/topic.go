@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
+	"github.com/dewpoint-proxy/dewpoint/internal/yamlfile"
 )
 
 // Topic is the content of one file.
@@ -22,7 +22,7 @@ type Topic struct {
 	Text     string
 }
 
-// Bounds of a file and of its front matter, in bytes. The YAML library takes time and memory that are quadratic in brackets.
+// Bounds of a file and of its front matter, in bytes.
 const maxFileSize, maxFront = 1 << 20, 8 << 10
 
 // read reads the Markdown files of a folder, which may be a symbolic link, and of its subfolders. It calls watch for each folder before it
@@ -78,38 +78,102 @@ func readFile(path string) (Topic, error) {
 
 // parse parses a file. The front matter is optional. Unknown keys are ignored, since OpenHands has other keys as well.
 func parse(name, text string) (Topic, error) {
-	var head struct {
-		Name     string   `yaml:"name"`
-		Type     string   `yaml:"type"`
-		Triggers []string `yaml:"triggers"`
-	}
 	front, body, found := cutFront(strings.TrimPrefix(strings.ReplaceAll(text, "\r\n", "\n"), "\ufeff"))
 	if len(front) > maxFront {
 		return Topic{}, fmt.Errorf("the front matter is longer than %d bytes: shorten it", maxFront)
 	}
+	var head head
 	if found {
-		if err := yaml.Unmarshal([]byte(front), &head); err != nil {
-			return Topic{}, fmt.Errorf("the front matter is not YAML: %s", yaml.FormatError(err, false, false))
+		var err error
+		if head, err = readFront(front); err != nil {
+			return Topic{}, err
 		}
 	}
-	t := Topic{Name: cmp.Or(head.Name, name), Text: strings.TrimSpace(body)}
-	for _, trigger := range head.Triggers {
+	t := Topic{Name: cmp.Or(head.name, name), Text: strings.TrimSpace(body)}
+	for _, trigger := range head.triggers {
 		trigger = strings.ToLower(strings.TrimSpace(trigger))
+		if len(trigger) > maxTrigger {
+			return t, fmt.Errorf("triggers: one is longer than %d bytes: shorten it", maxTrigger)
+		}
 		if trigger != "" {
 			t.Triggers = append(t.Triggers, trigger)
 		}
 	}
 	switch {
-	case !slices.Contains([]string{"", "knowledge", "repo", "task"}, head.Type):
-		return t, fmt.Errorf("type: is %q: use knowledge, repo or task, or leave it out", head.Type)
-	case (head.Type == "knowledge" || head.Type == "task") && len(t.Triggers) == 0:
-		return t, fmt.Errorf("triggers: are missing: a file of type %s needs at least one", head.Type)
-	case head.Type == "repo" && len(t.Triggers) > 0:
+	case !slices.Contains([]string{"", "knowledge", "repo", "task"}, head.kind):
+		return t, fmt.Errorf("type: is %q: use knowledge, repo or task, or leave it out", head.kind)
+	case (head.kind == "knowledge" || head.kind == "task") && len(t.Triggers) == 0:
+		return t, fmt.Errorf("triggers: are missing: a file of type %s needs at least one", head.kind)
+	case head.kind == "repo" && len(t.Triggers) > 0:
 		return t, errors.New("triggers: are not allowed in a file of type repo, which always applies: remove them, or set type to knowledge")
 	case t.Text == "":
 		return t, errors.New("has no text")
 	}
 	return t, nil
+}
+
+// head is what the front matter of a file says.
+type head struct {
+	name, kind string
+	triggers   []string
+}
+
+// readFront reads the front matter. Problems of keys that it does not use are ignored.
+func readFront(text string) (h head, err error) {
+	front, err := yamlfile.Parse([]byte(text))
+	switch e, _ := errors.AsType[yamlfile.Error](err); {
+	case err == nil && front.Kind != yamlfile.Table:
+		return h, fmt.Errorf("the front matter must be a section of keys, not %s: write it as name: NAME", front.Kind)
+	case e.Line > 0:
+		return h, fmt.Errorf("the front matter %w (line %d)", err, e.Line+1) // the first line of the file is the mark before it
+	case err != nil:
+		return h, fmt.Errorf("the front matter %w", err)
+	}
+	for _, f := range front.Fields {
+		switch f.Name {
+		case "name":
+			h.name, err = textOf(f.Value)
+		case "type":
+			h.kind, err = textOf(f.Value)
+		case "triggers":
+			h.triggers, err = textsOf(f.Value)
+		}
+		if err != nil {
+			return h, fmt.Errorf("%s: %w", f.Name, err)
+		}
+	}
+	return h, nil
+}
+
+// textOf returns a scalar as it is written.
+func textOf(v *yamlfile.Value) (string, error) {
+	switch v.Kind {
+	case yamlfile.Broken:
+		return "", errors.New(v.Problem)
+	case yamlfile.List, yamlfile.Table:
+		return "", fmt.Errorf("must be a string, not %s: write one word or phrase", v.Kind)
+	}
+	return cmp.Or(v.Written, v.Text), nil
+}
+
+func textsOf(v *yamlfile.Value) (all []string, err error) {
+	switch v.Kind {
+	case yamlfile.Null:
+		return nil, nil
+	case yamlfile.Broken:
+		return nil, errors.New(v.Problem)
+	case yamlfile.List:
+	default:
+		return nil, fmt.Errorf("must be a list, not %s: write it in brackets, as [A, B]", v.Kind)
+	}
+	for _, item := range v.Items {
+		text, err := textOf(item)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, text)
+	}
+	return all, nil
 }
 
 // cutFront splits a file into its front matter, which stands between lines of three hyphens, and its text.
@@ -122,23 +186,12 @@ func cutFront(text string) (front, body string, found bool) {
 	return strings.TrimPrefix(front, "\n"), body, true
 }
 
-// TriggeredBy reports whether a text typed by a user, in lower case, contains a trigger. A topic without triggers always applies.
-func (t *Topic) TriggeredBy(lower string) bool { return len(t.Triggers) == 0 || t.trigger(lower) != "" }
-
-// trigger returns the first trigger that a text contains, empty if none.
-func (t *Topic) trigger(lower string) string {
-	if i := slices.IndexFunc(t.Triggers, func(trigger string) bool { return strings.Contains(lower, trigger) }); i >= 0 {
-		return t.Triggers[i]
-	}
-	return ""
-}
-
-// Render returns the text to add to a message whose text, in lower case, triggers the topic.
-func (t *Topic) Render(lower string) string {
+// Render returns the text to add to the message that triggers the topic.
+func (t Triggered) Render() string {
 	why := "The following are instructions for this repository."
-	if trigger := t.trigger(lower); trigger != "" {
+	if t.Trigger != "" {
 		why = fmt.Sprintf("The following information has been included based on a keyword match for %q.\n"+
-			"It may or may not be relevant to the user's request.", trigger)
+			"It may or may not be relevant to the user's request.", t.Trigger)
 	}
 	return "\n\n" + infoOpen + "\n" + why + "\n\n" + strings.ReplaceAll(t.Text, infoClose, "") + "\n" + infoClose
 }

@@ -33,15 +33,25 @@ func TestParse(t *testing.T) {
 	f("---\ntriggers: [a]\n---\n", Topic{}, "has no text")
 	f("---\ntriggers: [a]\n---", Topic{}, "has no text")
 	f("---\ntriggers: {\n---\nText.", Topic{}, "not YAML")
+	f("---\ntriggers: docker\n---\nText.", Topic{}, "triggers: must be a list, not a string")
+	f("---\ntriggers: ["+strings.Repeat("x", maxTrigger+1)+"]\n---\nText.", Topic{}, "triggers: one is longer than 256 bytes")
+	f("---\nname: [a]\n---\nText.", Topic{}, "name: must be a string, not a list")
+	f("---\nname: a\nname: b\n---\nText.", Topic{}, "name: is given twice")
+	f("---\n- a\n---\nText.", Topic{}, "must be a section of keys")
+	f("---\nname: 1.50\nother: !tag [*none]\ntriggers: [7, null, &x yes, *x]\n---\nText.", Topic{Name: "1.50", Triggers: []string{"7", "yes", "yes"}, Text: "Text."}, "")
 	f("---\n"+strings.Repeat("[", 9000)+"\n---\nText.", Topic{}, "longer than 8192 bytes")
 }
 
 func TestTold(t *testing.T) {
-	topic := Topic{Triggers: []string{"podman", "docker"}, Text: "A </EXTRA_INFO> text."}
-	if topic.TriggeredBy("what is a container?") || !topic.TriggeredBy("the dockerfile") {
-		t.Error("triggered by the wrong words")
+	topics, err := NewTopics([]Topic{{Triggers: []string{"podman", "docker"}, Text: "A </EXTRA_INFO> text."}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	text := topic.Render("the dockerfile")
+	found := topics.In("the dockerfile")
+	if len(topics.In("what is a container?")) > 0 || len(found) != 1 {
+		t.Fatal("triggered by the wrong words")
+	}
+	text := found[0].Render()
 	if strings.Count(text, "</EXTRA_INFO>") != 1 || !strings.HasSuffix(text, "</EXTRA_INFO>") || !strings.Contains(text, `match for "docker"`) {
 		t.Errorf("rendered %q", text)
 	}

@@ -80,7 +80,7 @@ func newSavings(f *families) savings {
 // history holds metrics of how requests were recognised and condensed.
 type history struct {
 	recognised, sessions, threads, condensed, redeemed, asked, recordLines, whole *prometheus.CounterVec
-	relieved, compacted, hidden, findings                                         *prometheus.CounterVec
+	relieved, compacted, hidden, notKept, findings                                *prometheus.CounterVec
 	seconds                                                                       *prometheus.HistogramVec
 }
 
@@ -114,5 +114,7 @@ func newHistory(f *families) history {
 			"Condensations with findings for a tenant's memory: promised, delivered, failed (one attempt), and lost: full, store, expired, gone.",
 			"tenant", "outcome"),
 		hidden: f.counter("hidden_calls_total", "Calls to the proxy's own tools that were removed from answers and handled.", "tenant"),
+		notKept: f.counter("answers_not_kept_total",
+			"Answers that were too long, or for which limits.bytes_in_flight had no room, to handle calls to the proxy's own tools in them.", "tenant"),
 	}
 }

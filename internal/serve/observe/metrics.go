@@ -145,7 +145,7 @@ func (m *Metrics) Tenant(tenant string) {
 	m.traffic.overhead.WithLabelValues(tenant, "answer")
 	h := &m.history
 	h.seconds.WithLabelValues(tenant)
-	for _, c := range [...]*prometheus.CounterVec{h.sessions, h.relieved, h.hidden} {
+	for _, c := range [...]*prometheus.CounterVec{h.sessions, h.relieved, h.hidden, h.notKept} {
 		c.WithLabelValues(tenant)
 	}
 	atZero(h.recognised, []string{tenant}, session.SourceKey, session.SourcePrefix, session.SourceTrace, session.SourceNew)

@@ -81,6 +81,7 @@ func (m *Metrics) countRequest(r *proxy.Record) {
 	}
 	m.observeTimes(r)
 	m.history.hidden.WithLabelValues(r.Tenant).Add(float64(r.Condensed.Hidden))
+	m.history.notKept.WithLabelValues(r.Tenant).Add(float64(r.Condensed.NotKept))
 	if r.Turn != nil {
 		m.countTurn(r.Tenant, r.Turn)
 		m.active.Add(string(r.Turn.Session), r.Times.Ended)

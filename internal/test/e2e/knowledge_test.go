@@ -155,3 +155,26 @@ func TestKnowledgeReloads(t *testing.T) {
 		t.Errorf("a start with a broken file: %d %s%s", f.Code, f.Out, f.Err)
 	}
 }
+
+// TestHostileKnowledge: a file whose aliases stand for millions of values is refused without taking memory, and the old texts stay in use.
+func TestHostileKnowledge(t *testing.T) {
+	t.Parallel()
+	const most = 128 << 20 // bytes of the proxy's heap at its largest
+	folder := shelf(t)
+	s := newSetting(t, fakeupstream.Options{})
+	p := serve(t, "--config", s.knowing(t, embedded(newStore(t)), folder))
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c < 'i'; c++ {
+		bomb += fmt.Sprintf("%c: &%[1]c [%s*%c]\n", c, strings.Repeat(fmt.Sprintf("*%c,", c-1), 8), c-1)
+	}
+	writeFile(t, folder, "bomb.md", "---\n"+bomb+"triggers: *h\n---\nBOMB\n")
+	p.await("knowledge not reloaded")
+	if heap := p.metric("go_memstats_heap_sys_bytes"); heap > most {
+		t.Errorf("the heap grew to %.0f bytes for a file of %d", heap, len(bomb))
+	}
+	c := &speaker{path: "/chat/completions"}
+	c.says("user", "When is the ferry?")
+	if got := c.ask(t, s.Upstream, p); !strings.Contains(got, "FERRY-KNOWN") || strings.Contains(got, "BOMB") {
+		t.Errorf("went as %s", got)
+	}
+}

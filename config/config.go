@@ -41,6 +41,19 @@ type Config struct {
 
 	// Unused lists OpenHands' keys in the file that have no effect here, for a caller to report.
 	Unused []string `yaml:"-"`
+
+	// Refused lists the tenants whose files in TenantsDir have problems. Tenants has the last good version of those that are Kept.
+	Refused []Refused `yaml:"-"`
+}
+
+// Refused is a tenant whose file in TenantsDir has problems.
+type Refused struct {
+	Key      string   // of the file
+	Name     string   // of the tenant; empty if the file's is not a valid one
+	APIKeys  []APIKey // those that could be read
+	LastGood *Tenant  // the last good version of the tenant; nil: none since the process started
+	Kept     bool     // LastGood is in Config.Tenants
+	Problems Problems
 }
 
 // Admin is the listener for health, metrics and the admin API.
@@ -130,6 +143,7 @@ const DefaultTenant = "default"
 type Tenant struct {
 	Key       string     `yaml:"-" json:"-"` // of its section, such as tenants.team-a; empty: its index in tenants
 	Confined  bool       `yaml:"-" json:"-"` // its file in TenantsDir is not trusted: its addresses must be in Config.TenantsHosts
+	Kept      bool       `yaml:"-" json:"-"` // the last good version of its file in TenantsDir, which now has problems
 	Name      string     `yaml:"name"`
 	APIKeys   []APIKey   `yaml:"api_keys"`
 	Upstream  Upstream   `yaml:"upstream"`

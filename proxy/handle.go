@@ -70,6 +70,10 @@ func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 	r.marks = marks
 	r.tenant = r.live.Tenants.find(r.params.key)
 	if r.tenant == nil {
+		if refused, is := refusedBy(r.live.Refused, r.params.key); is {
+			r.recorder.record.Tenant = refused.Name
+			return r.refuseEarly(ctx, errRefused)
+		}
 		return r.refuseEarly(ctx, errUnauthorized)
 	}
 	if r.tenant.Anonymous {

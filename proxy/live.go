@@ -18,6 +18,7 @@ import (
 // The keys of its maps are paths below the base URL, such as /chat/completions.
 type Live struct {
 	Tenants  Tenants
+	Refused  []Refused                  // consulted about keys that none of Tenants has
 	Dialects map[string]dialect.Dialect // requests for an answer
 	Counts   map[string]dialect.Dialect // requests for the token count of such a request; they are forwarded as it would be
 	Compacts map[string]dialect.Dialect // requests for a history as one item; the path ends in /compact

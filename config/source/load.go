@@ -45,9 +45,15 @@ type Input struct {
 
 	// Check finds further problems, in the files that a configuration names, and returns them as config.Problems. It may be nil.
 	Check func(*config.Config) error
+
+	// RefuseTenants makes problems in a file of tenants_dir concern only its tenant, see config.Refused. InForce has the last good versions of
+	// such tenants; it may be nil.
+	RefuseTenants bool
+	InForce       *config.Config
 }
 
-// Load reads, merges and validates a configuration. The error is a config.Problems with all problems. The Config that is returned with an
+// Load reads, merges and validates a configuration. The error is a config.Problems with all problems, except those of tenants that are refused
+// instead. The Config that is returned with an
 // error has the settings that could be read, or is nil. It must not be put in force, but tells a process that waits for a valid one where to
 // listen and which files to watch.
 func Load(src Input) (*config.Config, error) {
@@ -60,8 +66,9 @@ func Load(src Input) (*config.Config, error) {
 	}
 	cfg := build(root, src, env, p)
 	p.merge(cfg.Validate(), within)
-	if src.Check != nil {
-		p.merge(src.Check(cfg), func(key, earlier string) bool { return within(key, earlier) || within(earlier, key) })
+	p.check(cfg, src)
+	if src.RefuseTenants {
+		return cfg, p.refuseTenants(cfg, src)
 	}
 	return cfg, p.list.Err()
 }

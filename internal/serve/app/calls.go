@@ -129,7 +129,7 @@ func cost(r condense.Request, reply condense.Reply) int {
 
 // openKeys names the operator's keys that any client can spend, because none has to authenticate.
 func openKeys(cfg *config.Config) (names []string) {
-	if len(cfg.Tenants) > 0 {
+	if !cfg.IsOpen() {
 		return nil
 	}
 	if cfg.Upstream.APIKey != "" {

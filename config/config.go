@@ -25,6 +25,7 @@ type Config struct {
 	Notify     bool                  `yaml:"notify"`                // Tenant.Notify of the default tenant, which exists only if no tenants are configured
 	Tenants    []Tenant              `yaml:"tenants,omitempty"`     // including those of TenantsDir; none: one tenant "default" that accepts any key
 	TenantsDir string                `yaml:"tenants_dir,omitempty"` // a folder with a file for each further tenant, or folders of such files
+	CORS       CORS                  `yaml:"cors"`
 	Session    Session               `yaml:"session"`
 	Limits     Limits                `yaml:"limits"`
 	Shutdown   Shutdown              `yaml:"shutdown"`
@@ -209,6 +210,11 @@ type APIKey struct {
 
 	// Value is the content of the variable when the configuration was loaded.
 	Value Secret `yaml:"-"`
+}
+
+// CORS says which web pages may use the proxy from a browser.
+type CORS struct {
+	Origins []string `yaml:"origins,omitempty"` // such as https://app.example.com, or * for all; empty: none; nil: see the documentation
 }
 
 // Session says which headers and body fields name a session. An empty list stands for the built-in one.

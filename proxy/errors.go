@@ -138,6 +138,7 @@ func (e apiError) write(ctx *fasthttp.RequestCtx, in dialect.Dialect) {
 func (r *request) refuse(ctx *fasthttp.RequestCtx, err error) {
 	if e, ok := r.endWithError(err); ok {
 		e.write(ctx, r.params.clientDialect)
+		r.share(&ctx.Response.Header)
 		return
 	}
 	ctx.SetConnectionClose()

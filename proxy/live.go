@@ -23,6 +23,7 @@ type Live struct {
 	Counts   map[string]dialect.Dialect // requests for the token count of such a request; they are forwarded as it would be
 	Compacts map[string]dialect.Dialect // requests for a history as one item; the path ends in /compact
 	Models   func(name string) ModelInfo
+	Origins  Origins  // whose pages may use the proxy in a browser
 	Headers  []string // headers that name a session; agents.SessionHeaders if empty
 	Fields   []string // fields of the body that name a session; agents.SessionFields if empty
 }

@@ -79,6 +79,7 @@ func (l *relay) serveStream(ctx *fasthttp.RequestCtx) error {
 	l.pending = append(l.pending, keepAliveComment...)
 	ctx.Response.Header.SetContentType("text/event-stream")
 	ctx.Response.Header.Set("Cache-Control", "no-cache")
+	l.r.shareWithPage(&ctx.Response.Header)
 	l.startBody(ctx, -1)
 	return nil
 }
@@ -91,6 +92,7 @@ func (l *relay) respond(ctx *fasthttp.RequestCtx) error {
 	header := &ctx.Response.Header
 	incoming(header, l.resp)
 	header.Set(requestIDHeader, l.r.recorder.record.Asked.ID)
+	l.r.shareWithPage(header)
 	l.attach(header)
 	size := int(max(l.resp.ContentLength, -1))
 	if l.r.params.method == http.MethodHead {

@@ -19,7 +19,7 @@ func badSyntax() []badFixture {
 			`testdata/bad.duplicate-table.toml: is not TOML: check quotes, brackets, and that no key or section is given twice (line 3)`,
 		}},
 		{"bad.key-case.yaml", []string{
-			`Listen: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, session, limits, shutdown, log, log_content, holdout, knowledge, memory, tenants_trusted, tenants_hosts (line 1)`,
+			`Listen: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, cors, session, limits, shutdown, log, log_content, holdout, knowledge, memory, tenants_trusted, tenants_hosts (line 1)`,
 		}},
 		{"bad.merge-scalar.yaml", []string{
 			`llms.a["<<"]: must name a section, not a string: write <<: *name (line 2)`,
@@ -57,11 +57,11 @@ func badSyntax() []badFixture {
 		}},
 		{"bad.too-deep.toml", []string{
 			`testdata/bad.too-deep.toml: is nested too deeply: use flatter sections`,
-			`a: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, session, limits, shutdown, log, log_content, holdout, knowledge, memory, tenants_trusted, tenants_hosts (line 1)`,
+			`a: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, cors, session, limits, shutdown, log, log_content, holdout, knowledge, memory, tenants_trusted, tenants_hosts (line 1)`,
 		}},
 		{"bad.too-deep.yaml", []string{
 			`a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: is nested too deeply: use flatter sections (line 1)`,
-			`a: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, session, limits, shutdown, log, log_content, holdout, knowledge, memory, tenants_trusted, tenants_hosts (line 1)`,
+			`a: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, cors, session, limits, shutdown, log, log_content, holdout, knowledge, memory, tenants_trusted, tenants_hosts (line 1)`,
 		}},
 		{"bad.top-level-list.yaml", []string{
 			`testdata/bad.top-level-list.yaml: must contain keys, not a list: begin with a key, such as listen: 127.0.0.1:8080`,
@@ -73,7 +73,7 @@ func badSyntax() []badFixture {
 			`llms.a: uses an anchor that is not defined above it: define it with &name first (line 2)`,
 		}},
 		{"bad.unknown-key-at-top.toml", []string{
-			`listne: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, session, limits, shutdown, log, log_content, holdout, knowledge, memory, tenants_trusted, tenants_hosts (line 1)`,
+			`listne: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, cors, session, limits, shutdown, log, log_content, holdout, knowledge, memory, tenants_trusted, tenants_hosts (line 1)`,
 		}},
 		{"bad.unknown-key-in-condenser.yaml", []string{
 			`condenser.max_sise: is not a known key: type "llm" has trigger, max_size, max_tokens, min_tokens, keep_first, minimum_progress, max_event_length, llm_config, background_at, timeout, wait, deadline, per_model, focus, agent_request, condense_command, recall (line 1)`,

@@ -183,6 +183,7 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 	return proxy.Live{
 		Tenants:  tenants,
 		Refused:  refusedKeys(cfg),
+		Origins:  origins(cfg),
 		Dialects: map[string]dialect.Dialect{chat.Path: completions, messages.Path: anthropic, responses.Path: items},
 		Counts:   map[string]dialect.Dialect{messages.CountPath: anthropic, responses.CountPath: items},
 		Compacts: map[string]dialect.Dialect{responses.CompactPath: items},

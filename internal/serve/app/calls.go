@@ -144,6 +144,18 @@ func openKeys(cfg *config.Config) (names []string) {
 	return names
 }
 
+// origins returns the origins of web pages that may use the proxy. By default those are all, because a page must know a key. It need not if any
+// client can spend the operator's keys: then there are none.
+func origins(cfg *config.Config) proxy.Origins {
+	switch {
+	case cfg.CORS.Origins != nil:
+		return cfg.CORS.Origins
+	case len(openKeys(cfg)) > 0:
+		return nil
+	}
+	return proxy.Origins{proxy.AnyOrigin}
+}
+
 // drawFrom returns a Draw from limits that replicas share in a store, or nil if the store is not shared. A request waits for it no longer
 // than timeout. Failures are counted.
 func drawFrom(store session.Backend, timeout time.Duration, faults proxy.Faults) limit.Draw {

@@ -180,8 +180,8 @@ func (v *validator) tenantLimits(key string, l limit.Tenant) {
 
 // Bounds of budgets. maxUSD, in millionths of a dollar, is still an exact number in Redis.
 const (
-	minPeriod = time.Minute
-	maxPeriod = 366 * 24 * time.Hour
+	minPeriod = limit.Period(time.Minute)
+	maxPeriod = 366 * limit.Day
 	maxUSD    = 1e9
 )
 
@@ -193,8 +193,8 @@ func (v *validator) budget(key string, b limit.Budget) {
 	case b.USD == 0 && b.Tokens == 0:
 		v.when(b.Period != 0, key+".period", "has no use without usd or tokens: set one of them, or remove it")
 		v.when(b.Then != "", key+".then", "has no use without usd or tokens: set one of them, or remove it")
-	case (b.Set() || b.Period != 0) && (b.Period < minPeriod || b.Period > maxPeriod):
-		v.add(key+".period", "is not between 1m and 8784h: write the length of the budget's period, such as 24h")
+	case (b.Set() || b.Period != 0) && b.Period != limit.Month && (b.Period < minPeriod || b.Period > maxPeriod):
+		v.add(key+".period", "is not between 1m and 366d: write the length of the budget's period, such as day, month or 30d")
 	}
 }
 

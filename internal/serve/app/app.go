@@ -162,7 +162,7 @@ func (a *App) buildServer(embedded func() (observe.StoreSize, bool)) error {
 	a.metrics.Gauges(observe.Gauges{
 		InFlight: a.server.InFlight, Limit: func() int64 { return o.Limits.InFlight },
 		Degraded: a.server.Degraded, Cooling: a.server.Cooling, Held: a.server.Held,
-		Holdouts: a.holdouts, Embedded: embedded, Pending: a.calls.memory.Pending, Refused: a.refused.byName,
+		Holdouts: a.holdouts, Budgets: a.budgets, Embedded: embedded, Pending: a.calls.memory.Pending, Refused: a.refused.byName,
 	})
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/holdout"
@@ -73,6 +74,7 @@ type Gauges struct {
 	Cooling         iter.Seq2[string, bool] // whether a tenant's summariser is cooling down
 	Held            iter.Seq2[string, proxy.Held]
 	Holdouts        iter.Seq2[string, holdout.Comparison]
+	Budgets         iter.Seq2[string, engine.Spending]
 	Pending         iter.Seq2[string, int]    // condensations whose findings wait to be delivered
 	Refused         iter.Seq2[string, string] // what tenants serve whose files have problems
 	Embedded        func() (StoreSize, bool)  // false: the size is not known; nil: the store is not embedded
@@ -98,6 +100,7 @@ func (m *Metrics) Gauges(g Gauges) {
 	byTenant(f, "bytes_held_most", "Request bytes held for the tenant's client that holds the most.", g.Held,
 		func(h proxy.Held) float64 { return float64(h.Most) })
 	f.holdouts(g.Holdouts)
+	f.budgets(g.Budgets)
 	f.storeSize("store_bytes", "Bytes of the embedded store's records.", g.Embedded, func(s StoreSize) int64 { return s.Records })
 	f.storeSize("store_bytes_limit", "Bytes that the embedded store's records may take: store.max_size. Missing if that is 0.", g.Embedded,
 		func(s StoreSize) int64 { return s.Limit })

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
@@ -42,6 +43,8 @@ type Forwarder interface {
 	Unseal(ctx context.Context, tenant, sealed string) (text string, err error)
 	// Experiment returns the sums over a tenant's sessions, of which the given share is held out.
 	Experiment(ctx context.Context, tenant string, share float64) (session.Experiment, error)
+	// Spending returns what is spent of a budget in the period that contains now.
+	Spending(ctx context.Context, b engine.Budget, now time.Time) ([]engine.Spending, error)
 }
 
 // Settings gives access to the configuration in force.

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
@@ -108,7 +107,7 @@ func TestConfigInForce(t *testing.T) {
 func TestTenantsAreListedWithTheirLimits(t *testing.T) {
 	r := start(t, func(c *config.Config) {
 		sum := strings.Repeat("ab", 32)
-		c.Limits.Tenant = limit.Tenant{Concurrent: 20, Budget: limit.Budget{Tokens: 9, Period: 720 * time.Hour}}
+		c.Limits.Tenant = limit.Tenant{Concurrent: 20, Budget: limit.Budget{Tokens: 9, Period: 30 * limit.Day}}
 		c.Tenants = []config.Tenant{
 			{Name: "a", APIKeys: []config.APIKey{{SHA256: sum}}, LogContent: true},
 			{Name: "b", APIKeys: []config.APIKey{{SHA256: sum[1:] + "c"}}, Limits: &limit.Tenant{Body: 1 << 20, Tokens: 5}},

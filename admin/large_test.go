@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
@@ -28,6 +29,10 @@ func (f slowForwarder) Show(engine.Past) (engine.Shown, error) {
 
 func (f slowForwarder) Experiment(context.Context, string, float64) (session.Experiment, error) {
 	return session.Experiment{}, nil
+}
+
+func (f slowForwarder) Spending(context.Context, engine.Budget, time.Time) ([]engine.Spending, error) {
+	return nil, nil
 }
 
 func (f slowForwarder) Explain(context.Context, engine.Question) (engine.Explanation, error) {

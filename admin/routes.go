@@ -43,6 +43,7 @@ func (a *api) routes() []route {
 		{method: "DELETE", path: "/sessions/{session}", handle: a.deleteSession, status: http.StatusNoContent},
 		{method: "POST", path: "/compact", handle: a.compact, status: http.StatusNoContent},
 		{method: "GET", path: "/sessions/{session}/savings", handle: a.sessionSavings},
+		{method: "GET", path: "/sessions/{session}/budgets", handle: a.sessionBudgets},
 
 		{method: "GET", path: threadPath, handle: a.oneThread},
 		{method: "GET", path: threadPath + "/events", query: []string{"from", "limit", "content"}, handle: a.listEvents, readsMessages: true},
@@ -62,6 +63,7 @@ func (a *api) routes() []route {
 		{method: "DELETE", path: "/tenants/{tenant}/condensing", handle: a.dropOverride, status: http.StatusNoContent},
 
 		{method: "GET", path: "/tenants", handle: a.tenants},
+		{method: "GET", path: "/budgets", handle: a.budgets},
 		{method: "GET", path: "/holdouts", handle: a.holdouts},
 		{method: "GET", path: "/config", handle: a.config},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
@@ -32,6 +33,8 @@ type threadInfo struct {
 func TestEveryRoute(t *testing.T) {
 	r := start(t, func(cfg *config.Config) {
 		cfg.Upstream.Compaction, cfg.Holdout = config.CompactionAnswer, 1e-9
+		budget := limit.Budget{Tokens: 1e9, Period: limit.Month}
+		cfg.Limits.Tenant.Budget, cfg.Limits.Tenant.SessionBudget = budget, budget
 	})
 	conversation := turns("ships", 15)
 	p := r.grow(conversation, 2)
@@ -69,6 +72,14 @@ func TestEveryRoute(t *testing.T) {
 	r.get("/api/v1/holdouts", &held)
 	if len(held.Holdouts) != 1 || held.Holdouts[0].Condensed.Sessions != 1 || held.Holdouts[0].Condensed.Steps < 8 {
 		t.Errorf("holdouts %+v", held)
+	}
+	for _, path := range []string{"/api/v1/budgets", "/api/v1/sessions/" + p.session + "/budgets"} {
+		var spent struct {
+			Budgets []struct{ Limit, Spent float64 }
+		}
+		if r.get(path, &spent); len(spent.Budgets) != 1 || spent.Budgets[0].Limit != 1e9 || spent.Budgets[0].Spent <= 0 {
+			t.Errorf("%s: %+v", path, spent)
+		}
 	}
 	question := fmt.Sprintf(`{"body":{"model":%q,"messages":[%s]}}`, agentModel, strings.Join(conversation, ","))
 	if a := r.callWith(question, http.MethodPost, "/api/v1/explain"); a.StatusCode != http.StatusOK {

@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
@@ -47,3 +48,6 @@ func condenserAddresses(key string, c Condenser) []Address {
 
 // HasTeamsFiles reports whether TenantsDir is set and its files are not trusted.
 func (c *Config) HasTeamsFiles() bool { return c.TenantsDir != "" && !c.TenantsTrusted }
+
+// InFile reports whether the tenant has its own file in TenantsDir.
+func (t Tenant) InFile() bool { return strings.HasPrefix(t.Key, "tenants_dir") }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
@@ -15,7 +14,7 @@ import (
 func TestBounds(t *testing.T) {
 	key := func(c string) []APIKey { return []APIKey{{SHA256: strings.Repeat(c, 64)}} }
 	share := func(f float64) *float64 { return &f }
-	budget := func(period time.Duration, usd float64) func(*Config) {
+	budget := func(period limit.Period, usd float64) func(*Config) {
 		return func(c *Config) { c.Limits.Tenant.Budget = limit.Budget{USD: usd, Period: period} }
 	}
 	tenant := func(name string) func(*Config) {
@@ -39,6 +38,9 @@ func TestBounds(t *testing.T) {
 		"the highest temperature":         {"llms.a.temperature", llm(2), llm(2.01)},
 		"the lowest":                      {"llms.a.temperature", llm(0), llm(-.01)},
 		"room for one body":               {"limits.bytes_in_flight", func(c *Config) { c.Limits.BytesInFlight = c.Limits.MaxBody }, func(c *Config) { c.Limits.BytesInFlight = c.Limits.MaxBody - 1 }},
+		"an origin with a path":           {"cors.origins[0]", func(c *Config) { c.CORS.Origins = []string{"https://app.example:8443"} }, func(c *Config) { c.CORS.Origins = []string{"https://app.example/"} }},
+		"a pattern of origins":            {"cors.origins[0]", func(c *Config) { c.CORS.Origins = []string{"*"} }, func(c *Config) { c.CORS.Origins = []string{"https://*.example"} }},
+		"an origin in capitals":           {"cors.origins[0]", func(c *Config) { c.CORS.Origins = nil }, func(c *Config) { c.CORS.Origins = []string{"https://App.example"} }},
 		"a header of credentials":         {"session.headers[0]", func(c *Config) { c.Session.Headers = []string{"x-authorization"} }, func(c *Config) { c.Session.Headers = []string{"Authorization"} }},
 		"any progress":                    {"condenser.minimum_progress", func(c *Config) { c.Condenser.MinimumProgress = .001 }, func(c *Config) { c.Condenser.MinimumProgress = 0 }},
 		"all progress":                    {"condenser.minimum_progress", func(c *Config) { c.Condenser.MinimumProgress = .999 }, func(c *Config) { c.Condenser.MinimumProgress = 1 }},
@@ -48,7 +50,8 @@ func TestBounds(t *testing.T) {
 		"a long name":                     {"tenants[0].name", tenant(strings.Repeat("a", maxTenantName)), tenant(strings.Repeat("a", maxTenantName+1))},
 		"the shortest period":             {"limits.tenant.budget.period", budget(minPeriod, 1), budget(minPeriod-1, 1)},
 		"the longest period":              {"limits.tenant.budget.period", budget(maxPeriod, 1), budget(maxPeriod+1, 1)},
-		"the largest budget":              {"limits.tenant.budget.usd", budget(time.Hour, maxUSD), budget(time.Hour, maxUSD+1)},
+		"a calendar month":                {"limits.tenant.budget.period", budget(limit.Month, 1), budget(limit.Month-1, 1)},
+		"the largest budget":              {"limits.tenant.budget.usd", budget(limit.Day, maxUSD), budget(limit.Day, maxUSD+1)},
 		"a key with a DEL":                {"upstream.api_key", func(c *Config) { c.Upstream.APIKey = "sk-~" }, func(c *Config) { c.Upstream.APIKey = "sk-\x7f" }},
 		"32 bytes in hexadecimal":         {"store.encryption.keys.k", encryption(hex.EncodeToString(sealing)), encryption(hex.EncodeToString(append(sealing, 0)))},
 		"32 bytes in base64":              {"store.encryption.keys.k", encryption(standard), encryption(standard[:42] + "9=")}, // its last bits are not part of the key

@@ -26,6 +26,7 @@ type Config struct {
 	Notify     bool                  `yaml:"notify"`                // Tenant.Notify of the default tenant, which exists only if no tenants are configured
 	Tenants    []Tenant              `yaml:"tenants,omitempty"`     // including those of TenantsDir; none: one tenant "default" that accepts any key
 	TenantsDir string                `yaml:"tenants_dir,omitempty"` // a folder with a file for each further tenant, or folders of such files
+	CORS       CORS                  `yaml:"cors"`
 	Session    Session               `yaml:"session"`
 	Limits     Limits                `yaml:"limits"`
 	Shutdown   Shutdown              `yaml:"shutdown"`
@@ -42,6 +43,19 @@ type Config struct {
 
 	// Warnings lists what Load found in a valid configuration that cannot be meant or has no effect, for a caller to report.
 	Warnings Problems `yaml:"-" json:"-"`
+
+	// Refused lists the tenants whose files in TenantsDir have problems. Tenants has the last good version of those that are Kept.
+	Refused []Refused `yaml:"-"`
+}
+
+// Refused is a tenant whose file in TenantsDir has problems.
+type Refused struct {
+	Key      string   // of the file
+	Name     string   // of the tenant; empty if the file's is not a valid one
+	APIKeys  []APIKey // those that could be read
+	LastGood *Tenant  // the last good version of the tenant; nil: none since the process started
+	Kept     bool     // LastGood is in Config.Tenants
+	Problems Problems
 }
 
 // Admin is the listener for health, metrics and the admin API.
@@ -132,6 +146,7 @@ const DefaultTenant = "default"
 type Tenant struct {
 	Key       string     `yaml:"-" json:"-"` // of its section, such as tenants.team-a; empty: its index in tenants
 	Confined  bool       `yaml:"-" json:"-"` // its file in TenantsDir is not trusted: its addresses must be in Config.TenantsHosts
+	Kept      bool       `yaml:"-" json:"-"` // the last good version of its file in TenantsDir, which now has problems
 	Name      string     `yaml:"name"`
 	APIKeys   []APIKey   `yaml:"api_keys"`
 	Upstream  Upstream   `yaml:"upstream"`
@@ -215,6 +230,11 @@ type APIKey struct {
 
 	// Value is the content of the variable when the configuration was loaded.
 	Value Secret `yaml:"-"`
+}
+
+// CORS says which web pages may use the proxy from a browser.
+type CORS struct {
+	Origins []string `yaml:"origins,omitempty"` // such as https://app.example.com, or * for all; empty: none; nil: see the documentation
 }
 
 // Session says which headers and body fields name a session. An empty list stands for the built-in one.

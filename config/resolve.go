@@ -14,9 +14,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
+// IsOpen reports whether no tenants are configured, not even refused ones, so that any key passes.
+func (c *Config) IsOpen() bool { return len(c.Tenants)+len(c.Refused) == 0 }
+
 // EveryTenant returns the tenants, or the default tenant if none are configured.
 func (c *Config) EveryTenant() []Tenant {
-	if len(c.Tenants) > 0 {
+	if !c.IsOpen() {
 		return c.Tenants
 	}
 	return []Tenant{c.defaultTenant()}
@@ -147,7 +150,7 @@ func (c *Config) Differences(now *Config) Differences {
 func byName(tenants []Tenant) map[string]Tenant {
 	all := map[string]Tenant{}
 	for _, t := range tenants {
-		t.Key = ""
+		t.Key, t.Kept = "", false
 		all[t.Name] = t
 	}
 	return all

@@ -35,6 +35,7 @@ func (c *Config) Validate() error {
 	v.models()
 	v.condenser("condenser", c.Condenser, 0)
 	v.tenants()
+	v.origins()
 	v.session()
 	v.limits()
 	v.notNegative("shutdown.delay", c.Shutdown.Delay)
@@ -242,6 +243,14 @@ func (v *validator) models() {
 		v.when(!(info.Price.CachedInput >= 0), key+".price.cached_input", negative)
 		v.when(!(info.Price.CacheWrite >= 0), key+".price.cache_write", negative)
 		v.when(!(info.Price.Output >= 0), key+".price.output", negative)
+	}
+}
+
+func (v *validator) origins() {
+	for i, origin := range v.config.CORS.Origins {
+		u, err := url.Parse(origin)
+		valid := err == nil && u.Scheme != "" && u.Host != "" && u.Scheme+"://"+u.Host == origin && strings.ToLower(origin) == origin && !strings.Contains(origin, "*")
+		v.when(!valid && origin != "*", syntax.Index("cors.origins", i), "is not an origin: write it as https://app.example.com, in lower case without a path, or * for all")
 	}
 }
 

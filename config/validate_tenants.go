@@ -27,7 +27,7 @@ func (v *validator) tenants() {
 	v.onlyWithoutTenants("knowledge", c.Knowledge.Set())
 	v.onlyWithoutTenants("memory", c.Memory.Set())
 	v.traits("", c.defaultTenant())
-	v.when(c.TenantsDir != "" && len(c.Tenants) == 0,
+	v.when(c.TenantsDir != "" && c.IsOpen(),
 		"tenants_dir", "has no tenants, and neither has tenants, so that any key would pass: add a file, or remove tenants_dir")
 	for i, text := range c.TenantsHosts {
 		_, valid := hosts.Parse(text)
@@ -35,16 +35,13 @@ func (v *validator) tenants() {
 			"is not a host: write it as llm.example.com, *.example.com, 10.1.2.3 or 10.0.0.0/8, with a port as in llm.example.com:8000 if only that one is meant")
 	}
 	allowed := hosts.NewList(c.TenantsHosts)
-	names, owners := map[string]string{}, map[[sha256.Size]byte]string{}
+	names, keys := map[string]*claim{}, map[[sha256.Size]byte]*claim{}
 	for i, tenant := range c.Tenants {
 		key := tenantKey(i, tenant)
 		v.tenantName(key+".name", tenant.Name)
-		if first, taken := names[tenant.Name]; taken {
-			v.add(key+".name", "is also the name of %s: give each tenant its own", first)
-		} else {
-			names[tenant.Name] = key
-		}
-		v.apiKeys(key+".api_keys", tenant.APIKeys, owners)
+		names[tenant.Name] = v.claim(names[tenant.Name], claim{tenant: tenant, key: key + ".name", owner: key},
+			"is also the name of %s: give each tenant its own")
+		v.apiKeys(key+".api_keys", tenant, keys)
 		v.traits(key+".", tenant)
 		v.upstream(key+".upstream", tenant.Upstream)
 		if tenant.Confined {
@@ -78,7 +75,7 @@ func (v *validator) confined(addresses []Address, allowed hosts.List) {
 
 // onlyWithoutTenants refuses a key of the default tenant if tenants are configured.
 func (v *validator) onlyWithoutTenants(key string, set bool) {
-	v.when(set && len(v.config.Tenants) > 0,
+	v.when(set && !v.config.IsOpen(),
 		key, "is for a configuration without tenants: set it in each tenant that needs it, or remove it")
 }
 
@@ -118,24 +115,46 @@ func (v *validator) tenantName(key, name string) {
 	switch {
 	case name == "":
 		v.add(key, "is missing: name the tenant")
-	case !syntax.Plain(name) || len(name) > maxTenantName:
+	case !validTenantName(name):
 		v.add(key, "is not a plain name: use up to %d letters, digits, - and _", maxTenantName)
 	}
 }
 
-func (v *validator) apiKeys(list string, keys []APIKey, owners map[[sha256.Size]byte]string) {
-	v.when(len(keys) == 0, list, "is empty: give the tenant at least one key, or no client can use it")
-	for i, apiKey := range keys {
+func validTenantName(name string) bool { return syntax.Plain(name) && len(name) <= maxTenantName }
+
+// claim is a name or key that a tenant has and no other one may have.
+type claim struct {
+	tenant   Tenant
+	key      string // of the configuration
+	owner    string // how another tenant's problem calls it
+	disputed bool   // its own problem was reported
+}
+
+// claim adds a problem if an earlier tenant has what second claims, and returns the one that keeps it. The file of a team cannot take
+// anything away from the operator's own tenants, or from the last good version of a file. If two files claim the same, both have the problem,
+// because nothing says whose it is: a running process goes on with the last good versions of both. message has a place for the other owner.
+func (v *validator) claim(first *claim, second claim, message string) *claim {
+	if first == nil {
+		return &second
+	}
+	v.add(second.key, message, first.owner)
+	a, b := first.tenant, second.tenant
+	if a.InFile() && b.InFile() && !a.Kept && !b.Kept && a.Key != b.Key && !first.disputed {
+		first.disputed = true
+		v.add(first.key, message, second.owner)
+	}
+	return first
+}
+
+func (v *validator) apiKeys(list string, tenant Tenant, claims map[[sha256.Size]byte]*claim) {
+	v.when(len(tenant.APIKeys) == 0, list, "is empty: give the tenant at least one key, or no client can use it")
+	for i, apiKey := range tenant.APIKeys {
 		key := syntax.Index(list, i)
 		if !v.apiKey(key, apiKey) {
 			continue
 		}
 		digest, _ := apiKey.Digest()
-		if owner, taken := owners[digest]; taken {
-			v.add(key, "is also the key of %s: write each key once, for one tenant", owner)
-			continue
-		}
-		owners[digest] = key
+		claims[digest] = v.claim(claims[digest], claim{tenant: tenant, key: key, owner: key}, "is also the key of %s: write each key once, for one tenant")
 	}
 }
 
@@ -180,8 +199,8 @@ func (v *validator) tenantLimits(key string, l limit.Tenant) {
 
 // Bounds of budgets. maxUSD, in millionths of a dollar, is still an exact number in Redis.
 const (
-	minPeriod = time.Minute
-	maxPeriod = 366 * 24 * time.Hour
+	minPeriod = limit.Period(time.Minute)
+	maxPeriod = 366 * limit.Day
 	maxUSD    = 1e9
 )
 
@@ -193,8 +212,8 @@ func (v *validator) budget(key string, b limit.Budget) {
 	case b.USD == 0 && b.Tokens == 0:
 		v.when(b.Period != 0, key+".period", "has no use without usd or tokens: set one of them, or remove it")
 		v.when(b.Then != "", key+".then", "has no use without usd or tokens: set one of them, or remove it")
-	case (b.Set() || b.Period != 0) && (b.Period < minPeriod || b.Period > maxPeriod):
-		v.add(key+".period", "is not between 1m and 8784h: write the length of the budget's period, such as 24h")
+	case (b.Set() || b.Period != 0) && b.Period != limit.Month && (b.Period < minPeriod || b.Period > maxPeriod):
+		v.add(key+".period", "is not between 1m and 366d: write the length of the budget's period, such as day, month or 30d")
 	}
 }
 

@@ -77,8 +77,11 @@ func (r *request) wireBody(header http.Header, parts [][]byte) ([][]byte, *body)
 	return parts, b
 }
 
+// maxDecoded is how much a compressed answer may decode to, in bytes: a thousand for each of the 128,000 tokens of a long answer.
+const maxDecoded = 128 << 20
+
 // decodeAnswer makes the answer of an upstream readable that compresses although it was asked not to. Clients of any kind accept an answer
-// that is not compressed. An answer in a coding that is not known stays as it is. One that decodes to more than maxStrained breaks off.
+// that is not compressed. An answer in a coding that is not known stays as it is. One that decodes to more than maxDecoded breaks off.
 func decodeAnswer(resp *http.Response) {
 	all := codings(resp.Header)
 	if len(all) == 0 || resp.Request != nil && resp.Request.Method == http.MethodHead {
@@ -95,7 +98,7 @@ func decodeAnswer(resp *http.Response) {
 	resp.Body = struct {
 		io.Reader
 		io.Closer
-	}{http.MaxBytesReader(nil, io.NopCloser(body), maxStrained), resp.Body}
+	}{http.MaxBytesReader(nil, io.NopCloser(body), maxDecoded), resp.Body}
 	resp.ContentLength = -1
 	for _, name := range [...]string{"Content-Encoding", "Content-Length"} {
 		resp.Header.Del(name)

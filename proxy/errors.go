@@ -75,6 +75,11 @@ var (
 		Status: 401, Type: typeInvalid, Code: "invalid_api_key",
 		Message: "The API key is missing, or does not belong to a tenant. Send a tenant's key as 'Authorization: Bearer KEY' or 'x-api-key: KEY'.",
 	}
+	errRefused = apiError{
+		Status: 503, Type: typeServer, Code: "tenant_refused",
+		Message: "The settings of this key's tenant have an error, so its requests are not served. The operator of this proxy must correct the " +
+			"tenant's file: 'dewpoint check-config' and the proxy's log say what is wrong.",
+	}
 	errUpgrade = closing(426, "websocket_unsupported", "WebSocket connections are not supported here. Send the request by HTTP POST.")
 	// errTooLongToRead refuses an answer that may hold calls that the client must not see.
 	errTooLongToRead = badUpstream("upstream_answer_too_long", fmt.Sprintf("The upstream's answer may call tools of the proxy's own, and is "+
@@ -133,6 +138,7 @@ func (e apiError) write(ctx *fasthttp.RequestCtx, in dialect.Dialect) {
 func (r *request) refuse(ctx *fasthttp.RequestCtx, err error) {
 	if e, ok := r.endWithError(err); ok {
 		e.write(ctx, r.params.clientDialect)
+		r.share(&ctx.Response.Header)
 		return
 	}
 	ctx.SetConnectionClose()

@@ -39,6 +39,13 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 
 // serve takes a request from its header to the start of the relay. The error is the client's answer.
 func (r *request) serve(ctx *fasthttp.RequestCtx) error {
+	if err := screen(ctx); err != nil {
+		return err
+	}
+	if isPreflight(&ctx.Request.Header) {
+		r.answerPreflight(ctx)
+		return nil
+	}
 	if err := r.accept(ctx); err != nil {
 		return err
 	}
@@ -55,13 +62,9 @@ func (r *request) serve(ctx *fasthttp.RequestCtx) error {
 	return l.respond(ctx)
 }
 
-// accept checks the header, refuses a request that has been here before, finds the tenant, applies its limits, reads the body and starts to
+// accept refuses a request that has been here before, finds the tenant, applies its limits, reads the body and starts to
 // watch the client.
 func (r *request) accept(ctx *fasthttp.RequestCtx) error {
-	if err := screen(ctx); err != nil {
-		return err
-	}
-	r.live = r.server.live.Load()
 	r.params = r.live.readParams(ctx)
 	marks, ok := r.server.o.Marks.passed(&ctx.Request.Header)
 	if !ok {
@@ -70,6 +73,10 @@ func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 	r.marks = marks
 	r.tenant = r.live.Tenants.find(r.params.key)
 	if r.tenant == nil {
+		if refused, is := refusedBy(r.live.Refused, r.params.key); is {
+			r.recorder.record.Tenant = refused.Name
+			return r.refuseEarly(ctx, errRefused)
+		}
 		return r.refuseEarly(ctx, errUnauthorized)
 	}
 	if r.tenant.Anonymous {

@@ -18,10 +18,12 @@ import (
 // The keys of its maps are paths below the base URL, such as /chat/completions.
 type Live struct {
 	Tenants  Tenants
+	Refused  []Refused                  // consulted about keys that none of Tenants has
 	Dialects map[string]dialect.Dialect // requests for an answer
 	Counts   map[string]dialect.Dialect // requests for the token count of such a request; they are forwarded as it would be
 	Compacts map[string]dialect.Dialect // requests for a history as one item; the path ends in /compact
 	Models   func(name string) ModelInfo
+	Origins  Origins  // whose pages may use the proxy in a browser
 	Headers  []string // headers that name a session; agents.SessionHeaders if empty
 	Fields   []string // fields of the body that name a session; agents.SessionFields if empty
 }

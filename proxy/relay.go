@@ -81,6 +81,7 @@ func (l *relay) serveStream(ctx *fasthttp.RequestCtx) error {
 	ctx.Response.Header.SetContentType("text/event-stream")
 	ctx.Response.Header.Set("Cache-Control", "no-cache")
 	ctx.Response.Header.Set("X-Accel-Buffering", "no") // nginx would collect the comments
+	l.r.shareWithPage(&ctx.Response.Header)
 	l.startBody(ctx, -1)
 	return nil
 }
@@ -93,6 +94,7 @@ func (l *relay) respond(ctx *fasthttp.RequestCtx) error {
 	header := &ctx.Response.Header
 	incoming(header, l.resp)
 	header.Set(requestIDHeader, l.r.recorder.record.Asked.ID)
+	l.r.shareWithPage(header)
 	l.attach(header)
 	size := int(max(l.resp.ContentLength, -1))
 	if l.r.params.method == http.MethodHead {

@@ -38,7 +38,8 @@ type request struct {
 // accepted is what a request is once its header and body have been read. It does not change afterwards.
 type accepted struct {
 	server *Server
-	live   *live // the configuration that it is served under, to its end
+	live   *live  // the configuration that it is served under, to its end
+	origin string // of the web page that sends the request; empty: not a web page
 	tenant *Tenant
 	params params
 	header http.Header     // of the client, without what must not go upstream
@@ -80,7 +81,7 @@ type lease struct {
 
 // newRequest starts a request whose header has been read, and sends its id to the client.
 func (s *Server) newRequest(ctx *fasthttp.RequestCtx, id string) *request {
-	r := &request{accepted: accepted{server: s}}
+	r := &request{accepted: accepted{server: s, live: s.live.Load(), origin: string(ctx.Request.Header.Peek("Origin"))}}
 	r.recorder = recorder{o: &s.o, ctx: context.Background()}
 	r.recorder.record.Asked.ID = id
 	r.recorder.record.Times.Begun = s.o.Now()

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -39,7 +40,7 @@ type allowance struct {
 
 // Units of money: budgets count in micros of a dollar, calls of summarisers in nanos.
 const (
-	microsPerUSD = 1e6
+	microsPerUSD = engine.MicrosPerUSD
 	nanosPerUSD  = 1e9
 )
 
@@ -66,21 +67,17 @@ func charges(accounts []allowance, amount func(*allowance) session.Charge) []ses
 
 // accounts returns the budgets that a session of the tenant spends. An empty id is a session that is not known.
 func (s *Server) accounts(t *Tenant, id session.SessionID, m ModelInfo) (all []allowance) {
-	add := func(key, name string, b limit.Budget) {
-		a := allowance{
-			Account: session.Account{Tenant: t.Name, Until: b.Until(s.o.Now())},
-			key:     key,
-			saves:   b.Then == limit.Condense,
-		}
+	add := func(key string, b engine.Budget) {
+		a, now := allowance{key: key, saves: b.Then == limit.Condense}, s.o.Now()
 		if b.Tokens > 0 {
-			a.Name, a.limit = name+"/tokens", int64(b.Tokens)
+			a.Account, a.limit = b.Account(engine.UnitTokens, now), int64(b.Tokens)
 			all = append(all, a)
 		}
 		if b.USD <= 0 {
 			return
 		}
 		if m.Price.Known() {
-			a.Name, a.limit, a.price = name+"/usd", int64(math.Round(b.USD*microsPerUSD)), m.Price
+			a.Account, a.limit, a.price = b.Account(engine.UnitUSD, now), int64(math.Round(b.USD*microsPerUSD)), m.Price
 			all = append(all, a)
 			return
 		}
@@ -91,10 +88,10 @@ func (s *Server) accounts(t *Tenant, id session.SessionID, m ModelInfo) (all []a
 		}
 	}
 	if b := t.Limits.Budget; b.Set() {
-		add("budget", "tenant", b)
+		add("budget", engine.Budget{Budget: b, Tenant: t.Name})
 	}
 	if b := t.Limits.SessionBudget; b.Set() && id != "" {
-		add("session_budget", "session/"+string(id), b)
+		add("session_budget", engine.Budget{Budget: b, Tenant: t.Name, Session: id})
 	}
 	return all
 }

@@ -37,8 +37,8 @@ func TestUsedBy(t *testing.T) {
 func TestBudgetsOfASession(t *testing.T) {
 	s := &Server{o: Options{Now: time.Now}}
 	tenant := &Tenant{Limits: limit.Tenant{
-		Budget:        limit.Budget{Tokens: 10, Period: time.Hour},
-		SessionBudget: limit.Budget{Tokens: 5, Period: time.Hour},
+		Budget:        limit.Budget{Tokens: 10, Period: limit.Period(time.Hour)},
+		SessionBudget: limit.Budget{Tokens: 5, Period: limit.Period(time.Hour)},
 	}}
 	for id, want := range map[session.SessionID]int{"": 1, "a": 2} {
 		all := s.accounts(tenant, id, ModelInfo{})

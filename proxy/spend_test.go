@@ -64,13 +64,13 @@ func pricedRig(t *testing.T, o *overheard, up fakeupstream.Options, change func(
 	})
 }
 
-func inTokens(n int) limit.Budget { return limit.Budget{Tokens: n, Period: time.Hour} }
+func inTokens(n int) limit.Budget { return limit.Budget{Tokens: n, Period: limit.Period(time.Hour)} }
 
 // TestRoomOfAbsurdAnswers: however long an answer the client allows, no more is reserved than the model can write.
 func TestRoomOfAbsurdAnswers(t *testing.T) {
 	var o overheard
 	r := pricedRig(t, &o, fakeupstream.Options{}, func(t *proxy.Tenant) {
-		t.Limits.Budget = limit.Budget{Tokens: 1e9, USD: 1e6, Period: time.Hour}
+		t.Limits.Budget = limit.Budget{Tokens: 1e9, USD: 1e6, Period: limit.Period(time.Hour)}
 	})
 	if resp, text := r.ask(strings.Replace(messages(say("user", "Hello.")), "{", `{"max_tokens":999999999999999999,`, 1)); resp.StatusCode != http.StatusOK {
 		t.Fatalf("%d %s", resp.StatusCode, text)
@@ -289,7 +289,7 @@ func TestUnreadBodiesAreSpent(t *testing.T) {
 	r := newRig(t, setup{
 		base: up.URL + "/v1", dialect: responses.New(split.Options{}),
 		store:   func(s session.Store) session.Store { o.Store = s; return &o },
-		tenants: one(func(t *proxy.Tenant) { t.Limits.Budget = limit.Budget{USD: 1, Period: time.Hour} }),
+		tenants: one(func(t *proxy.Tenant) { t.Limits.Budget = limit.Budget{USD: 1, Period: limit.Period(time.Hour)} }),
 		models:  func(string) proxy.ModelInfo { return proxy.ModelInfo{Price: model.Price{Input: 3, Output: 15}} },
 	})
 	if resp, text := r.ask(`{"model":"priced","prompt":{"id":"pmpt_1"}}`); resp.StatusCode != http.StatusOK || resp.Header.Get("X-Dewpoint-Unread") != "unsupported" {
@@ -333,7 +333,7 @@ func (b balanced) Reserve(_ context.Context, _ string, charges []session.Charge)
 // what is left, but not below 8000 tokens.
 func TestBudgetsThatSave(t *testing.T) {
 	quick.Skip(t)
-	tokens, usd := limit.Budget{Tokens: 1_000_000, Period: time.Hour, Then: limit.Condense}, limit.Budget{USD: 3, Period: time.Hour, Then: limit.Condense}
+	tokens, usd := limit.Budget{Tokens: 1_000_000, Period: limit.Period(time.Hour), Then: limit.Condense}, limit.Budget{USD: 3, Period: limit.Period(time.Hour), Then: limit.Condense}
 	refuses := tokens
 	refuses.Then = limit.Refuse
 	for name, c := range map[string]struct {

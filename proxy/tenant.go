@@ -37,6 +37,25 @@ type UpstreamConfig struct {
 	Compacts       Compacts // whether it compacts histories
 }
 
+// Refused is a tenant that is configured, but in a way that cannot be used. Requests with its keys get an error that says so.
+type Refused struct {
+	Name string // empty: not known
+	Keys [][sha256.Size]byte
+}
+
+// refusedBy returns the first tenant of a list to which an API key belongs, and whether there is one. It takes the same time for every key.
+func refusedBy(all []Refused, key string) (found Refused, is bool) {
+	sum := sha256.Sum256([]byte(key))
+	for _, r := range all {
+		for i := range r.Keys {
+			if subtle.ConstantTimeCompare(sum[:], r.Keys[i][:]) == 1 && !is {
+				found, is = r, true
+			}
+		}
+	}
+	return found, is
+}
+
 // Tenants lists the tenants. A single anonymous one takes every request.
 type Tenants []*Tenant
 

@@ -27,7 +27,7 @@ func serve(ctx context.Context, args []string, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := load(from, app.Check)
+	cfg, err := loadToServe(from, app.Check, nil)
 	if err != nil {
 		return usageError{err}
 	}
@@ -64,7 +64,18 @@ type configSource struct {
 // load loads a configuration, and checks it further with check unless that is nil. If it fails, the error lists all problems, one per line, and
 // load returns the part of the configuration that it could read, or nil.
 func load(from configSource, check func(*config.Config) error) (*config.Config, error) {
-	cfg, err := source.Load(source.Input{File: from.file, Env: os.Environ(), Flags: from.flags, Check: check})
+	return loaded(source.Load(source.Input{File: from.file, Env: os.Environ(), Flags: from.flags, Check: check}))
+}
+
+// loadToServe is load, except that a team's file with problems refuses its tenant only. Its last good version is taken from inForce, which is nil
+// at the start.
+func loadToServe(from configSource, check func(*config.Config) error, inForce *config.Config) (*config.Config, error) {
+	return loaded(source.Load(source.Input{
+		File: from.file, Env: os.Environ(), Flags: from.flags, Check: check, RefuseTenants: true, InForce: inForce,
+	}))
+}
+
+func loaded(cfg *config.Config, err error) (*config.Config, error) {
 	if err != nil {
 		return cfg, listed(err)
 	}
@@ -105,7 +116,9 @@ func serveConfig(ctx context.Context, cfg *config.Config, from configSource) err
 	work.Go(func() { app.TrimHeap(background) })
 	log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
 		zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
-	reloader := a.NewReloader(from.file, func() (*config.Config, error) { return load(from, app.CheckReload) })
+	reloader := a.NewReloader(from.file, func(inForce *config.Config) (*config.Config, error) {
+		return loadToServe(from, a.CheckReload, inForce)
+	})
 	work.Go(func() { reloader.Run(background, hup) })
 	times := cfg.Shutdown
 	select {

@@ -195,6 +195,10 @@ func setScalar(v reflect.Value, n *node) error {
 			parse: time.ParseDuration, kinds: []kind{kindString, kindInteger}, what: "a duration", advice: "write it as 30s, 5m or 720h",
 			malformed: "is not a duration: write it with a unit, such as 30s, 5m or 720h", mend: mendDuration,
 		}.set(v, n)
+	case limit.Period:
+		return scalar[limit.Period]{
+			parse: limit.ParsePeriod, kinds: []kind{kindString, kindInteger}, what: "a period", advice: "write it as day, month, 30d or 12h",
+		}.set(v, n)
 	case limit.Bytes:
 		return scalar[limit.Bytes]{
 			parse: limit.ParseBytes, kinds: []kind{kindString, kindInteger}, what: "a size", advice: "write it as 64MiB", mend: mendSize,

@@ -80,6 +80,8 @@ func sample(t reflect.Type) (value any, text string) {
 		return sample(t.Elem())
 	case t == reflect.TypeFor[time.Duration]():
 		return 42 * time.Second, "42s"
+	case t == reflect.TypeFor[limit.Period]():
+		return limit.Month, "month"
 	case t == reflect.TypeFor[limit.Bytes]():
 		return limit.Bytes(3 << 20), "3MiB"
 	case t == reflect.TypeFor[config.Secret]():

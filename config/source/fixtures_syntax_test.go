@@ -57,11 +57,11 @@ func badSyntax() []badFixture {
 		}},
 		{"bad.too-deep.toml", []string{
 			`testdata/bad.too-deep.toml: is nested too deeply: use flatter sections`,
-			`a: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, session, limits, shutdown, log, log_content, holdout, knowledge, memory, tenants_trusted, tenants_hosts (line 1)`,
+			`a: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, cors, session, limits, shutdown, log, log_content, holdout, knowledge, memory, tenants_trusted, tenants_hosts (line 1)`,
 		}},
 		{"bad.too-deep.yaml", []string{
 			`a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: is nested too deeply: use flatter sections (line 1)`,
-			`a: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, session, limits, shutdown, log, log_content, holdout, knowledge, memory, tenants_trusted, tenants_hosts (line 1)`,
+			`a: is not a known key: use one of listen, admin, upstream, store, llms, models, condenser, observe, notify, tenants, tenants_dir, cors, session, limits, shutdown, log, log_content, holdout, knowledge, memory, tenants_trusted, tenants_hosts (line 1)`,
 		}},
 		{"bad.top-level-list.yaml", []string{
 			`testdata/bad.top-level-list.yaml: must contain keys, not a list: begin with a key, such as listen: 127.0.0.1:8080`,

@@ -84,9 +84,9 @@ func badValues() []badFixture {
 			`limits.max_body: is not positive: write a size such as 64MiB (line 2)`,
 			`limits.tenant.budget.usd: is not an amount from 0 to 1000000000: write one, or 0 for no budget in dollars (line 4)`,
 			`limits.tenant.budget.then: is not one of refuse, condense: use one of them (line 4)`,
-			`limits.tenant.budget.period: is not between 1m and 8784h: write the length of the budget's period, such as 24h (line 4)`,
+			`limits.tenant.budget.period: is not between 1m and 366d: write the length of the budget's period, such as day, month or 30d (line 4)`,
 			`limits.tenant.session_budget.then: is not one of refuse, condense: use one of them (line 5)`,
-			`limits.tenant.session_budget.period: is not between 1m and 8784h: write the length of the budget's period, such as 24h (line 5)`,
+			`limits.tenant.session_budget.period: is not between 1m and 366d: write the length of the budget's period, such as day, month or 30d (line 5)`,
 		}},
 		{"bad.knowledge-also.yaml", []string{
 			`knowledge.also[0]: has neither header nor sessions: say for which requests it is, or name its folder as knowledge.folder (line 3)`,

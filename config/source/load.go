@@ -45,9 +45,15 @@ type Input struct {
 
 	// Check finds further problems, in the files that a configuration names, and returns them as config.Problems. It may be nil.
 	Check func(*config.Config) error
+
+	// RefuseTenants makes problems in a file of tenants_dir concern only its tenant, see config.Refused. InForce has the last good versions of
+	// such tenants; it may be nil.
+	RefuseTenants bool
+	InForce       *config.Config
 }
 
-// Load reads, merges and validates a configuration. The error is a config.Problems with all problems. The Config that is returned with an
+// Load reads, merges and validates a configuration. The error is a config.Problems with all problems, except those of tenants that are refused
+// instead. The Config that is returned with an
 // error has the settings that could be read, or is nil. It must not be put in force, but tells a process that waits for a valid one where to
 // listen and which files to watch.
 func Load(src Input) (*config.Config, error) {
@@ -64,8 +70,9 @@ func Load(src Input) (*config.Config, error) {
 // checked validates a configuration and, if it has no problems, adds its warnings.
 func checked(cfg *config.Config, src Input, p *problems) (*config.Config, error) {
 	p.merge(cfg.Validate(), within)
-	if src.Check != nil {
-		p.merge(src.Check(cfg), func(key, earlier string) bool { return within(key, earlier) || within(earlier, key) })
+	p.check(cfg, src)
+	if src.RefuseTenants {
+		return cfg, p.refuseTenants(cfg, src)
 	}
 	if err := p.list.Err(); err != nil {
 		return cfg, err

@@ -115,7 +115,9 @@ func TestProblemsOfTenants(t *testing.T) {
 		`tenants_dir["d.yaml"].api_keys[0]: is also the key of tenants.a.api_keys[0]: write each key once, for one tenant`+at("d.yaml", "line 1"),
 		`tenants_dir["twice.json"].api_keys[0].env: names the environment variable UNSET, which is empty or not set: set it`+at("twice.json", "line 1"),
 		`tenants_dir["twice.yml"].name: is also the name of tenants_dir["twice.json"]: give each tenant its own`+at("twice.yml", "line 1"),
-		`tenants_dir["twice.yml"].api_keys[0]: is also the key of tenants_dir["e.yaml"].api_keys[0]: write each key once, for one tenant`+at("twice.yml", "line 1"))
+		`tenants_dir["twice.json"].name: is also the name of tenants_dir["twice.yml"]: give each tenant its own`+at("twice.json", "line 1"),
+		`tenants_dir["twice.yml"].api_keys[0]: is also the key of tenants_dir["e.yaml"].api_keys[0]: write each key once, for one tenant`+at("twice.yml", "line 1"),
+		`tenants_dir["e.yaml"].api_keys[0]: is also the key of tenants_dir["twice.yml"].api_keys[0]: write each key once, for one tenant`+at("e.yaml", "line 2"))
 }
 
 // A folder without a tenant does not open the proxy to any key.
@@ -171,7 +173,9 @@ func TestFoldersOfTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := buildText(".yaml", text, append(env, "D=d")...)
-	wantProblems(t, err, fmt.Sprintf(`tenants_dir["two/b.yaml"].name: is also the name of tenants_dir["one/b.yaml"]: give each tenant its own (%s/two/b.yaml, line 1)`, dir))
+	wantProblems(t, err,
+		fmt.Sprintf(`tenants_dir["two/b.yaml"].name: is also the name of tenants_dir["one/b.yaml"]: give each tenant its own (%s/two/b.yaml, line 1)`, dir),
+		fmt.Sprintf(`tenants_dir["one/b.yaml"].name: is also the name of tenants_dir["two/b.yaml"]: give each tenant its own (%s/one/b.yaml, line 1)`, dir))
 }
 
 // The parsers' time is quadratic in the keys of a section, and all tenants wait for a reload.

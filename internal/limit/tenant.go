@@ -4,7 +4,6 @@ package limit
 import (
 	"cmp"
 	"fmt"
-	"time"
 )
 
 // Tenant holds the limits of a tenant; 0 means no limit. Each replica applies them separately, except budgets and, if Shared is set, the
@@ -26,10 +25,10 @@ type Tenant struct {
 
 // Budget limits what may be spent in each period, in dollars, tokens or both. The zero Budget is no limit.
 type Budget struct {
-	USD    float64       `yaml:"usd"`
-	Tokens int           `yaml:"tokens"` // of prompts and answers
-	Period time.Duration `yaml:"period"` // counted from 1970, in UTC: 24h begins at midnight
-	Then   string        `yaml:"then"`   // Refuse or Condense; empty: Refuse
+	USD    float64 `yaml:"usd"`
+	Tokens int     `yaml:"tokens"` // of prompts and answers
+	Period Period  `yaml:"period"`
+	Then   string  `yaml:"then"` // Refuse or Condense; empty: Refuse
 }
 
 // Values of Budget.Then.
@@ -48,9 +47,3 @@ func (b Budget) MarshalJSON() ([]byte, error) {
 
 // Set reports whether b limits anything.
 func (b Budget) Set() bool { return b.USD > 0 || b.Tokens > 0 }
-
-// Until returns the end of the period that contains now.
-func (b Budget) Until(now time.Time) time.Time {
-	into := time.Duration(now.UnixNano() % int64(b.Period))
-	return now.Add(b.Period - into).UTC()
-}

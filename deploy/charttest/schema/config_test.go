@@ -41,6 +41,8 @@ func (w walker) of(t reflect.Type, path string) schema {
 		return matching(`^(` + variable + `)?$`)
 	case reflect.TypeFor[time.Duration]():
 		return matching(`^(0|(` + amount + `(ns|us|µs|ms|s|m|h))+|` + variable + `)$`)
+	case reflect.TypeFor[limit.Period]():
+		return matching(`^(0|day|month|[0-9]+d|(` + amount + `(ns|us|µs|ms|s|m|h))+|` + variable + `)$`)
 	case reflect.TypeFor[limit.Bytes]():
 		return schema{"type": []string{"string", "integer"}, "minimum": 0, "pattern": `^([0-9]+ ?([kKmMgG]?[bB]|[kKmMgG]i[bB])?|` + variable + `)$`}
 	case reflect.TypeFor[config.Condenser]():

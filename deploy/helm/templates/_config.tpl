@@ -82,7 +82,7 @@ tls_server_name: {{ . | quote }}
 {{- define "dewpoint.readAtStart" -}}
 {{- $config := include "dewpoint.config" . }}
 {{- if eq .Values.configReload "hot" }}
-{{- $read := omit ($config | fromYaml) "upstream" "llms" "models" "condenser" "observe" "notify" "tenants" "tenants_dir" "tenants_trusted" "tenants_hosts" "session" "log_content" "holdout" "knowledge" "memory" }}
+{{- $read := omit ($config | fromYaml) "upstream" "llms" "models" "condenser" "observe" "notify" "tenants" "tenants_dir" "tenants_trusted" "tenants_hosts" "cors" "session" "log_content" "holdout" "knowledge" "memory" }}
 {{- set $read "limits" (omit ($read.limits | default dict) "tenant") | toYaml }}
 {{- else }}
 {{- $config }}

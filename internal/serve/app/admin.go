@@ -61,7 +61,7 @@ func (s inForce) Tenants() (out []admin.Tenant) {
 	for _, t := range cfg.EveryTenant() {
 		upstream, condenser, observes := cfg.UpstreamFor(t), cfg.CondenserFor(t), cfg.Observes(t)
 		out = append(out, admin.Tenant{
-			Name: t.Name, Anonymous: len(cfg.Tenants) == 0, Keys: len(t.APIKeys),
+			Name: t.Name, Anonymous: cfg.IsOpen(), Keys: len(t.APIKeys),
 			Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "",
 			Condenser: condenser.Type, Condenses: forgets(condenser),
 			Observe: observes, Notify: t.Notify, LogContent: t.LogContent, Holdout: t.Holdout,

@@ -48,6 +48,7 @@ type App struct {
 	ports
 	lifecycle
 	reloading sync.Mutex
+	refused   refusedTenants
 	health    healthState
 }
 
@@ -166,7 +167,7 @@ func (a *App) buildServer(embedded func() (observe.StoreSize, bool)) error {
 	a.metrics.Gauges(observe.Gauges{
 		InFlight: a.server.InFlight, Limit: func() int64 { return o.Limits.InFlight },
 		Degraded: a.server.Degraded, Cooling: a.server.Cooling, Held: a.server.Held,
-		Holdouts: a.holdouts, Embedded: embedded, Pending: a.calls.memory.Pending,
+		Holdouts: a.holdouts, Budgets: a.budgets, Embedded: embedded, Pending: a.calls.memory.Pending, Refused: a.refused.byName,
 	})
 	return nil
 }
@@ -186,6 +187,8 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 	items := responses.New(split.Options{Fields: fields, Remember: remember})
 	return proxy.Live{
 		Tenants:  tenants,
+		Refused:  refusedKeys(cfg),
+		Origins:  origins(cfg),
 		Dialects: map[string]dialect.Dialect{chat.Path: completions, messages.Path: anthropic, responses.Path: items},
 		Counts:   map[string]dialect.Dialect{messages.CountPath: anthropic, responses.CountPath: items},
 		Compacts: map[string]dialect.Dialect{responses.CompactPath: items},

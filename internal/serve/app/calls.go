@@ -129,7 +129,7 @@ func cost(r condense.Request, reply condense.Reply) int {
 
 // openKeys names the operator's keys that any client can spend, because none has to authenticate.
 func openKeys(cfg *config.Config) (names []string) {
-	if len(cfg.Tenants) > 0 {
+	if !cfg.IsOpen() {
 		return nil
 	}
 	if cfg.Upstream.APIKey != "" {
@@ -142,6 +142,18 @@ func openKeys(cfg *config.Config) (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// origins returns the origins of web pages that may use the proxy. By default those are all, because a page must know a key. It need not if any
+// client can spend the operator's keys: then there are none.
+func origins(cfg *config.Config) proxy.Origins {
+	switch {
+	case cfg.CORS.Origins != nil:
+		return cfg.CORS.Origins
+	case len(openKeys(cfg)) > 0:
+		return nil
+	}
+	return proxy.Origins{proxy.AnyOrigin}
 }
 
 // drawFrom returns a Draw from limits that replicas share in a store, or nil if the store is not shared. A request waits for it no longer

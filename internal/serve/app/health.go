@@ -36,6 +36,7 @@ func (a *App) probes() health.Probes {
 		Ready: []health.Check{
 			{Name: "accepting", Look: a.lookAccepting}, store,
 			checkFlag("config", s.refused.Load, health.Degraded, "the last reload was refused: the configuration before it is in force"),
+			{Name: "tenants", Look: a.refused.look},
 			{Name: "summarisers", Look: a.lookSummarisers},
 		},
 		Startup: []health.Check{

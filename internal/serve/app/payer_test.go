@@ -107,6 +107,30 @@ func TestOpenKeys(t *testing.T) {
 	}
 }
 
+// TestPagesSpendNoKeys: by default web pages may use the proxy, but not if they could spend the operator's keys without one of their own.
+func TestPagesSpendNoKeys(t *testing.T) {
+	cfg := config.Default()
+	if got := origins(cfg); !slices.Equal(got, proxy.Origins{"*"}) {
+		t.Errorf("with the clients' keys: %q", got)
+	}
+	cfg.Upstream.APIKey = "k"
+	if got := origins(cfg); len(got) > 0 {
+		t.Errorf("with the operator's key: %q", got)
+	}
+	cfg.CORS.Origins = []string{"https://a.example"}
+	if got := origins(cfg); !slices.Equal(got, proxy.Origins{"https://a.example"}) {
+		t.Errorf("as configured: %q", got)
+	}
+	cfg.CORS.Origins, cfg.Tenants = nil, []config.Tenant{{Name: "a"}}
+	if got := origins(cfg); !slices.Equal(got, proxy.Origins{"*"}) {
+		t.Errorf("with tenants: %q", got)
+	}
+	cfg.CORS.Origins = []string{}
+	if got := origins(cfg); len(got) > 0 {
+		t.Errorf("none are allowed, but %q", got)
+	}
+}
+
 // told is a summariser with a fixed reply.
 type told condense.Reply
 

@@ -25,7 +25,7 @@ import (
 func (a *App) Reload(cfg *config.Config) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	if len(a.loaded.Tenants) > 0 && len(cfg.Tenants) == 0 {
+	if !a.loaded.IsOpen() && cfg.IsOpen() {
 		a.NotReloaded()
 		return errTenantsGone
 	}
@@ -49,7 +49,7 @@ func (a *App) Reload(cfg *config.Config) error {
 	a.server.Swap(live)
 	a.health.refused.Store(false)
 	a.configApplied(cfg)
-	a.logReload(a.loaded.Differences(loaded), len(cfg.Tenants), later)
+	a.logReload(a.loaded.Differences(loaded), cfg, later)
 	a.loaded = loaded
 	return nil
 }
@@ -61,23 +61,28 @@ var errTenantsGone = errors.New("reload: tenants: none are left, so that any key
 var errTokenLater = errors.New("reload: admin.token: takes effect only at a restart, and teams may write the files of tenants_dir only with a token: " +
 	"restart, or set tenants_trusted to true if you trust every file")
 
-// isLoaded reports whether cfg equals the configuration applied last, apart from warnings, which name lines.
-func (a *App) isLoaded(cfg *config.Config) bool {
+// inForce returns the configuration applied last.
+func (a *App) inForce() *config.Config {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	before, now := *a.loaded, *cfg
+	return a.loaded
+}
+
+// isLoaded reports whether cfg equals the configuration applied last, apart from warnings, which name lines.
+func (a *App) isLoaded(cfg *config.Config) bool {
+	before, now := *a.inForce(), *cfg
 	before.Warnings, now.Warnings = nil, nil
 	return reflect.DeepEqual(before, now)
 }
 
-// logReload logs a reload, as a warning if part of it needs a restart.
-func (a *App) logReload(d config.Differences, tenants int, later []string) {
+// logReload logs a reload, as a warning if part of it needs a restart or tenants are refused.
+func (a *App) logReload(d config.Differences, cfg *config.Config, later []string) {
 	slices.Sort(d.Keys)
 	level := zap.InfoLevel
-	if len(later) > 0 {
+	if len(later)+len(cfg.Refused) > 0 {
 		level = zap.WarnLevel
 	}
-	fields := []zap.Field{zap.Int("tenants", tenants)}
+	fields := []zap.Field{zap.Int("tenants", len(cfg.Tenants))}
 	add := func(name string, names []string) {
 		if len(names) > 0 {
 			fields = append(fields, zap.Strings(name, names))
@@ -87,6 +92,11 @@ func (a *App) logReload(d config.Differences, tenants int, later []string) {
 	add("tenants_added", d.Added)
 	add("tenants_removed", d.Removed)
 	add("tenants_changed", d.Changed)
+	var refused []string
+	for _, t := range cfg.Refused {
+		refused = append(refused, nameOf(t))
+	}
+	add("tenants_refused", refused)
 	add("at_next_start", later)
 	a.log.Log(level, "configuration reloaded", fields...)
 }
@@ -100,6 +110,7 @@ func (a *App) NotReloaded() {
 // configApplied updates what depends on the configuration in force, and logs its warnings and risks: open keys and logged content.
 func (a *App) configApplied(cfg *config.Config) {
 	a.metrics.Reloaded(cfg.Hash(), time.Now())
+	a.refused.replace(cfg.Refused, a.log)
 	_ = a.calls.knowledge.closeUnused(cfg.EveryTenant()) // closing only ends their watches
 	a.calls.memory.Swap(a.calls.routes(cfg))
 	a.calls.confined.closeEarlier() // new requests no longer use them
@@ -133,7 +144,7 @@ func effective(old, now *config.Config) (_ *config.Config, later []string) {
 type Reloader struct {
 	app        *App
 	file       string
-	load       func() (*config.Config, error)
+	load       func(inForce *config.Config) (*config.Config, error)
 	folders    *watch.Folders // nil: files cannot be watched
 	changed    chan struct{}
 	tenantsDir string // as loaded last
@@ -141,9 +152,9 @@ type Reloader struct {
 	warned     bool   // that files are not watched
 }
 
-// NewReloader returns a reloader. file is the configuration file, or "". load reads the configuration; if it fails, it may
-// return the part that it could read.
-func (a *App) NewReloader(file string, load func() (*config.Config, error)) *Reloader {
+// NewReloader returns a reloader. file is the configuration file, or "". load reads the configuration, and is given the one in
+// force; if it fails, it may return the part that it could read.
+func (a *App) NewReloader(file string, load func(inForce *config.Config) (*config.Config, error)) *Reloader {
 	return &Reloader{app: a, file: file, load: load, changed: make(chan struct{}, 1), tenantsDir: a.config.TenantsDir}
 }
 
@@ -179,7 +190,7 @@ func (r *Reloader) notify() {
 // reload loads the configuration and applies it if it has changed, or in any case if forced.
 func (r *Reloader) reload(forced bool) {
 	r.updateWatches()
-	cfg, err := r.load()
+	cfg, err := r.load(r.app.inForce())
 	if cfg != nil && r.tenantsDir != cfg.TenantsDir {
 		r.tenantsDir = cfg.TenantsDir
 		r.notify() // reload once more with the new folder watched: it may have changed in between

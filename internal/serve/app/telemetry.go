@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/holdout"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
 )
@@ -53,12 +54,12 @@ func (a *App) reportExports() func(error) {
 	}
 }
 
-// holdoutTimeout bounds reading all holdouts from the store for a scrape of the metrics.
-const holdoutTimeout = time.Second
+// storeTimeout bounds reading all holdouts, and all budgets, from the store for a scrape of the metrics.
+const storeTimeout = time.Second
 
 // holdouts yields the results so far of tenants that hold sessions out. It skips those whose results cannot be read in time.
 func (a *App) holdouts(yield func(tenant string, c holdout.Comparison) bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), holdoutTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	for _, t := range a.tokens.config.Load().EveryTenant() {
 		if t.Holdout == 0 {
@@ -67,6 +68,24 @@ func (a *App) holdouts(yield func(tenant string, c holdout.Comparison) bool) {
 		experiment, err := a.engine.Experiment(ctx, t.Name, t.Holdout)
 		if err == nil && !yield(t.Name, holdout.Compare(&experiment, t.Holdout)) {
 			return
+		}
+	}
+}
+
+// budgets yields what is spent of the tenants' budgets, in each of their units. It skips those that cannot be read in time.
+func (a *App) budgets(yield func(tenant string, s engine.Spending) bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	cfg := a.tokens.config.Load()
+	for _, t := range cfg.EveryTenant() {
+		all, err := a.engine.Spending(ctx, engine.Budget{Budget: cfg.LimitsFor(t).Budget, Tenant: t.Name}, time.Now())
+		if err != nil {
+			continue
+		}
+		for _, s := range all {
+			if !yield(t.Name, s) {
+				return
+			}
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -33,17 +32,19 @@ func Check(cfg *config.Config) error {
 	} else {
 		store = checkStorePath(cfg.Store)
 	}
-	return checkTenants(cfg, spans, store)
+	return checkTenants(cfg, spans, store, checkLoops(cfg, cfg.Listen, cfg.Admin.Listen))
 }
 
-// CheckReload is Check for what a reload applies.
-func CheckReload(cfg *config.Config) error { return checkTenants(cfg) }
+// CheckReload is Check for what a reload applies. The addresses of the ports are the actual ones, which the system may have chosen.
+func (a *App) CheckReload(cfg *config.Config) error {
+	return checkTenants(cfg, checkLoops(cfg, a.Addr(), a.AdminAddr()))
+}
 
 // checkTenants builds the tenants, and returns errs and the errors of the tenants as config.Problems.
 func checkTenants(cfg *config.Config, errs ...error) error {
 	out := newCalls(nil, zap.NewNop())
 	_, err := buildTenants(cfg, out)
-	errs = append(errs, err, out.knowledge.closeUnused(nil), checkLoops(cfg, cfg.Listen, cfg.Admin.Listen))
+	errs = append(errs, err, out.knowledge.closeUnused(nil))
 	for _, t := range cfg.EveryTenant() {
 		errs = append(errs, folderOf(keyOf(cfg, t)+"memory.file", t.Memory.File))
 	}
@@ -61,11 +62,14 @@ func checkTenants(cfg *config.Config, errs ...error) error {
 
 // keyOf returns the prefix of a tenant's configuration keys, empty for the default tenant.
 func keyOf(cfg *config.Config, t config.Tenant) string {
+	if t.Key != "" {
+		return t.Key + "."
+	}
 	i := slices.IndexFunc(cfg.Tenants, func(c config.Tenant) bool { return c.Name == t.Name })
 	if i < 0 {
 		return ""
 	}
-	return cmp.Or(t.Key, fmt.Sprintf("tenants[%d]", i)) + "."
+	return fmt.Sprintf("tenants[%d].", i)
 }
 
 // folderOf checks that the folder of a file, if any, exists.
@@ -85,7 +89,7 @@ func buildTenants(cfg *config.Config, out *calls) (tenants []*proxy.Tenant, all 
 			all = errors.Join(all, err)
 			continue
 		}
-		t.Anonymous = len(cfg.Tenants) == 0
+		t.Anonymous = cfg.IsOpen()
 		tenants = append(tenants, t)
 	}
 	return tenants, all

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/holdout"
@@ -73,8 +74,10 @@ type Gauges struct {
 	Cooling         iter.Seq2[string, bool] // whether a tenant's summariser is cooling down
 	Held            iter.Seq2[string, proxy.Held]
 	Holdouts        iter.Seq2[string, holdout.Comparison]
-	Pending         iter.Seq2[string, int]   // condensations whose findings wait to be delivered
-	Embedded        func() (StoreSize, bool) // false: the size is not known; nil: the store is not embedded
+	Budgets         iter.Seq2[string, engine.Spending]
+	Pending         iter.Seq2[string, int]    // condensations whose findings wait to be delivered
+	Refused         iter.Seq2[string, string] // what tenants serve whose files have problems
+	Embedded        func() (StoreSize, bool)  // false: the size is not known; nil: the store is not embedded
 }
 
 // StoreSize is the size of an embedded store, in bytes.
@@ -97,12 +100,23 @@ func (m *Metrics) Gauges(g Gauges) {
 	byTenant(f, "bytes_held_most", "Request bytes held for the tenant's client that holds the most.", g.Held,
 		func(h proxy.Held) float64 { return float64(h.Most) })
 	f.holdouts(g.Holdouts)
+	f.budgets(g.Budgets)
 	f.storeSize("store_bytes", "Bytes of the embedded store's records.", g.Embedded, func(s StoreSize) int64 { return s.Records })
 	f.storeSize("store_bytes_limit", "Bytes that the embedded store's records may take: store.max_size. Missing if that is 0.", g.Embedded,
 		func(s StoreSize) int64 { return s.Limit })
 	f.storeSize("store_file_bytes", "Bytes of the embedded store's file.", g.Embedded, func(s StoreSize) int64 { return s.File })
 	byTenant(f, "findings_pending", "Condensations whose findings wait to be delivered. All replicas share them.", g.Pending,
 		func(n int) float64 { return float64(n) })
+	f.gaugeSeries("tenant_refused",
+		"1 for each tenant whose file has errors, and what its clients get meanwhile: last_good, its last good version, or nothing.",
+		[]string{"tenant", "serves"}, func(emit func(v float64, labels ...string)) {
+			if g.Refused == nil {
+				return
+			}
+			for tenant, serves := range g.Refused {
+				emit(1, tenant, serves)
+			}
+		})
 	byTenant(f, "summariser_cooling", "1 while a tenant's summariser is not called because it failed.", g.Cooling, boolValue)
 }
 

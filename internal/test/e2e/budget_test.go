@@ -2,14 +2,17 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
@@ -267,4 +270,79 @@ func TestSpentBudgetsBuyNoSummaries(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBudgetsAreShown: the metrics and the admin API of each replica show what is spent and held of budgets over all of them, in calendar
+// periods and periods of days.
+func TestBudgetsAreShown(t *testing.T) {
+	answer := make(chan struct{})
+	s := newSetting(t, fakeupstream.Options{Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
+		a := fakeupstream.Answer{Content: "ok", Usage: &fakeupstream.Usage{Prompt: 1000, Completion: 100}} // 0.02 USD
+		if strings.Contains(string(r.Body), "wait for it") {
+			a.Fault.HoldHeaders = answer
+		}
+		return a
+	}})
+	config := s.budgeted(t, inRedis(sessiontest.StartRedis(t).Addr),
+		"budget: {usd: 5, tokens: 100000, period: month}, session_budget: {tokens: 50000, period: 30d}")
+	p, other := serve(t, "--config", config), serve(t, "--config", config)
+	var session string
+	for _, p := range []*process{p, other} {
+		o := try(t, p, "/chat/completions", "one", asked("priced", "Hello."))
+		if o.status != http.StatusOK {
+			t.Fatalf("%d %s", o.status, o.text)
+		}
+		session = o.Get("X-Dewpoint-Session")
+	}
+	type budget struct {
+		Tenant, Unit, Period string
+		Limit, Spent, Held   float64
+		Begin, End           time.Time
+	}
+	shown := func(p *process, path string) (all []budget) {
+		t.Helper()
+		var list struct{ Budgets []budget }
+		ok(t, json.Unmarshal(p.administer(http.MethodGet, path, http.StatusOK), &list))
+		return list.Budgets
+	}
+	wantMetric := func(p *process, line string) {
+		t.Helper()
+		sessiontest.Eventually(t, line, func() error {
+			all := strings.Join(p.metrics(), "\n")
+			if !strings.Contains(all, line+"\n") {
+				return errors.New("the metrics differ")
+			}
+			return nil
+		})
+	}
+	wantMetric(p, `dewpoint_budget_spent{tenant="default",unit="tokens"} 2200`)
+	wantMetric(other, `dewpoint_budget_spent{tenant="default",unit="usd"} 0.04`)
+	wantMetric(p, `dewpoint_budget_limit{tenant="default",unit="usd"} 5`)
+	wantMetric(p, `dewpoint_budget_held{tenant="default",unit="tokens"} 0`)
+
+	now := time.Now().UTC()
+	month := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	want := []budget{
+		{"default", "tokens", "month", 100000, 2200, 0, month, month.AddDate(0, 1, 0)},
+		{"default", "usd", "month", 5, 0.04, 0, month, month.AddDate(0, 1, 0)},
+	}
+	if got := shown(other, "/budgets"); !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	got := shown(p, "/sessions/"+session+"/budgets")
+	if len(got) != 1 || got[0].Spent != 2200 || got[0].Limit != 50000 || got[0].End.Sub(got[0].Begin) != 720*time.Hour || got[0].Begin.After(now) {
+		t.Errorf("of the session: %+v", got)
+	}
+	left := sendAside(t, p, encode(asked("priced", "wait for it")))
+	sessiontest.Eventually(t, "the other replica shows what is held", func() error {
+		b := shown(other, "/budgets")[1]
+		if b.Held < 0.01 || b.Held > 0.02 || b.Spent <= 0.04 { // 100 tokens of an answer for 0.01 USD, and a quarter of the prompt
+			return fmt.Errorf("%+v", b)
+		}
+		return nil
+	})
+	close(answer)
+	<-left
+	wantMetric(other, `dewpoint_budget_held{tenant="default",unit="usd"} 0`)
+	wantMetric(other, `dewpoint_budget_spent{tenant="default",unit="usd"} 0.06`)
 }

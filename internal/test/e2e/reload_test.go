@@ -142,9 +142,10 @@ func TestReloadFromANewFolder(t *testing.T) {
 	release(t, folder, "teams", map[string]string{"three.yaml": "api_keys: ["})
 	ok(t, os.WriteFile(file, []byte(s.tenants(store, 100, fmt.Sprintf("tenants_dir: %q\ntenants_trusted: true\n", folder))), 0o600))
 	p.awaitLine(`tenants_dir[\"teams/three.yaml\"]: is not YAML`)
+	p.awaitLine(`"msg":"configuration reloaded","tenants":2,"keys_changed":["tenants_dir","tenants_trusted"],"tenants_refused":["three"]}`)
 	key := func(key string) string { return fmt.Sprintf("api_keys: [{sha256: %x}]", sha256.Sum256([]byte(key))) }
 	release(t, folder, "teams", map[string]string{"three.yaml": key("key-three")})
-	p.awaitLine(`"msg":"configuration reloaded","tenants":3,"keys_changed":["tenants_dir","tenants_trusted"],"tenants_added":["three"]}`)
+	p.awaitLine(`"msg":"configuration reloaded","tenants":3,"tenants_added":["three"]}`)
 	release(t, folder, "more", map[string]string{"four.yaml": key("key-four")})
 	p.awaitLine(`"msg":"configuration reloaded","tenants":4,"tenants_added":["four"]}`)
 	for _, key := range []string{"key-one", "key-three", "key-four"} {
@@ -182,7 +183,7 @@ func release(t *testing.T, in, name string, files map[string]string) {
 }
 
 // TestTenantsInAFolder: tenants in a folder are served together with those in the file, both if Kubernetes mounts the folder and if the folder is
-// a link. A change of several files is logged as one line, with the tenants' names; an invalid file changes nothing.
+// a link. A change of several files is logged as one line, with the tenants' names; an invalid file concerns its tenant only.
 func TestTenantsInAFolder(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{})
@@ -235,15 +236,16 @@ tenants_trusted: true
 	turn(t, folder, "bad")
 	p.awaitLine(`tenants_dir[\"c.yaml\"]: is not YAML: check indentation, colons and quotes (` + filepath.Join(folder, "c.yaml") + `, line 1)`)
 	p.awaitLine(`tenants_dir[\"a.yaml\"].name: is also the name of tenants.a: give each tenant its own (` + filepath.Join(folder, "a.yaml"))
-	served("acd")
+	p.awaitLine(`"msg":"configuration reloaded","tenants":2,"tenants_removed":["d","e"],"tenants_refused":["a","c"]}`)
+	served("ac")
 
 	ok(t, os.Remove(folder))
 	p.awaitLine("tenants_dir: cannot be read")
 	turn(t, folder, mount)
-	p.awaitLine(`"msg":"configuration reloaded","tenants":3,"tenants_added":["b"],"tenants_removed":["d","e"],"tenants_changed":["c"]}`)
+	p.awaitLine(`"msg":"configuration reloaded","tenants":3,"tenants_added":["b"],"tenants_changed":["c"]}`)
 	served("acx")
-	if n := strings.Count(p.log.String(), `"msg":"configuration reloaded"`); n != 3 {
-		t.Errorf("%d lines of 3 reloads", n)
+	if n := strings.Count(p.log.String(), `"msg":"configuration reloaded"`); n != 4 {
+		t.Errorf("%d lines of 4 reloads", n)
 	}
 	if f := command(t, "check-config", "--print", config); f.Code != 0 || !strings.Contains(f.Out, "- name: b\n") || strings.Contains(f.Out, "tenants_dir") {
 		t.Errorf("check-config: %d %s%s", f.Code, f.Out, f.Err)

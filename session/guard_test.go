@@ -39,6 +39,7 @@ func calls(s session.Backend) map[string]func(context.Context) error {
 		"Lock":       func(ctx context.Context) error { _, err := s.Lock(ctx, "t", time.Second); return err },
 		"Sessions":   func(ctx context.Context) error { _, err := s.Sessions(ctx, session.SessionQuery{Limit: 1}); return err },
 		"Forget":     func(ctx context.Context) error { return s.Forget(ctx, "s") },
+		"Compact":    func(ctx context.Context) error { return s.Compact(ctx) },
 		"Request":    func(ctx context.Context) error { return s.Request(ctx, "t", time.Unix(1, 0)) },
 		"Set":        func(ctx context.Context) error { return s.Set(ctx, "a", []byte("x")) },
 		"Settings":   func(ctx context.Context) error { _, err := s.Settings(ctx); return err },

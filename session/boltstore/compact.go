@@ -42,7 +42,7 @@ var errManyWrites = errors.New("too much was written meanwhile")
 func (c *change) noteErased() {
 	since := c.get(meta.key(erasedName))
 	if since == nil {
-		since = binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano())) //nolint:gosec // a time
+		since = binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))
 	}
 	c.put(meta.key(erasedName), bytes.Clone(since)) // also if it is there: a running compaction has to see that more was deleted
 }
@@ -124,15 +124,15 @@ func (s *Store) compactOnce(ctx context.Context) error {
 		return err
 	}
 	err = fmt.Errorf("%w: compact %s: %w", session.ErrUnavailable, s.options.Path, err)
-	s.options.warn("the store's file was not compacted, so that it still has what was deleted; it is tried again within the hour that follows "+
-		compactAfter.String()+" after the deletion, or at once by POST /api/v1/compact. A full disk is the usual cause", err)
+	s.options.warn("the store's file was not compacted, so that it still has what was deleted. A full disk is the usual cause. It is tried again each "+
+		"hour from half a day after the deletion on, or at once by POST /api/v1/compact", err)
 	return err
 }
 
 // compact copies the file and replaces it by the copy.
 func (s *Store) compact(ctx context.Context) (err error) {
 	path := linked(s.options.Path)
-	if err := removePart(path); err != nil {
+	if err := cmp.Or(s.damage.err(), removePart(path)); err != nil {
 		return err
 	}
 	c := &copying{s: s, path: path}

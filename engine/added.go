@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strings"
 
@@ -13,17 +14,57 @@ import (
 // Knowledge configures the texts that are added for a tenant's models when a user's words trigger them. The zero value adds nothing.
 type Knowledge struct {
 	Topics func() *knowledge.Topics // nil: none
+	Also   []KnowledgeSet           // for some requests
 	Tokens int                      // maximum for each thread
+}
+
+// KnowledgeSet is more knowledge for requests with a header or a session key. If both are set, both have to fit.
+type KnowledgeSet struct {
+	Topics        func() *knowledge.Topics
+	Header, Value string // a header, and its value; empty: any request
+	Sessions      string // a valid pattern of session keys, as path.Match reads it; empty: any session
+}
+
+// fits reports whether the set is for a request with this header and session key.
+func (s *KnowledgeSet) fits(header func(name string) string, key string) bool {
+	if s.Header != "" && header(s.Header) != s.Value {
+		return false
+	}
+	fits, _ := path.Match(s.Sessions, key)
+	return s.Sessions == "" || fits
+}
+
+// knowledge returns the topics for the request.
+func (t *Turn) knowledge() (all []*knowledge.Topics) {
+	k := &t.in.Tenant.Knowledge
+	add := func(topics func() *knowledge.Topics) {
+		if found := topics(); found.Len() > 0 {
+			all = append(all, found)
+		}
+	}
+	if k.Topics != nil {
+		add(k.Topics)
+	}
+	if len(k.Also) == 0 {
+		return all
+	}
+	key, _ := t.in.Settings.identify(t.in.Header, t.in.Split.Fields)
+	for i := range k.Also {
+		if k.Also[i].fits(t.in.Header, key) {
+			add(k.Also[i].Topics)
+		}
+	}
+	return all
 }
 
 // addKnowledge returns the form with the topics that the user's new messages trigger. It changes only messages that the log does not have yet,
 // and none before the last answer with sealed reasoning, which is bound to everything before it.
 func (f *Form) addKnowledge(ctx context.Context, report *Report) *Form {
-	if f.turn.in.Tenant.Knowledge.Topics == nil || f.turn.purpose != session.PurposeMain || f.place.Again || f.place.Match == session.MatchReplay {
+	if f.turn.purpose != session.PurposeMain || f.place.Again || f.place.Match == session.MatchReplay {
 		return f
 	}
-	topics := f.turn.in.Tenant.Knowledge.Topics()
-	if topics.Len() == 0 {
+	topics := f.turn.knowledge()
+	if len(topics) == 0 {
 		return f
 	}
 	for p := max(f.place.Logged, f.turn.history.LastSealed()) + 1; p <= f.turn.history.Len(); p++ {
@@ -44,15 +85,19 @@ func (f *Form) addKnowledge(ctx context.Context, report *Report) *Form {
 }
 
 // triggered returns the topics that a text triggers and the thread does not have yet, as far as they fit the thread's limit.
-func (f *Form) triggered(topics *knowledge.Topics, lower string) session.Condensation {
+func (f *Form) triggered(topics []*knowledge.Topics, lower string) session.Condensation {
 	c, left := session.Condensation{Reason: session.ReasonKnowledge}, f.turn.in.Tenant.Knowledge.Tokens
 	for i := range f.shown.applied {
 		if earlier := &f.shown.applied[i]; earlier.Reason == session.ReasonKnowledge {
 			left -= earlier.SummaryTokens
 		}
 	}
-	for _, topic := range topics.In(lower) {
-		if f.hasTopic(topic.Name) {
+	var found []knowledge.Triggered
+	for _, some := range topics {
+		found = append(found, some.In(lower)...)
+	}
+	for _, topic := range found {
+		if f.hasTopic(topic.Name) || slices.Contains(c.Topics, topic.Name) {
 			continue
 		}
 		text := topic.Render()

@@ -178,3 +178,49 @@ func TestHostileKnowledge(t *testing.T) {
 		t.Errorf("went as %s", got)
 	}
 }
+
+// TestKnowledgeForSomeRequests: further folders are for requests with a header or a session key, in all protocols.
+func TestKnowledgeForSomeRequests(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, fakeupstream.Options{})
+	folders := map[string]string{}
+	for _, name := range []string{"common", "payments", "web", "both"} {
+		folders[name] = t.TempDir()
+		writeFile(t, folders[name], name+".md", "The key is "+strings.ToUpper(name)+"-KNOWN.\n")
+	}
+	p := serve(t, "--config", s.writeType(t, embedded(newStore(t)), "type: excerpts", fmt.Sprintf(`
+knowledge:
+  folder: %q
+  also:
+    - {folder: %q, header: "X-Project: payments"}
+    - {folder: %q, sessions: "web-*"}
+    - {folder: %q, header: "X-Project: payments", sessions: "web-*"}
+`, folders["common"], folders["payments"], folders["web"], folders["both"])))
+	for _, wire := range []string{"/chat/completions", "/messages", "/responses"} {
+		for _, c := range []struct{ project, session, want string }{
+			{"", "", "COMMON"}, {"payments", "", "COMMON PAYMENTS"}, {"other", "web", "COMMON"}, {"", "web-1", "COMMON WEB"},
+			{"payments", "web-2", "COMMON PAYMENTS WEB BOTH"},
+		} {
+			speaks := &speaker{path: wire}
+			speaks.says("user", fmt.Sprint("Hello from ", c.project, " ", c.session))
+			header := http.Header{}
+			if c.project != "" {
+				header.Set("X-Project", c.project)
+			}
+			if c.session != "" {
+				header.Set("X-Dewpoint-Session", c.session)
+			}
+			ok(t, sendTo(t, p, wire, encode(speaks.body()), header).finish())
+			var got []string
+			sent := string(lastBody(s.Upstream))
+			for _, name := range []string{"COMMON", "PAYMENTS", "WEB", "BOTH"} {
+				if strings.Contains(sent, name+"-KNOWN") {
+					got = append(got, name)
+				}
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("%s, project %q, session %q: added %v, want %s", wire, c.project, c.session, got, c.want)
+			}
+		}
+	}
+}

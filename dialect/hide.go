@@ -28,7 +28,7 @@ type Hider interface {
 // It keeps the answers so that the calls can be answered, and an event until it has ended. An event of more than MaxEvent bytes is not read: it is
 // passed on as it is if no call was hidden before.
 type AnswerFilter interface {
-	// Write takes the next bytes of an answer.
+	// Write takes the next bytes of an answer. It keeps p if the answer is not streamed.
 	Write(p []byte) []byte
 	// Held returns about how many bytes are kept.
 	Held() int

@@ -60,7 +60,7 @@ func (r *request) answerHiddenWhole(resp *http.Response) (*http.Response, error)
 			r.hidden.strainer = nil
 			return resp, nil
 		}
-		if !r.hold(len(body)) {
+		if !r.hold(2 * len(body)) { // once more for what is read of it
 			r.noteNotKept()
 			r.hidden.strainer = nil
 			return resp, nil
@@ -107,7 +107,7 @@ func (r *request) answerCalls() (again bool) {
 
 // An answer is held while it may yet turn out to call hidden tools. What exceeds freeHeld counts as request bytes, in steps of holdStep.
 const (
-	maxHeld  = dialect.MaxEvent // bytes of the answers to one request
+	maxHeld  = dialect.MaxEvent // bytes of the streamed answers to one request
 	freeHeld = 64 << 10
 	holdStep = 64 << 10
 )
@@ -122,8 +122,6 @@ func (r *request) hold(bytes int) bool {
 		return true
 	case more < 0:
 		budget.give(h.holder, -more)
-	case bytes > maxHeld:
-		return false
 	default:
 		if h.charged == 0 {
 			h.holder = r.bodyReader().client
@@ -228,7 +226,7 @@ func (s *filteredStream) receive(p []byte, err error) {
 	strainer := s.r.hidden.strainer
 	s.r.hidden.tee.Write(p)
 	s.out = strainer.Write(p)
-	if !s.r.hold(strainer.Held()) {
+	if held := strainer.Held(); held > maxHeld || !s.r.hold(held) {
 		strainer.Forget()
 		s.r.hold(strainer.Held())
 	}

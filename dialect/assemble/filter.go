@@ -53,7 +53,11 @@ type wholeFilter struct {
 }
 
 func (f *wholeFilter) Write(p []byte) []byte {
-	f.body = append(f.body, p...)
+	if f.body == nil {
+		f.body = slices.Clip(p)
+	} else {
+		f.body = append(f.body, p...)
+	}
 	return nil
 }
 

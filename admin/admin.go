@@ -54,7 +54,7 @@ type Settings interface {
 	Tenants() []Tenant
 	// Overrides returns the overrides that are set.
 	Overrides() []Override
-	// SetOverride sets an override, or removes it if it has no mode. All replicas apply the change.
+	// SetOverride sets an override, or removes those that were set if it has no mode. All replicas apply the change.
 	SetOverride(ctx context.Context, l Override) error
 }
 

@@ -19,21 +19,18 @@ const (
 )
 
 // Override is a mode that overrides the configuration on all replicas for a limited time. Its times are in UTC, so that decoded overrides can
-// be compared with ==.
+// be compared with ==. Of two for the same tenant, the one that was set later counts. One without a mode says that earlier ones were removed.
 type Override struct {
 	Tenant string    `json:"tenant"` // empty: all tenants
-	Mode   Mode      `json:"mode"`   // empty: remove the override
+	Mode   Mode      `json:"mode"`   // empty: the configuration counts
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until"`
 	From   string    `json:"from"` // remote address of the request that set it
 	Reason string    `json:"reason,omitempty"`
 }
 
-// Encode returns the stored form of an override; nil if it has no mode.
+// Encode returns the stored form of an override.
 func (l Override) Encode() []byte {
-	if l.Mode == "" {
-		return nil
-	}
 	text, _ := json.Marshal(l) // strings and times: cannot fail
 	return text
 }
@@ -115,7 +112,9 @@ func (a *api) dropOverride(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, a.o.Settings.SetOverride(r.Context(), Override{Tenant: tenant}) // it names its operation
+	now := time.Now().UTC()
+	removal := Override{Tenant: tenant, Since: now, Until: now.Add(maxOverrideTime), From: r.RemoteAddr} // until every earlier one has ended
+	return nil, a.o.Settings.SetOverride(r.Context(), removal)                                           // it names its operation
 }
 
 // overrideTenant returns the configured tenant named in the path; "" if the path is that of all tenants.

@@ -94,7 +94,7 @@ func (r *request) answerPreflight(ctx *fasthttp.RequestCtx) {
 			h.Set("Access-Control-Allow-Headers", names)
 		}
 	}
-	if r.refuseEarly(ctx, apiError{}).(apiError).Close {
+	if r.discardBody(ctx) {
 		ctx.SetConnectionClose()
 	}
 	r.recorder.end(http.StatusNoContent, "")

@@ -114,11 +114,16 @@ func screen(ctx *fasthttp.RequestCtx) error {
 // refuseEarly drops the body of a request that is refused by its header, so that the client sees the answer. It returns e, which closes the
 // connection if there was a body.
 func (r *request) refuseEarly(ctx *fasthttp.RequestCtx, e apiError) error {
+	e.Close = r.discardBody(ctx) || e.Close
+	return e
+}
+
+// discardBody drops the body of a request that is answered without it. It reports whether there was one: the connection must then be closed.
+func (r *request) discardBody(ctx *fasthttp.RequestCtx) bool {
 	if stream := ctx.RequestBodyStream(); stream != nil {
 		r.server.reader.discard(stream, ctx.Conn())
 	}
-	e.Close = e.Close || ctx.Request.Header.ContentLength() != 0
-	return e
+	return ctx.Request.Header.ContentLength() != 0
 }
 
 // inspect checks a request's raw header as strictly as RFC 9112 allows. It is not ok if another server could split it into other lines: folded

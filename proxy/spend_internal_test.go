@@ -45,5 +45,8 @@ func TestBudgetsOfASession(t *testing.T) {
 		if len(all) != want || all[0].key != "budget" || all[len(all)-1].limit != int64(15-5*want) {
 			t.Errorf("session %q: %+v", id, all)
 		}
+		if id != "" && all[0].Account == all[1].Account {
+			t.Errorf("session %q spends its tenant's account: %+v", id, all)
+		}
 	}
 }

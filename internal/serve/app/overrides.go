@@ -23,7 +23,8 @@ const overrideInterval = 2 * time.Second
 // overridePrefix begins the names of overrides among the store's settings. The tenant's name follows; it is empty for all tenants.
 const overridePrefix = "condensing:"
 
-// overrides holds the overrides by tenant ("" for all tenants), as last read from the store.
+// overrides holds the overrides by tenant ("" for all tenants), as last read from the store. Among them are those without a mode, by which a
+// replica that knows of a removal prevents others from bringing an override back.
 type overrides struct {
 	store session.Archive
 	log   *zap.Logger
@@ -45,34 +46,51 @@ func (l *overrides) condensing(tenant string, observes bool) admin.Condensing {
 	defer l.mu.Unlock()
 	for _, name := range [...]string{"", tenant} {
 		override, set := l.byTenant[name]
-		if set && override.Until.After(now) && (c.Override == nil || c.InForce != admin.ModeOff) {
+		if set && override.Mode != "" && override.Until.After(now) && (c.Override == nil || c.InForce != admin.ModeOff) {
 			c.InForce, c.Override = override.Mode, &override
 		}
 	}
 	return c
 }
 
-// list returns a copy of the overrides.
-func (l *overrides) list() map[string]admin.Override {
+// known returns a copy of the overrides, also those without a mode.
+func (l *overrides) known() map[string]admin.Override {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return maps.Clone(l.byTenant)
+	all := map[string]admin.Override{}
+	maps.Copy(all, l.byTenant)
+	return all
+}
+
+// list returns a copy of the overrides that are set.
+func (l *overrides) list() map[string]admin.Override {
+	all := l.known()
+	maps.DeleteFunc(all, func(_ string, override admin.Override) bool { return override.Mode == "" })
+	return all
 }
 
 // refresh reads the overrides from the store, drops those that have expired, and reports whether anything changed. While the
-// store is unavailable, known overrides stay until they expire.
+// store is unavailable, known overrides stay until they expire. What the store has lost is written back: overrides are never deleted, so that a
+// known one is missing or older in the store only if that has lost its data.
 func (l *overrides) refresh(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, overrideInterval)
 	defer cancel()
 	settings, err := l.store.Settings(ctx)
-	all := l.list()
+	all := l.known()
 	if err == nil {
-		all = map[string]admin.Override{}
+		stored := map[string]admin.Override{}
 		for name, value := range settings {
 			if tenant, ok := strings.CutPrefix(name, overridePrefix); ok {
-				all[tenant] = admin.DecodeOverride(value) // an invalid value counts as expired
+				stored[tenant] = admin.DecodeOverride(value) // an invalid value counts as expired
 			}
 		}
+		for tenant, override := range all {
+			if has, is := stored[tenant]; (!is || override.Since.After(has.Since)) && override.Until.After(time.Now()) {
+				stored[tenant] = override
+				l.writeBack(ctx, tenant, override)
+			}
+		}
+		all = stored
 	}
 	maps.DeleteFunc(all, func(_ string, override admin.Override) bool { return !override.Until.After(time.Now()) })
 	l.mu.Lock()
@@ -85,23 +103,33 @@ func (l *overrides) refresh(ctx context.Context) bool {
 	return true
 }
 
+// writeBack stores an override that the store has lost. If that fails, the next refresh tries again.
+func (l *overrides) writeBack(ctx context.Context, tenant string, override admin.Override) {
+	if err := l.store.Set(ctx, overridePrefix+tenant, override.Encode()); err == nil && override.Mode != "" {
+		l.log.Warn("the store has lost a switch of condensing, which is written back", nameField(tenant), zap.String("mode", string(override.Mode)),
+			zap.Time("until", override.Until))
+	}
+}
+
+// nameField returns the field of a log line that says whose override it is about.
+func nameField(tenant string) zap.Field {
+	if tenant == "" {
+		return zap.Bool("all_tenants", true)
+	}
+	return zap.String("tenant", tenant)
+}
+
 // logChanges logs which overrides are new and which have ended.
 func (l *overrides) logChanges(now map[string]admin.Override) {
-	name := func(tenant string) zap.Field {
-		if tenant == "" {
-			return zap.Bool("all_tenants", true)
-		}
-		return zap.String("tenant", tenant)
-	}
 	for tenant, override := range now {
-		if override != l.byTenant[tenant] {
-			l.log.Warn("condensing is switched", name(tenant), zap.String("mode", string(override.Mode)), zap.Time("until", override.Until),
+		if override != l.byTenant[tenant] && override.Mode != "" {
+			l.log.Warn("condensing is switched", nameField(tenant), zap.String("mode", string(override.Mode)), zap.Time("until", override.Until),
 				zap.String("from", override.From), zap.String("reason", override.Reason))
 		}
 	}
-	for tenant := range l.byTenant {
-		if _, set := now[tenant]; !set {
-			l.log.Warn("condensing switch ended", name(tenant))
+	for tenant, before := range l.byTenant {
+		if before.Mode != "" && now[tenant].Mode == "" {
+			l.log.Warn("condensing switch ended", nameField(tenant))
 		}
 	}
 }
@@ -169,8 +197,15 @@ func (a *App) refreshOverrides(ctx context.Context) error {
 	return nil
 }
 
-// SetOverride implements admin.Settings. Other replicas apply the override within overrideInterval.
+// SetOverride implements admin.Settings. Other replicas apply the override within overrideInterval. It counts as set later than those that are
+// known, also if the clock of the replica that set them is ahead.
 func (s inForce) SetOverride(ctx context.Context, override admin.Override) error {
+	if err := s.app.refreshOverrides(ctx); err != nil {
+		return err
+	}
+	if last := s.app.overrides.known()[override.Tenant].Since; !override.Since.After(last) {
+		override.Since = last.Add(1)
+	}
 	if err := s.app.overrides.store.Set(ctx, overridePrefix+override.Tenant, override.Encode()); err != nil {
 		return fmt.Errorf("set override: %w", err)
 	}

@@ -215,9 +215,18 @@ type archive struct {
 	err      error
 }
 
+func (a *archive) Set(_ context.Context, name string, value []byte) error {
+	if a.settings == nil {
+		a.settings = map[string][]byte{}
+	}
+	a.settings[name] = value
+	return a.err
+}
+
 func (a *archive) Settings(context.Context) (map[string][]byte, error) { return a.settings, a.err }
 
-// TestKnownOverridesOutlastTheStore checks that an override stays in force while the store is unavailable, but not if it was removed.
+// TestKnownOverridesOutlastTheStore checks that an override stays in force while the store is unavailable and if it has lost the
+// override, but not if that was removed.
 func TestKnownOverridesOutlastTheStore(t *testing.T) {
 	override := admin.Override{Tenant: "a", Mode: admin.ModeOff, Until: time.Now().Add(time.Hour).UTC()}
 	store := &archive{settings: map[string][]byte{overridePrefix + "a": override.Encode(), "other": []byte("x")}}
@@ -229,10 +238,20 @@ func TestKnownOverridesOutlastTheStore(t *testing.T) {
 	}{
 		{func() {}, true, admin.ModeOff}, {func() {}, false, admin.ModeOff},
 		{func() { store.settings, store.err = nil, session.ErrUnavailable }, false, admin.ModeOff},
-		{func() { store.err = nil }, true, admin.ModeOn},
+		{func() { store.err = nil }, false, admin.ModeOff}, // it was lost, and is written back
+		{func() {
+			removal := admin.Override{Tenant: "a", Since: override.Since.Add(1), Until: override.Until}
+			store.settings[overridePrefix+"a"] = removal.Encode()
+		}, true, admin.ModeOn},
+		{func() { store.settings[overridePrefix+"a"] = override.Encode() }, false, admin.ModeOn}, // by a replica that has not heard of the removal
+		{func() { clear(store.settings) }, false, admin.ModeOn},
 	} {
 		step.change()
-		if changed := l.refresh(t.Context()); changed != step.changed || l.condensing("a", false).InForce != step.want {
+		changed := l.refresh(t.Context())
+		if has := admin.DecodeOverride(store.settings[overridePrefix+"a"]); store.err == nil && has.Mode != override.Mode && step.want == admin.ModeOff {
+			t.Errorf("step %d: the store has %+v", i, has)
+		}
+		if changed != step.changed || l.condensing("a", false).InForce != step.want {
 			t.Errorf("step %d: changed %t, %s is in force", i, changed, l.condensing("a", false).InForce)
 		}
 	}

@@ -106,8 +106,9 @@ func TestPreflights(t *testing.T) {
 			w := newWeb(t)
 			p := w.proxy(t, c.config)
 			for _, path := range []string{"/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/models"} {
-				if got := allowed(browse(t, p, http.MethodOptions, path, "", c.headers...)); got != c.want {
-					t.Errorf("%s: got %s, want %s", path, got, c.want)
+				resp := browse(t, p, http.MethodOptions, path, "", c.headers...)
+				if got := allowed(resp); got != c.want || resp.Close {
+					t.Errorf("%s: got %s, want %s; closed: %t", path, got, c.want, resp.Close)
 				}
 			}
 			if n := w.preflights.Load(); n > 0 {

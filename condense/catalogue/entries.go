@@ -55,7 +55,7 @@ func Entries() []Entry {
 		},
 		{
 			Type: TypeRecentEvents, Alias: "recent", Doc: "shows only the beginning and the newest events", Shapes: true,
-			Keys: keys("keep_first max_events max_tokens per_model recall"), Defaults: map[string]any{"max_tokens": 0},
+			Keys: keys("keep_first max_events max_tokens per_model recall"), Defaults: map[string]any{"max_tokens": 0.0},
 			build: func(s Settings, _ parts) condense.Condenser {
 				return condense.RecentEvents{KeepFirst: s.KeepFirst, MaxEvents: s.MaxEvents, MaxTokens: s.MaxTokens}
 			},

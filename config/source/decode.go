@@ -231,13 +231,14 @@ type scalar[T any] struct {
 	advice    string // how to write it
 	malformed string // message for text that parse refuses; empty: the error of parse
 
-	// mend returns how to write what a text seems to mean, or "". The text is never one from the environment, which no message shows.
+	// mend returns how to write what a text seems to mean, or "". The text is never one from the environment, which no message shows. It may be
+	// nil.
 	mend func(text string) string
 }
 
 func (s scalar[T]) set(v reflect.Value, n *node) error {
 	meant := ""
-	if n.kind != kindText {
+	if n.kind != kindText && s.mend != nil {
 		meant = s.mend(n.text)
 		if _, err := s.parse(meant); err != nil {
 			meant = ""

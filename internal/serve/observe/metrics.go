@@ -185,7 +185,7 @@ func (m *Metrics) StoreCalls() session.Watch {
 	for _, op := range [...]string{
 		"secret", "find", "thread", "append", "condense", "prepare", "prepared", "summary", "events", "trace", "mark", "enter", "experiment",
 		"save", "saved", "session", "lock", "keep lock", "reserve", "settle", "enqueue", "read outbox", "dequeue", "list sessions",
-		"forget session", "request a condensation of", "set", "settings", "ping", "close session store",
+		"forget session", "request a condensation of", "compact", "set", "settings", "ping", "close session store",
 	} {
 		m.process.storeSeconds.WithLabelValues(op)
 		m.process.storeErrors.WithLabelValues(op)

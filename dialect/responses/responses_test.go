@@ -296,7 +296,7 @@ func TestJoinWithoutList(t *testing.T) {
 // TestLongItemWithoutList: what is remembered of bodies whose history is a single item harms no other body.
 func TestLongItemWithoutList(t *testing.T) {
 	d := responses.New(split.Options{Remember: 1 << 20})
-	body := `{"model":"m","input":{"role":"user","content":"` + strings.Repeat("long ", 1000) + `"}}`
+	body := `{"model":"m","input":{"role":"user","content":"` + strings.Repeat("long ", 5000) + `"}}`
 	for range 3 {
 		r, err := d.Split("", []byte(body))
 		if err != nil || inShort(r.Messages) != "user" || d.Known([]byte(body)) != 0 {

@@ -109,15 +109,6 @@ func (n *node) each(path string, visit func(path string, n *node)) {
 	}
 }
 
-// size counts the nodes below and including n.
-func (n *node) size() int {
-	total := 1
-	for _, below := range slices.Concat(n.items, n.fields) {
-		total += below.size()
-	}
-	return total
-}
-
 // prune marks nodes more than levels below n as broken, and reports whether there were any.
 func (n *node) prune(levels int) (pruned bool) {
 	if levels < 0 {

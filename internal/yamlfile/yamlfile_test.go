@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
 		v, err := Parse([]byte(text))
-		got := ""
+		var got string
 		if e, is := errors.AsType[Error](err); is {
 			got = fmt.Sprintf("%d %s", e.Line, e.Message)
 		} else {

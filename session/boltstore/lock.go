@@ -89,7 +89,7 @@ func Announced(path string) []byte {
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // only read
 	text, err := io.ReadAll(io.LimitReader(f, maxAnnounced))
 	if err != nil {
 		return nil

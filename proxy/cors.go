@@ -35,7 +35,7 @@ const (
 
 	// exposed are the names of the headers of answers that scripts may read besides the few that browsers always show.
 	exposed = requestIDHeader + ", X-Dewpoint-Session, X-Dewpoint-Thread, X-Dewpoint-Events, X-Dewpoint-Tokens, X-Dewpoint-Condensed, " +
-		"X-Dewpoint-Condense-Failed, X-Dewpoint-Due, X-Dewpoint-Notice, X-Dewpoint-Ignored, X-Dewpoint-Unread, Retry-After"
+		"X-Dewpoint-Condense-Failed, X-Dewpoint-Condense-Skipped, X-Dewpoint-Due, X-Dewpoint-Notice, X-Dewpoint-Ignored, X-Dewpoint-Unread, Retry-After"
 )
 
 // share sets the CORS headers of an answer. Those of upstream's answer, if there are any, are kept; only the names of our own headers are added.

@@ -36,6 +36,9 @@ type AnswerFilter interface {
 	Forget()
 	// TooLong reports whether a stream cannot be filtered any further: after a hidden call, an event exceeds MaxEvent.
 	TooLong() bool
+	// Ended tells that upstream has ended a stream as its framing says. Without an end mark, the answer then counts as complete. It is called
+	// before Close.
+	Ended()
 	// Close ends an answer and returns what the model said in it. If the model called only hidden tools, the client does not receive the
 	// end of the answer until Finish returns it.
 	Close() Said

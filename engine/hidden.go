@@ -129,6 +129,11 @@ func (t *Turn) offersRecall() bool {
 	return slices.ContainsFunc(t.hidden.tools, func(tool dialect.Tool) bool { return tool.Name == recallTool })
 }
 
+// NamesHidden reports whether an answer that is not read contains the name of a hidden tool as a string of its own.
+func (t *Turn) NamesHidden(answer []byte) bool {
+	return slices.ContainsFunc(t.hidden.tools, func(tool dialect.Tool) bool { return bytes.Contains(answer, []byte(`"`+tool.Name+`"`)) })
+}
+
 // Strain returns an AnswerFilter that removes the calls of hidden tools from an answer to the request.
 func (t *Turn) Strain(streamed bool) dialect.AnswerFilter {
 	return t.in.Dialect.FilterAnswers(streamed, func(name string) bool {

@@ -56,13 +56,17 @@ func (r *request) answerHiddenWhole(resp *http.Response) (*http.Response, error)
 			_ = resp.Body.Close()
 			return nil, errTooLongToRead
 		}
-		if !whole {
-			r.hidden.strainer = nil
+		if !whole { // it breaks off
+			r.hidden.strainer, r.hidden.tee = nil, nil
 			return resp, nil
 		}
 		if !r.hold(2 * len(body)) { // once more for what is read of it
 			r.noteNotKept()
-			r.hidden.strainer = nil
+			if r.hidden.rounds > 0 || r.form.Turn().NamesHidden(body) { // the client would get a call that it cannot answer
+				_ = resp.Body.Close()
+				return nil, errTooLongToRead
+			}
+			r.hidden.strainer, r.hidden.tee = nil, nil
 			return resp, nil
 		}
 		strainer.Write(body)
@@ -275,6 +279,9 @@ func (s *filteredStream) awaitNext() {
 
 // proceed answers the hidden calls of the answer that has ended and gets the next one. Nothing else may use the request until it returns.
 func (s *filteredStream) proceed() continuation {
+	if s.r.lease.framed {
+		s.r.hidden.strainer.Ended()
+	}
 	switch again := s.r.answerCalls(); {
 	case s.r.hidden.missed: // to end here would look like the end of the agent's run
 		return continuation{out: s.r.endWithEvent(errTooLongToRead), end: errTooLongToRead}

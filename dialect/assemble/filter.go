@@ -16,6 +16,8 @@ type Reader interface {
 	Whole(body []byte)
 	// Rest returns an answer that Whole has read, as the client receives it.
 	Rest(body []byte) []byte
+	// Ended tells that a stream without an end mark is complete. It is called before Said.
+	Ended()
 	// Said returns what the model said in this answer.
 	Said() dialect.Said
 	// Next starts another answer.

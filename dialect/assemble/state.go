@@ -23,6 +23,7 @@ type State struct {
 	Own       int  // calls of this answer that the client has to answer
 	Concealed int  // calls of hidden tools in this answer
 	Forgot    bool // Parts are not kept any more
+	Framed    bool // this answer is a stream that ended as its framing says
 
 	Numbers  map[int]int // index of each part of this stream, as the client counts; parts that it does not receive have none
 	shown    [][]byte    // parts of earlier answers that the client received
@@ -94,7 +95,7 @@ func (s *State) NextAnswer() {
 	s.shown = s.Shown()
 	s.Used = sumUsage(s.Used, s.Usage)
 	s.Parts, s.Usage = nil, nil
-	s.Own, s.Concealed = 0, 0
+	s.Own, s.Concealed, s.Framed = 0, 0, false
 	s.Answers++
 	clear(s.Numbers)
 }
@@ -109,6 +110,9 @@ func (s *State) Shown() [][]byte {
 	}
 	return all
 }
+
+// Ended implements Reader.
+func (s *State) Ended() { s.Framed = true }
 
 // Differs reports whether the client receives anything other than this answer unchanged.
 func (s *State) Differs() bool { return s.Answers > 0 || s.Concealed > 0 }

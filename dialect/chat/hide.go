@@ -82,7 +82,7 @@ func (f *filter) Said() dialect.Said {
 			f.addCall(call)
 		}
 	}
-	said, calls := f.Summary((f.ended || f.finish != "") && f.complete())
+	said, calls := f.Summary((f.ended || f.Framed || f.finish != "") && f.complete())
 	text, plain := f.content()
 	if f.message == nil || !plain || !f.Differs() {
 		return said

@@ -94,7 +94,7 @@ func (f *filter) Said() dialect.Said {
 
 // complete reports whether the answer was not cut off.
 func (f *filter) complete() bool {
-	return f.stop == "tool_use" || f.stop == "end_turn" || f.stop == "stop_sequence"
+	return f.stop == "tool_use" || f.stop == "end_turn" || f.stop == "stop_sequence" || f.stop == "" && f.Framed
 }
 
 func assistantMessage(blocks [][]byte) []byte {

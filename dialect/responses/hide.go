@@ -37,6 +37,7 @@ type filter struct {
 	assemble.State
 	id       []byte // of the first answer
 	complete bool   // this answer was completed
+	closed   bool   // this answer has its end mark
 	items    bool   // this answer had items
 	begun    bool   // a hidden call of this answer has begun
 
@@ -52,7 +53,7 @@ type filter struct {
 // Next starts another answer.
 func (f *filter) Next() {
 	f.NextAnswer()
-	f.complete, f.items, f.begun, f.renames, f.waiting = false, false, false, false, nil
+	f.complete, f.closed, f.items, f.begun, f.renames, f.waiting = false, false, false, false, false, nil
 	f.open, f.bound = nil, false
 	f.sequence = f.resumeAt
 }
@@ -140,7 +141,7 @@ func (f *filter) renamed(object []byte, key string) []byte {
 // Said returns what the model said in this answer, with the message as it is sent back to upstream. It leaves out reasoning
 // whose content only upstream has, and the ids of the items that are bound to it.
 func (f *filter) Said() dialect.Said {
-	said, items := f.Summary(f.complete)
+	said, items := f.Summary(f.complete || f.Framed && !f.closed)
 	lost := false
 	var kept [][]byte
 	for _, raw := range items {
@@ -184,7 +185,7 @@ func (f *filter) end(response rawjson.Value) {
 			f.addItem(element)
 		}
 	}
-	f.complete = split.Member(response, "status").Is("completed")
+	f.complete, f.closed = split.Member(response, "status").Is("completed"), true
 	if f.OnlyHidden(f.complete) {
 		f.removeReasoning()
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -261,5 +262,56 @@ func TestUnfinishedStreamsEndCleanly(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestHiddenCallsOfUnfinishedStreams: calls of hidden tools are answered also for an upstream that never sends the end mark of a stream.
+func TestHiddenCallsOfUnfinishedStreams(t *testing.T) {
+	t.Parallel()
+	for path, c := range map[string]struct{ body, call, text string }{
+		"/chat/completions": {
+			`{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"run","parameters":{"type":"object"}}}]}`,
+			`data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"recall","arguments":"{\"query\":\"port\"}"}}]},"finish_reason":null}]}`,
+			`data: {"id":"c","choices":[{"index":0,"delta":{"content":"It is 8443."},"finish_reason":null}]}`,
+		},
+		"/responses": {
+			`{"model":"m","stream":true,"store":false,"input":"hi","tools":[{"type":"function","name":"run","parameters":{"type":"object"}}]}`,
+			`data: {"type":"response.created","response":{"id":"resp_1","status":"in_progress","output":[]}}` + "\n\n" +
+				`data: {"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"fc_1","call_id":"call_1","name":"recall","arguments":""}}` + "\n\n" +
+				`data: {"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","id":"fc_1","call_id":"call_1","name":"recall","arguments":"{\"query\":\"port\"}"}}`,
+			`data: {"type":"response.created","response":{"id":"resp_2","status":"in_progress","output":[]}}` + "\n\n" +
+				`data: {"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m","role":"assistant","content":[]}}` + "\n\n" +
+				`data: {"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"It is 8443."}`,
+		},
+		"/messages": {
+			`{"model":"m","stream":true,"max_tokens":99,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"run","input_schema":{"type":"object"}}]}`,
+			`data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"usage":{"input_tokens":3,"output_tokens":1}}}` + "\n\n" +
+				`data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_1","name":"recall","input":{}}}` + "\n\n" +
+				`data: {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"query\":\"port\"}"}}` + "\n\n" +
+				`data: {"type":"content_block_stop","index":0}`,
+			`data: {"type":"message_start","message":{"id":"msg_2","type":"message","role":"assistant","content":[],"usage":{"input_tokens":3,"output_tokens":1}}}` + "\n\n" +
+				`data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}` + "\n\n" +
+				`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"It is 8443."}}`,
+		},
+	} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int32
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				answer := c.text
+				if calls.Add(1) == 1 {
+					answer = c.call
+				}
+				_, _ = io.WriteString(w, answer+"\n\n") // it fails if the client has left
+			}))
+			t.Cleanup(front.Close)
+			s := &setting{url: front.URL + "/v1"}
+			p := serve(t, "--config", s.writeType(t, embedded(newStore(t)), "type: excerpts, recall: true", ""))
+			got, err := sendTo(t, p, path, []byte(c.body)).rest()
+			if err != nil || !strings.Contains(got, "It is 8443.") || strings.Contains(got, "recall") || calls.Load() != 2 {
+				t.Errorf("%d calls upstream, %v: %q", calls.Load(), err, got)
+			}
+		})
 	}
 }

@@ -64,6 +64,8 @@ func (r *request) answerHiddenWhole(resp *http.Response) (*http.Response, error)
 			r.noteNotKept()
 			if r.hidden.rounds > 0 || r.form.Turn().NamesHidden(body) { // the client would get a call that it cannot answer
 				_ = resp.Body.Close()
+				r.hidden.tee.Write(body)
+				r.settle(http.StatusOK, r.hidden.tee.Answer())((*Server).atOnce)
 				return nil, errTooLongToRead
 			}
 			r.hidden.strainer, r.hidden.tee = nil, nil

@@ -46,7 +46,9 @@ func checkTenants(cfg *config.Config, errs ...error) error {
 	_, err := buildTenants(cfg, out)
 	errs = append(errs, err, out.knowledge.closeUnused(nil))
 	for _, t := range cfg.EveryTenant() {
-		errs = append(errs, folderOf(keyOf(cfg, t)+"memory.file", t.Memory.File))
+		if !t.Kept { // as with its knowledge
+			errs = append(errs, folderOf(keyOf(cfg, t)+"memory.file", t.Memory.File))
+		}
 	}
 	var found config.Problems
 	if err = errors.Join(errs...); err != nil {
@@ -115,6 +117,10 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	}
 	condenser, err := catalogue.Build(key, chosen, build)
 	knowledge, unread := out.knowledge.open(of+"knowledge", c.Knowledge)
+	if c.Kept && unread != nil { // its last good version is better than none, and is usually open still
+		out.knowledge.log.Error("knowledge of a tenant whose last good version is in force cannot be read", zap.String("tenant", c.Name), zap.Error(unread))
+		unread = nil
+	}
 	if err = errors.Join(err, unread); err != nil {
 		return nil, err
 	}

@@ -256,7 +256,7 @@ func TestOperatorChangesUnderATeam(t *testing.T) {
 	f.team("b.yaml", keysOf("b")+"\ncondenser: {type: llm, llm_config: cheap, max_size: 20}")
 	f.team("c.yaml", keysOf("c"))
 	p := f.start()
-	p.want("op:200 a:200 b:200 c:200")
+	p.want("op:200 b:200 c:200 a:200")
 
 	f.team("b.yaml", "api_keys: [") // its last good version names the llm as well
 	f.wantRefused(p, "b:last_good")
@@ -265,7 +265,7 @@ func TestOperatorChangesUnderATeam(t *testing.T) {
 	p.want("op:200 a:503 b:503 c:200")
 	f.operator(llm)
 	f.wantRefused(p, "b:last_good")
-	p.want("op:200 a:200 b:200 c:200")
+	p.want("op:200 b:200 c:200 a:200")
 
 	f.operator("llms: {other: {model: m}}\n")
 	f.wantRefused(p, "a:nothing b:nothing")
@@ -273,7 +273,7 @@ func TestOperatorChangesUnderATeam(t *testing.T) {
 	p.want("op:200 a:503 b:200 c:200")
 	f.operator(llm)
 	f.wantRefused(p, "b:nothing") // its last good version cannot return
-	p.want("op:200 a:200 b:200 c:200")
+	p.want("op:200 b:200 c:200 a:200")
 	f.team("c.yaml", keysOf("c"))
 	f.wantRefused(p, "b:last_good")
 
@@ -319,4 +319,30 @@ func TestNewestClaimDoesNotTakeAKey(t *testing.T) {
 	if got := requests[len(requests)-1].Header.Get("Authorization"); got != "Bearer of-b" {
 		t.Errorf("b's request has %q", got)
 	}
+}
+
+// TestLostFolderOfATeam: a tenant whose folder of texts cannot be read any more keeps its last good version, also when another team's file
+// causes the reload.
+func TestLostFolderOfATeam(t *testing.T) {
+	t.Parallel()
+	f := newByTeams(t)
+	f.operator("tenants_trusted: true")
+	texts := filepath.Join(t.TempDir(), "texts")
+	ok(t, os.Mkdir(texts, 0o700))
+	writeFile(t, texts, "repo.md", "The key is REPO-KNOWN.\n")
+	f.team("a.yaml", fmt.Sprintf("{%s, knowledge: {folder: %q}}", keysOf("a"), texts))
+	f.team("b.yaml", "{"+keysOf("b")+"}")
+	p := f.start()
+	p.want("op:200 a:200 b:200")
+	ok(t, os.Rename(texts, texts+".away"))
+	f.team("b.yaml", "{"+keysOf("b", "c")+"}")
+	p.want("op:200 b:200 c:200 a:200")
+	f.wantRefused(p, "a:last_good")
+	if sent := string(lastBody(f.s.Upstream)); !strings.Contains(sent, "REPO-KNOWN") {
+		t.Errorf("upstream got %s", sent)
+	}
+	ok(t, os.Rename(texts+".away", texts))
+	f.team("b.yaml", "{"+keysOf("b")+"}")
+	f.wantRefused(p, "")
+	p.want("op:200 a:200 b:200")
 }

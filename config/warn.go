@@ -41,13 +41,13 @@ func (w *warner) addresses() {
 		all = append(all, t.Addresses(tenantKey(i, t)+".")...)
 	}
 	for _, a := range all {
-		w.when(strings.HasPrefix(strings.ToLower(a.URL), "http:") && overInternet(a.URL), a.Key,
+		w.when(strings.HasPrefix(strings.ToLower(a.URL), "http:") && OverInternet(a.URL), a.Key,
 			"begins with http:// and names a host on the internet, so that keys and conversations are sent without encryption: write https://")
 	}
 }
 
-// overInternet reports whether the host of a URL is a public address, or a name that is not one of a private network by its form.
-func overInternet(text string) bool {
+// OverInternet reports whether the host of a URL is a public address, or a name that is not one of a private network by its form.
+func OverInternet(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil {
 		return false
@@ -135,7 +135,7 @@ func (w *warner) maxTokens(key string, n float64, e catalogue.Entry) {
 // summariser warns if the model that a condenser calls has no known price. A model of one's own needs none while no price decides.
 func (w *warner) summariser(key string, c Condenser) {
 	llm, named := w.config.LLMFor(c.LLMConfig, w.config.Upstream)
-	if !named || c.LLMConfig == "" || !c.Entry().AsksModel() || !c.ByPrice() && !overInternet(llm.BaseURL) {
+	if !named || c.LLMConfig == "" || !c.Entry().AsksModel() || !c.ByPrice() && !OverInternet(llm.BaseURL) {
 		return
 	}
 	if info, _ := w.config.ModelFor(llm.Model); info.Price.Known() {

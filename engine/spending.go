@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -23,14 +24,15 @@ const (
 	MicrosPerUSD = 1e6
 )
 
-// Account returns the budget's account in a unit for the period that contains now.
+// Account returns the budget's account in a unit for the period that contains now. Periods of different lengths that end together have accounts
+// of their own.
 func (b *Budget) Account(unit string, now time.Time) session.Account {
 	name := "tenant/" + unit
 	if b.Session != "" {
 		name = "session/" + string(b.Session) + "/" + unit
 	}
-	_, end := b.Period.Bounds(now)
-	return session.Account{Tenant: b.Tenant, Name: name, Until: end}
+	begin, end := b.Period.Bounds(now)
+	return session.Account{Tenant: b.Tenant, Name: fmt.Sprintf("%s/%d", name, begin.Unix()), Until: end}
 }
 
 // Spending is what is spent of a budget in one unit, and what is held for requests under way.

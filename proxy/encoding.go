@@ -1,9 +1,12 @@
 package proxy
 
 import (
+	"bufio"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net/http"
@@ -109,9 +112,21 @@ func decodeAnswer(resp *http.Response) {
 func decoderOf(coding string) func(encoded io.Reader) (io.Reader, error) {
 	switch coding {
 	case "gzip", "x-gzip":
-		return func(encoded io.Reader) (io.Reader, error) { return gzip.NewReader(encoded) }
+		return func(encoded io.Reader) (io.Reader, error) {
+			body := bufio.NewReader(encoded)
+			if head, _ := body.Peek(2); len(head) == 2 && !bytes.Equal(head, []byte{0x1f, 0x8b}) {
+				return body, nil // some servers name a coding that they do not apply
+			}
+			return gzip.NewReader(body)
+		}
 	case "deflate":
-		return func(encoded io.Reader) (io.Reader, error) { return zlib.NewReader(encoded) }
+		return func(encoded io.Reader) (io.Reader, error) {
+			body := bufio.NewReader(encoded)
+			if head, _ := body.Peek(2); len(head) == 2 && (head[0]&0x0f != 8 || binary.BigEndian.Uint16(head)%31 != 0) {
+				return flate.NewReader(body), nil // many servers leave out the header that the standard asks for
+			}
+			return zlib.NewReader(body)
+		}
 	case "br":
 		return func(encoded io.Reader) (io.Reader, error) { return brotli.NewReader(encoded), nil }
 	case "zstd":

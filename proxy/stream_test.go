@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bufio"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"crypto/x509"
 	"errors"
@@ -122,7 +123,7 @@ func TestBrokenAnswers(t *testing.T) {
 		"closed, no mark":      "HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " + chunkOne + "\n\n",
 		"whole, short of size": "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9000\r\n\r\n" + long,
 		"gzip cut":             strings.Replace(header, "\r\n\r\n", "\r\nContent-Encoding: gzip\r\n\r\n", 1) + chunked(packed("data: " + chunkOne)[:40], 50),
-		"no gzip":              strings.Replace(header, "\r\n\r\n", "\r\nContent-Encoding: gzip\r\n\r\n", 1) + chunked("data: "+chunkOne+"\n\n", 50),
+		"no brotli":            strings.Replace(header, "\r\n\r\n", "\r\nContent-Encoding: br\r\n\r\n", 1) + chunked("data: "+chunkOne+"\n\n", 50),
 		"whole, chunks cut":    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,6 +160,24 @@ func TestCleanEnds(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// TestWronglyLabelledCodings: deflate without its header is read, and so is a body that is not in the coding which its header names.
+func TestWronglyLabelledCodings(t *testing.T) {
+	text := "data: " + chunkOne + "\n\ndata: [DONE]\n\n"
+	var raw bytes.Buffer
+	z, err := flate.NewWriter(&raw, flate.DefaultCompression)
+	must(t, err)
+	_, err = io.WriteString(z, text)
+	must(t, err)
+	must(t, z.Close())
+	for coding, body := range map[string]string{"deflate": raw.String(), "gzip": text, "x-gzip": packed(text)} {
+		r := newRig(t, setup{base: cannedUpstream(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: %s\r\n"+
+			"Content-Length: %d\r\n\r\n%s", coding, len(body), body))})
+		if resp, got := r.ask(helloing); got != text || resp.Header.Get("Content-Encoding") != "" {
+			t.Errorf("%s: %q", coding, got)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func origins(cfg *config.Config) proxy.Origins {
 	switch {
 	case cfg.CORS.Origins != nil:
 		return cfg.CORS.Origins
-	case len(openKeys(cfg)) > 0:
+	case len(openKeys(cfg)) > 0, len(cfg.Tenants) == 0 && !config.OverInternet(cfg.Upstream.BaseURL):
 		return nil
 	}
 	return proxy.Origins{proxy.AnyOrigin}

@@ -97,6 +97,11 @@ func TestOpenKeys(t *testing.T) {
 	if got := openKeys(cfg); !slices.Equal(got, []string{"llms.a.api_key", "llms.b.api_key"}) {
 		t.Errorf("%q", got)
 	}
+	cfg.Upstream.BaseURL = "http://127.0.0.1:11434/v1"
+	if got := origins(cfg); len(got) > 0 {
+		t.Errorf("with a server that may need no key: %q", got)
+	}
+	cfg.Upstream = config.Default().Upstream
 	cfg.Upstream.APIKey = "k"
 	if got := openKeys(cfg); len(got) != 3 || got[2] != "upstream.api_key" {
 		t.Errorf("with the upstream's: %q", got)

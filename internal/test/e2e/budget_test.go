@@ -253,7 +253,11 @@ func TestSpentBudgetsBuyNoSummaries(t *testing.T) {
 				}
 				return map[string]any{"model": "gpt-4o", "max_tokens": 100, "messages": messages}
 			}
-			try(t, p, "/chat/completions", "first", conversation(0))
+			for _, length := range []int{1, 17} { // a history that was sent once is not summarised in the background
+				asked := conversation(0)
+				asked["messages"] = asked["messages"].([]json.RawMessage)[:length]
+				try(t, p, "/chat/completions", "first", asked)
+			}
 			<-summarised
 			for try(t, p, "/chat/completions", "short", asked("gpt-4o", "Hello.")).status == http.StatusOK { // the summary is not charged yet
 			}

@@ -90,7 +90,8 @@ func TestPreflights(t *testing.T) {
 		headers []string
 		want    string
 	}{
-		"without tenants":  {open, []string{origin, wants, "Access-Control-Request-Headers: authorization,content-type"}, "204 *|POST|authorization, content-type|" + vary},
+		"local upstream":   {open, []string{origin, wants}, "204 |||" + vary},
+		"without tenants":  {"upstream: {base_url: \"https://api.openai.com/v1\"}", []string{origin, wants, "Access-Control-Request-Headers: authorization,content-type"}, "204 *|POST|authorization, content-type|" + vary},
 		"with tenants":     {with, []string{origin, wants, "Access-Control-Request-Headers: x-api-key, anthropic-version"}, "204 *|POST|x-api-key, anthropic-version|" + vary},
 		"listed":           {with + listed, []string{origin, wants}, "204 https://app.example|POST||" + vary},
 		"not listed":       {with + listed, []string{"Origin: https://app.example.evil", wants}, "204 |||" + vary},

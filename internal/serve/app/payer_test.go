@@ -97,11 +97,6 @@ func TestOpenKeys(t *testing.T) {
 	if got := openKeys(cfg); !slices.Equal(got, []string{"llms.a.api_key", "llms.b.api_key"}) {
 		t.Errorf("%q", got)
 	}
-	cfg.Upstream.BaseURL = "http://127.0.0.1:11434/v1"
-	if got := origins(cfg); len(got) > 0 {
-		t.Errorf("with a server that may need no key: %q", got)
-	}
-	cfg.Upstream = config.Default().Upstream
 	cfg.Upstream.APIKey = "k"
 	if got := openKeys(cfg); len(got) != 3 || got[2] != "upstream.api_key" {
 		t.Errorf("with the upstream's: %q", got)
@@ -118,6 +113,11 @@ func TestPagesSpendNoKeys(t *testing.T) {
 	if got := origins(cfg); !slices.Equal(got, proxy.Origins{"*"}) {
 		t.Errorf("with the clients' keys: %q", got)
 	}
+	cfg.Upstream.BaseURL = "http://127.0.0.1:11434/v1"
+	if got := origins(cfg); len(got) > 0 {
+		t.Errorf("with a server that may need no key: %q", got)
+	}
+	cfg.Upstream = config.Default().Upstream
 	cfg.Upstream.APIKey = "k"
 	if got := origins(cfg); len(got) > 0 {
 		t.Errorf("with the operator's key: %q", got)

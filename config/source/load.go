@@ -71,10 +71,11 @@ func Load(src Input) (*config.Config, error) {
 func checked(cfg *config.Config, src Input, p *problems) (*config.Config, error) {
 	p.merge(cfg.Validate(), within)
 	p.check(cfg, src)
+	err := p.list.Err()
 	if src.RefuseTenants {
-		return cfg, p.refuseTenants(cfg, src)
+		err = p.refuseTenants(cfg, src)
 	}
-	if err := p.list.Err(); err != nil {
+	if err != nil {
 		return cfg, err
 	}
 	cfg.Warnings = append(cfg.Warnings, p.located(cfg.FindWarnings())...)

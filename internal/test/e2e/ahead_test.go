@@ -195,6 +195,7 @@ func TestSummariesAfterExcerpts(t *testing.T) {
 		role := []string{"user", "assistant"}[n%2]
 		messages = append(messages, encode(map[string]string{"role": role, "content": fmt.Sprint(n, strings.Repeat(" more of it", 100))}))
 	}
+	try(t, p, "/chat/completions", "one", map[string]any{"model": "gpt-4o", "messages": messages[:1]}) // a history that is sent once gets no summary
 	o := try(t, p, "/chat/completions", "one", map[string]any{"model": "gpt-4o", "messages": messages})
 	if condensed := o.Get("X-Dewpoint-Condensed"); !strings.HasSuffix(condensed, "provisional") && !strings.HasSuffix(condensed, "excerpts") {
 		t.Fatalf("condensed %q: %d %s", condensed, o.status, o.text)

@@ -134,7 +134,7 @@ func TestTenantsAreListedWithTheirLimits(t *testing.T) {
 	if len(list.Tenants) != 2 {
 		t.Fatalf("%+v", list)
 	}
-	if a := list.Tenants[0]; !a.LogContent || a.Limits != (limits{Concurrent: 20, Budget: budget{9, "720h0m0s", limit.Refuse}}) || a.Keys != 1 {
+	if a := list.Tenants[0]; !a.LogContent || a.Limits != (limits{Concurrent: 20, Budget: budget{9, "30d", limit.Refuse}}) || a.Keys != 1 {
 		t.Errorf("%+v", a)
 	}
 	if b := list.Tenants[1]; b.LogContent || b.Limits != (limits{Body: 1 << 20, Tokens: 5, Budget: budget{Period: "0s"}}) {

@@ -39,8 +39,13 @@ func ParsePeriod(text string) (Period, error) {
 
 // String returns the period as ParsePeriod takes it.
 func (p Period) String() string {
-	if p == Month {
+	switch {
+	case p == Month:
 		return "month"
+	case p == Day:
+		return "day"
+	case p > Day && p%Day == 0:
+		return strconv.FormatInt(int64(p/Day), 10) + "d"
 	}
 	return time.Duration(p).String()
 }

@@ -51,6 +51,9 @@ func (c *caller) verdict(x *exchange, l *line, on *replica, g got, began time.Ti
 	}
 	switch x.fault.on(x.answer).outcome {
 	case broken:
+		if x.fault == halfStream && l.stream {
+			return c.mustEnd(x, g, is, began)
+		}
 		return c.mustBreak(x, l, g)
 	case refused:
 		return c.mustRefuse(x, g, is, began)
@@ -93,6 +96,17 @@ func (c *caller) mustBreak(x *exchange, l *line, g got) ending {
 		return c.wrong("what upstream broke off is seen to be broken", x, g, "%s, under %q", how, x.fault)
 	}
 	return ending{"broken", "upstream: " + string(x.fault)}
+}
+
+// mustEnd judges a stream that upstream has ended properly, but without its end mark: the client gets the same.
+func (c *caller) mustEnd(x *exchange, g got, is answered, began time.Time) ending {
+	if g.err == nil && !own(g) {
+		return ending{"cut short", "upstream: " + string(x.fault)}
+	}
+	if e, late := c.late(is, began); late {
+		return e
+	}
+	return c.wrong("an end that upstream framed is relayed", x, g, "upstream sent %d %s", is.status, is.written)
 }
 
 func (c *caller) mustRefuse(x *exchange, g got, is answered, began time.Time) ending {

@@ -10,7 +10,7 @@ import (
 func TestBudgets(t *testing.T) {
 	for want, b := range map[string]Budget{
 		`{"usd":0,"tokens":0,"period":"0s","then":""}`:               {},
-		`{"usd":0,"tokens":5,"period":"day","then":"refuse"}`:    {Tokens: 5, Period: Day},
+		`{"usd":0,"tokens":5,"period":"day","then":"refuse"}`:        {Tokens: 5, Period: Day},
 		`{"usd":0.5,"tokens":0,"period":"1h0m0s","then":"condense"}`: {USD: .5, Period: Period(time.Hour), Then: Condense},
 		`{"usd":1e-06,"tokens":0,"period":"1m0s","then":"refuse"}`:   {USD: 1e-6, Period: Period(time.Minute)},
 	} {

@@ -158,7 +158,8 @@ func (l *relay) attach(header *fasthttp.ResponseHeader) {
 	if r.form.Turn().Recognised() {
 		if r.form.Logs() && l.resp.StatusCode == http.StatusOK {
 			l.beforeEnd = func() {
-				if l.tee == nil || !l.tee.Failed() {
+				// A client that got no more than the beginning of an answer may ask again, and is not to be taken for another run then.
+				if !l.cut && (l.tee == nil || !l.tee.Failed()) {
 					r.markAnswer(l.tee)
 				}
 			}

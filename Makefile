@@ -27,7 +27,7 @@ install: build ## dewpoint in the bin folder of GOPATH
 	@bin="$$($(GO) env GOPATH)/bin" && mkdir -p "$$bin" && cp bin/dewpoint "$$bin/" && echo "dewpoint is now in $$bin" && \
 	case ":$$PATH:" in *":$$bin:"*) ;; *) echo "That folder is not on your PATH. Start $$bin/dewpoint, or: export PATH=\"\$$PATH:$$bin\"" ;; esac
 
-run: build ## serve on 127.0.0.1:8080, state in your folder for state (~/.local/state/dewpoint)
+run: build ## serve on 127.0.0.1:8080, state in your state folder (~/.local/state/dewpoint)
 	./bin/dewpoint
 
 demo: build ## a sample run, condensed, without a network

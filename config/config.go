@@ -92,7 +92,7 @@ const (
 // first. Redis is limited by its own maxmemory instead.
 type Store struct {
 	Type    string        `yaml:"type"`     // StoreEmbedded or StoreRedis
-	Path    string        `yaml:"path"`     // the embedded store's file; empty: state.db in the user's folder for state
+	Path    string        `yaml:"path"`     // the embedded store's file; empty: state.db in the user's state folder
 	TTL     time.Duration `yaml:"ttl"`      // an idle session is deleted after this time
 	Timeout time.Duration `yaml:"timeout"`  // how long a request waits before it goes on without the store
 	MaxSize limit.Bytes   `yaml:"max_size"` // 0: no cap

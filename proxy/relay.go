@@ -284,8 +284,7 @@ func (l *relay) observe(p []byte, ended bool) {
 }
 
 // complete reports whether an answer that has ended is all of it. A stream without its end mark was cut off between here and the model, unless
-// it ends with an error: on the way here if its framing does not say that it ended, otherwise behind upstream, which the client is not
-// to be told more about than upstream tells.
+// it ends with an error. If its framing says that it ended, the cut happened behind upstream: the client then gets the same end.
 func (l *relay) complete() bool {
 	if l.tee == nil || l.resp.StatusCode != http.StatusOK || !isEventStream(l.resp.Header) {
 		return true

@@ -39,7 +39,7 @@ Flags of serve:
   --listen ADDR    data port (default 127.0.0.1:8080)
   --upstream URL   where requests go, with the client's own key (default https://api.openai.com/v1)
   --admin ADDR     port of health, metrics and admin API (default 127.0.0.1:9090)
-  --store FILE     state of the embedded store (default state.db in the user's folder for state)
+  --store FILE     state of the embedded store (default state.db in the user's state folder)
 `
 
 func main() {

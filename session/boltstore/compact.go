@@ -25,7 +25,7 @@ import (
 // writes, and their records are copied again. Only while the last of these are copied and the files are exchanged do commits wait, and only
 // during the exchange reads.
 const (
-	compactAfter  = 12 * time.Hour // after the first deletion, if nobody asks for it sooner
+	compactAfter  = 12 * time.Hour // after the first deletion, unless a compaction is requested earlier
 	compactCheck  = time.Hour      // between two looks at whether that is due, which is also how soon a failed compaction is tried again
 	compactBatch  = 1 << 20        // bytes of records that are copied in one transaction
 	compactRounds = 10             // in which what was written meanwhile is copied, at most, while commits go on

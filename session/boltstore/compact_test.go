@@ -338,7 +338,7 @@ func TestCompactionFollowsALink(t *testing.T) {
 	}
 }
 
-// TestCompactAfterClose checks that nobody waits for a store that is closed.
+// TestCompactAfterClose: Compact returns at once when the store is closed.
 func TestCompactAfterClose(t *testing.T) {
 	s := start(t, Options{})
 	must(t, s.Close())
@@ -365,15 +365,7 @@ func compactUntilKilled(path string) {
 			}
 		}
 	}()
-	for at := 0; err == nil; at += 2 {
-		if err = s.Append(context.Background(), twoEvents("t", at)); err == nil && at%20 == 0 {
-			var c session.Condensation
-			c, err = s.Condense(context.Background(), "t", session.Condensation{Prefix: at + 2, Summary: fmt.Sprint(at + 2)})
-			fmt.Println(c.Prefix)
-		}
-	}
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
+	appendForever(s)
 }
 
 // TestKilledWhileCompacting: after kill -9 the file opens, holds every condensation that returned, and nothing is left of an unfinished copy.

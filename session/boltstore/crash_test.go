@@ -39,6 +39,16 @@ func TestMain(m *testing.M) {
 // writeUntilKilled appends forever and prints the numbers of the condensations that returned.
 func writeUntilKilled(path string) {
 	s, err := Open(Options{Path: path, Content: true})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	appendForever(s)
+}
+
+// appendForever appends and condenses until the process is killed, and prints the number of each condensation that returned.
+func appendForever(s *Store) {
+	var err error
 	for at := 0; err == nil; at += 2 {
 		if err = s.Append(context.Background(), twoEvents("t", at)); err == nil && at%20 == 0 {
 			var c session.Condensation

@@ -85,7 +85,7 @@ func (s *Store) Announce(text []byte) error {
 // Announced returns what the process that has the file at path has announced, nil if it cannot be read. If no process has the file, it is what
 // the last one announced.
 func Announced(path string) []byte {
-	f, err := os.Open(path + ".lock") //nolint:gosec // beside the file that the operator names
+	f, err := os.Open(path + ".lock") //nolint:gosec // the operator chose this folder
 	if err != nil {
 		return nil
 	}

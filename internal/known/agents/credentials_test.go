@@ -2,7 +2,7 @@ package agents
 
 import "testing"
 
-// TestCredentials checks what counts as a key of the client's, and that what clients send beside it does not.
+// TestCredentials checks which headers and parameters count as a client's key, and that others do not.
 func TestCredentials(t *testing.T) {
 	for name, want := range map[string]bool{
 		"Authorization": true, "x_api_key": true, "API-KEY": true, "Ocp-Apim-Subscription-Key": true, "Cookie": true, "X-Access-Token": true,

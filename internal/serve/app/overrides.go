@@ -106,7 +106,7 @@ func (l *overrides) refresh(ctx context.Context) bool {
 // writeBack stores an override that the store has lost. If that fails, the next refresh tries again.
 func (l *overrides) writeBack(ctx context.Context, tenant string, override admin.Override) {
 	if err := l.store.Set(ctx, overridePrefix+tenant, override.Encode()); err == nil && override.Mode != "" {
-		l.log.Warn("the store has lost a switch of condensing, which is written back", nameField(tenant), zap.String("mode", string(override.Mode)),
+		l.log.Warn("the store has lost an override of condensing: it is written back", nameField(tenant), zap.String("mode", string(override.Mode)),
 			zap.Time("until", override.Until))
 	}
 }

@@ -58,7 +58,7 @@ func openStore(cfg *config.Config, log *zap.Logger) (session.Backend, error) {
 // formerPath is where the embedded store was by default: in the current folder.
 const formerPath = "dewpoint.db"
 
-// storePath returns the path of the embedded store's file. If none is configured, it is in the user's folder for state, which is created.
+// storePath returns the path of the embedded store's file. If none is configured, it is in the user's state folder, which is created.
 func storePath(c config.Store) (string, error) {
 	if c.Path != "" {
 		return c.Path, nil

@@ -116,7 +116,7 @@ func TestSecondProcessOnOneFile(t *testing.T) {
 	ok(t, send(t, first, body(demo.Sample().Messages[:2])).finish())
 }
 
-// TestStateOfAUser: without a configured file, state is in the user's folder for state, which nobody else can read, and nothing is left in the
+// TestStateOfAUser: without a configured file, state is in the user's state folder, which nobody else can read, and nothing is left in the
 // current folder. A file from there is named, and stays as it is.
 func TestStateOfAUser(t *testing.T) {
 	t.Parallel()

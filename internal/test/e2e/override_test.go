@@ -34,21 +34,27 @@ func stored(t *testing.T, redis *sessiontest.Server, text string) {
 	})
 }
 
+// overridden starts two replicas, of which the first is told to switch condensing off.
+func overridden(t *testing.T, config string) (p, other *process) {
+	t.Helper()
+	p, other = serve(t, "--config", config), serve(t, "--config", config)
+	p.administerWith(encode(map[string]string{"mode": "off", "for": "2h", "reason": "incident 12"}), http.MethodPut, "/condensing", http.StatusOK)
+	return p, other
+}
+
 // TestLostOverrideIsWrittenBack: if Redis loses its data, the replicas that know an override write it back, and say so. It stays in force, and a
 // replica that starts afterwards applies it.
 func TestLostOverrideIsWrittenBack(t *testing.T) {
 	t.Parallel()
 	redis := sessiontest.StartRedis(t)
-	s := newSetting(t, fakeupstream.Options{})
-	config := s.config(t, inRedis(redis.Addr))
-	p, other := serve(t, "--config", config), serve(t, "--config", config)
-	p.administerWith(encode(map[string]string{"mode": "off", "for": "2h", "reason": "incident 12"}), http.MethodPut, "/condensing", http.StatusOK)
+	config := newSetting(t, fakeupstream.Options{}).config(t, inRedis(redis.Addr))
+	p, other := overridden(t, config)
 	p.wantMode("off")
 	other.wantMode("off")
 	redis.Do("FLUSHALL")
 	stored(t, redis, "incident 12")
 	sessiontest.Eventually(t, "a replica says so", func() error {
-		if !strings.Contains(p.log.String()+other.log.String(), "the store has lost a switch of condensing, which is written back") {
+		if !strings.Contains(p.log.String()+other.log.String(), "the store has lost an override of condensing: it is written back") {
 			return errors.New("none does")
 		}
 		return nil
@@ -67,10 +73,8 @@ func TestLostOverrideIsWrittenBack(t *testing.T) {
 func TestDeletedOverrideIsNotWrittenBack(t *testing.T) {
 	t.Parallel()
 	redis := sessiontest.StartRedis(t)
-	s := newSetting(t, fakeupstream.Options{})
-	config := s.config(t, inRedis(redis.Addr))
-	p, other := serve(t, "--config", config), serve(t, "--config", config)
-	p.administerWith(encode(map[string]string{"mode": "off", "for": "2h", "reason": "incident 12"}), http.MethodPut, "/condensing", http.StatusOK)
+	config := newSetting(t, fakeupstream.Options{}).config(t, inRedis(redis.Addr))
+	p, other := overridden(t, config)
 	other.wantMode("off")
 	ok(t, other.command.Process.Signal(syscall.SIGSTOP))
 	p.administer(http.MethodDelete, "/condensing", http.StatusNoContent)

@@ -173,7 +173,7 @@ func TestBrokenFileOfATeam(t *testing.T) {
 			p.want("op:200 a:200 b:200 c:200 x:401")
 			first := "b:last_good"
 			if name == "key of another team" {
-				first += " a:last_good" // nobody knows whose the key is
+				first += " a:last_good" // it cannot be told which of the two owns the key
 			}
 			f.wantRefused(p, first)
 			if n := strings.Count(p.log.String(), `"msg":"a tenant's file is refused","tenant":"b"`); n != 1 {

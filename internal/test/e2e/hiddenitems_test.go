@@ -3,6 +3,8 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -166,5 +168,26 @@ func TestHiddenToolsWithToolsInTheHistory(t *testing.T) {
 				t.Errorf("streamed %t, request %d: the hidden call is answered: %t", streams, i, answered)
 			}
 		}
+	}
+}
+
+// TestNoHiddenCallPassesForWantOfRoom: an answer that calls a hidden tool, and for which limits.bytes_in_flight has no room, is an error. The
+// client does not get a call that it cannot answer.
+func TestNoHiddenCallPassesForWantOfRoom(t *testing.T) {
+	t.Parallel()
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"id":"c","choices":[{"index":0,"finish_reason":"tool_calls","message":{"role":"assistant","content":%q,"tool_calls":[`+
+			`{"id":"call_1","type":"function","function":{"name":"recall","arguments":"{}"}}]}}]}`, strings.Repeat("long ", 140_000)) // it fails if the client has left
+	}))
+	t.Cleanup(front.Close)
+	s := &setting{url: front.URL + "/v1"}
+	p := serve(t, "--config", s.writeType(t, embedded(newStore(t)), "type: excerpts, recall: true", "limits: {bytes_in_flight: 1MiB, max_body: 1MiB}"))
+	o := try(t, p, "/chat/completions", "", map[string]any{
+		"model": "m", "messages": []any{map[string]string{"role": "user", "content": "hi"}},
+		"tools": []any{map[string]any{"type": "function", "function": map[string]any{"name": "run", "parameters": map[string]any{"type": "object"}}}},
+	})
+	if o.status != http.StatusBadGateway || !strings.Contains(o.text, "upstream_answer_too_long") || strings.Contains(o.text, "recall") {
+		t.Errorf("%d: %.300s", o.status, o.text)
 	}
 }

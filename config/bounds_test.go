@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
@@ -14,6 +15,9 @@ import (
 func TestBounds(t *testing.T) {
 	key := func(c string) []APIKey { return []APIKey{{SHA256: strings.Repeat(c, 64)}} }
 	share := func(f float64) *float64 { return &f }
+	background := func(share float64) func(*Config) {
+		return func(c *Config) { c.Condenser = catalogue.Default(catalogue.TypeLLM); c.Condenser.BackgroundAt = share }
+	}
 	budget := func(period limit.Period, usd float64) func(*Config) {
 		return func(c *Config) { c.Limits.Tenant.Budget = limit.Budget{USD: usd, Period: period} }
 	}
@@ -44,8 +48,8 @@ func TestBounds(t *testing.T) {
 		"a header of credentials":         {"session.headers[0]", func(c *Config) { c.Session.Headers = []string{"x-authorization"} }, func(c *Config) { c.Session.Headers = []string{"Authorization"} }},
 		"any progress":                    {"condenser.minimum_progress", func(c *Config) { c.Condenser.MinimumProgress = .001 }, func(c *Config) { c.Condenser.MinimumProgress = 0 }},
 		"all progress":                    {"condenser.minimum_progress", func(c *Config) { c.Condenser.MinimumProgress = .999 }, func(c *Config) { c.Condenser.MinimumProgress = 1 }},
-		"the earliest summary":            {"condenser.background_at", func(c *Config) { c.Condenser.BackgroundAt = .5 }, func(c *Config) { c.Condenser.BackgroundAt = .49 }},
-		"the latest":                      {"condenser.background_at", func(c *Config) { c.Condenser.BackgroundAt = .99 }, func(c *Config) { c.Condenser.BackgroundAt = 1 }},
+		"the earliest summary":            {"condenser.background_at", background(.5), background(.49)},
+		"the latest":                      {"condenser.background_at", background(.99), background(1)},
 		"half held out":                   {"holdout", func(c *Config) { c.Holdout = .5 }, func(c *Config) { c.Holdout = .51 }},
 		"a long name":                     {"tenants[0].name", tenant(strings.Repeat("a", maxTenantName)), tenant(strings.Repeat("a", maxTenantName+1))},
 		"the shortest period":             {"limits.tenant.budget.period", budget(minPeriod, 1), budget(minPeriod-1, 1)},

@@ -289,8 +289,6 @@ type Log struct {
 
 // Default returns the configuration that is used if nothing is configured.
 func Default() *Config {
-	condenser := catalogue.Default(catalogue.TypeLLM)
-	condenser.Trigger = catalogue.TriggerEconomics // the default of a configured one is TriggerLimits
 	return &Config{
 		Listen:   "127.0.0.1:8080",
 		Admin:    Admin{Listen: "127.0.0.1:9090"},
@@ -306,7 +304,7 @@ func Default() *Config {
 		},
 		LLMs:      map[string]LLM{},
 		Models:    map[string]model.Info{},
-		Condenser: condenser,
+		Condenser: catalogue.Default(catalogue.TypeExcerpts), // calls no model
 		Limits: Limits{
 			MaxBody:                       64 << 20,
 			MaxHeader:                     16 << 10, // each idle connection keeps a buffer of this size

@@ -63,7 +63,7 @@ func TestCondenserFor(t *testing.T) {
 	if got := cfg.CondenserFor(Tenant{Condenser: &own}); got.Type != catalogue.TypeNoop {
 		t.Errorf("the tenant's own is %+v", got)
 	}
-	if got := cfg.CondenserFor(Tenant{}); got.Type != catalogue.TypeLLM {
+	if got := cfg.CondenserFor(Tenant{}); got.Type != catalogue.TypeExcerpts {
 		t.Errorf("the default is %+v", got)
 	}
 }

@@ -132,10 +132,10 @@ func (w *warner) maxTokens(key string, n float64, e catalogue.Entry) {
 	w.add(key, "is %v tokens, %s: write %.0f if thousands are meant, or a share of the model's window such as 0.75", n, consequence, 1000*n)
 }
 
-// summariser warns if the model that a condenser calls has no known price. A model of one's own needs none while no price decides.
+// summariser warns if the model that a condenser calls has no known price. A model of one's own needs none: its calls are no money.
 func (w *warner) summariser(key string, c Condenser) {
 	llm, named := w.config.LLMFor(c.LLMConfig, w.config.Upstream)
-	if !named || c.LLMConfig == "" || !c.Entry().AsksModel() || !c.ByPrice() && !OverInternet(llm.BaseURL) {
+	if !named || c.LLMConfig == "" || !c.Entry().AsksModel() || !OverInternet(llm.BaseURL) {
 		return
 	}
 	if info, _ := w.config.ModelFor(llm.Model); info.Price.Known() {

@@ -11,6 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/engine/summaries"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -34,6 +35,11 @@ func (r *request) noteRecognised() {
 	s, place := r.server, r.form.Place()
 	if name := r.form.Turn().ModelName(); r.parsed.model.Name == "" && s.first("model", name) {
 		s.o.Log.Warn("unknown model: its window and encoding are a guess; configure it under models", zap.String("model", name))
+	}
+	if name := r.form.Turn().ModelName(); r.tenant.ByPrice && !r.parsed.model.Price.Known() && s.first("ratios", name) {
+		ratios := model.RatiosOf(name)
+		s.o.Log.Info("the price of a model is not known: usual ratios decide when to condense, and savings are shown in tokens. For dollars, set its price under models",
+			zap.String("model", name), zap.Float64("cached_input", ratios.CachedInput/ratios.Input), zap.Float64("output", ratios.Output/ratios.Input))
 	}
 	if c := r.form.Turn().Compactor(); c.Client != "" && s.first("compactor", c.Client) {
 		s.o.Log.Warn("a client condenses its history by itself, so that summaries are paid for twice; switch that off. Said once",

@@ -19,6 +19,7 @@ type Tenant struct {
 	Upstream   UpstreamConfig
 	Notify     bool // send the client a sentence about what was condensed
 	LogContent bool // log requests and answers in full
+	ByPrice    bool // its condenser condenses when that pays
 	Limits     limit.Tenant
 	Draw       limit.Draw  // shares the limits per minute with other replicas; nil: they are this replica's own
 	Cooling    func() bool // reports whether its summariser is cooling down after failures; nil: never

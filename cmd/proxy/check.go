@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
@@ -36,10 +39,39 @@ func checkConfig(args []string, out, errs io.Writer) error {
 		out = &comments{out} // so that all of the output is YAML
 	}
 	fmt.Fprintln(out, verdict(fs.Arg(0), cfg.Warnings))
+	if err := printBegins(cfg, out); err != nil {
+		return err
+	}
 	if *probe {
 		return probeModels(cfg, out)
 	}
 	return nil
+}
+
+// exampleModel is described if a configuration names no model.
+const exampleModel = "gpt-5.5"
+
+// printBegins says when the models that the configuration names are condensed, for the default condenser and for those of tenants.
+func printBegins(cfg *config.Config, out io.Writer) error {
+	models := slices.Sorted(maps.Keys(cfg.Models))
+	if len(models) == 0 {
+		models = []string{exampleModel}
+	}
+	err := printBegin(cfg, out, "condenser", cfg.Condenser, models)
+	for _, t := range cfg.Tenants {
+		if t.Condenser != nil {
+			err = errors.Join(err, printBegin(cfg, out, "tenant "+t.Name, *t.Condenser, models))
+		}
+	}
+	return err
+}
+
+func printBegin(cfg *config.Config, out io.Writer, of string, c config.Condenser, models []string) error {
+	begins, err := app.Begins(cfg, c, models)
+	for _, b := range begins {
+		fmt.Fprintf(out, "  %s: %s\n", of, b)
+	}
+	return err
 }
 
 // comments makes a comment of YAML of each line. It expects whole lines.

@@ -53,16 +53,16 @@ func TestProbe(t *testing.T) {
 	f(exitUsage, here, "/v1 answers\n", "/v1 does not answer in the form that llm_attention needs: ")
 }
 
-// TestCheckConfigSaysWhetherAFileIsValid: one line, warnings below it, and the whole configuration only if it is asked for.
+// TestCheckConfigSaysWhetherAFileIsValid: one line, warnings and when condensing begins below it, and the whole configuration only if it is asked for.
 func TestCheckConfigSaysWhetherAFileIsValid(t *testing.T) {
 	good, odd := write(t, "good.yaml", "upstream: {api_key: sk-1234}\n"), write(t, "odd.yaml", "condenser: {type: llm, max_tokens: 75}\nlimits: {max_body: 64}\n")
 	code, out, errs := command(t, "check-config", good)
-	if code != exitOK || out != good+": valid\n" || errs != "" {
+	if code != exitOK || !strings.HasPrefix(out, good+": valid\n  condenser: gpt-5.5 is condensed when that pays, usually from ") || strings.Count(out, "\n") != 2 || errs != "" {
 		t.Errorf("exit code %d: %q, %q", code, out, errs)
 	}
 	code, out, errs = command(t, "check-config", odd)
 	lines := strings.Split(out, "\n")
-	if code != exitOK || errs != "" || len(lines) != 4 || lines[0] != odd+": valid, with 2 warnings" ||
+	if code != exitOK || errs != "" || len(lines) != 5 || lines[0] != odd+": valid, with 2 warnings" ||
 		!strings.HasPrefix(lines[1], "  condenser.max_tokens: is 75 tokens, ") || !strings.HasSuffix(lines[1], " (line 1)") ||
 		!strings.HasPrefix(lines[2], "  limits.max_body: is 64 bytes, ") {
 		t.Errorf("exit code %d: %q, %q", code, out, errs)

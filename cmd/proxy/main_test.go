@@ -186,7 +186,7 @@ limits: {tenant: {requests_per_minute: 1}}
 tenants:
   a: {api_keys: [{sha256: `+strings.Repeat("ab", 32)+`}], condenser: {type: amortized, max_size: 20, min_tokens: 0}, notify: true}
   b: {api_keys: [{sha256: `+strings.Repeat("cd", 32)+`}], condenser: {type: noop}, memory: {webhook: {url: "http://127.0.0.1:1"}}}`)
-	f(exitOK, "With the condenser llm this would have cost the same.\n", path, "--config", tenants)
+	f(exitOK, "With the condenser excerpts this would have cost the same.\n", path, "--config", tenants)
 	f(exitOK, "With the condenser amortized_forgetting ", path, "--config", tenants, "--tenant", "a")
 	f(exitUsage, `dewpoint: the configuration has no tenant "c"`, path, "--config", tenants, "--tenant", "c")
 	f(exitUsage, `condenser.max_size: does not belong to type "noop"`, path, "--config", tenants, "--tenant", "b", "--max-size", "20")

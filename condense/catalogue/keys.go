@@ -99,7 +99,7 @@ func (k Key) Check(s Settings) string {
 // Keys lists the keys in the order in which they are validated and documented.
 func Keys() []Key {
 	return []Key{
-		{Name: "trigger", Default: TriggerLimits, Doc: "`economics` also condenses [by price](#condensing-by-price)", check: func(s Settings) string {
+		{Name: "trigger", Default: TriggerEconomics, Doc: "when: [by price](#condensing-by-price), at the latest at the limits; or `limits` only", check: func(s Settings) string {
 			return oneOf(s.Trigger, "write limits or economics", TriggerLimits, TriggerEconomics)
 		}},
 		{Name: "max_size", Default: 240, Doc: "limit in events", check: func(s Settings) string { return positive(s.MaxSize) }},

@@ -316,12 +316,15 @@ func condenserOf(n *node) string {
 	return "{type: ...}"
 }
 
-// prepareCondenser sets the defaults of the type that the section names, and returns the type. It returns "" if the type is unknown, so that
+// prepareCondenser sets the defaults of the type that the section names or means, and returns the type. It returns "" if the type is unknown, so that
 // keys of any type are accepted.
 func prepareCondenser(c *config.Condenser, n *node) (condenserType string) {
 	given := n.get("type")
-	if given != nil && given.kind != kindNull {
+	switch {
+	case given != nil && given.kind != kindNull:
 		c.Type = given.text
+	case c.Type == catalogue.TypeExcerpts && meansSummaries(n):
+		c.Type = catalogue.TypeLLM
 	}
 	e, known := catalogue.Find(c.Type)
 	if !known {
@@ -332,6 +335,13 @@ func prepareCondenser(c *config.Condenser, n *node) (condenserType string) {
 		given.text = e.Type
 	}
 	return e.Type
+}
+
+// meansSummaries reports whether a section without a type has a key that belongs to summaries, such as llm_config.
+func meansSummaries(n *node) bool {
+	llm, _ := catalogue.Find(catalogue.TypeLLM)
+	excerpts, _ := catalogue.Find(catalogue.TypeExcerpts)
+	return slices.ContainsFunc(n.fields, func(f *node) bool { return llm.Has(f.name) && !excerpts.Has(f.name) })
 }
 
 // prepareModel sets the built-in limits and prices of the model as defaults, so that an entry may set a single key. If the entry sets the

@@ -206,6 +206,7 @@ func (d document) parse(extension string, text []byte) (root *node) {
 		root = d.parseMarkup(text, "is not JSON: check commas, brackets and quotes")
 	case ".toml":
 		root = d.parseTOML(text)
+		onlyLimits(root)
 	default:
 		d.refuse(0, "", "has no known extension: name it .yaml, .yml, .json or .toml")
 	}

@@ -23,11 +23,10 @@ func TestNothingConfigured(t *testing.T) {
 			t.Errorf("%q gave %+v", file, cfg)
 		}
 	}
-	llm := config.Condenser{
-		Type: catalogue.TypeLLM, Trigger: catalogue.TriggerEconomics, MaxSize: 240, MaxTokens: 0.75, MinTokens: 4000, KeepFirst: 2, MinimumProgress: 0.1, MaxEventLength: 10000,
-		BackgroundAt: 0.8, Focus: catalogue.FocusAuto, Wait: catalogue.WaitNever, Deadline: 20 * time.Second,
+	excerpts := config.Condenser{
+		Type: catalogue.TypeExcerpts, Trigger: catalogue.TriggerEconomics, MaxSize: 240, MaxTokens: 0.75, MinTokens: 4000, KeepFirst: 2, MinimumProgress: 0.1,
 	}
-	if got := config.Default().Condenser; !reflect.DeepEqual(got, llm) {
+	if got := config.Default().Condenser; !reflect.DeepEqual(got, excerpts) {
 		t.Errorf("the default condenser is %+v", got)
 	}
 }
@@ -36,7 +35,8 @@ func TestReference(t *testing.T) {
 	want := config.Default()
 	want.LLMs["cheap"] = config.LLM{Model: "gpt-4o-mini"}
 	want.Models["my-model"] = info(128000, 16000, model.EncodingO200k, price(2, 0.5, 2, 8))
-	want.Condenser.LLMConfig, want.Condenser.Trigger = "cheap", catalogue.TriggerLimits
+	want.Condenser = catalogue.Default(catalogue.TypeLLM)
+	want.Condenser.LLMConfig = "cheap"
 	stage := catalogue.Default(catalogue.TypeLLM)
 	stage.MaxSize = 80
 	pipeline := config.Condenser{Type: catalogue.TypePipeline, Condensers: []config.Condenser{catalogue.Default(catalogue.TypeToolOutputTrim), stage}}

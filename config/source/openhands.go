@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 )
@@ -101,6 +102,36 @@ func (o *openHands) condenser(root *node) {
 	}
 	c.fields = slices.DeleteFunc(c.fields, func(f *node) bool { return f.kind == kindNull })
 	c.set("type", &node{kind: kindText, text: name, origin: c.origin})
+	setLimits(c)
+}
+
+// onlyLimits sets the trigger of every rolling condenser in a TOML file that does not say it. TOML is the format of OpenHands, whose condensers
+// know only limits.
+func onlyLimits(root *node) {
+	if root == nil {
+		return
+	}
+	root.each("", func(path string, n *node) {
+		if path == "condenser" || n.name == "condenser" && strings.HasPrefix(path, "tenants") {
+			setLimits(n)
+		}
+	})
+}
+
+// setLimits does so for one condenser with its stages.
+func setLimits(c *node) {
+	if stages := c.get("condensers"); stages != nil {
+		for _, stage := range stages.items {
+			setLimits(stage)
+		}
+	}
+	named := catalogue.TypeExcerpts
+	if given := c.get("type"); given != nil {
+		named = given.text
+	}
+	if e, _ := catalogue.Find(named); e.Rolling() && c.kind == kindTable && len(c.fields) > 0 && c.get("trigger") == nil {
+		c.set("trigger", &node{kind: kindText, text: catalogue.TriggerLimits, origin: c.origin})
+	}
 }
 
 // llms rewrites OpenHands' [llm] and [llm.NAME] sections as entries of llms. As in OpenHands, a named section inherits the keys of [llm], which

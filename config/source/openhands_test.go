@@ -62,17 +62,17 @@ func TestCondensersOfOpenHandsSDK(t *testing.T) {
 	}
 	f(`{"condenser": {"condenser_kind": "llm_summarizing", "enabled": true, "max_size": 80, "max_tokens": null, "keep_first": 4, "minimum_progress": 0.2,
 		"hard_context_reset_max_retries": 5, "hard_context_reset_context_scaling": 0.8}}`,
-		"condenser: {type: llm, max_size: 80, keep_first: 4, minimum_progress: 0.2}",
+		"condenser: {type: llm, trigger: limits, max_size: 80, keep_first: 4, minimum_progress: 0.2}",
 		"condenser.hard_context_reset_context_scaling, condenser.hard_context_reset_max_retries: belong to OpenHands and have no effect here: they may stay (line 2)")
-	f(`{"condenser_kind": "llm_summarizing", "max_tokens": 56000}`, "condenser: {type: llm, max_tokens: 56000}")
-	f(`{"condenser": {"enabled": true, "max_size": 100}}`, "condenser: {type: llm, max_size: 100}")
+	f(`{"condenser_kind": "llm_summarizing", "max_tokens": 56000}`, "condenser: {type: llm, trigger: limits, max_tokens: 56000}")
+	f(`{"condenser": {"enabled": true, "max_size": 100}}`, "condenser: {type: llm, trigger: limits, max_size: 100}")
 	f(`{"condenser": {"condenser_kind": "llm_summarizing", "enabled": false, "max_size": 100}}`, "condenser: {type: noop}")
 	f(`{"condenser": {"condenser_kind": "no_op", "enabled": true}}`, "condenser: {type: noop}")
 	f(`{"condenser": {"kind": "NoOpCondenser"}}`, "condenser: {type: noop}")
-	f(`{"condenser": {"condenser_kind": "LLMSummarizingCondenser", "enabled": true}}`, "condenser: {type: llm}")
+	f(`{"condenser": {"condenser_kind": "LLMSummarizingCondenser", "enabled": true}}`, "condenser: {type: llm, trigger: limits}")
 	f(`{"kind": "Agent", "tools": [{"name": "terminal"}], "mcp_config": {"a": "${UNSET}"}, "condenser": {"kind": "LLMSummarizingCondenser", "max_size": 80,
 		"llm": {"model": "gpt-4o-mini", "api_key": "**********", "usage_id": "condenser", "temperature": null, "timeout": 300}}}`,
-		"llms: {condenser: {model: gpt-4o-mini, timeout: 300s}}\ncondenser: {type: llm, max_size: 80, llm_config: condenser}",
+		"llms: {condenser: {model: gpt-4o-mini, timeout: 300s}}\ncondenser: {type: llm, trigger: limits, max_size: 80, llm_config: condenser}",
 		"llm.condenser.api_key: is a mask in place of the key, and is not used: write the key (line 2)",
 		"kind, mcp_config, tools, llm.condenser.usage_id: belong to OpenHands and have no effect here: they may stay (line 1)")
 	f(`{"agent_settings": {"schema_version": 2, "agent_kind": "openhands", "agent": "CodeActAgent", "condenser": {"condenser_kind": "no_op"}}, "conversation_settings": {}}`,
@@ -85,6 +85,44 @@ func TestCondensersOfOpenHandsSDK(t *testing.T) {
 		`condenser.type: "telepathy" is not a condenser type: use one of `+join(catalogue.Types())+" (line 1)")
 	_, err = buildText(".yaml", "tools: []") // not a file of OpenHands
 	wantProblems(t, err, "tools: is not a known key: use one of "+topKeys()+" (line 1)")
+}
+
+// TestCondensersInTOMLKnowLimitsOnly: TOML is OpenHands' format, and a user who moves from there gets what the file meant there.
+func TestCondensersInTOMLKnowLimitsOnly(t *testing.T) {
+	const key = "api_keys = [{env = \"KEY\"}]\n"
+	f := func(text string, want string, trigger func(*config.Config) string) {
+		t.Helper()
+		if got := trigger(mustBuild(t, ".toml", text, "KEY=1")); got != want {
+			t.Errorf("%s\nhas the trigger %q, want %q", text, got, want)
+		}
+	}
+	own := func(c *config.Config) string { return c.Condenser.Trigger }
+	f("[condenser]\ntype = \"llm\"\nmax_size = 80", catalogue.TriggerLimits, own)
+	f("[condenser]\nmax_size = 80", catalogue.TriggerLimits, own)
+	f("[condenser]\ntype = \"llm\"\ntrigger = \"economics\"", catalogue.TriggerEconomics, own)
+	f("[condenser]\ntype = \"noop\"", "", own)
+	f("[condenser]", catalogue.TriggerEconomics, own)
+	f("[condenser]\ntype = \"pipeline\"\ncondensers = [{type = \"lossless_trim\"}, {type = \"amortized\"}]", catalogue.TriggerLimits,
+		func(c *config.Config) string {
+			return c.Condenser.Condensers[0].Trigger + c.Condenser.Condensers[1].Trigger
+		})
+	f("[[tenants]]\nname = \"a\"\n"+key+"[tenants.condenser]\ntype = \"excerpts\"", catalogue.TriggerLimits,
+		func(c *config.Config) string { return c.Tenants[0].Condenser.Trigger })
+	if got := own(mustBuild(t, ".yaml", "condenser: {type: llm, max_size: 80}")); got != catalogue.TriggerEconomics {
+		t.Errorf("in YAML the trigger is %q", got)
+	}
+}
+
+// TestCondenserWithoutAType: a key that only summaries have asks for them; else no model is called.
+func TestCondenserWithoutAType(t *testing.T) {
+	for text, want := range map[string]string{
+		"condenser: {max_size: 80}": catalogue.TypeExcerpts, "condenser: {trigger: limits}": catalogue.TypeExcerpts,
+		"llms: {cheap: {model: gpt-4o-mini}}\ncondenser: {llm_config: cheap}": catalogue.TypeLLM, "condenser: {wait: deadline}": catalogue.TypeLLM,
+	} {
+		if got := mustBuild(t, ".yaml", text).Condenser.Type; got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
 }
 
 // TestEmptyCondenserChangesNothing: it means the same as none, for the operator and for tenants.

@@ -40,11 +40,11 @@ func TestWarnings(t *testing.T) {
 		"limits.tenant.max_body: is 4 bytes, so that nearly every request is refused with status 413: write it with a unit, such as 64MiB (line 1)")
 	f("limits: {max_body: 64KiB}\nstore: {max_size: 0}")
 
-	f("llms: {own: {model: my-model}}\ncondenser: {type: llm, llm_config: own}",
+	f("llms: {own: {model: my-model}}\ncondenser: {type: llm, llm_config: own, trigger: limits}",
 		"condenser.llm_config: names llms.own, whose price is not known, so that savings and budgets in dollars leave its calls out: set models.my-model.price (line 2)")
 	f("llms: {own: {model: my-model}}\nmodels: {my-model: {price: {input: 1}}}\ncondenser: {type: llm, llm_config: own}")
 	f("llms: {own: {model: my-model, base_url: 'http://localhost:1/v1'}}\ncondenser: {type: llm, llm_config: own}")
-	f("llms: {own: {model: my-model, base_url: 'http://localhost:1/v1'}}\ncondenser: {type: llm, llm_config: own, trigger: economics}",
+	f("llms: {own: {model: my-model}}\ncondenser: {type: llm, llm_config: own}",
 		"condenser.llm_config: names llms.own, whose price is not known, so that savings and budgets in dollars leave its calls out, and by price it counts as expensive as the request's own model: set models.my-model.price (line 2)")
 	f("llms: {cheap: {model: gpt-4o-mini}}\ncondenser: {type: llm}",
 		"llms.cheap: has no effect, because no condenser names it: set llm_config to cheap in a condenser, or remove it (line 1)")

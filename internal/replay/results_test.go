@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
@@ -21,6 +22,7 @@ func results() replay.Results {
 		return replay.Bill{Models: []string{name}, Calls: calls, Input: input, Cached: cached, Output: output, Cost: replay.Money{USD: usd}}
 	}
 	cfg := config.Default()
+	cfg.Condenser = catalogue.Default(catalogue.TypeLLM)
 	cfg.Models["cheap"] = model.Info{Price: model.Price{Input: 0.125, CachedInput: 0.1, Output: 1}}
 	return replay.NewResults(cfg, "gpt-4o", []replay.Report{
 		{

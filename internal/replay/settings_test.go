@@ -37,7 +37,7 @@ tenants:
 	f(two, replay.Choice{Tenant: "a"}, "amortized_forgetting", 30)
 	f(two, replay.Choice{Tenant: "b", MaxSize: 20}, "excerpts", 20)
 	f(one, replay.Choice{}, "noop", 0)
-	f(loaded(t, ""), replay.Choice{Tenant: "default", MaxTokens: 0.5}, "llm", 240)
+	f(loaded(t, ""), replay.Choice{Tenant: "default", MaxTokens: 0.5}, "excerpts", 240)
 	if _, err := replay.Settings(two, replay.Choice{Tenant: "c"}); err == nil || !strings.Contains(err.Error(), `no tenant "c"`) {
 		t.Errorf("%v", err)
 	}

@@ -112,35 +112,50 @@ func (b builder) settings(c config.Condenser, in condense.Input, summariser *con
 // See lab/economics.md.
 const target = 24_000
 
-// prices returns the prices of a request's model and a summariser's, or nil if either is not known.
+// prices returns the prices of a request's model and a summariser's, or nil if they are two models that cannot be compared, because the price of
+// one is not known.
 func (b builder) prices(name, summariser string) *condense.Economics {
-	info, _ := b.config.ModelFor(summariser)
-	if name != summariser && !info.Price.Known() {
+	if name != summariser && !(b.price(name).Known() && b.price(summariser).Known()) {
 		return nil
 	}
 	return b.economics(name, &config.LLM{Model: summariser})
 }
 
-// economics returns the prices of a request's model and its summariser, or nil if the model's is not known. A summariser
-// with an unknown price is assumed to cost as much as the model.
+// price returns the price of a model, zero if it is not known.
+func (b builder) price(name string) model.Price {
+	info, _ := b.config.ModelFor(name)
+	return info.Price
+}
+
+// economics returns the prices of a request's model and its summariser. Without a known price, the usual ratios take its place. A summariser whose
+// price cannot be compared with the model's is assumed to cost as much, unless it runs on the operator's own machines.
 func (b builder) economics(name string, summariser *config.LLM) *condense.Economics {
 	info, known := b.config.ModelFor(name)
-	if !info.Price.Known() {
-		return nil
+	price := info.Price
+	if !price.Known() {
+		price = model.RatiosOf(name)
 	}
 	e := &condense.Economics{
-		Read: info.Price.CachedInput, Write: max(info.Price.Input, info.Price.CacheWrite), Answer: info.Price.Output, Target: target,
+		Read: price.CachedInput, Write: max(price.Input, price.CacheWrite), Answer: price.Output, Target: target,
 	}
 	cache := model.CacheOf(known)
 	e.Life, e.Asked = cache.Life, cache.Asked
 	if summariser != nil {
-		own := info.Price
-		if other, _ := b.config.ModelFor(summariser.Model); other.Price.Known() {
-			own = other.Price
-		}
-		e.In, e.Out = own.Input, own.Output
+		e.In, e.Out = b.callPrice(*summariser, price, info.Price.Known())
 	}
 	return e
+}
+
+// callPrice returns the prices of a summariser's input and output tokens in the unit of another model's price. comparable says that it is money.
+func (b builder) callPrice(summariser config.LLM, other model.Price, comparable bool) (in, out float64) {
+	own := b.price(summariser.Model)
+	switch {
+	case own.Known() && comparable:
+		return own.Input, own.Output
+	case !own.Known() && summariser.Model != "" && summariser.BaseURL != "" && !config.OverInternet(summariser.BaseURL):
+		return 0, 0
+	}
+	return other.Input, other.Output
 }
 
 // margin returns how many tokens of a model's window stay free, because counts are not exact: one fiftieth of the window, at

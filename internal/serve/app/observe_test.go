@@ -51,6 +51,7 @@ func run(t *testing.T, log *zap.Logger, change func(*config.Config), options ...
 	cfg.Upstream.BaseURL = up.URL() + "/v1"
 	cfg.Store.Path, cfg.Store.Timeout = filepath.Join(t.TempDir(), "dewpoint.db"), time.Minute
 	cfg.LLMs["cheap"] = config.LLM{Model: "gpt-4o-mini"}
+	cfg.Condenser = catalogue.Default(catalogue.TypeLLM)
 	cfg.Condenser.LLMConfig, cfg.Condenser.MaxSize, cfg.Condenser.MinTokens, cfg.Condenser.KeepFirst = "cheap", 10, 0, 1
 	cfg.Condenser.Wait, cfg.Condenser.BackgroundAt = catalogue.WaitDeadline, 0
 	if change != nil {

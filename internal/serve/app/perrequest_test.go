@@ -37,14 +37,6 @@ func each(tokens int) func([]session.Item) []int {
 	return func(items []session.Item) []int { return slices.Repeat([]int{tokens}, len(items)) }
 }
 
-// reason returns why a condensation is due, or "" if none is.
-func reason(d condense.Decision) session.Reason {
-	if d.Job == nil {
-		return ""
-	}
-	return d.Job.Need().Reason
-}
-
 func TestMargin(t *testing.T) {
 	for window, want := range map[int]int{
 		0: 0, 100: 25, 1000: 250, 1024: 256, 4096: 256, 12800: 256, 12850: 257, 128000: 2560, 1000000: 20000,
@@ -61,7 +53,7 @@ func TestMarginStaysFree(t *testing.T) {
 		if e, _ := catalogue.Find(kind); !e.Rolling() || kind == "custom" {
 			continue
 		}
-		c := build(t, "condenser: {type: "+kind+", max_tokens: 1}")
+		c := build(t, "condenser: {type: "+kind+", trigger: limits, max_tokens: 1}")
 		for _, tt := range []struct{ window, reserved, limit int }{
 			{128000, 16000, 128000 - 16000 - 2560}, {128000, 0, 128000 - 2560}, {8192, 1000, 8192 - 1000 - 256},
 		} {

@@ -132,7 +132,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: knowledge, Promise: out.promise(c),
 			CondenseTimeout: condenseTimeout(cfg, chosen),
 		},
-		Notify: c.Notify, LogContent: c.LogContent, Limits: limits, Draw: out.drawFor(limits), Cooling: build.health.Cooling,
+		Notify: c.Notify, LogContent: c.LogContent, ByPrice: chosen.Uses(catalogue.Settings.ByPrice), Limits: limits, Draw: out.drawFor(limits), Cooling: build.health.Cooling,
 		Upstream: proxy.UpstreamConfig{
 			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,
 			Compacts: compacts[upstream.Compaction], Transport: build.through,

@@ -58,16 +58,23 @@ func (e Economics) Plain(m Moment) float64 {
 
 // Condensed returns the price of the prompt after a condensation, plus that of the condensation.
 func (e Economics) Condensed(m Moment) float64 {
-	summary := 0.0
-	if e.In > 0 || e.Out > 0 {
-		summary = e.In*float64(max(m.Total-e.Target, 0)+askTokens) + e.Out*answerTokens
-	}
+	summary := e.Summary(m)
 	if m.Cold {
 		m.Head = 0
-	} else if e.Cached > 0 {
-		summary = min(summary, e.reuse(min(e.Cached, m.Before), m.Total))
 	}
 	return summary + e.prompt(m.Head, e.Target)
+}
+
+// Summary returns the price of the call for a summary, 0 if no model is called.
+func (e Economics) Summary(m Moment) float64 {
+	if e.In <= 0 && e.Out <= 0 {
+		return 0
+	}
+	summary := e.In*float64(max(m.Total-e.Target, 0)+askTokens) + e.Out*answerTokens
+	if !m.Cold && e.Cached > 0 {
+		return min(summary, e.reuse(min(e.Cached, m.Before), m.Total))
+	}
+	return summary
 }
 
 // Extra returns how much more a request costs with a condensation than without; negative if it saves money at once.
@@ -93,11 +100,18 @@ func (e Economics) Due(rent float64, m Moment, share float64) bool {
 	if 2*extra < next.Extra(Moment{Head: m.Head, Before: m.Total, Total: m.Total}) {
 		rent += chanceRequests * e.Rent(m.Total)
 	}
-	return float64(m.Total) > minGain*float64(e.Target) && rent >= share*extra
+	due := rent >= share*extra
+	if share < 1 { // at least a few requests before it is due
+		due = due || rent+aheadRequests*e.Rent(m.Total) >= extra
+	}
+	return float64(m.Total) > minGain*float64(e.Target) && due
 }
 
 // chanceRequests is the number of requests expected to follow one at which a condensation is cheap.
 const chanceRequests = 2
+
+// aheadRequests is how many requests before a condensation its summary is asked for, at least, so that it is there in time.
+const aheadRequests = 3
 
 // economic reports whether a condensation is due by price, times share, and the tokens that messages may have then.
 func (s Settings) economic(in Input, share float64) (target int, due bool) {
@@ -127,6 +141,28 @@ func (s Settings) economic(in Input, share float64) (target int, due bool) {
 		}
 	}
 	return e.Target - in.Fixed, e.Due(rent, m, share)
+}
+
+// earned reports whether the requests since the newest condensation have saved, net of writing the cache again, what a summary would cost now. Until
+// then a run has no summaries: most of the runs that would pay for one before end too early to use it.
+func (s Settings) earned(in Input) bool {
+	e := s.Economics
+	hidden, written := 0, 0
+	for i := range in.View.Applied {
+		if c := &in.View.Applied[i]; len(c.Forgotten) > 0 {
+			hidden += max(c.Before.Tokens-c.After.Tokens, 0)
+			written = c.After.Tokens
+		}
+	}
+	m, since, n := Moment{Total: in.Total, Cold: e.cold(in.Thread)}, shownAtFirst(in.View), 0
+	for i, sent := range in.requests(in.Measure(in.View.Items)) {
+		m.Before = sent
+		if i >= since {
+			n++
+		}
+	}
+	saved := float64(n)*e.Read*float64(hidden) - (e.Write-e.Read)*float64(max(written-in.Fixed, 0))
+	return saved >= e.Summary(m)
 }
 
 // requests iterates over earlier requests: the index of the answer in the view, and the tokens before it.

@@ -53,10 +53,11 @@ func TestThresholdsByPrice(t *testing.T) {
 		rent  float64 // that is just enough
 	}{
 		"its price":                {moment(26_000, 30_000), 1, 50_000},
-		"half of its price":        {moment(26_000, 30_000), .5, 25_000},
+		"a third of its price":     {moment(26_000, 30_000), .3, 15_000},
+		"three requests before":    {moment(26_000, 30_000), .5, 50_000 - 3*10_000},
 		"half of that of the next": {moment(25_500, 30_000), 1, 45_000},
 		"less than half of it":     {moment(25_499, 30_000), 1, 44_990 - 2*10_000}, // the rent of two requests comes
-		"a third of it":            {moment(24_000, 30_000), 1, 30_000 - 2*10_000},
+		"a third of it next":       {moment(24_000, 30_000), 1, 30_000 - 2*10_000},
 	} {
 		if e.Due(c.rent-1, c.m, c.share) || !e.Due(c.rent, c.m, c.share) {
 			t.Errorf("%s: with %.0f due %t, with one less %t", name, c.rent, e.Due(c.rent, c.m, c.share), e.Due(c.rent-1, c.m, c.share))

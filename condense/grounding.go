@@ -9,10 +9,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// grounded returns a record that a model wrote without the lines that name something it was not shown, and how many lines stayed. It
-// returns a *SummaryError if the record repeats the instructions, or if too few of its lines stay.
+// grounded returns a record that a model wrote without the lines that repeat the instructions or name something it was not shown, and how many
+// lines stayed of those that name something. It returns a *SummaryError if too much of the record repeats the instructions, or if too few of
+// its lines stay.
 func grounded(text, instructions string, shown ...string) (string, session.Grounding, error) {
-	if repeats(text, instructions) {
+	text, copied := withoutRepeated(text, instructions)
+	if copied {
 		return "", session.Grounding{}, FaultMalformed.errorf("the reply repeats the instructions")
 	}
 	r := ground.Check(text, shown...)
@@ -49,18 +51,34 @@ func (j *llmJob) shownTo(asked Request, texts []string) (instructions string, sh
 	return instructions, append([]string{own}, texts...)
 }
 
-// minRepeated is the number of words from which a line that the instructions have as well is a repetition.
-const minRepeated = 4
+// minRepeated is the number of words from which a line that the instructions have as well is a repetition. A text that repeats lines is a copy if
+// it has fewer than minOwn lines of that length besides.
+const minRepeated, minOwn = 4, 2
 
-// repeats reports whether a line of a text, or what follows the heading in it, stands in the instructions. Marks do not count, nor does
-// where lines break.
-func repeats(text, instructions string) bool {
+// withoutRepeated returns a text without the lines that the instructions have as well, and whether hardly anything else is in it.
+func withoutRepeated(text, instructions string) (rest string, copied bool) {
 	words := " " + strings.Join(wordsOf(instructions), " ") + " "
+	var kept strings.Builder
+	repeated, own := 0, 0
 	for line := range strings.Lines(text) {
-		for _, part := range [...]string{line, afterHeading(line)} {
-			if w := wordsOf(part); len(w) >= minRepeated && strings.Contains(words, " "+strings.Join(w, " ")+" ") {
-				return true
-			}
+		if repeats(line, words) {
+			repeated++
+			continue
+		}
+		kept.WriteString(line)
+		if len(wordsOf(line)) >= minRepeated {
+			own++
+		}
+	}
+	return kept.String(), repeated > 0 && own < minOwn
+}
+
+// repeats reports whether a line, or what follows the heading in it, stands in the instructions, whose words are given. Marks do not count, nor
+// does where lines break.
+func repeats(line, words string) bool {
+	for _, part := range [...]string{line, afterHeading(line)} {
+		if w := wordsOf(part); len(w) >= minRepeated && strings.Contains(words, " "+strings.Join(w, " ")+" ") {
+			return true
 		}
 	}
 	return false

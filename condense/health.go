@@ -71,6 +71,9 @@ var ErrMissing = errors.New("the configured model or its key does not exist")
 // errUncut is the reason why excerpts are not used.
 var errUncut = errors.New("the view does not shrink enough")
 
+// AsConfigured reports whether there is no summary because the configuration wants none, rather than by a failure.
+func AsConfigured(err error) bool { return errors.Is(err, ErrAtOnce) || errors.Is(err, ErrUnearned) }
+
 // Cause returns the reason of a failed condensation as one word without confidential content, or "" for nil.
 func Cause(err error) string {
 	if call, ok := errors.AsType[*CallError](err); ok {
@@ -84,6 +87,8 @@ func Cause(err error) string {
 		return ""
 	case errors.Is(err, ErrAtOnce):
 		return "at_once"
+	case errors.Is(err, ErrUnearned):
+		return "unearned"
 	case errors.Is(err, ErrCooling):
 		return "cooling"
 	case errors.Is(err, ErrMissing):

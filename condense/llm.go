@@ -3,6 +3,7 @@ package condense
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -54,7 +55,14 @@ func (s LLMSettings) withDefaults() LLMSettings {
 func (l *LLM) Name() string { return l.typeName }
 
 func (l *LLM) Condense(in Input) Decision {
-	j := &llmJob{LLM: l, job: l.pricedSettings(in).job(l.typeName, in)}
+	priced := l.pricedSettings(in)
+	if priced.Economics != nil && !l.ranks && !priced.earned(in) {
+		if x := l.withoutCall(in); x.due.Need.Reason == session.ReasonEconomics && !in.Need.Ahead {
+			return x.decide(x, func() Kept { return x.shrink(x.quoteRoom()) })
+		}
+		priced.Economics = nil
+	}
+	j := &llmJob{LLM: l, job: priced.job(l.typeName, in)}
 	return j.decide(j, func() Kept {
 		if j.modelMissing() {
 			j.LLM = l.ownModel(in)
@@ -69,6 +77,26 @@ func (l *LLM) Condense(in Input) Decision {
 		}
 		return j.shrink(j.allowance())
 	})
+}
+
+// withoutCall returns the condensation that is made, by its own price, as long as the run has not earned a summary.
+func (l *LLM) withoutCall(in Input) *unearnedJob {
+	s := l.s.Settings
+	s.Economics = new(*s.Economics)
+	s.Economics.In, s.Economics.Out, s.Economics.Cached = 0, 0, 0
+	return &unearnedJob{excerptsJob{job: s.job(l.typeName, in), provisional: true}}
+}
+
+// ErrUnearned is the reason why there is no summary of a run that has not saved yet what it costs.
+var ErrUnearned = errors.New("the run has not saved yet what a summary costs")
+
+// unearnedJob makes a condensation without a model for a condenser that has one. The next summary covers what it hides.
+type unearnedJob struct{ excerptsJob }
+
+func (j *unearnedJob) Run(ctx context.Context) (Result, error) {
+	r, err := j.excerptsJob.Run(ctx)
+	r.Fallback = ErrUnearned
+	return r, err
 }
 
 // pricedSettings returns the settings with the price of the summary that would be asked for.

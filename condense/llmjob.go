@@ -85,7 +85,7 @@ func (j *llmJob) atOnce(ctx context.Context) (Result, error) {
 		return Result{}, err
 	case j.isCooling():
 		return Result{Condensation: c, Fallback: ErrCooling}, nil
-	case j.ranks:
+	case j.ranks, j.due.Need.Reason == session.ReasonEconomics && j.BackgroundAt > 0: // the next one, prepared in advance, covers this one as well
 		return Result{Condensation: c, Fallback: ErrAtOnce}, nil
 	}
 	later := &llmJob{LLM: j.LLM, job: j.job, modelErr: j.modelErr}

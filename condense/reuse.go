@@ -109,8 +109,7 @@ func (l *LLM) mayReuse(in *Input) (e *Economics, cached int) {
 		return nil, 0
 	}
 	cached = in.Thread.Sent.Cached(in.View)
-	excerptsShown := len(new(span).readApplied(in.View.Applied)) > 0 // in place of messages that the record must cover
-	if cached == 0 || excerptsShown {
+	if cached == 0 {
 		return nil, 0
 	}
 	return e, min(cached, in.sentBefore())

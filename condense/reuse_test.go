@@ -79,7 +79,7 @@ func TestPromptReuse(t *testing.T) {
 			e.In, e.Out = .1, .4
 			s.Reuse = NewPromptReuse(func(string, string) *Economics { return &e })
 		}, []Reply{paid}, false, session.AskedCold},
-		"excerpts stand in already":    {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.View = standIn(in.View) }, []Reply{paid}, false, session.AskedCold},
+		"excerpts stand in already":    {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.View = standIn(in.View) }, []Reply{good}, true, session.AskedCached},
 		"the view was never sent":      {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.View = neverSent(in.View) }, []Reply{paid}, false, session.AskedCold},
 		"there is no request to be it": {func(in *Input, _ *LLMSettings, _ *sentRequest) { in.Thread.Sent = nil }, []Reply{paid}, false, session.AskedCold},
 	} {
@@ -318,9 +318,8 @@ func TestNoModelIsAskedInVain(t *testing.T) {
 	}
 }
 
-// TestPromptReuseIsPriced checks when a condensation is due by price. If the summary would be asked for behind the request, the
-// price of that counts; if not, because little is cached or excerpts replace messages, that of the summariser's own prompts
-// counts.
+// TestPromptReuseIsPriced checks when a condensation is due by price in a run that has earned a summary. If it would be asked for behind the
+// request, the price of that counts; if not, because little is cached, that of the summariser's own prompts counts.
 func TestPromptReuseIsPriced(t *testing.T) {
 	e := Economics{Read: .1, Write: 1, Answer: 5, In: 1, Out: 5, Target: 5000}
 	s := LLMSettings{Settings: Settings{Economics: &e, KeepFirst: 1}, Reuse: NewPromptReuse(func(string, string) *Economics { return &e })}
@@ -334,16 +333,56 @@ func TestPromptReuseIsPriced(t *testing.T) {
 		}
 		return 0
 	}
-	asIs := func(v *session.View) *session.View { return v }
-	cold := first(0, asIs)
-	if warm := first(1<<20, asIs); warm == 0 || warm >= cold || e.Cached != 0 {
+	cold := first(0, paidFor)
+	if warm := first(1<<20, paidFor); warm == 0 || warm >= cold || e.Cached != 0 {
 		t.Errorf("due at %d messages where the cache has them, else at %d", warm, cold)
 	}
-	if partly := first(1000, asIs); partly != cold {
+	if partly := first(1000, paidFor); partly != cold {
 		t.Errorf("due at %d messages where the cache has little, else at %d", partly, cold)
 	}
-	if warm, cold := first(1<<20, standIn), first(0, standIn); warm == 0 || warm != cold {
-		t.Errorf("due at %d messages where excerpts stand in, and at %d with nothing in the cache", warm, cold)
+}
+
+// TestSummariesAreEarned: by price, a run gets excerpts without a call until they have saved what a summary costs, and summaries from then on. Limits
+// ask for one at once, and nothing is prepared by price for a run that has not earned it.
+func TestSummariesAreEarned(t *testing.T) {
+	e := Economics{Read: .1, Write: 1, Answer: 5, In: .2, Out: 1, Target: 5000}
+	condenser := func(limit int) *LLM {
+		return NewLLM(LLMSettings{Settings: Settings{Economics: &e, KeepFirst: 1, BackgroundAt: .8, MaxSize: limit}, Summariser: &replying{}, Model: "cheap"})
+	}
+	in := reuseInput(200)
+	for name, c := range map[string]struct {
+		view  *session.View
+		ahead bool
+		limit int
+		asks  bool
+		none  bool
+	}{
+		"nothing saved yet":         {view: in.View},
+		"saved too little":          {view: condensedView(in.View, saved(100))},
+		"paid for":                  {view: paidFor(in.View), asks: true},
+		"a limit":                   {view: in.View, limit: 20, asks: true},
+		"ahead, nothing saved":      {view: in.View, ahead: true, none: true},
+		"ahead, nothing saved, but": {view: in.View, ahead: true, limit: 20, asks: true},
+		"ahead, paid for":           {view: paidFor(in.View), ahead: true, asks: true},
+	} {
+		own := in
+		own.View, own.Need.Ahead = c.view, c.ahead
+		l := condenser(c.limit)
+		if c.limit > 0 {
+			l.s.Economics = new(e)
+			l.s.Economics.Target = 1 << 20 // not due by price
+		}
+		d := l.Condense(own)
+		if c.none != (d.Job == nil) || d.Job != nil && d.Job.Asks() != c.asks {
+			t.Errorf("%s: %+v", name, d)
+		}
+		if d.Job == nil || c.asks {
+			continue
+		}
+		made, err := d.Job.Run(t.Context())
+		if err != nil || !made.Condensation.Provisional || !errors.Is(made.Fallback, ErrUnearned) || made.Later != nil || Cause(made.Fallback) != "unearned" {
+			t.Errorf("%s: %+v, %v", name, made, err)
+		}
 	}
 }
 
@@ -362,9 +401,17 @@ func TestDueByMoreTokens(t *testing.T) {
 		in := reuseInput(12 + 2*random.IntN(40))
 		in.Window, in.Need.Ahead = []int{0, 32_000, 200_000}[random.IntN(3)], random.IntN(2) == 0
 		in.Thread.Sent = &sentRequest{cached: []int{0, random.IntN(in.Total), in.Total}[random.IntN(3)]}
+		if random.IntN(2) == 0 {
+			in.View = condensedView(in.View, saved(random.IntN(50_000)))
+		}
 		l, due := NewLLM(s), session.Reason("")
 		for most := 3 * in.Total; in.Total < most; in.Total += 200 {
-			next := l.pricedSettings(in).Due(in).Need.Reason
+			next := session.Reason("")
+			if in.Need.Ahead {
+				next = l.pricedSettings(in).Due(in).Need.Reason
+			} else if d := l.Condense(in); d.Job != nil || d.Kept != "" {
+				next = session.ReasonEconomics
+			}
 			if due != "" && next == "" {
 				t.Fatalf("due by %s with fewer tokens than %d, prices %+v, window %d, output %d", due, in.Total, e, in.Window, l.s.MaxOutput)
 			}
@@ -407,6 +454,14 @@ func condensedView(v *session.View, c session.Condensation) *session.View {
 	out.Applied = []session.Condensation{c}
 	return &out
 }
+
+// saved is a condensation with excerpts since which each request saved that many tokens.
+func saved(tokens int) session.Condensation {
+	return session.Condensation{Provisional: true, Before: session.Size{Tokens: 5000 + tokens}, After: session.Size{Tokens: 5000}}
+}
+
+// paidFor returns a view after excerpts that have saved more than any summary costs.
+func paidFor(v *session.View) *session.View { return condensedView(v, saved(1_000_000)) }
 
 func standIn(v *session.View) *session.View {
 	return condensedView(v, session.Condensation{Provisional: true})

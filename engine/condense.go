@@ -57,6 +57,8 @@ func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
 		}
 	case again && !(decision.Job.Need().Hard && (f.neverWaits() || !decision.Job.Asks())): // a retry is forwarded as it was before
 		report.Kept = Again
+	case f.awaitsSummary(decision.Job):
+		report.Kept = Preparing
 	default:
 		report.Kept = Done // even if another request made the condensation
 		next, made, inTime := f.condenseDue(ctx, decision.Job.Need())
@@ -71,6 +73,14 @@ func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
 		report.Kept = Shaped
 	}
 	return shaped, report
+}
+
+// awaitsSummary reports whether a job is due only by price and its summary is being written. A few more requests at the old size cost less than
+// to condense without it now, and once more with it later. The request does not wait.
+func (f *Form) awaitsSummary(job condense.Job) bool {
+	need := job.Need()
+	running := f.turn.engine.summaries.Find(f.place.Thread.ID)
+	return job.Asks() && need.AtOnce && !need.Hard && need.Reason == session.ReasonEconomics && running != nil && running.Ahead
 }
 
 // dueReason returns why the request would be condensed if its client or tenant had not opted out. Empty: nothing is due.

@@ -52,21 +52,22 @@ type Outcome string
 
 // Outcomes of condensing.
 const (
-	Below    Outcome = "below"         // nothing was due
-	Done     Outcome = "done"          // condensed
-	Excerpts Outcome = "excerpts"      // condensed without the summary that was due
-	Shaped   Outcome = "shaped"        // the condenser shows another view for this request only
-	Failed   Outcome = "failed"        // the last attempt has the reason
-	Cooling  Outcome = "cooling"       // the summariser failed recently
-	Uncut    Outcome = "uncut"         // hiding what may be hidden would not save enough
-	Loop     Outcome = "loop"          // waiting for the end of a tool loop that needs its reasoning
-	Locked   Outcome = "locked"        // another request is condensing the thread
-	Refused  Outcome = "refused"       // upstream recently refused a changed request of the thread
-	Again    Outcome = "again"         // a retry, forwarded as it was before
-	HeldOut  Outcome = "held_out"      // the session is held out for comparison
-	Unread   Outcome = "kept_upstream" // upstream keeps a history of which not all is known
-	Observed Outcome = "observed"      // the tenant only observes
-	Off      Outcome = "off"           // the client does not want condensing
+	Below     Outcome = "below"         // nothing was due
+	Done      Outcome = "done"          // condensed
+	Excerpts  Outcome = "excerpts"      // condensed without the summary that was due
+	Shaped    Outcome = "shaped"        // the condenser shows another view for this request only
+	Failed    Outcome = "failed"        // the last attempt has the reason
+	Cooling   Outcome = "cooling"       // the summariser failed recently
+	Uncut     Outcome = "uncut"         // hiding what may be hidden would not save enough
+	Loop      Outcome = "loop"          // waiting for the end of a tool loop that needs its reasoning
+	Preparing Outcome = "preparing"     // it is due by price, and goes on as it is until its summary is written
+	Locked    Outcome = "locked"        // another request is condensing the thread
+	Refused   Outcome = "refused"       // upstream recently refused a changed request of the thread
+	Again     Outcome = "again"         // a retry, forwarded as it was before
+	HeldOut   Outcome = "held_out"      // the session is held out for comparison
+	Unread    Outcome = "kept_upstream" // upstream keeps a history of which not all is known
+	Observed  Outcome = "observed"      // the tenant only observes
+	Off       Outcome = "off"           // the client does not want condensing
 )
 
 // Skips reports whether the outcome is that of a request which was not to be condensed: nothing failed.

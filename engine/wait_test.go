@@ -199,6 +199,42 @@ func TestALateSummaryDoesNotDelayTheNextCondensation(t *testing.T) {
 	}
 }
 
+// TestRequestsAtThePriceGoOnUntilTheirSummaryIsWritten: what is due only by price is not condensed without the summary that is being written, and no
+// request waits for it.
+func TestRequestsAtThePriceGoOnUntilTheirSummaryIsWritten(t *testing.T) {
+	summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
+	prices := condense.Economics{Read: 0.1, Write: 1.25, Target: 1000}
+	r := newRig(t, condense.NewLLM(condense.LLMSettings{
+		Settings: condense.Settings{Economics: &prices, KeepFirst: 1, BackgroundAt: 0.8}, Summariser: summariser, Model: "cheap",
+	}))
+	r.tenant.Never, r.tenant.Ahead = true, true
+	var begun []*body
+	preparing, summarised := 0, false
+	for n := 1; n < 100 && !summarised; n++ {
+		asked := says(2*n + 1)
+		begun = append(begun, asked)
+		turn := r.begin(asked, engine.WishNone)
+		report := turn.Condense(t.Context())
+		r.logged(turn)
+		summarised = slices.ContainsFunc(report.Attempts, func(a engine.Attempt) bool { return a.Made != nil && !a.Made.Provisional })
+		if report.Kept != engine.Preparing {
+			continue
+		}
+		if preparing++; len(report.Attempts) > 0 {
+			t.Errorf("step %d: %+v", n, report)
+		}
+		if preparing == 5 {
+			close(summariser.free)
+			for _, b := range begun {
+				b.work.Wait()
+			}
+		}
+	}
+	if preparing != 5 || !summarised || len(summariser.asked) != 1 {
+		t.Errorf("%d requests went on, then a summary: %t; asked %d times", preparing, summarised, len(summariser.asked))
+	}
+}
+
 // standsIn condenses a turn and checks that it gets excerpts.
 func (r *rig) standsIn(t *request) {
 	r.Helper()

@@ -106,7 +106,7 @@ func (r *request) noteReport(report engine.Report) {
 // if the request did not wait for it.
 func cause(err error) string {
 	switch {
-	case errors.Is(err, session.ErrLocked), errors.Is(err, condense.ErrAtOnce):
+	case errors.Is(err, session.ErrLocked), condense.AsConfigured(err):
 		return ""
 	case errors.Is(err, engine.ErrDeadline):
 		return "deadline"
@@ -181,7 +181,7 @@ func result(a *engine.Attempt) (outcome Outcome, level zapcore.Level, message st
 		return OutcomeFailed, zap.WarnLevel, "not condensed", a.Err
 	case a.Fallback == nil:
 		return OutcomeCondensed, zap.InfoLevel, "condensed", nil
-	case errors.Is(a.Fallback, condense.ErrAtOnce): // as configured
+	case condense.AsConfigured(a.Fallback):
 		return OutcomeFallback, zap.InfoLevel, "condensed without a summary", a.Fallback
 	}
 	return OutcomeFallback, zap.WarnLevel, "condensed without a summary", a.Fallback
@@ -208,7 +208,7 @@ func (p reporter) attemptFields(a *engine.Attempt, outcome Outcome) []zap.Field 
 		}
 	}
 	why := cause(cmp.Or(a.Err, a.Fallback, a.Replaced))
-	if errors.Is(a.Fallback, condense.ErrAtOnce) {
+	if condense.AsConfigured(a.Fallback) {
 		why = condense.Cause(a.Fallback)
 	}
 	if why != "" {

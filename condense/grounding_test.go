@@ -50,6 +50,16 @@ func TestRepeatedInstructionsAreNoRecord(t *testing.T) {
 	}
 }
 
+// TestLinesOfTheInstructionsAreStruckOut: what a model wrote besides stays.
+func TestLinesOfTheInstructionsAreStruckOut(t *testing.T) {
+	instructions := prose{}.system(FocusCoding) + "\n" + prose{}.ask(100)
+	const own = "USER_CONTEXT: port the parcel tracker to Go.\nPENDING: the tests of its queue still fail."
+	text, _, err := grounded("USER_CONTEXT: port the parcel tracker to Go.\n- **NEXT_STEP**: what comes next.\nPENDING: the tests of its queue still fail.", instructions, own)
+	if err != nil || text != own {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 // TestGrounded: lines that name something else are struck and counted, and too many of them are no record.
 func TestGrounded(t *testing.T) {
 	text, g, err := grounded("TESTS: TestRead passes\nNEXT_STEP: auth/token.go:88", "", "ok TestRead")

@@ -51,3 +51,13 @@ func TryLock(f *os.File) (bool, error) {
 
 // SyncFolder does nothing: Windows syncs no folders, and NTFS logs changes of names.
 func SyncFolder(string) error { return nil }
+
+// EnableEscapes makes a console understand escape sequences, and reports whether it does: those before Windows 10 do not.
+func EnableEscapes(f *os.File) bool {
+	var mode uint32
+	console := windows.Handle(f.Fd())
+	if windows.GetConsoleMode(console, &mode) != nil {
+		return false
+	}
+	return windows.SetConsoleMode(console, mode|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING) == nil
+}

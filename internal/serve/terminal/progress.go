@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // redrawEvery is how often a line of progress changes.
@@ -67,17 +68,18 @@ func (p *Progress) line(n int, now time.Time) string {
 		return Clip(fmt.Sprintf("%s: %d", p.what, p.done), n)
 	}
 	share := min(float64(p.done)/float64(p.total), 1)
-	text := fmt.Sprintf("%s: %d of %d, %d%%", p.what, p.done, p.total, int(share*100))
+	text := fmt.Sprintf(": %d of %d, %d%%", p.done, p.total, int(share*100))
 	if spent := now.Sub(p.begun); p.done > 0 && p.done < p.total && spent > 3*time.Second {
 		left := time.Duration(float64(spent) / share * (1 - share))
 		text += ", about " + rough(left) + " left"
 	}
-	if room := n - len([]rune(text)) - len(" []"); room >= 10 {
+	longest := fmt.Sprintf("%s [] : %d of %d, 100%%, about 59 min left", p.what, p.total, p.total)
+	if room := n - utf8.RuneCountInString(longest); room >= 10 { // as long at the end as at the beginning
 		width := min(room, 30)
 		full := int(share * float64(width))
-		text += " [" + strings.Repeat("#", full) + strings.Repeat("-", width-full) + "]"
+		text = " [" + strings.Repeat("#", full) + strings.Repeat("-", width-full) + "]" + text
 	}
-	return Clip(text, n)
+	return Clip(p.what+text, n)
 }
 
 // rough returns a time in the largest unit that says enough.

@@ -97,16 +97,16 @@ func TestProgress(t *testing.T) {
 			t.Errorf("%q, want %q", got, says)
 		}
 	}
-	columns := 60
+	columns := 70
 	s := Emulated(&out, func() int { return columns }, os.Getenv)
 	s.escapes = true
 	p := newProgress(s, "replaying", 200, func() time.Time { return now })
-	want("|replaying: 0 of 200, 0% [------------------------------]")
+	want("|replaying [-------------------]: 0 of 200, 0%")
 	p.Add(1)
 	want("") // so soon
 	now = now.Add(redrawEvery)
 	p.Add(49)
-	want("|replaying: 50 of 200, 25% [#######-----------------------]")
+	want("|replaying [####---------------]: 50 of 200, 25%")
 	now, columns = now.Add(10*time.Second), 48
 	p.Add(50)
 	want("|replaying: 100 of 200, 50%, about 10 s left") // no room for the bar

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/terminal"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
@@ -67,17 +68,13 @@ func replayConfig(file string, choice replay.Choice) (*config.Config, error) {
 	return cfg, nil
 }
 
-// playAll replays the runs in files, one after another. If errs is a terminal, it writes its progress there.
+// playAll replays the runs in files, one after another. If errs is a terminal, it shows its progress there.
 func playAll(ctx context.Context, cfg *config.Config, paths []string, model string, errs io.Writer) ([]replay.Report, error) {
-	progress := func(string, ...any) {}
-	if isTerminal(errs) {
-		progress = func(format string, args ...any) { fmt.Fprintf(errs, "\r\x1b[K"+format, args...) }
-	}
-	defer progress("")
+	progress := terminal.NewProgress(terminal.Of(errs, os.Getenv), "replaying", len(paths))
+	defer progress.End()
 	options := replay.Options{Model: model, Encoders: tokenize.New()}
 	reports := make([]replay.Report, len(paths))
 	for i, path := range paths {
-		progress("run %d of %d", i+1, len(paths))
 		run, err := replay.Load(path)
 		if err != nil {
 			return nil, err
@@ -85,16 +82,7 @@ func playAll(ctx context.Context, cfg *config.Config, paths []string, model stri
 		if reports[i], err = replay.Play(ctx, cfg, run, options); err != nil {
 			return nil, err
 		}
+		progress.Add(1)
 	}
 	return reports, nil
-}
-
-// isTerminal reports whether a writer is a terminal.
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

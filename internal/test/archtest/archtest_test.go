@@ -78,7 +78,7 @@ var allowedImports = map[string][]string{
 	"internal/replay":                   {"condense/catalogue", "condense/record", "config", "dialect", "dialect/assemble", "dialect/chat", "internal/serve/app", "internal/known/model", "session", "tokenize"},
 	"internal/test/judge":               {"session", "condense", "condense/record", "condense/tidy", "config", "internal/test/fakeupstream", "internal/replay", "dialect", "dialect/assemble", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "session/boltstore", "tokenize"},
 	"internal/demo":                     {"config", "internal/replay"},
-	"cmd/proxy":                         {"config", "config/source", "internal/serve/app", "internal/serve/health", "internal/demo", "internal/replay", "tokenize"},
+	"cmd/proxy":                         {"config", "config/source", "internal/serve/app", "internal/serve/health", "internal/serve/terminal", "internal/demo", "internal/replay", "tokenize"},
 	"deploy":                            {},
 	"internal/test/archtest":            {},
 	"internal/test/lineartest":          {},

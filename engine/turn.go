@@ -191,6 +191,23 @@ func (t *Turn) resolve(ctx context.Context) error {
 	return nil
 }
 
+// Step returns which of the model's answers in its history the request is for, beginning with 1. It is 0 if upstream keeps a history of which
+// not all is known.
+func (t *Turn) Step() int {
+	if t.unknown() {
+		return 0
+	}
+	step, answered := 1, false
+	for i := 1; i <= t.history.Len(); i++ {
+		byModel := t.history.Message(i).Kind.ByModel()
+		if byModel && !answered {
+			step++
+		}
+		answered = byModel
+	}
+	return step
+}
+
 // prepareCounting looks up what was learnt about the request's model, and how its tokens are counted. Counting itself waits until a
 // count is needed, which for most requests is during the call upstream.
 func (t *Turn) prepareCounting() {

@@ -146,6 +146,7 @@ func (r *request) begun() (*engine.Form, error) {
 	r.parsed.model = r.live.Models(r.parsed.split.Model)
 	r.parsed.streams = r.parsed.split.Stream || r.parsed.compaction.streamed
 	record.Model = cmp.Or(r.parsed.model.Name, OtherModel)
+	record.Asked.Model = askedModel(r.parsed.split.Model)
 	return r.lookUp()
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -58,12 +59,17 @@ func (r *request) noteRecognised() {
 	r.recorder.record.Times.Resolved = s.o.Now()
 	r.recorder.record.Turn = &TurnRecord{
 		Session: place.Thread.Session, Thread: place.Thread.ID,
-		Source: place.Source, Begins: place.Begins, Relation: place.Relation(),
+		Source: place.Source, Begins: place.Begins, Relation: place.Relation(), Step: r.form.Turn().Step(),
 	}
 	if !place.New {
 		r.recorder.idle = r.recorder.record.Times.Resolved.Sub(place.Thread.Seen)
 	}
 }
+
+// maxModel bounds the name of a model that a record keeps, in bytes.
+const maxModel = 100
+
+func askedModel(name string) string { return strings.Clone(name[:min(len(name), maxModel)]) }
 
 // noteReport records and logs what a step of the turn did.
 func (r *request) noteReport(report engine.Report) {

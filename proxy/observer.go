@@ -46,8 +46,8 @@ type Tracer interface {
 // OtherModel stands for a model that is neither configured nor built in. Clients choose model names, which must not become labels.
 const OtherModel = "other"
 
-// Record describes a request at its end. Only Content holds text of a client or a model, or names that a client made up. Asked.ID may be
-// the client's; it is short and plain.
+// Record describes a request at its end. Only Content and Asked.Model hold text of a client or a model, or names that a client made up: neither
+// may become a label. Asked.ID may be the client's; it is short and plain.
 type Record struct {
 	Tenant    string // empty: it belongs to none
 	Condenser string // the tenant's
@@ -71,6 +71,7 @@ type Asked struct {
 	Trace  string // id of its trace; empty: not recorded
 	Method string
 	Path   string // at which the dialect is served, in its plain spelling; empty: none
+	Model  string // as the client wrote it, at most maxModel bytes; empty: none was read
 }
 
 // Condensed is what condensing did for a request.
@@ -111,6 +112,7 @@ type Call struct {
 	First time.Time // the first byte of the answer's body was received; zero: none was
 
 	Status int            // of the answer; 0: there was none
+	Retry  time.Duration  // after which upstream wants to be asked again; 0: it did not say
 	Code   string         // why there was no answer
 	Usage  *session.Usage // nil: not reported
 
@@ -124,6 +126,7 @@ type TurnRecord struct {
 	Thread    session.ThreadID
 	Source    session.Source
 	Begins    bool             // the request begins a session
+	Step      int              // the request is for the model's answer of this number in its history; 0: not known
 	Relation  session.Relation // to the history that was known
 	Cause     session.Cause    // why it began a new thread although a part of it was known; empty: it did not
 	Before    session.Size     // as the client sent it

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,7 +63,7 @@ func (r *request) send() (*http.Response, error) {
 		r.recorder.callFailed(err)
 		return nil, err
 	}
-	r.recorder.record.Call.Status = resp.StatusCode
+	r.recorder.record.Call.Status, r.recorder.record.Call.Retry = resp.StatusCode, retryAfter(resp.Header, r.server.o.Now())
 	r.lease.framed = resp.ContentLength >= 0 || len(resp.TransferEncoding) > 0 || resp.ProtoMajor > 1
 	if r.params.dialect != nil {
 		decodeAnswer(resp)
@@ -73,6 +74,18 @@ func (r *request) send() (*http.Response, error) {
 	}
 	r.noteAccepted(resp.StatusCode)
 	return resp, nil
+}
+
+// retryAfter returns how long upstream wants to be left alone: the seconds, or the date, of Retry-After. It is 0 if upstream does not say.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	value := h.Get("Retry-After")
+	if at, err := http.ParseTime(value); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil && seconds > 0 { // which NaN is not
+		return time.Duration(min(seconds, 1e6) * float64(time.Second))
+	}
+	return 0
 }
 
 func (r *accepted) transport() http.RoundTripper {

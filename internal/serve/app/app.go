@@ -65,6 +65,7 @@ type ports struct {
 type Options struct {
 	Traced            bool               // export traces if OpenTelemetry's environment variables configure a collector
 	Version, Revision string             // version of the program, and revision of the source it was built from
+	Watcher           observe.Watcher    // receives requests that have ended and own calls; may be nil
 	Encoders          *tokenize.Registry // vocabularies that other services of the process share; nil: the service loads its own
 }
 
@@ -74,6 +75,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	o.Encoders = cmp.Or(o.Encoders, tokenize.New())
 	a := &App{config: cfg, loaded: cfg, options: o, log: log, metrics: observe.NewMetrics(), ports: ports{failed: make(chan error, 2)}}
 	a.metrics.Build(o.Version, o.Revision)
+	a.metrics.Watch(o.Watcher)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Stop(context.Background()))

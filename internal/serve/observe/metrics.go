@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/holdout"
@@ -31,6 +32,7 @@ type Metrics struct {
 	history  history
 	process  process
 	active   lru.Cache[string, time.Time] // the time of each session's latest request
+	watcher  Watcher                      // may be nil
 }
 
 const (
@@ -49,6 +51,16 @@ func NewMetrics() *Metrics {
 	f.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
+
+// Watcher receives what is counted: requests that have ended, and the proxy's own model calls. Its methods are called concurrently and must
+// not block.
+type Watcher interface {
+	Ended(r *proxy.Record)
+	Called(c limit.Call)
+}
+
+// Watch passes everything that is counted from now on to a watcher. It must be called before anything is counted.
+func (m *Metrics) Watch(w Watcher) { m.watcher = w }
 
 // activeSessions returns how many sessions are active at a time.
 func (m *Metrics) activeSessions(at time.Time) (n int) {

@@ -51,6 +51,9 @@ func (o Observer) Condensed(c proxy.Condensation) {
 func (o Observer) Ended(ctx context.Context, r *proxy.Record) {
 	o.metrics.countRequest(r)
 	endRequest(ctx, r)
+	if w := o.metrics.watcher; w != nil {
+		w.Ended(r)
+	}
 	if o.log != nil {
 		o.write(r)
 	}

@@ -48,6 +48,9 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 		s.Metrics.savings.spentTokens.WithLabelValues(s.Tenant, info.Name, "summariser").Add(float64(c.Input + c.Output))
 		s.Metrics.savings.spentUSD.WithLabelValues(s.Tenant, info.Name, "summariser").Add(max(c.USD, 0))
 	}
+	if w := s.Metrics.watcher; w != nil {
+		w.Called(c)
+	}
 	limit.Bill(ctx, c)
 	defer span.End()
 	if err != nil {

@@ -283,9 +283,16 @@ type Shutdown struct {
 // Log configures the process's log.
 type Log struct {
 	Level    string `yaml:"level"`    // debug, info, warn or error
-	Format   string `yaml:"format"`   // json or console
+	Format   string `yaml:"format"`   // FormatAuto, FormatJSON or FormatConsole
 	Requests bool   `yaml:"requests"` // log a line for each request, at level info
 }
+
+// The values of Log.Format.
+const (
+	FormatAuto    = "auto"    // console on a terminal, JSON elsewhere
+	FormatJSON    = "json"    // lines for machines
+	FormatConsole = "console" // lines for people
+)
 
 // Default returns the configuration that is used if nothing is configured.
 func Default() *Config {
@@ -314,6 +321,6 @@ func Default() *Config {
 			SummariserTimeout:             30 * time.Second,
 		},
 		Shutdown: Shutdown{Delay: 5 * time.Second, Timeout: 5 * time.Minute},
-		Log:      Log{Level: "info", Format: "json", Requests: true},
+		Log:      Log{Level: "info", Format: FormatAuto, Requests: true},
 	}
 }

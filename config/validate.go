@@ -41,7 +41,7 @@ func (c *Config) Validate() error {
 	v.notNegative("shutdown.delay", c.Shutdown.Delay)
 	v.when(c.Shutdown.Timeout <= 0, "shutdown.timeout", "is not positive: write a duration such as 5m")
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	v.oneOf("log.format", c.Log.Format, "json", "console")
+	v.oneOf("log.format", c.Log.Format, FormatAuto, FormatJSON, FormatConsole)
 	return v.list.Err()
 }
 

@@ -35,11 +35,12 @@ Usage:
   dewpoint version                        print the version
 
 Flags of serve:
-  --config FILE    configuration, YAML or TOML
+  --config FILE    configuration, YAML or TOML (default dewpoint/config.yaml in the user's configuration folder, if there is one)
   --listen ADDR    data port (default 127.0.0.1:8080)
   --upstream URL   where requests go, with the client's own key (default https://api.openai.com/v1)
   --admin ADDR     port of health, metrics and admin API (default 127.0.0.1:9090)
   --store FILE     state of the embedded store (default state.db in the user's state folder)
+  --log-format F   console for people, json for machines (default: console on a terminal, json elsewhere)
 `
 
 func main() {

@@ -39,7 +39,7 @@ func parseServe(args []string, out, errs io.Writer) (configSource, error) {
 	fs := flags("serve", errs)
 	file := fs.String("config", "", "configuration file, YAML or TOML")
 	from := configSource{flags: map[string]string{}}
-	for _, name := range []string{"listen", "upstream", "admin", "store"} {
+	for _, name := range []string{"listen", "upstream", "admin", "store", "log-format"} {
 		fs.Func(name, "", func(value string) error { // usage describes it
 			from.flags[name] = value
 			return nil
@@ -51,7 +51,7 @@ func parseServe(args []string, out, errs io.Writer) (configSource, error) {
 	if fs.NArg() > 0 {
 		return configSource{}, usageError{fmt.Errorf("dewpoint: unexpected argument %q", fs.Arg(0))}
 	}
-	from.file = cmp.Or(*file, os.Getenv("DEWPOINT_CONFIG"))
+	from.file = cmp.Or(*file, os.Getenv("DEWPOINT_CONFIG"), defaultFile(os.Getenv))
 	return from, nil
 }
 
@@ -98,14 +98,15 @@ func serveConfig(ctx context.Context, cfg *config.Config, from configSource) err
 	stop := make(chan os.Signal, 3)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(stop)
-	log, err := app.NewLogger(cfg.Log, os.Stderr)
+	out, err := openOutput(cfg.Log, os.Stderr)
 	if err != nil {
 		return usageError{err}
 	}
-	defer closeLog(log)
+	defer out.close()
+	log := out.log
 	stdlog.SetOutput(io.Discard) // net/http logs unsolicited responses of an upstream, which may contain content
 	app.LimitMemory(cfg, log.Logger)
-	a, err := app.New(cfg, log.Logger, app.Options{Traced: true, Version: version, Revision: commit()})
+	a, err := app.New(cfg, log.Logger, app.Options{Traced: true, Version: version, Revision: commit(), Watcher: out.watcher()})
 	if err != nil {
 		return err
 	}
@@ -114,8 +115,7 @@ func serveConfig(ctx context.Context, cfg *config.Config, from configSource) err
 	background, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	work.Go(func() { app.TrimHeap(background) })
-	log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
-		zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
+	out.serving(a, cfg, from.file)
 	reloader := a.NewReloader(from.file, func(inForce *config.Config) (*config.Config, error) {
 		return loadToServe(from, a.CheckReload, inForce)
 	})
@@ -133,13 +133,6 @@ func serveConfig(ctx context.Context, cfg *config.Config, from configSource) err
 	cancel()
 	work.Wait()
 	return errors.Join(err, shutDown(a, log.Logger, times, stop))
-}
-
-// closeLog writes the rest of the log. It gives up after two seconds.
-func closeLog(log *app.Log) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	log.Close(ctx)
 }
 
 // shutDown drains the proxy, waits for times.Delay while clients move to other replicas, waits up to times.Timeout for

@@ -177,7 +177,7 @@ func badValues() []badFixture {
 		}},
 		{"bad.log.yaml", []string{
 			`log.level: is not one of debug, info, warn, error: use one of them (line 1)`,
-			`log.format: is not one of json, console: use one of them (line 1)`,
+			`log.format: is not one of auto, json, console: use one of them (line 1)`,
 		}},
 		{"bad.max-tokens-fraction.yaml", []string{
 			`condenser.max_tokens: is neither a share nor a whole number: write a share of the window up to 1, or a number of tokens (line 1)`,

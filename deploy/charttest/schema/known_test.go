@@ -36,7 +36,7 @@ func known() map[string]schema {
 		"tenants[].api_keys[].sha256":   {"pattern": `^[0-9a-fA-F]{64}$`},
 		"tenants[].api_keys[].env":      name,
 		"log.level":                     {"enum": []string{"debug", "info", "warn", "error"}},
-		"log.format":                    {"enum": []string{"json", "console"}},
+		"log.format":                    {"enum": []string{config.FormatAuto, config.FormatJSON, config.FormatConsole}},
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-
-	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
 // Bounds of the queue of lines to be written.
@@ -34,21 +32,23 @@ type Log struct {
 	closed bool
 }
 
-// NewLogger returns a logger for a configuration. It writes to out until it is closed.
-func NewLogger(cfg config.Log, out io.Writer) (*Log, error) {
-	level, err := zapcore.ParseLevel(cfg.Level)
+// NewLogger returns a logger of a level that writes to out until it is closed. core makes the core of the logger, which writes to the given
+// writer.
+func NewLogger(level string, out io.Writer, core func(io.Writer, zapcore.LevelEnabler) zapcore.Core) (*Log, error) {
+	parsed, err := zapcore.ParseLevel(level)
 	if err != nil {
 		return nil, fmt.Errorf("log.level: %w", err)
 	}
+	l := newLog(out)
+	l.Logger = zap.New(core(l, parsed))
+	return l, nil
+}
+
+// JSON returns the core of a logger that writes JSON.
+func JSON(out io.Writer, level zapcore.LevelEnabler) zapcore.Core {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
-	encoder := zapcore.NewJSONEncoder(encoding)
-	if cfg.Format == "console" {
-		encoder = zapcore.NewConsoleEncoder(encoding)
-	}
-	l := newLog(out)
-	l.Logger = zap.New(zapcore.NewCore(encoder, l, level))
-	return l, nil
+	return zapcore.NewCore(zapcore.NewJSONEncoder(encoding), zapcore.AddSync(out), level)
 }
 
 func newLog(out io.Writer) *Log {

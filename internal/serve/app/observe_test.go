@@ -244,7 +244,7 @@ func TestStuckStandardError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer read.Close()
-	log, err := NewLogger(config.Log{Level: "info", Format: "json"}, write)
+	log, err := NewLogger("info", write, JSON)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestStuckStandardError(t *testing.T) {
 // TestLogIsWhole checks that every line is written by the time the log is closed.
 func TestLogIsWhole(t *testing.T) {
 	var out bytes.Buffer
-	log, err := NewLogger(config.Log{Level: "info", Format: "json"}, &out)
+	log, err := NewLogger("info", &out, JSON)
 	if err != nil {
 		t.Fatal(err)
 	}

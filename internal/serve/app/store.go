@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -86,6 +87,21 @@ func checkStorePath(c config.Store) error {
 
 func noDefaultPath(err error) error {
 	return fmt.Errorf("store.path: is not set, and the default cannot be used: %w: name a file", err)
+}
+
+// StorePath returns the file of the embedded store, "" for another store.
+func (a *App) StorePath() string {
+	if a.config.Store.Type != config.StoreEmbedded {
+		return ""
+	}
+	path, _ := storePath(a.config.Store) // New has opened it
+	return path
+}
+
+// Sessions counts the stored sessions, up to limit.
+func (a *App) Sessions(ctx context.Context, limit int) (int, error) {
+	page, err := a.health.store.Sessions(ctx, session.SessionQuery{Limit: limit})
+	return len(page.Sessions), err
 }
 
 // sizeOf returns a function that reads the size of an embedded store. It returns nil for other stores.

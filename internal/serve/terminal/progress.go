@@ -49,7 +49,7 @@ func (p *Progress) Add(n int) {
 		return
 	}
 	p.drawn = now
-	fmt.Fprintf(p.screen, "\r\x1b[K%s", p.line(p.screen.Columns()-1, now)) // a full line would wrap
+	fmt.Fprintf(p.screen, "%s%s", p.screen.EraseLine(), p.line(p.screen.Columns()-1, now)) // a full line would wrap
 }
 
 // End removes the line, so that the next output begins at the left edge.
@@ -57,7 +57,7 @@ func (p *Progress) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.drawn.IsZero() {
-		fmt.Fprint(p.screen, "\r\x1b[K")
+		fmt.Fprint(p.screen, p.screen.EraseLine())
 		p.drawn = time.Time{}
 	}
 }

@@ -64,6 +64,20 @@ func (s Screen) Columns() int {
 // Write writes to the output.
 func (s Screen) Write(text []byte) (int, error) { return s.out.Write(text) }
 
+// Through returns the screen with its output written to another writer, which passes it on.
+func (s Screen) Through(out io.Writer) Screen {
+	s.out = out
+	return s
+}
+
+// EraseLine returns what removes the line that the cursor is in, empty if the screen cannot do that.
+func (s Screen) EraseLine() string {
+	if !s.escapes {
+		return ""
+	}
+	return "\r\x1b[K"
+}
+
 // Colour is a way to emphasise text.
 type Colour string
 

@@ -65,8 +65,10 @@ func TestColoursAreOffWhereTheyAreNotWanted(t *testing.T) {
 
 func TestTextFromOutsideCannotMoveTheCursor(t *testing.T) {
 	const hostile = "a\x1b[2J\x1b]0;title\a\r\n\b\x7f\u009b31m\u202eb\xff\u200dé日"
-	const want = "a?[2J?]0;title??????31m?b????"
-	if got := Clean(hostile); got != want {
+	if got, want := Clean(hostile), "a?[2J?]0;title??????31m?b??é日"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := Name(hostile), "a?[2J?]0;title??????31m?b????"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

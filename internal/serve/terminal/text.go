@@ -2,12 +2,24 @@ package terminal
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
-// Clean returns a text that came from outside, such as the name of a model, as one that cannot move the cursor, change colours or reorder
-// what stands around it: what is not printable ASCII becomes a question mark. So each byte is a column wide as well.
+// Clean returns a text that came from outside as one that cannot move the cursor, change colours or reorder what stands around it: what is
+// not printable becomes a question mark.
 func Clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// Name returns a name that came from outside, such as that of a model, cleaned and a column wide for each character: what is not printable
+// ASCII becomes a question mark.
+func Name(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return '?'

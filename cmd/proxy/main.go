@@ -24,6 +24,9 @@ const usage = `Dewpoint condenses long agent histories on their way to an OpenAI
 
 Usage:
   dewpoint [serve] [flags]                run the proxy
+  dewpoint init [--yes] [--file FILE]     write a configuration, from what is found on this machine and three questions
+  dewpoint doctor [--config FILE] [--json]
+                                          check configuration, ports, store, upstreams, models and the settings of agents
   dewpoint check-config [--print] [--probe] FILE
                                           validate a configuration; with --print, show it with all defaults;
                                           with --probe, call its models
@@ -79,6 +82,10 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 	switch name {
 	case "serve":
 		return serve(ctx, rest, out, errs)
+	case "init":
+		return initConfig(ctx, rest, os.Stdin, out, errs) // a signal ends it: nothing is written before the last answer
+	case "doctor":
+		return interruptible(ctx, func(ctx context.Context) error { return runDoctor(ctx, rest, out, errs) })
 	case "check-config":
 		return checkConfig(rest, out, errs)
 	case "check-store":

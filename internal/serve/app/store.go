@@ -71,8 +71,11 @@ func storePath(c config.Store) (string, error) {
 	if err != nil {
 		return "", noDefaultPath(err)
 	}
-	return filepath.Join(folder, "state.db"), nil
+	return defaultStore(folder), nil
 }
+
+// defaultStore returns the file in the user's state folder.
+func defaultStore(folder string) string { return filepath.Join(folder, "state.db") }
 
 // checkStorePath checks that the embedded store's file can be created. It creates nothing.
 func checkStorePath(c config.Store) error {

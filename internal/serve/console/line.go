@@ -165,7 +165,7 @@ func layout(s terminal.Screen, parts []part, columns int) string {
 	at, pad := 0, 0 // the column after the last part, and what its column lacks
 	for i, p := range parts {
 		if p.text == "" {
-			if at > 0 {
+			if at > 0 && p.width > 0 {
 				pad += len("  ") + p.width
 			}
 			continue

@@ -102,7 +102,7 @@ func trouble(r *proxy.Record) string {
 	if says := codes[r.Code]; says != "" {
 		return says
 	}
-	return fmt.Sprintf("refused with %d, %s", r.Status, r.Code)
+	return fmt.Sprintf("refused with %d, %s", r.Status, terminal.Name(r.Code))
 }
 
 // refusal says what an error status of upstream means.

@@ -138,7 +138,7 @@ func TestTroubleIsSaidInWords(t *testing.T) {
 	f("not condensed: the summariser refused the key", func(r *proxy.Record) { r.Condensed.Did, r.Condensed.Whole = "failed:denied", "failed" })
 	f("not condensed: the summariser rests after a failure", func(r *proxy.Record) { r.Condensed.Did, r.Condensed.Whole = "cooling", "cooling" })
 	f("the store is away: forwarded unchanged", func(r *proxy.Record) { r.Turn, r.Condensed.Did = nil, "store_away" })
-	f("POST /v1/messages       refused: its key belongs to no tenant", func(r *proxy.Record) {
+	f("POST /v1/messages     refused: its key belongs to no tenant", func(r *proxy.Record) {
 		*r = proxy.Record{Status: 401, Code: "invalid_api_key", Asked: proxy.Asked{Method: "POST", Path: "/v1/messages"}, Times: r.Times}
 	})
 }

@@ -81,7 +81,7 @@ func TestCheckConfigSaysWhetherAFileIsValid(t *testing.T) {
 
 // TestHelpIsOutput: help that is asked for is the command's output; an unknown flag is an error and prints no help.
 func TestHelpIsOutput(t *testing.T) {
-	for _, name := range []string{"", "serve", "check-config", "replay", "health", "demo"} {
+	for _, name := range []string{"", "serve", "check-config", "replay", "health", "demo", "init", "doctor"} {
 		args := strings.Fields(name)
 		code, out, errs := command(t, append(args, "--help")...)
 		if code != exitOK || !strings.Contains(out, "Usage") || errs != "" {

@@ -84,6 +84,8 @@ func (a Answers) condenser(say func(string, ...any)) {
 	if m.Key != "" {
 		say("    api_key: ${%s}   # from the environment of Dewpoint's start", m.Key)
 	}
+	say("# If its price is not known to Dewpoint, set it, in USD per million tokens:")
+	say("# models: {%s: {price: {input: 0.25, output: 2}}}", quoted(m.Name))
 	say("")
 	say("condenser:")
 	say("  type: llm             # hidden messages are summarised")

@@ -127,7 +127,7 @@ func TestStateOfAUser(t *testing.T) {
 	start := func() *process {
 		t.Helper()
 		program := exec.Command(built(t), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
-		program.Dir, program.Env = here, append(running.Environment(), "HOME="+home, "XDG_STATE_HOME=")
+		program.Dir, program.Env = here, append(running.Environment(), "HOME="+home, "XDG_STATE_HOME=", "XDG_CONFIG_HOME=")
 		return started(t, program)
 	}
 	first := start()

@@ -35,7 +35,7 @@ func serve(t testing.TB, flags ...string) *process {
 func serveUnder(t testing.TB, env []string, flags ...string) *process {
 	t.Helper()
 	command := exec.Command(built(t), flags...)
-	command.Env = append(running.Environment(), "XDG_STATE_HOME="+t.TempDir())
+	command.Env = append(running.Environment(), "XDG_STATE_HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
 	command.Env = append(command.Env, env...)
 	return started(t, command)
 }
@@ -125,7 +125,7 @@ func commandIn(t testing.TB, dir string, args ...string) finished {
 	defer cancel()
 	var out, errs bytes.Buffer
 	c := exec.CommandContext(ctx, built(t), args...)
-	c.Dir, c.Env, c.SysProcAttr = dir, append(running.Environment(), "TMPDIR="+dir, "XDG_STATE_HOME="+dir), running.DieWithParent(syscall.SIGKILL)
+	c.Dir, c.Env, c.SysProcAttr = dir, append(running.Environment(), "TMPDIR="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir), running.DieWithParent(syscall.SIGKILL)
 	c.Stdout, c.Stderr = &out, &errs
 	err := c.Run()
 	if c.ProcessState == nil || ctx.Err() != nil {

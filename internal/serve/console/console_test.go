@@ -211,7 +211,7 @@ func TestTheTotalIsHonest(t *testing.T) {
 	f("1 session, 1 step, 0 condensations. Cost $0.10 more than without Dewpoint: $0.90 instead of $0.80. Calls of Dewpoint's own cost $0.40, "+
 		"which is counted.", []*proxy.Record{saved}, call, call, call, call)
 	f("1 session, 1 step, 0 condensations. Where price or usage is not known: 40.0k prompt tokens instead of 50.0k, 20% fewer.", []*proxy.Record{unpriced})
-	f("1 session, 1 step, 0 condensations. Saved nothing: $0.50 was spent. Condensing would have saved about $0.25; it was only observed.",
+	f("1 session, 1 step, 0 condensations. Spent $0.50, with nothing saved. Condensing would have saved about $0.25; it was only observed.",
 		[]*proxy.Record{observed})
 	f("0 sessions, 0 steps, 0 condensations. 1 request failed.", []*proxy.Record{failed})
 	f("0 sessions, 0 steps, 0 condensations. 1 call of Dewpoint's own went to models without a known price, and are not counted: set models.NAME.price.",

@@ -111,7 +111,7 @@ func (t *Tally) Sentences() (all []string) {
 	case net < 0:
 		say("Cost %s more than without Dewpoint: %s instead of %s.", dollars(-net), dollars(t.Charged+t.Calls), dollars(without))
 	case net == 0:
-		say("Saved nothing: %s was spent.", dollars(t.Charged))
+		say("Spent %s, with nothing saved.", dollars(t.Charged))
 	default:
 		say("Saved %s of %s (%s).", dollars(net), dollars(without), percent(net, without))
 	}

@@ -148,7 +148,7 @@ func TestAPersonAtATerminal(t *testing.T) {
 	post(`busy\u001b[2J`)
 	s.await(`\n\d\d:\d\d:\d\d  busy\?\[2J          step 2\s+upstream has had too many requests \(429\), retry after 12 s: passed on\n`)
 	s.send("\x03")
-	s.await(`\n1 session, 1 step, 0 condensations\. Saved nothing: \$0\.002 was spent\. 1 request\n?\s*failed\.\n`)
+	s.await(`\n1 session, 1 step, 0 condensations\. Spent \$0\.002, with nothing saved\. 1 request\n?\s*failed\.\n`)
 	if code := s.wait(); code != 0 || strings.Contains(s.screen(), "\x1b") || strings.Contains(s.screen(), `{"level"`) {
 		t.Errorf("exit code %d:\n%q", code, s.screen())
 	}

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -137,7 +138,7 @@ func TestDialogue(t *testing.T) {
 		Summary: &Model{Name: "big", BaseURL: "https://api.openai.com/v1", API: "chat", Key: "OPENAI_API_KEY"},
 	})
 	for _, typed := range []string{"", "1\n", "1\n1\n", "3\n"} {
-		if _, err := NewDialogue(strings.NewReader(typed), io.Discard).Ask(found); err != ErrLeft {
+		if _, err := NewDialogue(strings.NewReader(typed), io.Discard).Ask(found); !errors.Is(err, ErrLeft) {
 			t.Errorf("%q: %v", typed, err)
 		}
 	}

@@ -143,6 +143,21 @@ func TestTroubleIsSaidInWords(t *testing.T) {
 	})
 }
 
+// TestAFailedSummaryIsNamed: if excerpts stand in for a summary, the line says why, unless requests do not wait for summaries.
+func TestAFailedSummaryIsNamed(t *testing.T) {
+	for cause, want := range map[string]string{
+		"denied": "45 messages became excerpts, because the summariser refused the key\n", "at_once": "45 messages became excerpts\n",
+	} {
+		s := open(200)
+		r := condensed()
+		r.Turn.Condensed[0].Provisional, r.Turn.Condensed[0].Cause = true, cause
+		s.Ended(r)
+		if got := s.shown(); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %q, want %q", cause, got, want)
+		}
+	}
+}
+
 // TestQuietRequestsHaveNoLine: what no agent's step is passes silently unless it fails.
 func TestQuietRequestsHaveNoLine(t *testing.T) {
 	s := open(80)

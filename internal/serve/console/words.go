@@ -32,12 +32,24 @@ func shown(c *session.Condensation) string {
 	switch c.Made() {
 	case session.MadeSummary:
 		return fmt.Sprintf("%s became a summary by %s", messages, terminal.Name(c.Model))
-	case session.MadeExcerpts:
-		return messages + " became excerpts"
+	case session.MadeExcerpts, session.MadeProvisional:
+		return messages + instead(c)
 	case session.MadeTrim:
 		return "long results were cut"
 	}
 	return messages + " hidden"
+}
+
+// instead says what stands in place of messages if no model wrote a summary, and why none did, if that was not meant.
+func instead(c *session.Condensation) string {
+	says := " became excerpts"
+	if c.SummaryTokens == 0 {
+		says = " hidden"
+	}
+	if why := causes[c.Cause]; c.Provisional && why != "" {
+		says += ", because " + why
+	}
+	return says
 }
 
 // kept says why a request went whole although a condensation was due.

@@ -143,6 +143,17 @@ func TestTroubleIsSaidInWords(t *testing.T) {
 	})
 }
 
+// TestWhatIsOnlyObservedIsNoSaving: the line says what condensing would save, and the day's sum is not of that.
+func TestWhatIsOnlyObservedIsNoSaving(t *testing.T) {
+	s := open(200)
+	r := answered(9, 100, 100)
+	r.Turn.Saved, r.Turn.Spare, r.Condensed.Whole = proxy.Saving{}, proxy.Saving{Tokens: 1000, NotSent: 0.25}, "observed"
+	s.Ended(r)
+	if got := s.shown(); !strings.HasSuffix(got, "  would save $0.25  would have been condensed; this is only observed\n") {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestAFailedSummaryIsNamed: if excerpts stand in for a summary, the line says why, unless requests do not wait for summaries.
 func TestAFailedSummaryIsNamed(t *testing.T) {
 	for cause, want := range map[string]string{

@@ -62,7 +62,7 @@ func lineOf(r *proxy.Record, today string) (l line, worth bool) {
 		l.cached = "cached " + percent(float64(u.Cached), float64(u.Input))
 	}
 	l.saved, l.lost = saving(t)
-	if l.saved != "" && known(t) {
+	if l.saved != "" && known(t) && t.Saved.Tokens != 0 {
 		l.saved += " (today " + today + ")"
 	}
 	return l, true

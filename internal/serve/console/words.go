@@ -64,6 +64,12 @@ var kept = map[engine.Outcome]string{
 	engine.Off:      "not condensed: its client asked for that",
 }
 
+// compactions says what became of a compaction that a client wanted.
+var compactions = map[proxy.Compaction]string{
+	proxy.CompactionMade: "compacted for its client", proxy.CompactionExcerpts: "compacted for its client, as excerpts",
+	proxy.CompactionFailed: "its client's compaction failed", proxy.CompactionRefused: "its client's compaction is not one of this proxy",
+}
+
 // causes says why a summary failed.
 var causes = map[string]string{
 	"denied": "the summariser refused the key", "rate_limited": "the summariser has too many requests", "timeout": "the summariser took too long",
@@ -89,6 +95,9 @@ func notes(r *proxy.Record) (all []string) {
 		all = append(all, "not condensed: "+cmp.Or(causes[cause], cause, "it failed"))
 	} else if why := kept[r.Condensed.Whole]; why != "" {
 		all = append(all, why)
+	}
+	if says := compactions[r.Condensed.Compaction]; says != "" {
+		all = append(all, says)
 	}
 	if t.Begins {
 		all = append(all, "new session")

@@ -79,13 +79,16 @@ func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 		}
 		return r.refuseEarly(ctx, errUnauthorized)
 	}
+	if r.upstream = r.tenant.upstreamFor(r.params.provider(), r.params.keys); r.upstream == nil {
+		return r.refuseEarly(ctx, errUnpaid)
+	}
 	if r.tenant.Anonymous {
-		r.params.credential = credentialOf(r.tenant, r.params.credentials)
+		r.params.credential = credentialOf(r.tenant, r.upstream, r.params.credentials)
 	}
 	record := &r.recorder.record
 	record.Tenant = r.tenant.Name
 	record.Condenser = r.tenant.Condenser.Name()
-	record.Upstream = r.tenant.Upstream.BaseURL
+	record.Upstream = r.upstream.BaseURL
 	record.Asked.Method = r.params.method
 	if e, ok := r.admit(); !ok {
 		return r.refuseEarly(ctx, e)

@@ -18,6 +18,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/provider"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
 )
@@ -37,15 +38,16 @@ type request struct {
 
 // accepted is what a request is once its header and body have been read. It does not change afterwards.
 type accepted struct {
-	server *Server
-	live   *live  // the configuration that it is served under, to its end
-	origin string // of the web page that sends the request; empty: not a web page
-	tenant *Tenant
-	params params
-	header http.Header     // of the client, without what must not go upstream
-	marks  []string        // of the proxies that the request has passed
-	ctx    context.Context // ends when the client leaves
-	cancel context.CancelCauseFunc
+	server   *Server
+	live     *live  // the configuration that it is served under, to its end
+	origin   string // of the web page that sends the request; empty: not a web page
+	tenant   *Tenant
+	upstream *UpstreamConfig // the tenant's for the provider that the client means
+	params   params
+	header   http.Header     // of the client, without what must not go upstream
+	marks    []string        // of the proxies that the request has passed
+	ctx      context.Context // ends when the client leaves
+	cancel   context.CancelCauseFunc
 }
 
 // parsed is what a body says. A changed body is parsed again.
@@ -106,10 +108,19 @@ func (l *live) readParams(ctx *fasthttp.RequestCtx) params {
 	return p
 }
 
+// provider returns the provider that the client means.
+func (p *params) provider() provider.Name {
+	asked := provider.Request{Gemini: p.gemini, Header: p.header}
+	if p.clientDialect != nil {
+		asked.Protocol = p.clientDialect.Name()
+	}
+	return provider.Of(asked)
+}
+
 // input returns what the engine needs to know of the request.
 func (r *request) input() engine.Input {
 	model := r.parsed.model.Model
-	model.Alternates = model.Alternates || r.tenant.Upstream.AlternateRoles
+	model.Alternates = model.Alternates || r.upstream.AlternateRoles
 	c, upstream := &r.parsed.compaction, r.endpoint()
 	upstream.Way.Limit = r.parsed.split.LimitedBy
 	return engine.Input{
@@ -136,7 +147,7 @@ func (r *accepted) wish() engine.Wish {
 
 // endpoint returns the request's upstream and how it is called: key, path, query and headers.
 func (r *accepted) endpoint() condense.Endpoint {
-	to := condense.Endpoint{BaseURL: r.tenant.Upstream.BaseURL.String(), APIKey: cmp.Or(r.tenant.Upstream.APIKey, r.params.key)}
+	to := condense.Endpoint{BaseURL: r.upstream.BaseURL.String(), APIKey: cmp.Or(r.upstream.APIKey, r.params.key)}
 	to.Way = condense.Way{API: r.params.dialect.Name(), Path: r.params.deployment}
 	to.Way.KeyHeader, _ = r.keyHeader()
 	to.Way.Headers, to.Way.Route = sharedHeaders(r.header)
@@ -155,7 +166,7 @@ const azureKey = "Api-Key"
 // keyHeader returns the header that carries the configured key: Azure's own for its servers, otherwise the protocol's. If no key is
 // configured, it is the header in which the client sent its own.
 func (r *accepted) keyHeader() (name, value string) {
-	key, d := r.tenant.Upstream.APIKey, r.params.clientDialect
+	key, d := r.upstream.APIKey, r.params.clientDialect
 	switch {
 	case key == "":
 		for _, name := range [...]string{"Authorization", azureKey, "X-Api-Key"} {
@@ -163,7 +174,7 @@ func (r *accepted) keyHeader() (name, value string) {
 				return name, value
 			}
 		}
-	case r.params.deployment != "" || agents.Azure(r.tenant.Upstream.BaseURL):
+	case r.params.deployment != "" || agents.Azure(r.upstream.BaseURL):
 		return azureKey, key
 	case d != nil:
 		return d.Key(key)

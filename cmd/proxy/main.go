@@ -37,7 +37,7 @@ Usage:
 Flags of serve:
   --config FILE    configuration, YAML or TOML
   --listen ADDR    data port (default 127.0.0.1:8080)
-  --upstream URL   where requests go, with the client's own key (default https://api.openai.com/v1)
+  --upstream URL   where all requests go, with the client's own key (default: to the provider that the client means)
   --admin ADDR     port of health, metrics and admin API (default 127.0.0.1:9090)
   --store FILE     state of the embedded store (default state.db in the user's state folder)
 `

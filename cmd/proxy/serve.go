@@ -115,7 +115,7 @@ func serveConfig(ctx context.Context, cfg *config.Config, from configSource) err
 	var work sync.WaitGroup
 	work.Go(func() { app.TrimHeap(background) })
 	log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
-		zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
+		zap.String("upstream", cmp.Or(cfg.Upstream.BaseURL, "by provider")), zap.String("store", cfg.Store.Type))
 	reloader := a.NewReloader(from.file, func(inForce *config.Config) (*config.Config, error) {
 		return loadToServe(from, a.CheckReload, inForce)
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/known/provider"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // request is one client request on its way. It outlives the handler: the answer is relayed and the log written after the handler has returned.
@@ -45,6 +46,7 @@ type accepted struct {
 	upstream *UpstreamConfig // the tenant's for the provider that the client means
 	params   params
 	header   http.Header     // of the client, without what must not go upstream
+	run      *Run            // nil: of no run
 	marks    []string        // of the proxies that the request has passed
 	ctx      context.Context // ends when the client leaves
 	cancel   context.CancelCauseFunc
@@ -92,7 +94,8 @@ func (s *Server) newRequest(ctx *fasthttp.RequestCtx, id string) *request {
 	return r
 }
 
-func (l *live) readParams(ctx *fasthttp.RequestCtx) params {
+// readParams reads the request line and the header of a request with this path.
+func (l *live) readParams(ctx *fasthttp.RequestCtx, path string) params {
 	header := func(name string) string { return string(ctx.Request.Header.Peek(name)) }
 	method := string(ctx.Method())
 	query := string(ctx.URI().QueryString())
@@ -100,7 +103,7 @@ func (l *live) readParams(ctx *fasthttp.RequestCtx) params {
 	p := params{
 		method: method, query: query, keys: keys, credentials: all, header: header,
 		notices: strings.EqualFold(header("X-Dewpoint-Notify"), "comment"),
-		route:   l.route(method, string(ctx.URI().PathOriginal())),
+		route:   l.route(method, path),
 	}
 	if len(keys) > 0 {
 		p.key = keys[0]
@@ -135,9 +138,21 @@ func (r *request) input() engine.Input {
 		Body:       r.body,
 		Compaction: engine.Compaction{Compacts: c.wanted, Asks: c.ours, Limit: c.Limit, Told: c.Instructions},
 		Condensing: r.recorder.condensing,
-		Spent:      r.reporter().chargeSummary,
+		Spent:      r.spent(),
 		Budgets:    r.reporter().budgets,
 		Late:       r.reporter().attempts,
+	}
+}
+
+// spent returns what is called with each call of a summariser.
+func (r *request) spent() func(session.SessionID, limit.Call) {
+	charge, run := r.reporter().chargeSummary, r.run
+	if run == nil {
+		return charge
+	}
+	return func(id session.SessionID, c limit.Call) {
+		run.Spent(c)
+		charge(id, c)
 	}
 }
 

@@ -24,6 +24,8 @@ const usage = `Dewpoint condenses long agent histories on their way to an OpenAI
 
 Usage:
   dewpoint [serve] [flags]                run the proxy
+  dewpoint run [--observe] [--config FILE] -- AGENT ...
+                                          run an agent through the proxy, and print what that saved; --list lists agents
   dewpoint check-config [--print] [--probe] FILE
                                           validate a configuration; with --print, show it with all defaults;
                                           with --probe, call its models
@@ -62,6 +64,12 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return exitOK
 	}
+	if exit, ok := errors.AsType[exitError](err); ok {
+		if exit.text != "" {
+			fmt.Fprintln(errs, exit.text)
+		}
+		return exit.code
+	}
 	if _, ok := errors.AsType[usageError](err); ok {
 		fmt.Fprintln(errs, err)
 		return exitUsage
@@ -78,6 +86,10 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 	switch name {
 	case "serve":
 		return serve(ctx, rest, out, errs)
+	case "run":
+		return runAgent(ctx, rest, out, errs)
+	case hostName:
+		return hostRuns(ctx, rest, out, errs)
 	case "check-config":
 		return checkConfig(rest, out, errs)
 	case "check-store":

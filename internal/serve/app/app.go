@@ -69,7 +69,7 @@ type Options struct {
 	Traced            bool               // export traces if OpenTelemetry's environment variables configure a collector
 	Version, Revision string             // version of the program, and revision of the source it was built from
 	Config            string             // the configuration file; empty: none
-	Runs              bool               // the process serves runs of agents, whichever store it has
+	Runs              bool               // let other processes begin runs of agents
 	Encoders          *tokenize.Registry // vocabularies that other services of the process share; nil: the service loads its own
 }
 
@@ -130,7 +130,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	if err := a.listen(); err != nil {
 		return nil, err
 	}
-	if err := a.serveRuns(backend); err != nil {
+	if err := a.serveRuns(); err != nil {
 		return nil, err
 	}
 	a.announce(backend)

@@ -9,16 +9,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/provider"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/runs"
-	"github.com/dewpoint-proxy/dewpoint/session"
-	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
 
-// serveRuns lets other processes of this machine begin runs, if they can find out where: from the announcement beside an embedded store, or
-// because they have started this process.
-func (a *App) serveRuns(backend session.Backend) error {
-	_, embedded := backend.(*boltstore.Store)
+// serveRuns lets other processes of this machine begin runs, if that is wanted and the data port can be reached by a loopback address.
+func (a *App) serveRuns() error {
 	at := a.dataListener.Addr().(*net.TCPAddr).IP
-	if !embedded && !a.options.Runs || !at.IsLoopback() && !at.IsUnspecified() {
+	if !a.options.Runs || !at.IsLoopback() && !at.IsUnspecified() {
 		return nil
 	}
 	control, err := runs.NewControl(a.runs, a.service)

@@ -87,13 +87,21 @@ func (t Totals) tokens() string {
 func (t Totals) money(with, without float64) string {
 	switch {
 	case t.Unpriced == t.Steps:
-		return ", no price is known for the model"
-	case math.Abs(with-without) < 0.005:
-		return fmt.Sprintf(", %.2f USD with and without Dewpoint", with)
+		return "; no price is known for the model"
+	case usd(with) == usd(without):
+		return fmt.Sprintf(", %s USD with and without Dewpoint", usd(with))
 	case with > without:
-		return fmt.Sprintf(", %.2f USD, %.2f more than without Dewpoint", with, with-without)
+		return fmt.Sprintf(", %s USD, %s more than without Dewpoint", usd(with), usd(with-without))
 	}
-	return fmt.Sprintf(", %.2f USD instead of %.2f (%.0f%% saved)", with, without, 100*(without-with)/without)
+	return fmt.Sprintf(", %s USD instead of %s (%.0f%% saved)", usd(with), usd(without), 100*(without-with)/without)
+}
+
+// usd writes an amount, a small one with more digits.
+func usd(amount float64) string {
+	if math.Abs(amount) < 0.1 {
+		return fmt.Sprintf("%.4f", amount)
+	}
+	return fmt.Sprintf("%.2f", amount)
 }
 
 func count(n int, noun string) string {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +13,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/provider"
+	"github.com/dewpoint-proxy/dewpoint/internal/launch"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/app"
-	"github.com/dewpoint-proxy/dewpoint/internal/serve/platform"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/runs"
 )
 
@@ -135,34 +134,22 @@ func (r agentRun) startHost(ctx context.Context, cfg *config.Config, own map[str
 		return at, fmt.Errorf("run: %w", err)
 	}
 	defer log.Close() //nolint:errcheck // the proxy has its own
-	announced, announces, err := os.Pipe()
-	if err != nil {
-		return at, fmt.Errorf("run: %w", err)
-	}
-	defer announced.Close()                                                    //nolint:errcheck // only read
-	host := exec.Command(self, append([]string{hostName}, r.hostArgs()...)...) //nolint:gosec // this program
-	host.Stdout, host.Stderr, host.SysProcAttr = announces, log, platform.Detached()
-	host.Env = os.Environ()
+	host := launch.Host{Program: self, Args: append([]string{hostName}, r.hostArgs()...), Log: log}
 	for p, url := range own {
 		host.Env = append(host.Env, "DEWPOINT_UPSTREAM_"+strings.ToUpper(p)+"_BASE_URL="+url)
 	}
-	if err := errors.Join(host.Start(), announces.Close()); err != nil {
-		return at, fmt.Errorf("run: start the proxy: %w", err)
+	line, err := host.Start(ctx)
+	if err == nil {
+		err = json.Unmarshal(line, &at)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = announced.Close() })
-	defer stop()
-	unread := json.NewDecoder(announced).Decode(&at)
-	if unread == nil {
-		go func() { _ = host.Wait() }() // it may end before the agent
+	ended, is := errors.AsType[*launch.EndedError](err)
+	switch {
+	case err == nil:
 		return at, nil
+	case is && ended.Code == exitBusy:
+		return at, errBusy
 	}
-	if ctx.Err() != nil {
-		_ = host.Process.Kill()
-	}
-	if err := host.Wait(); host.ProcessState.ExitCode() == exitBusy {
-		return at, fmt.Errorf("%w: %w", errBusy, err)
-	}
-	return at, fmt.Errorf("run: the proxy did not start: see the end of its log, %s", logPath)
+	return at, fmt.Errorf("run: the proxy did not start: %w: see the end of its log, %s", err, logPath)
 }
 
 func (r agentRun) hostArgs() (args []string) {

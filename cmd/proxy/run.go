@@ -7,16 +7,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/launch"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/app"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/platform"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/runs"
@@ -54,25 +52,25 @@ func runAgent(ctx context.Context, args []string, out, errs io.Writer) error {
 	if list {
 		return listAgents(out)
 	}
-	program, err := program(r.command[0])
+	program, err := launch.Find(r.command[0])
 	if err != nil {
-		return err
+		return r.notStarted(err)
 	}
-	launch := agents.LaunchOf(r.command[0])
-	if launch.Instead != "" {
+	pointed := agents.LaunchOf(r.command[0])
+	if pointed.Instead != "" {
 		return usageError{fmt.Errorf("dewpoint run: %s takes no address when it is started. Start 'dewpoint', and point it once by hand: %s",
-			launch.Name, launch.Instead)}
+			pointed.Name, pointed.Instead)}
 	}
 	passed := make(chan os.Signal, 16)
 	signal.Notify(passed, platform.Passed()...) // from here on, so that what was begun is always ended
 	defer signal.Stop(passed)
-	lease, err := r.join(ctx, launch)
+	lease, err := r.join(ctx, pointed)
 	if err != nil {
 		return err
 	}
 	defer lease.End()
 	r.greet(lease)
-	code, err := r.agent(program, launch.At(lease.Base()), lease, passed)
+	code, err := r.agent(program, pointed.At(lease.Base()), lease, passed)
 	if err != nil {
 		return err
 	}
@@ -127,18 +125,6 @@ func listAgents(out io.Writer) error {
 	return table.Flush()
 }
 
-// program finds the program of a command.
-func program(name string) (path string, err error) {
-	path, err = exec.LookPath(name)
-	switch {
-	case err == nil:
-		return path, nil
-	case errors.Is(err, fs.ErrPermission):
-		return "", exitError{exitNotExecutable, fmt.Sprintf("dewpoint run: %s is not an executable file", name)}
-	}
-	return "", exitError{exitNotFound, fmt.Sprintf("dewpoint run: there is no command %s: install it, or correct its name or PATH", name)}
-}
-
 // greet says where the proxy is, before the agent has the terminal.
 func (r agentRun) greet(l *runs.Lease) {
 	file, is := r.errs.(*os.File)
@@ -150,47 +136,27 @@ func (r agentRun) greet(l *runs.Lease) {
 	}
 }
 
-// agent runs the agent to its end, passes signals on to it, and returns its exit code.
+// agent runs the agent, which keeps the run even if this process is killed, and returns its exit code.
 func (r agentRun) agent(program string, l agents.Launch, lease *runs.Lease, passed <-chan os.Signal) (code int, err error) {
-	command := exec.Command(program, append(slices.Clone(l.Args), r.command[1:]...)...) //nolint:gosec // the user's own command
-	command.Args[0] = r.command[0]
-	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	command.Env = environmentOf(os.Environ(), l)
-	if platform.CanInherit {
-		connection, err := lease.File() // so that the run lasts as long as the agent, even if this process is killed
-		if err != nil {
-			return 0, fmt.Errorf("run: %w", err)
-		}
-		defer connection.Close() //nolint:errcheck // a copy
-		command.ExtraFiles = []*os.File{connection}
+	held, err := lease.File()
+	if err != nil {
+		return 0, fmt.Errorf("run: %w", err)
 	}
-	if err := command.Start(); err != nil {
-		return 0, exitError{exitNotExecutable, "dewpoint run: " + err.Error()}
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
-	for {
-		select {
-		case s := <-passed:
-			if !platform.FromTerminal(s) {
-				_ = command.Process.Signal(s) // it may have ended already
-			}
-		case <-ended:
-			return platform.ExitCode(command.ProcessState), nil
-		}
-	}
+	defer held.Close() //nolint:errcheck // a copy
+	code, err = launch.Agent{Command: r.command, Launch: l, Held: held, Signals: passed}.Run(program)
+	return code, r.notStarted(err)
 }
 
-// environmentOf adds the variables of a launch to an environment, and exempts the proxy from the environment's own proxies.
-func environmentOf(env []string, l agents.Launch) []string {
-	env = slices.Clone(env)
-	for _, v := range l.Env {
-		env = append(env, v.Name+"="+v.Value)
+// notStarted gives the error of an agent that could not be started its exit code.
+func (r agentRun) notStarted(err error) error {
+	code := exitNotExecutable
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, launch.ErrNotFound):
+		code = exitNotFound
 	}
-	for _, name := range []string{"NO_PROXY", "no_proxy"} {
-		env = append(env, name+"="+strings.TrimPrefix(os.Getenv(name)+",127.0.0.1", ","))
-	}
-	return env
+	return exitError{code, fmt.Sprintf("dewpoint run: %s: %v", r.command[0], err)}
 }
 
 // report prints the totals of the run.

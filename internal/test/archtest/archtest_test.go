@@ -73,13 +73,14 @@ var allowedImports = map[string][]string{
 	"admin":                             {"internal/serve/holdout", "session", "engine", "internal/limit"},
 	"internal/serve/app":                {"internal/serve/dial", "internal/hosts", "internal/serve/holdout", "internal/serve/served", "internal/known/agents", "admin", "session", "session/seal", "session/boltstore", "session/redisstore", "tokenize", "condense", "condense/catalogue", "condense/summariser", "config", "engine", "proxy", "proxy/listen", "dialect", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "internal/serve/health", "internal/limit", "internal/known/model", "internal/known/provider", "internal/serve/observe", "internal/knowledge", "internal/serve/watch", "internal/serve/findings", "internal/serve/otlp", "internal/serve/platform", "internal/serve/runs"},
 	"internal/serve/health":             {},
+	"internal/launch":                   {"internal/known/agents", "internal/serve/platform"},
 	"internal/serve/runs":               {"internal/limit", "proxy", "session"},
 	"internal/serve/otlp":               {},
 	"internal/test/fakeupstream":        {"internal/lru"},
 	"internal/replay":                   {"condense/catalogue", "condense/record", "config", "dialect", "dialect/assemble", "dialect/chat", "internal/serve/app", "internal/known/model", "session", "tokenize"},
 	"internal/test/judge":               {"session", "condense", "condense/record", "condense/tidy", "config", "internal/test/fakeupstream", "internal/replay", "dialect", "dialect/assemble", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "session/boltstore", "tokenize"},
 	"internal/demo":                     {"config", "internal/replay"},
-	"cmd/proxy":                         {"config", "config/source", "internal/known/agents", "internal/known/provider", "internal/serve/app", "internal/serve/health", "internal/serve/platform", "internal/serve/runs", "internal/demo", "internal/replay", "tokenize"},
+	"cmd/proxy":                         {"config", "config/source", "internal/known/agents", "internal/known/provider", "internal/launch", "internal/serve/app", "internal/serve/health", "internal/serve/platform", "internal/serve/runs", "internal/demo", "internal/replay", "tokenize"},
 	"deploy":                            {},
 	"internal/test/archtest":            {},
 	"internal/test/lineartest":          {},
@@ -113,14 +114,14 @@ var dependencyRules = []struct {
 	{"go.opentelemetry.io", "one package records spans, and another exports them", []string{"internal/serve/observe", "internal/serve/otlp"}},
 	{"net/http", "the core is independent of HTTP", []string{
 		"proxy", "admin", "condense/summariser", "internal/serve/app", "internal/serve/health", "internal/serve/observe", "internal/serve/otlp", "internal/test/fakeupstream",
-		"internal/test/judge", "internal/replay", "internal/serve/served", "internal/serve/findings", "internal/serve/dial", "cmd/proxy",
+		"internal/test/judge", "internal/replay", "internal/serve/served", "internal/serve/findings", "internal/serve/dial", "internal/serve/runs", "cmd/proxy",
 	}},
 	{"encoding/json", "a client's JSON is never decoded and re-encoded", []string{
 		"engine", "proxy", "admin", "config", "condense", "condense/summariser", "condense/condensetest", "condense/tidy", "internal/test/fakeupstream", "internal/test/judge", "internal/replay",
 		"internal/demo", "internal/test/process", "session/sessiontest", "session/boltstore", "cmd/proxy",
-		"internal/serve/health", "internal/serve/served", "internal/serve/findings", "dialect/assemble",
+		"internal/serve/health", "internal/serve/served", "internal/serve/findings", "internal/serve/runs", "dialect/assemble",
 	}},
-	{"os/exec", "the proxy starts no programs; only tests do", []string{"session/sessiontest", "internal/test/process"}},
+	{"os/exec", "the proxy starts no programs; only dewpoint run and tests do", []string{"internal/launch", "session/sessiontest", "internal/test/process"}},
 	{"testing", "tests stay out of the binary", []string{"session/sessiontest", "condense/condensetest", "internal/test/lineartest", "internal/test/property", "internal/test/quick"}},
 }
 

@@ -53,8 +53,11 @@ func (a Agent) Run(program string) (code int, err error) {
 	if err := command.Start(); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNotExecutable, err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = command.Wait() // the state says how it ended
+	}()
 	for {
 		select {
 		case s := <-a.Signals:

@@ -120,7 +120,7 @@ func (l *Lease) Totals(ctx context.Context) (t Totals, err error) {
 	if err != nil {
 		return t, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read
+	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil || resp.StatusCode != http.StatusOK {
 		return t, errors.Join(err, errors.New(resp.Status))

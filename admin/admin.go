@@ -60,19 +60,22 @@ type Settings interface {
 
 // Tenant describes a tenant.
 type Tenant struct {
-	Name        string       `json:"name"`
-	Anonymous   bool         `json:"anonymous"` // any API key is accepted
-	Keys        int          `json:"keys"`
-	Upstream    string       `json:"upstream"`
-	UpstreamKey bool         `json:"upstream_key"` // the proxy sends a key of its own upstream
-	Condenser   string       `json:"condenser"`
-	Condenses   bool         `json:"condenses"` // the condenser can forget; some only change views
-	Observe     bool         `json:"observe"`
-	Notify      bool         `json:"notify"`
-	LogContent  bool         `json:"log_content"` // requests and answers are logged with their content
-	Holdout     float64      `json:"holdout"`     // share of sessions that are not condensed; 0: none
-	Limits      limit.Tenant `json:"limits"`
-	Condensing  Condensing   `json:"condensing"` // the mode in force, which an override may have changed
+	Name        string `json:"name"`
+	Anonymous   bool   `json:"anonymous"` // any API key is accepted
+	Keys        int    `json:"keys"`
+	Upstream    string `json:"upstream"`
+	UpstreamKey bool   `json:"upstream_key"` // the proxy sends a key of its own upstream
+
+	Upstreams map[string]string `json:"upstreams"` // by provider: where requests go that do not go to Upstream
+
+	Condenser  string       `json:"condenser"`
+	Condenses  bool         `json:"condenses"` // the condenser can forget; some only change views
+	Observe    bool         `json:"observe"`
+	Notify     bool         `json:"notify"`
+	LogContent bool         `json:"log_content"` // requests and answers are logged with their content
+	Holdout    float64      `json:"holdout"`     // share of sessions that are not condensed; 0: none
+	Limits     limit.Tenant `json:"limits"`
+	Condensing Condensing   `json:"condensing"` // the mode in force, which an override may have changed
 }
 
 // api serves the routes.

@@ -22,6 +22,11 @@ func (c *Config) Addresses() []Address {
 			all = append(all, t.Addresses("")...)
 		}
 	}
+	for _, up := range c.UpstreamsFor(Tenant{}) {
+		if !slices.ContainsFunc(all, func(a Address) bool { return trimSlash(a.URL) == up.BaseURL }) {
+			all = append(all, Address{"upstream", up.BaseURL}) // a provider's own
+		}
+	}
 	return slices.DeleteFunc(all, func(a Address) bool { return a.URL == "" })
 }
 
@@ -29,6 +34,10 @@ func (c *Config) Addresses() []Address {
 func (t Tenant) Addresses(section string) []Address {
 	all := []Address{
 		{section + "upstream.base_url", t.Upstream.BaseURL},
+		{section + "upstream.openai.base_url", t.Upstream.OpenAI.BaseURL},
+		{section + "upstream.anthropic.base_url", t.Upstream.Anthropic.BaseURL},
+		{section + "upstream.chatgpt.base_url", t.Upstream.ChatGPT.BaseURL},
+		{section + "upstream.gemini.base_url", t.Upstream.Gemini.BaseURL},
 		{section + "memory.webhook.url", t.Memory.Webhook.URL.Reveal()},
 		{section + "memory.mcp.url", t.Memory.MCP.URL},
 	}

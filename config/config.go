@@ -68,6 +68,9 @@ type Admin struct {
 }
 
 // Upstream is where requests are forwarded. In a Tenant, an empty field is inherited: see Config.UpstreamFor.
+//
+// BaseURL is for the requests of all protocols. If it is empty, each goes to its own provider, and APIKey is OpenAI's. A provider with a
+// section of its own is called as that says.
 type Upstream struct {
 	BaseURL string        `yaml:"base_url"`
 	APIKey  Secret        `yaml:"api_key"` // empty: the client's own Authorization is forwarded
@@ -79,6 +82,17 @@ type Upstream struct {
 
 	// Compaction says who compacts a history when a client asks upstream to. Empty: CompactionAuto.
 	Compaction string `yaml:"compaction,omitempty"`
+
+	OpenAI    Provider `yaml:"openai,omitempty"`
+	Anthropic Provider `yaml:"anthropic,omitempty"`
+	ChatGPT   Provider `yaml:"chatgpt,omitempty"` // for Codex with a ChatGPT account
+	Gemini    Provider `yaml:"gemini,omitempty"`
+}
+
+// Provider is where the requests that are meant for one provider go. An empty field is inherited: see Config.UpstreamFor.
+type Provider struct {
+	BaseURL string `yaml:"base_url"`
+	APIKey  Secret `yaml:"api_key"`
 }
 
 // The values of Upstream.Compaction.
@@ -297,9 +311,8 @@ const (
 // Default returns the configuration that is used if nothing is configured.
 func Default() *Config {
 	return &Config{
-		Listen:   "127.0.0.1:8080",
-		Admin:    Admin{Listen: "127.0.0.1:9090"},
-		Upstream: Upstream{BaseURL: "https://api.openai.com/v1"},
+		Listen: "127.0.0.1:8080",
+		Admin:  Admin{Listen: "127.0.0.1:9090"},
 		Store: Store{
 			Type:    StoreEmbedded,
 			TTL:     30 * 24 * time.Hour,

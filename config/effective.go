@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/provider"
 )
 
 // Effective returns the whole configuration as YAML, with defaults and without secrets. Loading it gives the same configuration, except for
@@ -56,6 +57,11 @@ func (c *Config) EffectiveJSON() ([]byte, error) {
 func (c *Config) encode(w writer) any {
 	whole := *c
 	whole.TenantsDir = ""
+	if whole.Upstream.BaseURL == "" {
+		for _, p := range provider.Names() {
+			whole.Upstream.provider(p).BaseURL = c.UpstreamFor(Tenant{}, p).BaseURL
+		}
+	}
 	w.zeros = map[string]any{"LLM.timeout": c.Limits.SummariserTimeout, "Memory.max_pending": DefaultPending,
 		"Memory.max_age": DefaultPendingAge, "Knowledge.max_tokens": DefaultKnowledge}
 	return w.value(reflect.ValueOf(whole))

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"reflect"
-	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
@@ -32,35 +31,6 @@ func (c *Config) defaultTenant() Tenant {
 	}
 }
 
-// UpstreamFor returns a tenant's upstream: its own fields, and the configuration's for those that are empty. The API key is inherited only
-// together with the base URL, so that a key is never sent to another server.
-func (c *Config) UpstreamFor(t Tenant) Upstream {
-	up := t.Upstream
-	if up.BaseURL == "" {
-		up.AlternateRoles = up.AlternateRoles || c.Upstream.AlternateRoles
-		up.Compaction = cmp.Or(up.Compaction, c.Upstream.Compaction)
-	}
-	up.BaseURL, up.APIKey = inherit(t.Upstream.BaseURL, t.Upstream.APIKey, c.Upstream)
-	up.Timeout = cmp.Or(up.Timeout, c.Upstream.Timeout)
-	return up
-}
-
-// LLMFor returns the condenser model of that name for requests to up, and reports whether the name is known. The empty name stands for the
-// request's own model at up; Model is then empty. An LLM without a base URL is called at up. It inherits the key only together with the base
-// URL; a key of its own is for the configuration's upstream, and is not sent to a tenant's. Timeout is always set.
-func (c *Config) LLMFor(name string, up Upstream) (LLM, bool) {
-	llm, known := c.LLMs[name]
-	if !known && name != "" {
-		return LLM{}, false
-	}
-	if llm.BaseURL == "" && trimSlash(up.BaseURL) != trimSlash(c.Upstream.BaseURL) {
-		llm.APIKey = ""
-	}
-	llm.BaseURL, llm.APIKey = inherit(llm.BaseURL, llm.APIKey, up)
-	llm.Timeout = cmp.Or(llm.Timeout, c.Limits.SummariserTimeout)
-	return llm, true
-}
-
 // CondenserFor returns the tenant's condenser, or Config.Condenser if it has none.
 func (c *Config) CondenserFor(t Tenant) Condenser {
 	return *cmp.Or(t.Condenser, &c.Condenser)
@@ -82,17 +52,6 @@ func (k APIKey) Digest() (digest [sha256.Size]byte, ok bool) {
 	}
 	return [sha256.Size]byte(raw), true
 }
-
-func inherit(baseURL string, key Secret, from Upstream) (string, Secret) {
-	parent := trimSlash(from.BaseURL)
-	own := cmp.Or(trimSlash(baseURL), parent)
-	if key == "" && own == parent {
-		key = from.APIKey
-	}
-	return own, key
-}
-
-func trimSlash(url string) string { return strings.TrimRight(url, "/") }
 
 // LimitsFor returns the tenant's limits, or Limits.Tenant if it has none. The two are not merged.
 func (c *Config) LimitsFor(t Tenant) limit.Tenant {

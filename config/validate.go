@@ -13,6 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
 	"github.com/dewpoint-proxy/dewpoint/internal/hosts"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/provider"
 )
 
 // Bounds of Store.TTL and Store.Timeout, and the minimum length of Store.Secret in bytes.
@@ -28,7 +29,6 @@ const (
 func (c *Config) Validate() error {
 	v := &validator{config: c}
 	v.listeners()
-	v.when(c.Upstream.BaseURL == "", "upstream.base_url", "is missing: write it as https://api.openai.com/v1")
 	v.upstream("upstream", c.Upstream)
 	v.store()
 	v.llms()
@@ -107,6 +107,11 @@ func loopback(host string) bool {
 func (v *validator) upstream(key string, up Upstream) {
 	v.baseURL(key+".base_url", up.BaseURL)
 	v.headerValue(key+".api_key", up.APIKey)
+	for _, p := range provider.Names() {
+		own := up.provider(p)
+		v.baseURL(key+"."+string(p)+".base_url", own.BaseURL)
+		v.headerValue(key+"."+string(p)+".api_key", own.APIKey)
+	}
 	v.notNegative(key+".timeout", up.Timeout)
 	v.optional(key+".compaction", up.Compaction, CompactionAuto, CompactionPass, CompactionAnswer)
 }

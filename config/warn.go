@@ -134,7 +134,7 @@ func (w *warner) maxTokens(key string, n float64, e catalogue.Entry) {
 
 // summariser warns if the model that a condenser calls has no known price. A model of one's own needs none: its calls are no money.
 func (w *warner) summariser(key string, c Condenser) {
-	llm, named := w.config.LLMFor(c.LLMConfig, w.config.Upstream)
+	llm, named := w.config.LLMFor(c.LLMConfig, Tenant{}, w.config.UpstreamFor(Tenant{}, General))
 	if !named || c.LLMConfig == "" || !c.Entry().AsksModel() || !OverInternet(llm.BaseURL) {
 		return
 	}

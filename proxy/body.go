@@ -97,7 +97,7 @@ func (r *request) readBody(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	r.header = outgoing(&ctx.Request.Header)
-	if r.tenant.Upstream.APIKey != "" {
+	if r.upstream.APIKey != "" {
 		r.dropCredentials()
 	}
 	return r.decodeBody()

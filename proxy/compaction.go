@@ -78,7 +78,7 @@ func (r *request) prepareCompaction() error {
 // takeOverManaging removes the request to manage the history from the body if upstream is known not to do it. A limit that came with it
 // becomes a limit for condensing.
 func (r *request) takeOverManaging(d dialect.Compactor) {
-	if r.tenant.Upstream.Compacts != CompactsNot && r.server.o.Engine.Lessons().Empty(lessons.Manages) {
+	if r.upstream.Compacts != CompactsNot && r.server.o.Engine.Lessons().Empty(lessons.Manages) {
 		return
 	}
 	m := d.StripManagement(r.body.bytes)
@@ -134,7 +134,7 @@ func (r *accepted) ability(kind lessons.Kind, model string) Compacts {
 	if r.tenant.Observe {
 		return CompactsItself
 	}
-	if set := r.tenant.Upstream.Compacts; set != CompactsPerhaps {
+	if set := r.upstream.Compacts; set != CompactsPerhaps {
 		return set
 	}
 	shown, known := r.server.o.Engine.Lessons().Known(kind, r.lessons(model))
@@ -149,7 +149,7 @@ func (r *accepted) ability(kind lessons.Kind, model string) Compacts {
 
 // lessons is the place for what the client is shown of upstream, and then all of the tenant's clients.
 func (r *accepted) lessons(model string) lessons.Place {
-	return lessons.PlaceOf(r.tenant.Name, r.params.credentials, r.tenant.Upstream.BaseURL.String(), model, r.params.keys)
+	return lessons.PlaceOf(r.tenant.Name, r.params.credentials, r.upstream.BaseURL.String(), model, r.params.keys)
 }
 
 // learn remembers whether upstream has just shown an ability.

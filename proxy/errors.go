@@ -75,6 +75,16 @@ var (
 		Status: 401, Type: typeInvalid, Code: "invalid_api_key",
 		Message: "The API key is missing, or does not belong to a tenant. Send a tenant's key as 'Authorization: Bearer KEY' or 'x-api-key: KEY'.",
 	}
+	errUnknownRun = apiError{
+		Status: 404, Type: typeInvalid, Code: "unknown_run",
+		Message: "The run of an agent that this base URL belongs to has ended, or is not one of this machine. Start the agent with 'dewpoint run' " +
+			"again, or use the base URL without /run/ID.",
+	}
+	errUnpaid = apiError{
+		Status: 403, Type: typeInvalid, Code: "no_upstream_key",
+		Message: "This proxy has no key for the provider of this request, and the key that was sent is only valid here. The operator of this proxy " +
+			"can set api_key for the provider below upstream.",
+	}
 	errRefused = apiError{
 		Status: 503, Type: typeServer, Code: "tenant_refused",
 		Message: "The settings of this key's tenant have an error, so its requests are not served. The operator of this proxy must correct the " +

@@ -46,10 +46,13 @@ func (r *request) serve(ctx *fasthttp.RequestCtx) error {
 		r.answerPreflight(ctx)
 		return nil
 	}
+	totals, err := r.readHeader(ctx)
+	if err != nil || totals {
+		return err
+	}
 	if err := r.accept(ctx); err != nil {
 		return err
 	}
-	var err error
 	r.orPassThrough(func() { err = r.recognise() })
 	if err != nil {
 		return err
@@ -65,7 +68,6 @@ func (r *request) serve(ctx *fasthttp.RequestCtx) error {
 // accept refuses a request that has been here before, finds the tenant, applies its limits, reads the body and starts to
 // watch the client.
 func (r *request) accept(ctx *fasthttp.RequestCtx) error {
-	r.params = r.live.readParams(ctx)
 	marks, ok := r.server.o.Marks.passed(&ctx.Request.Header)
 	if !ok {
 		return r.refuseEarly(ctx, errLoop)
@@ -79,13 +81,17 @@ func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 		}
 		return r.refuseEarly(ctx, errUnauthorized)
 	}
-	if r.tenant.Anonymous {
-		r.params.credential = credentialOf(r.tenant, r.params.credentials)
+	if r.upstream = r.tenant.upstreamFor(r.params.provider(), r.params.keys); r.upstream == nil {
+		return r.refuseEarly(ctx, errUnpaid)
 	}
+	if r.tenant.Anonymous {
+		r.params.credential = credentialOf(r.tenant, r.upstream, r.params.credentials)
+	}
+	r.count()
 	record := &r.recorder.record
 	record.Tenant = r.tenant.Name
 	record.Condenser = r.tenant.Condenser.Name()
-	record.Upstream = r.tenant.Upstream.BaseURL
+	record.Upstream = r.upstream.BaseURL
 	record.Asked.Method = r.params.method
 	if e, ok := r.admit(); !ok {
 		return r.refuseEarly(ctx, e)

@@ -25,6 +25,8 @@ type recorder struct {
 	idle    time.Duration // since the thread was last seen
 	price   model.Price   // of the model
 	ended   bool
+
+	counted func(*Record) // counts the request in the totals of its run; nil: it has none
 }
 
 // condensing is called when a condensation begins, and the function that it returns when it has ended, with the condensations made. The
@@ -194,6 +196,9 @@ func (o *recorder) end(status int, code string) {
 	o.endCall()
 	o.record.Times.Ended = o.o.Now()
 	o.o.Observer.Ended(o.ctx, &o.record)
+	if o.counted != nil {
+		o.counted(&o.record)
+	}
 }
 
 // cacheLife is the longest that providers are known to keep an idle prefix in their prompt cache by default. After that, only what upstream

@@ -18,8 +18,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/provider"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // request is one client request on its way. It outlives the handler: the answer is relayed and the log written after the handler has returned.
@@ -37,15 +39,17 @@ type request struct {
 
 // accepted is what a request is once its header and body have been read. It does not change afterwards.
 type accepted struct {
-	server *Server
-	live   *live  // the configuration that it is served under, to its end
-	origin string // of the web page that sends the request; empty: not a web page
-	tenant *Tenant
-	params params
-	header http.Header     // of the client, without what must not go upstream
-	marks  []string        // of the proxies that the request has passed
-	ctx    context.Context // ends when the client leaves
-	cancel context.CancelCauseFunc
+	server   *Server
+	live     *live  // the configuration that it is served under, to its end
+	origin   string // of the web page that sends the request; empty: not a web page
+	tenant   *Tenant
+	upstream *UpstreamConfig // the tenant's for the provider that the client means
+	params   params
+	header   http.Header     // of the client, without what must not go upstream
+	run      *Run            // nil: of no run
+	marks    []string        // of the proxies that the request has passed
+	ctx      context.Context // ends when the client leaves
+	cancel   context.CancelCauseFunc
 }
 
 // parsed is what a body says. A changed body is parsed again.
@@ -90,7 +94,8 @@ func (s *Server) newRequest(ctx *fasthttp.RequestCtx, id string) *request {
 	return r
 }
 
-func (l *live) readParams(ctx *fasthttp.RequestCtx) params {
+// readParams reads the request line and the header of a request with this path.
+func (l *live) readParams(ctx *fasthttp.RequestCtx, path string) params {
 	header := func(name string) string { return string(ctx.Request.Header.Peek(name)) }
 	method := string(ctx.Method())
 	query := string(ctx.URI().QueryString())
@@ -98,7 +103,7 @@ func (l *live) readParams(ctx *fasthttp.RequestCtx) params {
 	p := params{
 		method: method, query: query, keys: keys, credentials: all, header: header,
 		notices: strings.EqualFold(header("X-Dewpoint-Notify"), "comment"),
-		route:   l.route(method, string(ctx.URI().PathOriginal())),
+		route:   l.route(method, path),
 	}
 	if len(keys) > 0 {
 		p.key = keys[0]
@@ -106,10 +111,19 @@ func (l *live) readParams(ctx *fasthttp.RequestCtx) params {
 	return p
 }
 
+// provider returns the provider that the client means.
+func (p *params) provider() provider.Name {
+	asked := provider.Request{Gemini: p.gemini, Header: p.header}
+	if p.clientDialect != nil {
+		asked.Protocol = p.clientDialect.Name()
+	}
+	return provider.Of(asked)
+}
+
 // input returns what the engine needs to know of the request.
 func (r *request) input() engine.Input {
 	model := r.parsed.model.Model
-	model.Alternates = model.Alternates || r.tenant.Upstream.AlternateRoles
+	model.Alternates = model.Alternates || r.upstream.AlternateRoles
 	c, upstream := &r.parsed.compaction, r.endpoint()
 	upstream.Way.Limit = r.parsed.split.LimitedBy
 	return engine.Input{
@@ -124,9 +138,21 @@ func (r *request) input() engine.Input {
 		Body:       r.body,
 		Compaction: engine.Compaction{Compacts: c.wanted, Asks: c.ours, Limit: c.Limit, Told: c.Instructions},
 		Condensing: r.recorder.condensing,
-		Spent:      r.reporter().chargeSummary,
+		Spent:      r.spent(),
 		Budgets:    r.reporter().budgets,
 		Late:       r.reporter().attempts,
+	}
+}
+
+// spent returns what is called with each call of a summariser.
+func (r *request) spent() func(session.SessionID, limit.Call) {
+	charge, run := r.reporter().chargeSummary, r.run
+	if run == nil {
+		return charge
+	}
+	return func(id session.SessionID, c limit.Call) {
+		run.Spent(c)
+		charge(id, c)
 	}
 }
 
@@ -136,7 +162,7 @@ func (r *accepted) wish() engine.Wish {
 
 // endpoint returns the request's upstream and how it is called: key, path, query and headers.
 func (r *accepted) endpoint() condense.Endpoint {
-	to := condense.Endpoint{BaseURL: r.tenant.Upstream.BaseURL.String(), APIKey: cmp.Or(r.tenant.Upstream.APIKey, r.params.key)}
+	to := condense.Endpoint{BaseURL: r.upstream.BaseURL.String(), APIKey: cmp.Or(r.upstream.APIKey, r.params.key)}
 	to.Way = condense.Way{API: r.params.dialect.Name(), Path: r.params.deployment}
 	to.Way.KeyHeader, _ = r.keyHeader()
 	to.Way.Headers, to.Way.Route = sharedHeaders(r.header)
@@ -155,7 +181,7 @@ const azureKey = "Api-Key"
 // keyHeader returns the header that carries the configured key: Azure's own for its servers, otherwise the protocol's. If no key is
 // configured, it is the header in which the client sent its own.
 func (r *accepted) keyHeader() (name, value string) {
-	key, d := r.tenant.Upstream.APIKey, r.params.clientDialect
+	key, d := r.upstream.APIKey, r.params.clientDialect
 	switch {
 	case key == "":
 		for _, name := range [...]string{"Authorization", azureKey, "X-Api-Key"} {
@@ -163,7 +189,7 @@ func (r *accepted) keyHeader() (name, value string) {
 				return name, value
 			}
 		}
-	case r.params.deployment != "" || agents.Azure(r.tenant.Upstream.BaseURL):
+	case r.params.deployment != "" || agents.Azure(r.upstream.BaseURL):
 		return azureKey, key
 	case d != nil:
 		return d.Key(key)

@@ -34,14 +34,14 @@ func (r *request) attempt() (a attempt, err error) {
 	if r.params.dialect != nil {
 		a.header.Set("Accept-Encoding", "identity") // the tee reads the answer
 	}
-	if r.tenant.Upstream.APIKey != "" {
+	if r.upstream.APIKey != "" {
 		a.header.Set(r.keyHeader())
 	}
 	name, value := r.form.Header()
 	if sent := strings.Join(a.header[name], ","); name != "" && !strings.Contains(sent, value) {
 		a.header.Set(name, strings.TrimPrefix(sent+","+value, ","))
 	}
-	a.url, err = target(r.tenant.Upstream.BaseURL, path, query)
+	a.url, err = target(r.upstream.BaseURL, path, query)
 	return a, err
 }
 
@@ -51,7 +51,7 @@ func (r *request) send() (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if timeout := r.tenant.Upstream.Timeout; timeout > 0 && r.lease.timeout == nil {
+	if timeout := r.upstream.Timeout; timeout > 0 && r.lease.timeout == nil {
 		r.lease.timeout = time.AfterFunc(timeout, func() { r.cancel(context.DeadlineExceeded) })
 	}
 	r.recorder.beginCall(a.header)
@@ -69,7 +69,7 @@ func (r *request) send() (*http.Response, error) {
 		decodeAnswer(resp)
 	}
 	resp.Body = withIdleTimeout(resp.Body, r.server.o.Limits.StreamIdle, r.cancel)
-	if key := r.tenant.Upstream.APIKey; key != "" {
+	if key := r.upstream.APIKey; key != "" {
 		r.hideOperator(resp, key)
 	}
 	r.noteAccepted(resp.StatusCode)
@@ -89,7 +89,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 }
 
 func (r *accepted) transport() http.RoundTripper {
-	if own := r.tenant.Upstream.Transport; own != nil {
+	if own := r.upstream.Transport; own != nil {
 		return own
 	}
 	return r.server.o.Upstream

@@ -34,6 +34,9 @@ type Options struct {
 	Faults   Faults
 	Tracer   Tracer           // nil: no spans
 	Now      func() time.Time // nil: time.Now
+
+	// Runs returns the run with an id, and whether there is one. Nil: there are no runs.
+	Runs func(id string) (Run, bool)
 }
 
 // ModelInfo is the limits of a model, in tokens, and its price.

@@ -9,17 +9,19 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/provider"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 )
 
 // Tenant is a group of clients with its own keys, upstream and condenser.
 type Tenant struct {
 	engine.Tenant
-	Keys       [][sha256.Size]byte // SHA-256 of its API keys
-	Upstream   UpstreamConfig
-	Notify     bool // send the client a sentence about what was condensed
-	LogContent bool // log requests and answers in full
-	ByPrice    bool // its condenser condenses when that pays
+	Keys       [][sha256.Size]byte              // SHA-256 of its API keys
+	Upstream   UpstreamConfig                   // of requests to all providers that are not in Providers
+	Providers  map[provider.Name]UpstreamConfig // upstreams of single providers
+	Notify     bool                             // send the client a sentence about what was condensed
+	LogContent bool                             // log requests and answers in full
+	ByPrice    bool                             // its condenser condenses when that pays
 	Limits     limit.Tenant
 	Draw       limit.Draw  // shares the limits per minute with other replicas; nil: they are this replica's own
 	Cooling    func() bool // reports whether its summariser is cooling down after failures; nil: never
@@ -36,6 +38,40 @@ type UpstreamConfig struct {
 
 	AlternateRoles bool     // user and assistant messages have to alternate
 	Compacts       Compacts // whether it compacts histories
+
+	// Unpaid is set if the operator has keys for other upstreams of the tenant, but not for this one. Its clients send keys that are only
+	// valid here, which must not go there.
+	Unpaid bool
+}
+
+// upstreamFor returns the upstream of a request to a provider, nil if it has no key that is valid there. A client's key whose form shows that
+// another provider issued it goes to that one, unless a key of the operator's replaces it.
+func (t *Tenant) upstreamFor(p provider.Name, keys []string) *UpstreamConfig {
+	up, issuer := t.upstream(p), issuerOf(keys)
+	if issuer != "" && up.APIKey == "" {
+		return t.upstream(issuer)
+	}
+	if up.Unpaid {
+		return nil
+	}
+	return up
+}
+
+// issuerOf returns the provider that issued a client's keys, empty if their form does not tell.
+func issuerOf(keys []string) provider.Name {
+	for _, key := range keys {
+		if issuer := provider.OfKey(key); issuer != "" {
+			return issuer
+		}
+	}
+	return ""
+}
+
+func (t *Tenant) upstream(p provider.Name) *UpstreamConfig {
+	if own, is := t.Providers[p]; is {
+		return &own
+	}
+	return &t.Upstream
 }
 
 // Refused is a tenant that is configured, but in a way that cannot be used. Requests with its keys get an error that says so.
@@ -77,11 +113,11 @@ func (t Tenants) find(key string) (found *Tenant) {
 	return found
 }
 
-// credential is a hash of a client's keys, its tenant and the tenant's upstream.
+// credential is a hash of a client's keys, its tenant and the upstream of its request.
 type credential [sha256.Size]byte
 
-func credentialOf(t *Tenant, keys string) credential {
-	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q", t.Name, t.Upstream.BaseURL.String(), keys))
+func credentialOf(t *Tenant, up *UpstreamConfig, keys string) credential {
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q", t.Name, up.BaseURL.String(), keys))
 }
 
 // maxAccepted is how many accepted credentials are remembered.

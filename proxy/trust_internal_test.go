@@ -63,19 +63,20 @@ func TestCredentials(t *testing.T) {
 		}
 		return &Tenant{Tenant: engine.Tenant{Name: name}, Upstream: UpstreamConfig{BaseURL: u}}
 	}
-	seen := map[credential]string{credentialOf(tenant("a", "http://one/v1"), "key"): "the first"}
+	credentialAt := func(t *Tenant, keys string) credential { return credentialOf(t, &t.Upstream, keys) }
+	seen := map[credential]string{credentialAt(tenant("a", "http://one/v1"), "key"): "the first"}
 	for name, c := range map[string]credential{
-		"another tenant":         credentialOf(tenant("b", "http://one/v1"), "key"),
-		"another upstream":       credentialOf(tenant("a", "http://two/v1"), "key"),
-		"another key":            credentialOf(tenant("a", "http://one/v1"), "keys"),
-		"the same, cut anywhere": credentialOf(tenant(`a" "http://one/v1`, "key"), ""),
+		"another tenant":         credentialAt(tenant("b", "http://one/v1"), "key"),
+		"another upstream":       credentialAt(tenant("a", "http://two/v1"), "key"),
+		"another key":            credentialAt(tenant("a", "http://one/v1"), "keys"),
+		"the same, cut anywhere": credentialAt(tenant(`a" "http://one/v1`, "key"), ""),
 	} {
 		if same, ok := seen[c]; ok {
 			t.Errorf("%s is taken for %s", name, same)
 		}
 		seen[c] = name
 	}
-	if seen[credentialOf(tenant("a", "http://one/v1"), "key")] != "the first" {
+	if seen[credentialAt(tenant("a", "http://one/v1"), "key")] != "the first" {
 		t.Error("the same client is another")
 	}
 }

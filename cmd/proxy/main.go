@@ -27,6 +27,8 @@ Usage:
   dewpoint init [--yes] [--file FILE]     write a configuration, from what is found on this machine and three questions
   dewpoint doctor [--config FILE] [--json]
                                           check configuration, ports, store, upstreams, models and the settings of agents
+  dewpoint run [--observe] [--config FILE] -- AGENT ...
+                                          run an agent through the proxy, and print what that saved; --list lists agents
   dewpoint check-config [--print] [--probe] FILE
                                           validate a configuration; with --print, show it with all defaults;
                                           with --probe, call its models
@@ -40,7 +42,7 @@ Usage:
 Flags of serve:
   --config FILE    configuration, YAML or TOML (default dewpoint/config.yaml in the user's configuration folder, if there is one)
   --listen ADDR    data port (default 127.0.0.1:8080)
-  --upstream URL   where requests go, with the client's own key (default https://api.openai.com/v1)
+  --upstream URL   where all requests go, with the client's own key (default: to the provider that the client means)
   --admin ADDR     port of health, metrics and admin API (default 127.0.0.1:9090)
   --store FILE     state of the embedded store (default state.db in the user's state folder)
   --log-format F   console for people, json for machines (default: console on a terminal, json elsewhere)
@@ -66,6 +68,12 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return exitOK
 	}
+	if exit, ok := errors.AsType[exitError](err); ok {
+		if exit.text != "" {
+			fmt.Fprintln(errs, exit.text)
+		}
+		return exit.code
+	}
 	if _, ok := errors.AsType[usageError](err); ok {
 		fmt.Fprintln(errs, err)
 		return exitUsage
@@ -86,6 +94,10 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 		return initConfig(ctx, rest, os.Stdin, out, errs) // a signal ends it: nothing is written before the last answer
 	case "doctor":
 		return interruptible(ctx, func(ctx context.Context) error { return runDoctor(ctx, rest, out, errs) })
+	case "run":
+		return runAgent(ctx, rest, out, errs)
+	case hostName:
+		return hostRuns(ctx, rest, out, errs)
 	case "check-config":
 		return checkConfig(rest, out, errs)
 	case "check-store":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -51,7 +52,7 @@ func (o output) watcher() observe.Watcher {
 func (o output) serving(a *app.App, cfg *config.Config, file string) {
 	if o.people == nil {
 		o.log.Info("serving", zap.String("listen", a.Addr()), zap.String("admin", a.AdminAddr()),
-			zap.String("upstream", cfg.Upstream.BaseURL), zap.String("store", cfg.Store.Type))
+			zap.String("upstream", cmp.Or(cfg.Upstream.BaseURL, "by provider")), zap.String("store", cfg.Store.Type))
 		return
 	}
 	b := console.Banner{Version: version, File: file, Config: cfg, Listen: health.Reachable(a.Addr()), Store: a.StorePath(), Kept: kept(a)}

@@ -106,7 +106,8 @@ func serveConfig(ctx context.Context, cfg *config.Config, from configSource) err
 	log := out.log
 	stdlog.SetOutput(io.Discard) // net/http logs unsolicited responses of an upstream, which may contain content
 	app.LimitMemory(cfg, log.Logger)
-	a, err := app.New(cfg, log.Logger, app.Options{Traced: true, Version: version, Revision: commit(), Watcher: out.watcher()})
+	a, err := app.New(cfg, log.Logger, app.Options{Traced: true, Version: version, Revision: commit(), Watcher: out.watcher(), Config: from.file,
+		Runs: cfg.Store.Type == config.StoreEmbedded}) // beside its file others find out where
 	if err != nil {
 		return err
 	}

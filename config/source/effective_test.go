@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/provider"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 )
@@ -67,6 +68,11 @@ func setZeros(cfg *config.Config) {
 		if k.Folder != "" {
 			k.MaxTokens = cmp.Or(k.MaxTokens, config.DefaultKnowledge)
 		}
+	}
+	if up := &cfg.Upstream; up.BaseURL == "" {
+		address := func(p provider.Name) string { return cfg.UpstreamFor(config.Tenant{}, p).BaseURL }
+		up.OpenAI.BaseURL, up.Anthropic.BaseURL = address(provider.OpenAI), address(provider.Anthropic)
+		up.ChatGPT.BaseURL, up.Gemini.BaseURL = address(provider.ChatGPT), address(provider.Gemini)
 	}
 	set(&cfg.Memory, &cfg.Knowledge)
 	for i := range cfg.Tenants {

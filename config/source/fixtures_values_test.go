@@ -16,9 +16,6 @@ func badValues() []badFixture {
 		{"bad.admin-token-missing.yaml", []string{
 			`admin.token: is missing while admin.listen is not on loopback: set a token, or listen on 127.0.0.1 (line 1)`,
 		}},
-		{"bad.base-url-empty.yaml", []string{
-			`upstream.base_url: is missing: write it as https://api.openai.com/v1 (line 1)`,
-		}},
 		{"bad.base-url-garbage.yaml", []string{
 			`upstream.base_url: is not a URL: write it as https://api.openai.com/v1 (line 1)`,
 			`llms.a.base_url: has no port between 1 and 65535: correct it, or leave it out (line 2)`,
@@ -316,6 +313,13 @@ func badValues() []badFixture {
 		}},
 		{"bad.tenants-same-name.yaml", []string{
 			`tenants[1].name: is also the name of tenants[0]: give each tenant its own (line 3)`,
+		}},
+		{"bad.upstream-providers.yaml", []string{
+			`upstream.openai.base_url: has no version: write it as https://api.openai.com/v1 (line 2)`,
+			`upstream.anthropic.base_url: ends with /messages, which is added to it: remove that part (line 3)`,
+			`upstream.anthropic.api_key: contains a space, line break or control character: write the key alone (line 3)`,
+			`upstream.chatgpt.base_url: does not begin with http:// or https://: write it as https://api.openai.com/v1 (line 4)`,
+			`upstream.gemini.base_url: is a link-local address or another one where clouds serve credentials: name another address (line 5)`,
 		}},
 		{"bad.upstream-timeout.yaml", []string{
 			`upstream.timeout: is negative: write a duration such as 30s (line 1)`,

@@ -33,6 +33,7 @@ func TestNothingConfigured(t *testing.T) {
 
 func TestReference(t *testing.T) {
 	want := config.Default()
+	want.Upstream.BaseURL = "https://api.openai.com/v1"
 	want.LLMs["cheap"] = config.LLM{Model: "gpt-4o-mini"}
 	want.Models["my-model"] = info(128000, 16000, model.EncodingO200k, price(2, 0.5, 2, 8))
 	want.Condenser = catalogue.Default(catalogue.TypeLLM)

@@ -50,7 +50,7 @@ func secretConfig(t *testing.T, marker config.Secret) *config.Config {
 	cfg.Store.Encryption = config.Encryption{Active: "k", Keys: map[string]config.Secret{"k": "a"}}
 	cfg.Condenser.APIKey = new(config.Secret)
 	cfg.Tenants[0].Condenser = &config.Condenser{APIKey: new(config.Secret)}
-	if filled := fillSecrets(reflect.ValueOf(cfg), marker); filled != 19 {
+	if filled := fillSecrets(reflect.ValueOf(cfg), marker); filled != 27 {
 		t.Fatalf("%d secrets were filled", filled)
 	}
 	return cfg

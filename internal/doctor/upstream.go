@@ -19,7 +19,8 @@ import (
 // upstreamTimeout bounds a request to an upstream.
 const upstreamTimeout = 10 * time.Second
 
-// checkUpstreams asks each upstream for its models, which costs nothing: with the configured key, or that of its provider in the environment.
+// checkUpstreams asks each upstream for its models, which costs nothing: with the configured key, or that of its provider in the environment. Of
+// providers without either only the first is asked.
 func (p Patient) checkUpstreams(ctx context.Context, found func(Finding)) {
 	type target struct {
 		base string
@@ -27,10 +28,13 @@ func (p Patient) checkUpstreams(ctx context.Context, found func(Finding)) {
 	}
 	seen := map[target]bool{}
 	for _, t := range p.Config.EveryTenant() {
-		up := p.Config.UpstreamFor(t)
-		if at := (target{up.BaseURL, up.APIKey}); !seen[at] {
-			seen[at] = true
-			found(p.askUpstream(ctx, up))
+		for i, up := range p.Config.UpstreamsFor(t) {
+			_, inEnvironment := setup.KeyFor(up.BaseURL, p.Getenv)
+			expected := i == 0 || up.APIKey != "" || inEnvironment // other providers that clients may mean, and maybe never do
+			if at := (target{up.BaseURL, up.APIKey}); expected && !seen[at] {
+				seen[at] = true
+				found(p.askUpstream(ctx, up))
+			}
 		}
 	}
 }

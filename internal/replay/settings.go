@@ -41,13 +41,13 @@ func Settings(from *config.Config, c Choice) (*config.Config, error) {
 	cfg.Condenser = from.CondenserFor(tenant)
 	cfg.Condenser.MaxSize = cmp.Or(c.MaxSize, cfg.Condenser.MaxSize)
 	cfg.Condenser.MaxTokens = cmp.Or(c.MaxTokens, cfg.Condenser.MaxTokens)
-	up := from.UpstreamFor(tenant)
+	up := from.UpstreamFor(tenant, config.General)
 	if up.APIKey != "" {
 		cfg.Upstream.APIKey = placeholder
 	}
 	cfg.LLMs = maps.Clone(from.LLMs)
 	for name, llm := range cfg.LLMs {
-		called, _ := from.LLMFor(name, up)
+		called, _ := from.LLMFor(name, tenant, up)
 		llm.APIKey = "" // like that of the requests
 		if called.APIKey != up.APIKey || called.BaseURL != up.BaseURL {
 			llm.APIKey = placeholder // all models are called at one URL here, so only the key tells them apart

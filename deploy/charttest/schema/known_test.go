@@ -8,15 +8,12 @@ import (
 
 // known says what a key's type does not. What one value makes of another is left to Dewpoint itself.
 func known() map[string]schema {
-	url := schema{"pattern": `^(https?://[^@?#]+|` + variable + `)$`}
 	optional := schema{"pattern": `^(https?://[^@?#]+|` + variable + `)?$`}
 	name := schema{"pattern": `^[A-Za-z_][A-Za-z0-9_]*$`}
 	everywhere := schema{"pattern": `^(0\.0\.0\.0|\[::\])?:[1-9][0-9]{0,4}$`} // in a pod, loopback cannot be reached
-	return map[string]schema{
+	all := map[string]schema{
 		"listen":                        everywhere,
 		"admin.listen":                  everywhere,
-		"upstream.base_url":             url,
-		"tenants[].upstream.base_url":   optional,
 		"upstream.compaction":           {"enum": compactions()},
 		"tenants[].upstream.compaction": {"enum": compactions()},
 		"llms.*.base_url":               optional,
@@ -38,6 +35,10 @@ func known() map[string]schema {
 		"log.level":                     {"enum": []string{"debug", "info", "warn", "error"}},
 		"log.format":                    {"enum": []string{config.FormatAuto, config.FormatJSON, config.FormatConsole}},
 	}
+	for _, section := range []string{"", ".openai", ".anthropic", ".chatgpt", ".gemini"} {
+		all["upstream"+section+".base_url"], all["tenants[].upstream"+section+".base_url"] = optional, optional
+	}
+	return all
 }
 
 func compactions() []string {

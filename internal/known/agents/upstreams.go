@@ -54,7 +54,7 @@ func RefusesMaxTokens(model string) bool {
 // sharedHeaders are headers that say how a key is interpreted, who is billed, and where a gateway sends a request. They are copied to the
 // proxy's own calls to the same upstream. A name that ends in a hyphen is a prefix.
 var sharedHeaders = [...]string{
-	"openai-organization", "openai-project", // OpenAI
+	"openai-organization", "openai-project", "chatgpt-account-id", // OpenAI
 	"http-referer", "x-title", // OpenRouter
 	"x-goog-user-project",                 // Google
 	"anthropic-version", "anthropic-beta", // Anthropic: access tokens are accepted only with their beta

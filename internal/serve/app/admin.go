@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/provider"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -59,16 +60,27 @@ func (s inForce) Effective() ([]byte, error) { return s.app.tokens.config.Load()
 func (s inForce) Tenants() (out []admin.Tenant) {
 	cfg := s.app.tokens.config.Load()
 	for _, t := range cfg.EveryTenant() {
-		upstream, condenser, observes := cfg.UpstreamFor(t), cfg.CondenserFor(t), cfg.Observes(t)
+		upstream, condenser, observes := cfg.UpstreamFor(t, provider.OpenAI), cfg.CondenserFor(t), cfg.Observes(t)
 		out = append(out, admin.Tenant{
 			Name: t.Name, Anonymous: cfg.IsOpen(), Keys: len(t.APIKeys),
-			Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "",
+			Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "", Upstreams: otherUpstreams(cfg, t),
 			Condenser: condenser.Type, Condenses: forgets(condenser),
 			Observe: observes, Notify: t.Notify, LogContent: t.LogContent, Holdout: t.Holdout,
 			Limits: cfg.LimitsFor(t), Condensing: s.app.overrides.condensing(t.Name, observes),
 		})
 	}
 	return out
+}
+
+// otherUpstreams returns the addresses of the providers whose requests go elsewhere than OpenAI's.
+func otherUpstreams(cfg *config.Config, t config.Tenant) map[string]string {
+	others := map[string]string{}
+	for _, p := range provider.Names() {
+		if at := cfg.UpstreamFor(t, p).BaseURL; at != cfg.UpstreamFor(t, provider.OpenAI).BaseURL {
+			others[string(p)] = at
+		}
+	}
+	return others
 }
 
 // forgets reports whether a condenser can make condensations, rather than only change views.

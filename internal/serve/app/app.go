@@ -23,6 +23,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/dial"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/runs"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/served"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
@@ -45,6 +46,8 @@ type App struct {
 	metrics   *observe.Metrics
 
 	sessions *lazyRegistry
+	runs     *runs.Registry
+	control  *runs.Control // nil: no other process can begin runs
 	ports
 	lifecycle
 	reloading sync.Mutex
@@ -66,6 +69,8 @@ type Options struct {
 	Traced            bool               // export traces if OpenTelemetry's environment variables configure a collector
 	Version, Revision string             // version of the program, and revision of the source it was built from
 	Watcher           observe.Watcher    // receives requests that have ended and own calls; may be nil
+	Config            string             // the configuration file; empty: none
+	Runs              bool               // let other processes begin runs of agents
 	Encoders          *tokenize.Registry // vocabularies that other services of the process share; nil: the service loads its own
 }
 
@@ -73,7 +78,9 @@ type Options struct {
 func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	o.Version = cmp.Or(o.Version, "dev")
 	o.Encoders = cmp.Or(o.Encoders, tokenize.New())
-	a := &App{config: cfg, loaded: cfg, options: o, log: log, metrics: observe.NewMetrics(), ports: ports{failed: make(chan error, 2)}}
+	a := &App{
+		config: cfg, loaded: cfg, options: o, log: log, metrics: observe.NewMetrics(), runs: runs.NewRegistry(), ports: ports{failed: make(chan error, 2)},
+	}
 	a.metrics.Build(o.Version, o.Revision)
 	a.metrics.Watch(o.Watcher)
 	defer func() {
@@ -125,6 +132,9 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	if err := a.listen(); err != nil {
 		return nil, err
 	}
+	if err := a.serveRuns(); err != nil {
+		return nil, err
+	}
 	a.announce(backend)
 	a.configApplied(cfg)
 	return a, a.buildAdmin(store)
@@ -157,7 +167,7 @@ func (a *App) buildServer(embedded func() (observe.StoreSize, bool)) error {
 	}
 	o := proxy.Options{
 		Live: live, Upstream: a.calls.transport, Marks: a.marks, Engine: a.engine, Limits: limits(a.config), Log: a.log,
-		Faults: a.metrics, Observer: a.metrics.Observer(nil),
+		Faults: a.metrics, Observer: a.metrics.Observer(nil), Runs: a.runs.Find,
 	}
 	if a.config.Log.Requests {
 		o.Observer = a.metrics.Observer(a.log)

@@ -51,7 +51,7 @@ func grouped(n int) string {
 // Begins says when a condenser begins to condense for models. When that pays depends on the run: it is worked out for runs with few and with many
 // tokens of tools, in small and in large steps.
 func Begins(cfg *config.Config, c config.Condenser, models []string) ([]Begin, error) {
-	b := builder{config: cfg, out: newCalls(nil, zap.NewNop()), upstream: cfg.Upstream}
+	b := builder{config: cfg, out: newCalls(nil, zap.NewNop())}
 	b.health = b.out.health.Tenant()
 	byPrice, err := catalogue.Build("condenser", withoutEvents(c, c.Trigger), b)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/knowledge"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/provider"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/dial"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/findings"
@@ -135,6 +136,11 @@ func openKeys(cfg *config.Config) (names []string) {
 	if cfg.Upstream.APIKey != "" {
 		names = append(names, "upstream.api_key")
 	}
+	for _, p := range provider.Names() {
+		if up := cfg.UpstreamFor(config.Tenant{}, p); up.APIKey != "" && up.APIKey != cfg.Upstream.APIKey {
+			names = append(names, "upstream."+string(p)+".api_key")
+		}
+	}
 	for name, llm := range cfg.LLMs {
 		if llm.APIKey != "" {
 			names = append(names, "llms."+name+".api_key")
@@ -150,11 +156,13 @@ func origins(cfg *config.Config) proxy.Origins {
 	switch {
 	case cfg.CORS.Origins != nil:
 		return cfg.CORS.Origins
-	case len(openKeys(cfg)) > 0, len(cfg.Tenants) == 0 && !config.OverInternet(cfg.Upstream.BaseURL):
+	case len(openKeys(cfg)) > 0, len(cfg.Tenants) == 0 && slices.ContainsFunc(cfg.UpstreamsFor(config.Tenant{}), isPrivate):
 		return nil
 	}
 	return proxy.Origins{proxy.AnyOrigin}
 }
+
+func isPrivate(up config.Upstream) bool { return !config.OverInternet(up.BaseURL) }
 
 // drawFrom returns a Draw from limits that replicas share in a store, or nil if the store is not shared. A request waits for it no longer
 // than timeout. Failures are counted.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
@@ -16,15 +17,14 @@ import (
 
 // builder builds the condensers of a tenant.
 type builder struct {
-	config   *config.Config
-	out      *calls
-	tenant   string
-	through  http.RoundTripper // sends its calls
-	upstream config.Upstream
-	base     string             // the upstream's URL as it appears in requests
-	health   *summariser.Tenant // of the called models
-	limits   limit.Tenant
-	reuse    *condense.PromptReuse // shared by all stages
+	config  *config.Config
+	out     *calls
+	tenant  string
+	of      config.Tenant
+	through http.RoundTripper  // sends its calls
+	health  *summariser.Tenant // of the called models
+	limits  limit.Tenant
+	reuse   *condense.PromptReuse // shared by all stages
 }
 
 // Rolling implements catalogue.Dependencies.
@@ -42,32 +42,70 @@ func (b builder) Asking(key string, c config.Condenser) (func(condense.Input) co
 
 // model returns the settings of a condenser that calls a model.
 func (b builder) model(key string, c config.Condenser) (func(condense.Input) condense.LLMSettings, error) {
-	llm, known := b.config.LLMFor(c.LLMConfig, b.upstream)
+	general := b.config.UpstreamFor(b.of, config.General)
+	llm, known := b.config.LLMFor(c.LLMConfig, b.of, general)
 	if !known {
 		return nil, fmt.Errorf("%s.llm_config: %q is not one of llms", key, c.LLMConfig)
 	}
-	to := endpoint(llm)
-	if to.BaseURL == b.upstream.BaseURL {
-		to.BaseURL = b.base // a client's key is only sent to the URL of its requests, so both must be spelled alike
-	}
 	caller := b.out.caller(b.through, cmp.Or(c.Timeout, llm.Timeout), llm.Temperature)
 	common := condense.LLMSettings{
-		Summariser: b.metered(observe.Summariser{Summariser: b.limited(caller, llm.APIKey, b.upstream.APIKey)}),
-		Endpoint:   to, Model: llm.Model, Health: b.health, MaxEventLength: c.MaxEventLength,
-	}
-	samePayer := b.upstream.APIKey != "" || llm.APIKey == "" && llm.BaseURL == b.upstream.BaseURL // of summaries and requests
-	if samePayer {
-		common.Reuse = b.reuse
+		Summariser: b.metered(observe.Summariser{Summariser: b.limited(caller, b.keys(llm)...)}),
+		Model:      llm.Model, Health: b.health, MaxEventLength: c.MaxEventLength,
 	}
 	if c.Focus != catalogue.FocusAuto {
 		common.Focus = condense.Focus(c.Focus)
 	}
+	called := map[string]callee{}
+	for _, up := range b.config.UpstreamsFor(b.of) {
+		called[spelled(up.BaseURL)] = b.callee(c.LLMConfig, up)
+	}
 	return func(in condense.Input) condense.LLMSettings {
 		s := common
+		at, known := called[in.Upstream.BaseURL]
+		if !known { // by an upstream that is not configured any more
+			at = b.callee(c.LLMConfig, config.Upstream{BaseURL: in.Upstream.BaseURL})
+		}
+		s.Endpoint = at.endpoint
+		if at.samePayer {
+			s.Reuse = b.reuse
+		}
 		s.Settings = b.settings(c, in, &llm)
 		s.Window, s.MaxOutput = b.room(llm, in)
 		return s
 	}, nil
+}
+
+// callee is the model that is called for requests to one upstream.
+type callee struct {
+	endpoint  condense.Endpoint
+	samePayer bool // who pays for the requests pays for summaries too
+}
+
+// callee returns the model of that name as it is called for requests to an upstream.
+func (b builder) callee(name string, at config.Upstream) callee {
+	llm, _ := b.config.LLMFor(name, b.of, at)
+	to := endpoint(llm)
+	to.BaseURL = spelled(to.BaseURL)
+	return callee{to, at.APIKey != "" || llm.APIKey == "" && llm.BaseURL == at.BaseURL}
+}
+
+// keys returns the operator's keys that may pay for a model's calls.
+func (b builder) keys(llm config.LLM) []config.Secret {
+	keys := []config.Secret{llm.APIKey}
+	for _, up := range b.config.UpstreamsFor(b.of) {
+		keys = append(keys, up.APIKey)
+	}
+	return keys
+}
+
+// spelled returns a URL as it appears in requests. A client's key is only sent to the URL of its requests, so that other URLs have to be
+// spelled alike.
+func spelled(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return text
+	}
+	return u.String()
 }
 
 // service returns the settings of a condenser that calls a service.

@@ -33,12 +33,16 @@ func checkLoops(cfg *config.Config, listeners ...string) error {
 			}
 		}
 	}
-	check("upstream.base_url", cfg.Upstream.BaseURL)
-	for _, t := range cfg.Tenants {
-		if t.Confined { // dialling refuses the address, and this file must not make the whole configuration invalid
-			continue
+	upstream := func(section string, up config.Upstream) {
+		for _, a := range (config.Tenant{Upstream: up}).Addresses(section) {
+			check(a.Key, a.URL)
 		}
-		check(keyOf(cfg, t)+"upstream.base_url", t.Upstream.BaseURL)
+	}
+	upstream("", cfg.Upstream)
+	for _, t := range cfg.Tenants {
+		if !t.Confined { // dialling refuses the address, and this file must not make the whole configuration invalid
+			upstream(keyOf(cfg, t), t.Upstream)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.LLMs)) {
 		check(fmt.Sprintf("llms.%s.base_url", name), cfg.LLMs[name].BaseURL)

@@ -1,7 +1,10 @@
 package app
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
 func TestLeadsTo(t *testing.T) {
@@ -26,6 +29,19 @@ func TestLeadsTo(t *testing.T) {
 	} {
 		if got := leadsTo(tt.base, tt.listener); got != tt.want {
 			t.Errorf("%s, %s: %v", tt.base, tt.listener, got)
+		}
+	}
+}
+
+func TestOwnPortAsAProvidersAddress(t *testing.T) {
+	own := config.Provider{BaseURL: "http://127.0.0.1:8080/v1"}
+	cfg := config.Default()
+	cfg.Upstream.Anthropic = own
+	cfg.Tenants = []config.Tenant{{Name: "a", Upstream: config.Upstream{ChatGPT: own}}}
+	err := checkLoops(cfg, "127.0.0.1:8080")
+	for _, key := range []string{"upstream.anthropic.base_url: leads back", "tenants[0].upstream.chatgpt.base_url: leads back"} {
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%q is missing in %v", key, err)
 		}
 	}
 }

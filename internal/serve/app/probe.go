@@ -55,8 +55,8 @@ func Probe(ctx context.Context, cfg *config.Config) []Probed {
 	var all []Probed
 	for _, name := range slices.Sorted(maps.Keys(cfg.LLMs)) {
 		for _, t := range cfg.EveryTenant() {
-			up := cfg.UpstreamFor(t)
-			llm, _ := cfg.LLMFor(name, up)
+			up := cfg.UpstreamFor(t, config.General)
+			llm, _ := cfg.LLMFor(name, t, up)
 			a := condense.Attempt{Endpoint: endpoint(llm), Model: llm.Model}
 			for _, form := range formsOf(cfg, name, t) {
 				if seen[target{a, form}] {

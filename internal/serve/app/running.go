@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/runs"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
@@ -15,6 +17,7 @@ type announcement struct {
 	Listen, Admin string // Admin is "-" if there is no admin port
 	PID           int
 	Since         time.Time
+	Control       runs.Address // empty: it serves no runs
 }
 
 // announce leaves an announcement beside an embedded store. Without it, another start cannot say where this process serves.
@@ -23,7 +26,11 @@ func (a *App) announce(backend session.Backend) {
 	if !embedded {
 		return
 	}
-	text := fmt.Appendf(nil, "%s %s %d %s\n", a.Addr(), cmp.Or(a.AdminAddr(), "-"), os.Getpid(), time.Now().Format(time.RFC3339))
+	text := fmt.Appendf(nil, "%s %s %d %s", a.Addr(), cmp.Or(a.AdminAddr(), "-"), os.Getpid(), time.Now().Format(time.RFC3339))
+	if a.control != nil {
+		text = fmt.Appendf(text, " %s %s", a.control.Address().Listen, a.control.Address().Secret)
+	}
+	text = append(text, '\n')
 	if err := store.Announce(text); err != nil {
 		a.log.Debug("another start will not be told where this process serves: " + err.Error())
 	}
@@ -32,14 +39,28 @@ func (a *App) announce(backend session.Backend) {
 // announced returns what the process that has the file has announced, the zero value if that cannot be read.
 func announced(path string) (a announcement) {
 	var since string
-	_, err := fmt.Sscan(string(boltstore.Announced(path)), &a.Listen, &a.Admin, &a.PID, &since)
-	if err == nil {
+	read, err := fmt.Sscan(string(boltstore.Announced(path)), &a.Listen, &a.Admin, &a.PID, &since, &a.Control.Listen, &a.Control.Secret)
+	if read >= 4 {
 		a.Since, err = time.Parse(time.RFC3339, since)
 	}
 	if err != nil {
 		return announcement{}
 	}
 	return a
+}
+
+// Announced returns where the process that uses the embedded store of a configuration lets others begin runs, and its process id. It is empty
+// if there is none, or it serves no runs. The process may have ended.
+func Announced(cfg *config.Config) (control runs.Address, pid int) {
+	if cfg.Store.Type != config.StoreEmbedded {
+		return runs.Address{}, 0
+	}
+	path, err := storePath(cfg.Store)
+	if err != nil {
+		return runs.Address{}, 0
+	}
+	a := announced(path)
+	return a.Control, a.PID
 }
 
 // RunningError reports that another process uses the file of the embedded store.

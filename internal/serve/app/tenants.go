@@ -3,7 +3,6 @@ package app
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,17 +97,13 @@ func buildTenants(cfg *config.Config, out *calls) (tenants []*proxy.Tenant, all 
 }
 
 func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant, error) {
-	upstream, chosen, limits, of := cfg.UpstreamFor(c), cfg.CondenserFor(c), cfg.LimitsFor(c), keyOf(cfg, c)
-	base, err := url.Parse(upstream.BaseURL)
-	if err != nil {
-		key := "upstream.base_url"
-		if c.Upstream.BaseURL != "" {
-			key = of + key
-		}
-		return nil, errors.New(key + ": is not a URL") // which is not shown, since it may hold a password
-	}
+	chosen, limits, of := cfg.CondenserFor(c), cfg.LimitsFor(c), keyOf(cfg, c)
 	build := builder{
-		config: cfg, out: out, tenant: c.Name, through: out.transportOf(cfg, c), upstream: upstream, base: base.String(), health: out.health.Tenant(), limits: limits,
+		config: cfg, out: out, tenant: c.Name, of: c, through: out.transportOf(cfg, c), health: out.health.Tenant(), limits: limits,
+	}
+	upstream, providers, err := upstreams(cfg, c, build.through)
+	if err != nil {
+		return nil, err
 	}
 	build.reuse = condense.NewPromptReuse(build.prices)
 	key := "condenser"
@@ -125,7 +120,6 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 		return nil, err
 	}
 	deadline, never := chosen.Waits()
-	compacts := map[string]proxy.Compacts{config.CompactionPass: proxy.CompactsItself, config.CompactionAnswer: proxy.CompactsNot}
 	t := &proxy.Tenant{
 		Tenant: engine.Tenant{
 			Name: c.Name, Condenser: condenser, Observe: cfg.Observes(c), Deadline: deadline, Never: never, Ahead: never || chosen.Prepares(),
@@ -133,10 +127,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 			CondenseTimeout: condenseTimeout(cfg, chosen),
 		},
 		Notify: c.Notify, LogContent: c.LogContent, ByPrice: chosen.Uses(catalogue.Settings.ByPrice), Limits: limits, Draw: out.drawFor(limits), Cooling: build.health.Cooling,
-		Upstream: proxy.UpstreamConfig{
-			BaseURL: base, APIKey: upstream.APIKey.Reveal(), Timeout: upstream.Timeout, AlternateRoles: upstream.AlternateRoles,
-			Compacts: compacts[upstream.Compaction], Transport: build.through,
-		},
+		Upstream: upstream, Providers: providers,
 	}
 	for _, k := range c.APIKeys {
 		sum, ok := k.Digest()

@@ -98,16 +98,37 @@ func (b *Banner) short(path string) string {
 
 // upstream says where requests go and whose key they carry.
 func upstream(cfg *config.Config) string {
-	up := cfg.Upstream
-	key := "each client's own key"
-	if up.APIKey != "" {
-		key = "the key of the configuration"
+	all := cfg.UpstreamsFor(config.Tenant{})
+	where := shownURL(all[0].BaseURL) + keyOf(all[0])
+	if len(all) > 1 {
+		hosts := make([]string, len(all))
+		for i, up := range all {
+			hosts[i] = hostOf(up.BaseURL) + keyOf(up)
+		}
+		where = "by provider, with each client's own key if nothing else is said: " + strings.Join(hosts, ", ")
+	} else if all[0].APIKey == "" {
+		where += ", with each client's own key"
 	}
-	where := fmt.Sprintf("%s, with %s", shownURL(up.BaseURL), key)
 	if !cfg.IsOpen() {
 		where += fmt.Sprintf("; %s may have their own", plural(len(cfg.Tenants), "tenant"))
 	}
 	return where
+}
+
+// keyOf says that an upstream is called with a key of the configuration, if it is.
+func keyOf(up config.Upstream) string {
+	if up.APIKey == "" {
+		return ""
+	}
+	return ", with the key of the configuration"
+}
+
+// hostOf returns the host of an address, or all that can be shown of it.
+func hostOf(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return shownURL(address)
 }
 
 // shownURL returns an address without what may be a secret.
@@ -179,8 +200,8 @@ func way(cfg *config.Config, t config.Tenant, c config.Condenser) string {
 
 // writer says which model writes summaries.
 func writer(cfg *config.Config, t config.Tenant, c config.Condenser) string {
-	up := cfg.UpstreamFor(t)
-	llm, known := cfg.LLMFor(c.LLMConfig, up)
+	up := cfg.UpstreamFor(t, config.General)
+	llm, known := cfg.LLMFor(c.LLMConfig, t, up)
 	switch {
 	case c.LLMConfig == "" && up.APIKey == "":
 		return "each request's own model, with the client's key"

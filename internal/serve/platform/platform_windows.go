@@ -61,3 +61,20 @@ func EnableEscapes(f *os.File) bool {
 	}
 	return windows.SetConsoleMode(console, mode|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING) == nil
 }
+
+// Detached returns attributes of a process that no signal of this one's console reaches.
+func Detached() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.DETACHED_PROCESS, HideWindow: true}
+}
+
+// Passed lists the signals that a process passes on to the one that it stands for. The console sends them to both.
+func Passed() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
+
+// FromTerminal reports whether a signal may come from a console that has sent it to all processes.
+func FromTerminal(os.Signal) bool { return true }
+
+// ExitCode returns the exit code by which a shell reports that a process has ended.
+func ExitCode(p *os.ProcessState) int { return p.ExitCode() }
+
+// CanInherit reports whether a child process can be given open files.
+const CanInherit = false

@@ -1,0 +1,123 @@
+package runs
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/proxy"
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// Totals are the sums of a run's requests. If the run only observes, Forwarded and Saved are what they would have been.
+type Totals struct {
+	Observe       bool    `json:"observe"`
+	Steps         int     `json:"steps"`          // answered requests of conversations
+	Other         int     `json:"other"`          // requests that no conversation is read from, such as lists of models
+	Failed        int     `json:"failed"`         // requests that were answered with an error, or not at all
+	Condensations int     `json:"condensations"`  //
+	Tokens        int     `json:"tokens"`         // of the steps, as the agent sent them
+	Forwarded     int     `json:"forwarded"`      // tokens that upstream got
+	Charged       float64 `json:"charged_usd"`    // by upstream, for the steps whose price is known, and for summaries
+	Saved         float64 `json:"saved_usd"`      // less the cost of summaries; negative if condensing cost more
+	Unpriced      int     `json:"unpriced_steps"` // steps whose price is not known
+}
+
+// add adds a request that has ended.
+func (t *Totals) add(r *proxy.Record) {
+	turn := r.Turn
+	switch {
+	case r.Status != http.StatusOK || r.Code != "":
+		t.Failed++
+		return
+	case turn == nil || turn.After == (session.Size{}) || strings.HasSuffix(r.Asked.Path, "_tokens"): // as the paths that count tokens
+		t.Other++
+		return
+	}
+	t.Steps++
+	t.Tokens += turn.Before.Tokens
+	saved, forwarded := turn.Saved.USD(), turn.After.Tokens
+	t.Condensations += len(turn.Condensed)
+	if t.Observe {
+		saved, forwarded = turn.Spare.USD(), turn.Before.Tokens-turn.Spared
+		if turn.Made {
+			t.Condensations++
+		}
+	}
+	t.Forwarded += forwarded
+	t.Charged += turn.Charged
+	t.Saved += saved
+	if turn.Charged == 0 {
+		t.Unpriced++
+	}
+}
+
+// addCall adds a call of the proxy's own.
+func (t *Totals) addCall(c limit.Call) {
+	if c.Charged() && c.Known {
+		t.Charged += c.USD
+		t.Saved -= c.USD
+	}
+}
+
+// Line describes the totals in one line.
+func (t Totals) Line() string {
+	switch {
+	case t.Steps == 0 && t.Failed > 0:
+		return fmt.Sprintf("no step was answered, %s failed", count(t.Failed, "request"))
+	case t.Steps == 0:
+		return "no request of the agent's conversations came through Dewpoint. See 'dewpoint run --list' for what is pointed, and docs/run.md"
+	case t.Observe:
+		return fmt.Sprintf("observed %s, which were forwarded unchanged. With Dewpoint: %s%s", count(t.Steps, "step"), t.tokens(), t.money(t.Charged-t.Saved, t.Charged))
+	}
+	return fmt.Sprintf("%s, %s%s", count(t.Steps, "step"), t.tokens(), t.money(t.Charged, t.Charged+t.Saved))
+}
+
+func (t Totals) tokens() string {
+	text := fmt.Sprintf("%s, %s of %s tokens sent", count(t.Condensations, "condensation"), short(t.Forwarded), short(t.Tokens))
+	if t.Forwarded < t.Tokens {
+		text += fmt.Sprintf(" (%.0f%% fewer)", 100*float64(t.Tokens-t.Forwarded)/float64(t.Tokens))
+	}
+	return text
+}
+
+// money compares a cost with Dewpoint and one without.
+func (t Totals) money(with, without float64) string {
+	switch {
+	case t.Unpriced == t.Steps:
+		return "; no price is known for the model"
+	case usd(with) == usd(without):
+		return fmt.Sprintf(", %s USD with and without Dewpoint", usd(with))
+	case with > without:
+		return fmt.Sprintf(", %s USD, %s more than without Dewpoint", usd(with), usd(with-without))
+	}
+	return fmt.Sprintf(", %s USD instead of %s (%.0f%% saved)", usd(with), usd(without), 100*(without-with)/without)
+}
+
+// usd writes an amount, a small one with more digits.
+func usd(amount float64) string {
+	if math.Abs(amount) < 0.1 {
+		return fmt.Sprintf("%.4f", amount)
+	}
+	return fmt.Sprintf("%.2f", amount)
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// short writes a number of tokens.
+func short(n int) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprint(n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%.1fk", float64(n)/1000)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/1e6)
+}

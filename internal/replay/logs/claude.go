@@ -25,7 +25,12 @@ type claudeLine struct {
 	IsSidechain       bool    `json:"isSidechain"`
 	IsCompactSummary  bool    `json:"isCompactSummary"`
 	IsAPIErrorMessage bool    `json:"isApiErrorMessage"`
-	Message           struct {
+	Compaction        struct {
+		Kept struct {
+			UUIDs []string `json:"uuids"`
+		} `json:"preservedMessages"`
+	} `json:"compactMetadata"`
+	Message struct {
 		ID      string
 		Model   string
 		Content json.RawMessage
@@ -51,10 +56,9 @@ func (c *claude) line(raw []byte) error {
 		c.owner[l.UUID] = h
 	}
 	if l.Subtype == "compact_boundary" || l.IsCompactSummary && !h.compacted {
-		if err := h.restart(c.out); err != nil {
+		if err := h.compact(&l, c.out); err != nil {
 			return err
 		}
-		h.compacted = true
 	}
 	var err error
 	switch l.Type {
@@ -102,7 +106,8 @@ type claudeHistory struct {
 	agent, label string
 	turns        []turn
 	begin        int
-	compacted    bool           // nothing but the summary of a compaction came yet
+	compacted    bool           // the summary of a compaction is to come
+	kept         []turn         // what stays behind that summary
 	ends         map[string]int // id of a line -> turns there were after it
 }
 
@@ -138,7 +143,11 @@ func (h *claudeHistory) user(l *claudeLine, out *output) error {
 		}
 		h.turns, h.begin = slices.Clone(h.turns[:at]), at
 	}
-	h.compacted = false
+	if h.compacted {
+		h.turns = append([]turn{{user: true, blocks: blocks}}, h.kept...)
+		h.begin, h.compacted, h.kept = len(h.turns), false, nil
+		return nil
+	}
 	if last := len(h.turns) - 1; last >= 0 && h.turns[last].user {
 		h.turns[last].blocks = append(slices.Clip(h.turns[last].blocks), blocks...)
 		return nil
@@ -173,12 +182,20 @@ func (h *claudeHistory) assistant(l *claudeLine) {
 	h.turns = append(h.turns, turn{id: l.Message.ID, blocks: blocks, Recorded: recorded})
 }
 
-// restart hands over the history, and begins a new one.
-func (h *claudeHistory) restart(out *output) error {
+// compact hands over the history, and begins a new one with what a compaction keeps. Its summary is the next message.
+func (h *claudeHistory) compact(l *claudeLine, out *output) error {
 	if err := h.emit(out); err != nil {
 		return err
 	}
-	*h = claudeHistory{agent: h.agent, label: h.label, ends: map[string]int{}}
+	var kept []turn
+	last := -1
+	for _, id := range l.Compaction.Kept.UUIDs {
+		if at := h.ends[id] - 1; at > last && at < len(h.turns) {
+			kept = append(kept, h.turns[at])
+			last = at
+		}
+	}
+	*h = claudeHistory{agent: h.agent, label: h.label, ends: map[string]int{}, compacted: true, kept: kept}
 	return nil
 }
 

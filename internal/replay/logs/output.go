@@ -47,12 +47,18 @@ func (o *output) emit(h *history) error {
 		Begin: h.begin, Recorded: map[int]replay.Recorded{},
 	}
 	fresh, count := false, 0
+	var said maphash.Hash
+	said.SetSeed(seed)
+	hashed := 0
 	for _, a := range h.answers {
+		for ; hashed <= a.at; hashed++ {
+			_, _ = said.Write(h.messages[hashed]) // never fails
+		}
 		run.Recorded[a.at] = a.Recorded
 		if a.at == 0 || a.at < h.begin {
 			continue
 		}
-		known := o.known(a.id)
+		known := a.id != "" && o.known(said.Sum64())
 		if known && !fresh {
 			run.Begin = a.at + 1
 			o.repeated = true
@@ -73,13 +79,9 @@ func (o *output) emit(h *history) error {
 	return o.take(run)
 }
 
-// known reports whether an answer was handed over before, and remembers it.
-func (o *output) known(id string) bool {
-	if id == "" {
-		return false
-	}
-	key := maphash.String(seed, id)
-	known := o.answers[key]
-	o.answers[key] = true
+// known reports whether an answer was handed over before, and remembers it. An answer is known by all messages up to it: servers repeat ids.
+func (o *output) known(answer uint64) bool {
+	known := o.answers[answer]
+	o.answers[answer] = true
 	return known
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,6 +91,9 @@ func replayRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	return nil
 }
 
+// widest is the length of lines where there is no terminal, or a wider one.
+const widest = 110
+
 func writeResults(results *replay.Results, o replayOptions, out io.Writer) error {
 	switch {
 	case o.asJSON:
@@ -107,7 +111,8 @@ func writeResults(results *replay.Results, o replayOptions, out io.Writer) error
 			return err
 		}
 	}
-	return results.WriteTable(out)
+	columns := terminal.Of(out, os.Getenv).Columns()
+	return results.WriteTable(out, cmp.Or(min(columns, widest), widest))
 }
 
 // replaySettings reads the configurations.

@@ -162,7 +162,7 @@ func (d *direct) furnish(m *meter, calls []Call) error {
 	if err != nil || missing < smallestTool {
 		return err
 	}
-	for words, tries := missing, 0; tries < 3; tries++ {
+	for words, tries := missing, 0; tries < 3 && found != calls[first].Recorded.Prompt; tries++ {
 		d.run = m.wire.furnish(bare, strings.Repeat(" use", max(words, 1)))
 		if found, err = size(); err != nil {
 			return err

@@ -63,8 +63,10 @@ func compare(ctx context.Context, cfgs []*config.Config, run Run, o Options, ski
 	o.Encoders = cmp.Or(o.Encoders, tokenize.New())
 	known := newCounts()
 	var d *direct
-	for i, cfg := range cfgs {
-		if i == 0 || !maps.Equal(cfg.Models, cfgs[i-1].Models) {
+	var models map[string]model.Info // with which d was measured
+	for _, cfg := range cfgs {
+		if d == nil || !maps.Equal(cfg.Models, models) {
+			models = cfg.Models
 			if d, err = measure(ctx, run, o.Model, newCounter(cfg.Models, o.Encoders, known)); err != nil {
 				return nil, fmt.Errorf("replay %s: %w", run.Name, err)
 			}

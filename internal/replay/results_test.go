@@ -56,6 +56,11 @@ func results() replay.Results {
 	}
 }
 
+// table writes the table for a terminal with 100 columns.
+func table(r *replay.Results) func(io.Writer) error {
+	return func(w io.Writer) error { return r.WriteTable(w, 100) }
+}
+
 // written returns what one of the Write methods writes.
 func written(t *testing.T, write func(io.Writer) error) string {
 	t.Helper()
@@ -87,16 +92,17 @@ first at   tokens of the request at which a session was condensed first (the med
 missing    of what later steps named from earlier messages, what they could no longer see
 cost more  sessions that would have cost more with Dewpoint than without; --losers lists them
 
-Estimated: tokens are counted with the vocabulary closest to the model's own, and the provider's prompt cache is assumed
-to be cold when a session begins and never to expire in it.
-The logs of 1 session lack the system prompt or the tools. Their size is taken from the first recorded request,
-less its messages: 21.5k tokens (median).
+Estimated: tokens are counted with the vocabulary closest to the model's own, and the provider's
+prompt cache is assumed to be cold when a session begins and never to expire in it.
+The logs of 1 session lack the system prompt or the tools. Their size is taken from the first
+recorded request, less its messages: 21.5k tokens (median).
 The logs record 12.9M tokens of input where 12.3M are counted here.
-Bills include Dewpoint's own calls (summaries.yaml: 1 call, 9,999 tokens). Here a stand-in answers them, which quotes lines of
-its prompt; a model's summaries read better, and differ in length.
-2 of 132 requests were larger than the model's context window. A provider refuses them without Dewpoint; here they
-count as answered.
-summaries.yaml: in 1 request a condensation was due and was not made, or has no summary. docs/headers.md explains the cause, "uncut".
+Bills include Dewpoint's own calls (summaries.yaml: 1 call, 9,999 tokens). Here a stand-in answers
+them, which quotes lines of its prompt; a model's summaries read better, and differ in length.
+2 of 132 requests were larger than the model's context window. A provider refuses them without
+Dewpoint; here they count as answered.
+summaries.yaml: in 1 request a condensation was due and was not made, or has no summary.
+docs/headers.md explains the cause, "uncut".
 
 USD per million tokens    input   cached   written   output            price of
 cheap                    $0.125    $0.10    $0.125    $1.00   the configuration
@@ -105,7 +111,7 @@ gpt-4o                    $2.50    $1.25     $2.50   $10.00          2026-10-28
 There is no price for my-model. Give it in a file for --config, such as:
   models: {"my-model": {price: {input: 2.0, cached_input: 0.5, output: 8.0}}}
 `
-	if got := written(t, r.WriteTable); got != want[1:] {
+	if got := written(t, table(&r)); got != want[1:] {
 		t.Errorf("got\n%s\nwant%s", got, want)
 	}
 }
@@ -114,7 +120,7 @@ There is no price for my-model. Give it in a file for --config, such as:
 func TestTableWithoutPrices(t *testing.T) {
 	r := results()
 	r.Runs = r.Runs[2:]
-	if got := written(t, r.WriteTable); strings.Contains(got, "$") || !strings.Contains(got, "\nwithout Dewpoint    40.0k\n") || strings.Contains(got, "of models without a price") {
+	if got := written(t, table(&r)); strings.Contains(got, "$") || !strings.Contains(got, "\nwithout Dewpoint    40.0k\n") || strings.Contains(got, "of models without a price") {
 		t.Errorf("got\n%s", got)
 	}
 	got := written(t, r.WriteJSON)
@@ -133,8 +139,8 @@ func TestLosersAreListed(t *testing.T) {
 	want := `
 summaries.yaml: 1 session would have cost more.
 
-session   without      with     more   steps   condensations
-short     $0.0026   $0.0126   385.0%       3               0
+without      with     more   steps   condensations   session
+$0.0026   $0.0126   385.0%       3               0   short
 
 noop.yaml: no session would have cost more.
 

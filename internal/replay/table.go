@@ -12,10 +12,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/terminal"
 )
 
-// WriteTable writes a table with a line for each configuration, and what a reader needs to know about the figures.
-func (r *Results) WriteTable(w io.Writer) error {
+// WriteTable writes a table with a line for each configuration, and what a reader needs to know about the figures in lines of at most so many
+// columns.
+func (r *Results) WriteTable(w io.Writer, columns int) error {
 	var b strings.Builder
 	b.WriteString(r.heading() + "\n\n")
 	priced, others := r.split()
@@ -29,8 +31,9 @@ func (r *Results) WriteTable(w io.Writer) error {
 		others.write(&b, tokensOf)
 	}
 	b.WriteString("\n")
+	b.WriteString(legend(columns) + "\n")
 	for _, note := range r.notes() {
-		b.WriteString(note + "\n")
+		b.WriteString(strings.Join(terminal.Wrap(note, columns), "\n") + "\n")
 	}
 	return write(w, b.String()+priceTable(r.prices()))
 }
@@ -109,11 +112,11 @@ func (r *Results) write(w io.Writer, m measureOf) {
 			percent(float64(total.Missing), float64(total.Named)), more(reports, m),
 		})
 	}
-	align(w, rows)
+	align(w, rows, 0)
 }
 
-// align writes rows in columns. The first is aligned to the left, the others to the right.
-func align(w io.Writer, rows [][]string) {
+// align writes rows in columns. One of them is aligned to the left, the others to the right.
+func align(w io.Writer, rows [][]string, left int) {
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
@@ -126,11 +129,14 @@ func align(w io.Writer, rows [][]string) {
 	for _, row := range rows {
 		line := ""
 		for i, cell := range row {
-			if i == 0 {
-				line = fmt.Sprintf("%-*s", widths[0], cell)
-			} else {
-				line += fmt.Sprintf("%*s", widths[i]+3, cell)
+			if i > 0 {
+				line += "   "
 			}
+			width := widths[i]
+			if i == left {
+				width = -width
+			}
+			line += fmt.Sprintf("%*s", width, cell)
 		}
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
 	}
@@ -162,26 +168,31 @@ func size(tokens int) string {
 	return short(tokens)
 }
 
-// notes returns explanations that a reader needs in addition to the table.
-func (r *Results) notes() []string {
-	notes := []string{
-		"first at   tokens of the request at which a session was condensed first (the median)",
-		"missing    of what later steps named from earlier messages, what they could no longer see",
-		"cost more  sessions that would have cost more with Dewpoint than without; --losers lists them",
-		"",
+// legend explains the columns.
+func legend(columns int) string {
+	var b strings.Builder
+	for _, column := range [][2]string{
+		{"first at", "tokens of the request at which a session was condensed first (the median)"},
+		{"missing", "of what later steps named from earlier messages, what they could no longer see"},
+		{"cost more", "sessions that would have cost more with Dewpoint than without; --losers lists them"},
+	} {
+		fmt.Fprintf(&b, "%-9s  %s\n", column[0], strings.Join(terminal.Wrap(column[1], columns-11), "\n"+strings.Repeat(" ", 11)))
 	}
+	return b.String()
+}
+
+// notes returns what a reader needs to know in addition to the table.
+func (r *Results) notes() []string {
 	total := r.totals()
-	notes = append(notes, estimates(total, r.reports(0))...)
-	own := slices.IndexFunc(total, func(t Report) bool { return t.Own.Calls > 0 })
-	if own >= 0 {
-		t := total[own]
-		notes = append(notes, fmt.Sprintf("Bills include Dewpoint's own calls (%s: %s, %s tokens). Here a stand-in answers them, which quotes lines of\n"+
-			"its prompt; a model's summaries read better, and differ in length.", printable(r.Settings[own].Name), counted(t.Own.Calls, "call"),
-			short(t.Own.Input+t.Own.Output)))
+	notes := estimates(total, r.reports(0))
+	if i := slices.IndexFunc(total, func(t Report) bool { return t.Own.Calls > 0 }); i >= 0 {
+		own := total[i].Own
+		notes = append(notes, fmt.Sprintf("Bills include Dewpoint's own calls (%s: %s, %s tokens). Here a stand-in answers them, which quotes lines of its "+
+			"prompt; a model's summaries read better, and differ in length.", printable(r.Settings[i].Name), counted(own.Calls, "call"), short(own.Input+own.Output)))
 	}
 	if n := total[0].TooLong; n > 0 {
-		notes = append(notes, fmt.Sprintf("%s of %s were larger than the model's context window. A provider refuses them without Dewpoint; here they\n"+
-			"count as answered.", grouped(n), counted(total[0].Steps, "request")))
+		notes = append(notes, fmt.Sprintf("%s of %s were larger than the model's context window. A provider refuses them without Dewpoint; here they count "+
+			"as answered.", grouped(n), counted(total[0].Steps, "request")))
 	}
 	for i, t := range total {
 		for _, cause := range slices.Sorted(maps.Keys(t.Failed)) {
@@ -203,8 +214,7 @@ func (r *Results) totals() []Report {
 // estimates says which figures are estimates.
 func estimates(total []Report, runs []Report) []string {
 	notes := []string{
-		"Estimated: tokens are counted with the vocabulary closest to the model's own, and the provider's prompt cache is assumed",
-		"to be cold when a session begins and never to expire in it.",
+		"Estimated: tokens are counted with the vocabulary closest to the model's own, and the provider's prompt cache is assumed to be cold when a session begins and never to expire in it.",
 	}
 	var sizes []int
 	for _, r := range runs {
@@ -214,8 +224,8 @@ func estimates(total []Report, runs []Report) []string {
 	}
 	if len(sizes) > 0 {
 		slices.Sort(sizes)
-		notes = append(notes, fmt.Sprintf("The logs of %s lack the system prompt or the tools. Their size is taken from the first recorded request,\n"+
-			"less its messages: %s tokens (median).", sessions(len(sizes)), short(sizes[len(sizes)/2])))
+		notes = append(notes, fmt.Sprintf("The logs of %s lack the system prompt or the tools. Their size is taken from the first recorded "+
+			"request, less its messages: %s tokens (median).", sessions(len(sizes)), short(sizes[len(sizes)/2])))
 	}
 	if t := total[0]; t.Recorded > 0 {
 		notes = append(notes, fmt.Sprintf("The logs record %s tokens of input where %s are counted here.", short(t.Recorded), short(t.Counted)))
@@ -240,7 +250,7 @@ func priceTable(prices map[string]*Price) string {
 	var b strings.Builder
 	if len(rows) > 1 {
 		b.WriteString("\n")
-		align(&b, rows)
+		align(&b, rows, 0)
 	}
 	if len(missing) > 0 {
 		fmt.Fprintf(&b, "\nThere is no price for %s. Give it in a file for --config, such as:\n  models: {%q: {price: {input: 2.0, cached_input: 0.5, output: 8.0}}}\n",
@@ -259,14 +269,14 @@ func (r *Results) WriteLosers(w io.Writer) error {
 			continue
 		}
 		fmt.Fprintf(&b, "%s: %s would have cost more.\n\n", printable(s.Name), sessions(len(found)))
-		rows := [][]string{{"session", "without", "with", "more", "steps", "condensations"}}
+		rows := [][]string{{"without", "with", "more", "steps", "condensations", "session"}}
 		for _, l := range found {
 			rows = append(rows, []string{
-				printable(l.Run), dollars(l.Without.Cost, 4), dollars(l.costWith(), 4), percent(-l.Saved().USD, l.Without.Cost.USD),
-				grouped(l.Steps), grouped(l.Condensations),
+				dollars(l.Without.Cost, 4), dollars(l.costWith(), 4), percent(-l.Saved().USD, l.Without.Cost.USD), grouped(l.Steps),
+				grouped(l.Condensations), printable(l.Run),
 			})
 		}
-		align(&b, rows)
+		align(&b, rows, 5)
 		b.WriteString("\n")
 	}
 	return write(w, b.String())

@@ -48,8 +48,8 @@ func newClaude(out *output) *claude {
 
 func (c *claude) line(raw []byte) error {
 	var l claudeLine
-	if json.Unmarshal(raw, &l) != nil {
-		return nil // a line of a form that does not matter
+	if !decoded(raw, &l) {
+		return nil
 	}
 	h := c.historyOf(&l)
 	if l.UUID != "" {
@@ -70,6 +70,9 @@ func (c *claude) line(raw []byte) error {
 	h.ends[l.UUID] = len(h.turns)
 	return err
 }
+
+// decoded decodes a line. It reports whether the line has the form that matters here.
+func decoded(raw []byte, into any) bool { return json.Unmarshal(raw, into) == nil }
 
 func (c *claude) end() error {
 	for _, h := range slices.Concat([]*claudeHistory{c.main}, c.sides) {

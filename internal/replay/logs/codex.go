@@ -64,15 +64,15 @@ func (c *codex) line(raw []byte) error {
 		Type    string
 		Payload json.RawMessage
 	}
-	if json.Unmarshal(raw, &l) != nil {
-		return nil // a line of a form that does not matter
+	if !decoded(raw, &l) {
+		return nil
 	}
 	if len(l.Payload) == 0 {
 		l.Payload, l.Type = raw, "response_item"
 	}
 	var p codexPayload
-	if json.Unmarshal(l.Payload, &p) != nil && l.Type != "response_item" {
-		return nil // an event of a form that does not matter
+	if !decoded(l.Payload, &p) && l.Type != "response_item" {
+		return nil
 	}
 	switch l.Type {
 	case "session_meta":

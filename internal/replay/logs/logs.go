@@ -39,7 +39,7 @@ func (r *Reader) Read(path, name string, take func(replay.Run) error) (broken in
 	if err != nil {
 		return 0, fmt.Errorf("open: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	out := &output{name: name, take: take, answers: r.answers}
 	err = readAll(&lines{from: bufio.NewReaderSize(file, 1<<20)}, out)
 	return out.broken, err

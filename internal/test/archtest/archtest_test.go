@@ -78,7 +78,7 @@ var allowedImports = map[string][]string{
 	"internal/serve/health":             {},
 	"internal/serve/otlp":               {},
 	"internal/test/fakeupstream":        {"internal/lru"},
-	"internal/replay":                   {"condense/catalogue", "condense/record", "config", "dialect", "dialect/assemble", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "internal/serve/app", "internal/known/model", "session", "tokenize"},
+	"internal/replay":                   {"condense/catalogue", "condense/record", "config", "dialect", "dialect/assemble", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "internal/serve/app", "internal/serve/terminal", "internal/known/model", "session", "tokenize"},
 	"internal/replay/logs":              {"internal/replay"},
 	"internal/test/judge":               {"session", "condense", "condense/record", "condense/tidy", "config", "internal/test/fakeupstream", "internal/replay", "dialect", "dialect/assemble", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "session/boltstore", "tokenize"},
 	"internal/demo":                     {"config", "internal/replay"},

@@ -33,8 +33,8 @@ Usage:
                                           validate a configuration; with --print, show it with all defaults;
                                           with --probe, call its models
   dewpoint demo                           show how it works, without network or key
-  dewpoint replay [flags] FILE|FOLDER ... replay recorded runs offline: what they would have cost without and with Dewpoint;
-                                          docs/replay.md describes their format
+  dewpoint replay [flags] FILE|FOLDER ... what your agents' sessions would have cost with Dewpoint, offline: logs of Claude Code
+                                          and Codex, lists of messages; see docs/replay.md
   dewpoint health [--live|--ready|--startup] [--admin ADDR] [--config FILE]
                                           check the proxy that runs on this machine
   dewpoint version                        print the version

@@ -45,8 +45,8 @@ func TestExitCodes(t *testing.T) {
 	f(exitUsage, "one file", "check-config")
 	f(exitUsage, "no such file", "check-config", "missing.yaml")
 	f(exitUsage, "check-store was removed", "check-store", "missing.db")
-	f(exitUsage, "recorded runs", "replay")
-	f(exitUsage, "\ndewpoint: find runs: stat /nope: no such file or directory\n", "replay", "/nope")
+	f(exitUsage, "recorded sessions", "replay")
+	f(exitUsage, "\ndewpoint: there is no file or folder /nope\n", "replay", "/nope")
 	f(exitUsage, "\nflag provided but not defined: -protocol\n", "demo", "--protocol", "chat")
 	f(exitUsage, "\nflag provided but not defined: -sealed\n", "replay", "--sealed", "thinking_blocks", "/nope")
 	f(exitOK, "\nllms.", "check-config", write(t, "after.yaml", "llms: {a: {model: m}}"), "--probe")
@@ -57,7 +57,7 @@ func TestExitCodes(t *testing.T) {
 	f(exitUsage, "configuration: 1 problem\n", "check-config", "missing.yaml")
 	f(exitUsage, "max_size: is", "replay", "--max-size", "-1", "/nope")
 	f(exitUsage, "max_tokens: is", "replay", "--max-tokens", "-1", "/nope")
-	f(exitFailure, "load run", "replay", write(t, "broken.json", "{"))
+	f(exitFailure, "broken.json: it is not valid JSON", "replay", write(t, "broken.json", "{"))
 	f(exitFailure, "docs/replay.md", "replay", write(t, "broken.json", "{"))
 	f(exitFailure, "docs/replay.md", "replay", write(t, "empty.json", "{}"))
 	f(exitOK, "docs/replay.md", "help")
@@ -174,26 +174,26 @@ func TestReplay(t *testing.T) {
 			t.Errorf("%v: exit code %d: %.2000s, want %d and %q", args, code, out+errs, want, says)
 		}
 	}
-	f(exitOK, "  0.0%  small\n", path)
-	f(exitOK, "  0.0%  1 run\n", "--max-size", "10", filepath.Dir(path))
-	f(exitOK, "  0.0%  2 runs\n", path, write(t, "other.json", small))
-	f(exitOK, "gpt-4o-mini costs $0.15 ", path, "--model", "gpt-4o-mini")
+	f(exitOK, "1 session, 0 of them long enough to condense\n", path)
+	f(exitOK, "1 session, 0 of them long enough to condense\n", "--max-size", "10", filepath.Dir(path))
+	f(exitOK, "2 sessions, 0 of them long enough to condense\n", path, write(t, "other.json", small))
+	f(exitOK, "\ngpt-4o-mini              $0.15 ", path, "--model", "gpt-4o-mini")
 	f(exitOK, "There is no price for a-model-of-ours", path, "--model", "a-model-of-ours")
-	f(exitFailure, `no answer in "messages"`, path, write(t, "user.json", `{"messages": [{"role": "user", "content": "x"}]}`))
+	f(exitOK, "left out: user.json: it has no answer of a model", path, write(t, "user.json", `{"messages": [{"role": "user", "content": "x"}]}`))
 	tenants := write(t, "tenants.yaml", `
 store: {encryption: {active: a, keys: {a: MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=}}}
 limits: {tenant: {requests_per_minute: 1}}
 tenants:
   a: {api_keys: [{sha256: `+strings.Repeat("ab", 32)+`}], condenser: {type: amortized, max_size: 20, min_tokens: 0}, notify: true}
   b: {api_keys: [{sha256: `+strings.Repeat("cd", 32)+`}], condenser: {type: noop}, memory: {webhook: {url: "http://127.0.0.1:1"}}}`)
-	f(exitOK, "With the condenser excerpts this would have cost the same.\n", path, "--config", tenants)
-	f(exitOK, "With the condenser amortized_forgetting ", path, "--config", tenants, "--tenant", "a")
+	f(exitOK, "\ntenants.yaml       $0.00", path, "--config", tenants)
+	f(exitOK, `"condenser": "amortized_forgetting"`, path, "--json", "--config", tenants, "--tenant", "a")
 	f(exitUsage, `dewpoint: the configuration has no tenant "c"`, path, "--config", tenants, "--tenant", "c")
 	f(exitUsage, `condenser.max_size: does not belong to type "noop"`, path, "--config", tenants, "--tenant", "b", "--max-size", "20")
 	t.Setenv("LITELLM_TO_DEWPOINT_KEY", "a-key")
 	t.Setenv("OPENAI_API_KEY", "another-key")
-	f(exitOK, "1 run", path, "--config", "../../examples/litellm/dewpoint.yaml")
-	f(exitOK, "1 run", path, "--config", "../../examples/ollama/dewpoint.yaml", "--model", "qwen3-coder:30b")
+	f(exitOK, "1 session", path, "--config", "../../examples/litellm/dewpoint.yaml")
+	f(exitOK, "1 session", path, "--config", "../../examples/ollama/dewpoint.yaml", "--model", "qwen3-coder:30b")
 }
 
 // TestReplayPrintsRecords replays the sample: each condensation is printed with its record, as text and in the JSON.
@@ -205,34 +205,37 @@ func TestReplayPrintsRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"replay", "--config", write(t, "excerpts.yaml", "condenser: {type: excerpts, max_size: 40, min_tokens: 0}"), write(t, "sample.json", string(text))}
-	code, out, errs := command(t, append(args, "--json")...)
-	var results struct {
-		Model, Condenser string
-		Runs             []struct {
-			Steps, Condensations int
-			Saved                float64 `json:"saved_usd"`
-			Records              []struct {
-				Step, Events int
-				Record       string
+	code, out, errs := command(t, append(args, "--json", "--records")...)
+	var all struct {
+		Configs []struct {
+			Condenser string
+			Runs      []struct {
+				Steps, Condensations int
+				Saved                float64 `json:"saved_usd"`
+				Records              []struct {
+					Step, Events int
+					Record       string
+				}
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &results); err != nil || code != exitOK || errs != "" {
+	if err := json.Unmarshal([]byte(out), &all); err != nil || code != exitOK || errs != "" || len(all.Configs) != 1 {
 		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
 	}
-	if results.Model != "gpt-4o" || results.Condenser != "excerpts" || len(results.Runs) != 1 || results.Runs[0].Condensations == 0 {
+	results := all.Configs[0]
+	if results.Condenser != "excerpts" || len(results.Runs) != 1 || results.Runs[0].Condensations == 0 {
 		t.Fatalf("%+v", results)
 	}
 	code, out, errs = command(t, append(args, "--records")...)
 	for _, r := range results.Runs[0].Records {
-		if says := fmt.Sprintf("sample, step %d, condensed by events: %d events hidden, ", r.Step, r.Events); !strings.Contains(out, says) {
+		if says := fmt.Sprintf("excerpts.yaml, sample, step %d, condensed by events: %d events hidden, ", r.Step, r.Events); !strings.Contains(out, says) {
 			t.Errorf("%q is not in %.2000s", says, out)
 		}
 		if !strings.Contains(r.Record, "<dewpoint_excerpts>") {
 			t.Errorf("the record of step %d is %q", r.Step, r.Record)
 		}
 	}
-	if code != exitOK || errs != "" || strings.Count(out, "  | <dewpoint_excerpts>\n") != results.Runs[0].Condensations || !strings.HasSuffix(strings.Split(out, "1 run\n")[0], "%  ") {
+	if code != exitOK || errs != "" || strings.Count(out, "  | <dewpoint_excerpts>\n") != results.Runs[0].Condensations || !strings.Contains(out, "\n1 session\n") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,19 +16,18 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
-	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
-// DefaultModel is the model that requests ask for unless Options name one.
+// DefaultModel is the model that requests ask for if neither Options nor the run name one.
 const DefaultModel = "gpt-4o"
 
 // Options say how a run is replayed. The zero value is ready to use.
 type Options struct {
-	Model    string             // empty: DefaultModel
+	Model    string             // asked by all requests; empty: the recorded one, or else DefaultModel
 	Encoders *tokenize.Registry // shared by several replays; nil: the replay has its own
 	Each     func(Step)         // called after each step, in order; nil: not called
 }
@@ -48,29 +46,87 @@ type Step struct {
 // process. No request leaves the machine, except those of a custom condenser. Play reports what the run would have used and cost without
 // and with the proxy. The configuration should come from Settings, and be valid.
 func Play(ctx context.Context, cfg *config.Config, run Run, o Options) (Report, error) {
-	p, err := newPlayer(*cfg, run, o)
+	reports, err := compare(ctx, []*config.Config{cfg}, run, o, false)
 	if err != nil {
-		return Report{}, fmt.Errorf("replay %s: %w", run.Name, err)
+		return Report{}, err
 	}
-	for i, c := range run.Calls() {
-		if err = p.step(ctx, i+1, c); err != nil {
+	return reports[0], nil
+}
+
+// Compare replays a run under several configurations, as Play does under one. It returns a report for each. A run that none of a
+// configuration's limits can concern is not played under it: its report is Short.
+func Compare(ctx context.Context, cfgs []*config.Config, run Run, o Options) ([]Report, error) {
+	return compare(ctx, cfgs, run, o, true)
+}
+
+func compare(ctx context.Context, cfgs []*config.Config, run Run, o Options, skip bool) (reports []Report, err error) {
+	o.Encoders = cmp.Or(o.Encoders, tokenize.New())
+	known := newCounts()
+	var d *direct
+	var models map[string]model.Info // with which d was measured
+	for _, cfg := range cfgs {
+		if d == nil || !maps.Equal(cfg.Models, models) {
+			models = cfg.Models
+			if d, err = measure(ctx, run, o.Model, newCounter(cfg.Models, o.Encoders, known)); err != nil {
+				return nil, fmt.Errorf("replay %s: %w", run.Name, err)
+			}
+		}
+		r, err := d.play(ctx, *cfg, o, skip)
+		if err != nil {
+			return nil, fmt.Errorf("replay %s: %w", run.Name, err)
+		}
+		reports = append(reports, r)
+	}
+	return reports, nil
+}
+
+// play plays a run under a configuration.
+func (d *direct) play(ctx context.Context, cfg config.Config, o Options, skip bool) (Report, error) {
+	if len(d.steps) == 0 {
+		return Report{}, errors.New("it has no answer of a model")
+	}
+	if skip && d.short(&cfg) {
+		return d.unplayed(cfg), nil
+	}
+	p, err := newPlayer(cfg, d, o)
+	if err != nil {
+		return Report{}, err
+	}
+	for i := range d.steps {
+		if err = p.step(ctx, i+1, &d.steps[i]); err != nil {
 			err = fmt.Errorf("step %d: %w", i+1, err)
 			break
 		}
 	}
-	if err = errors.Join(err, p.close()); err != nil {
-		return Report{}, fmt.Errorf("replay %s: %w", run.Name, err)
+	return p.report, errors.Join(err, p.close())
+}
+
+// report returns a report without steps.
+func (d *direct) report() Report {
+	r := newReport(d.run.Name)
+	r.Estimated = d.estimated
+	return r
+}
+
+// unplayed returns the report of a run that costs the same with the proxy as without.
+func (d *direct) unplayed(cfg config.Config) Report {
+	p := &player{cfg: cfg, direct: d, report: d.report()}
+	p.report.Short = true
+	for i := range d.steps {
+		s := &d.steps[i]
+		p.account(s, []received{{Request: &dialect.Request{Model: s.model}, usage: s.usage}}, nil)
+		p.report.Named += d.sources.named(s.action, s.messages)
 	}
-	return p.report, nil
+	return p.report
 }
 
 // player replays one run.
 type player struct {
 	cfg      config.Config
 	options  Options
-	run      Run
+	direct   *direct
+	wire     wire
 	upstream *upstream
-	without  *meter // measures what the agent sends as if it went to upstream directly
 	server   *http.Server
 	serving  sync.WaitGroup
 	proxy    *Proxy
@@ -79,17 +135,16 @@ type player struct {
 }
 
 // newPlayer starts an upstream and the proxy in front of it.
-func newPlayer(cfg config.Config, run Run, o Options) (*player, error) {
-	o.Model, o.Encoders = cmp.Or(o.Model, DefaultModel), cmp.Or(o.Encoders, tokenize.New())
+func newPlayer(cfg config.Config, d *direct, o Options) (*player, error) {
 	cfg.LLMs = maps.Clone(cfg.LLMs)
 	for name, llm := range cfg.LLMs {
-		llm.API = config.APIChat // the only protocol of the replay's upstream
+		llm.API = config.APIChat
 		cfg.LLMs[name] = llm
 	}
-	counter := newCounter(&cfg, o.Encoders)
 	p := &player{
-		cfg: cfg, options: o, run: run, upstream: &upstream{meter: newMeter(counter)}, without: newMeter(counter),
-		client: &http.Client{Transport: &http.Transport{}}, report: newReport(run.Name),
+		cfg: cfg, options: o, direct: d, wire: wires[d.run.Protocol],
+		upstream: newUpstream(newCounter(cfg.Models, o.Encoders, d.known)),
+		client:   &http.Client{Transport: &http.Transport{}}, report: d.report(),
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -115,14 +170,9 @@ func (p *player) close() (err error) {
 }
 
 // step makes one model call, and adds it to the report.
-func (p *player) step(ctx context.Context, number int, c Call) error {
-	body := p.body(c.Messages)
-	_, direct, err := p.without.exchange(body, c.Answer)
-	if err != nil {
-		return err
-	}
-	p.upstream.expect(c.Answer)
-	header, err := p.post(ctx, body)
+func (p *player) step(ctx context.Context, number int, s *sent) error {
+	p.upstream.expect(s.call.Answer)
+	header, err := p.post(ctx, p.direct.body(s.call))
 	if err != nil {
 		return err
 	}
@@ -130,44 +180,51 @@ func (p *player) step(ctx context.Context, number int, c Call) error {
 	if len(forwarded) == 0 {
 		return errors.New("the request did not reach upstream")
 	}
-	p.account(c, direct, forwarded, own)
+	p.account(s, forwarded, own)
 	if cause := header.Get("X-Dewpoint-Condense-Failed"); cause != "" {
 		p.report.Failed[cause]++
 	}
-	s := p.describe(number, header, forwarded[len(forwarded)-1].Messages, c.Messages)
-	p.report.Condensations += len(s.Condensations)
-	p.report.Records = append(p.report.Records, s.Condensations...)
+	shown := forwarded[len(forwarded)-1].Messages
+	named, missing := p.direct.sources.look(s.action, s.messages, shown, p.wire.plain)
+	p.report.Named += named
+	p.report.Missing += missing
+	step := p.describe(number, header, s, shown)
+	p.report.add(step.Condensations)
 	if p.options.Each != nil {
-		p.options.Each(s)
+		p.options.Each(step)
 	}
 	return nil
 }
 
 // account adds the usage of a step to the report: without the proxy, through the proxy, and by the proxy's own calls.
-func (p *player) account(c Call, direct model.Usage, forwarded, own []received) {
+func (p *player) account(s *sent, forwarded, own []received) {
 	r := &p.report
 	r.Steps++
-	r.Messages = max(r.Messages, len(c.Messages))
-	p.bill(&r.Without, p.options.Model, direct)
+	r.Messages = max(r.Messages, len(s.call.Messages))
+	p.bill(&r.Without, s.model, s.usage)
+	if recorded := s.call.Recorded.Prompt; recorded > 0 {
+		r.Recorded += recorded
+		r.Counted += s.usage.Input
+	}
 	for _, f := range forwarded {
 		p.bill(&r.With, f.Model, f.usage)
 	}
 	for _, call := range own {
 		p.bill(&r.Own, call.Model, call.usage)
 	}
-	if info, _ := p.cfg.ModelFor(p.options.Model); direct.Input > info.ContextWindow {
+	if info, _ := p.cfg.ModelFor(s.model); s.usage.Input > info.ContextWindow {
 		r.TooLong++
 	}
 }
 
 // describe returns a step as the headers of its response describe it, with the record among the forwarded messages.
-func (p *player) describe(number int, header http.Header, forwarded []session.Message, sent []json.RawMessage) Step {
+func (p *player) describe(number int, header http.Header, sent *sent, forwarded []session.Message) Step {
 	s := Step{Number: number}
 	s.Events, s.EventsForwarded = pair(header.Get("X-Dewpoint-Events"))
 	s.Tokens, s.TokensForwarded = pair(header.Get("X-Dewpoint-Tokens"))
 	s.Condensations = condensations(s, header.Values("X-Dewpoint-Condensed"))
 	if n := len(s.Condensations); n > 0 {
-		s.Condensations[n-1].Record = p.recordIn(forwarded, sent)
+		s.Condensations[n-1].Record = p.recordIn(sent, forwarded)
 	}
 	return s
 }
@@ -178,22 +235,14 @@ func (p *player) bill(b *Bill, name string, u model.Usage) {
 	b.add(name, u, info.Price)
 }
 
-// body returns the request for a history.
-func (p *player) body(messages []json.RawMessage) []byte {
-	body := map[string]any{"model": p.options.Model, "messages": messages}
-	if len(p.run.Tools) > 0 {
-		body["tools"] = p.run.Tools
-	}
-	return assemble.Encode(body)
-}
-
 // post sends a request to the proxy, and returns the header of the response.
 func (p *player) post(ctx context.Context, body []byte) (http.Header, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.proxy.URL()+chat.Path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.proxy.URL()+p.wire.path(), bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("new request: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Anthropic-Version", "2023-06-01") // ignored in other protocols
 	req.Header.Set(agentHeader, "1")
 	resp, err := p.client.Do(req)
 	if err != nil {
@@ -212,16 +261,13 @@ func (p *player) post(ctx context.Context, body []byte) (http.Header, error) {
 
 // recordIn returns the text of the record among the forwarded messages: the message that the agent did not send. It returns "" if there is
 // none.
-func (p *player) recordIn(forwarded []session.Message, sent []json.RawMessage) string {
-	known := map[string]bool{}
-	for _, m := range sent {
-		known[string(m)] = true
-	}
+func (p *player) recordIn(sent *sent, forwarded []session.Message) string {
+	d := p.wire.dialect()
 	for _, m := range forwarded {
-		if known[string(m.Raw)] {
+		if at, ok := p.direct.sources.same[string(p.wire.plain(m.Raw))]; ok && at < sent.messages {
 			continue
 		}
-		content, err := p.without.dialect.Read(m.Raw)
+		content, err := d.Read(m.Raw)
 		if _, ok := recordOf(content.Text); err == nil && ok {
 			return content.Text
 		}

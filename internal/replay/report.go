@@ -18,9 +18,23 @@ type Report struct {
 	With    Bill `json:"with"`    // the agent's requests as forwarded
 	Own     Bill `json:"own"`     // the proxy's own calls, such as those for summaries
 
+	Short bool `json:"short"` // no limit could concern it, so it was not played
+
+	// Estimated is the size of system and tools of which the run has no text, taken from the recorded usage, in tokens.
+	Estimated int `json:"estimated_tokens"`
+
+	// Recorded is the input that the log records for requests, and Counted what the replay counts of the same requests, in tokens.
+	Recorded int `json:"recorded_tokens"`
+	Counted  int `json:"counted_tokens"`
+
+	// Named counts what actions name that stood in an earlier message, and Missing what of that the model was not shown.
+	Named   int `json:"named"`
+	Missing int `json:"missing"`
+
 	Condensations int            `json:"condensations"`
-	Failed        map[string]int `json:"failed"`   // condensations that failed, by cause, as in X-Dewpoint-Condense-Failed
-	TooLong       int            `json:"too_long"` // requests that the agent sent above the model's context window
+	CondensedAt   int            `json:"condensed_at"` // tokens of the first request that was condensed; 0: none was. Of several runs, the median
+	Failed        map[string]int `json:"failed"`       // condensations that failed, by cause, as in X-Dewpoint-Condense-Failed
+	TooLong       int            `json:"too_long"`     // requests that the agent sent above the model's context window
 
 	Records []Condensation `json:"records,omitempty"` // one for each condensation; of several runs, none
 }
@@ -87,6 +101,15 @@ func rounded(n float64) float64 { return math.Round(n*1e9) / 1e9 }
 
 func (m Money) plus(o Money) Money { return Money{m.USD + o.USD, m.Unknown || o.Unknown} }
 
+// add adds the condensations of a step.
+func (r *Report) add(all []Condensation) {
+	if r.CondensedAt == 0 && len(all) > 0 {
+		r.CondensedAt = all[0].TokensBefore
+	}
+	r.Condensations += len(all)
+	r.Records = append(r.Records, all...)
+}
+
 // costWith returns what the run costs with the proxy, its own calls included.
 func (r *Report) costWith() Money { return r.With.Cost.plus(r.Own.Cost) }
 
@@ -109,6 +132,7 @@ func (r *Report) SavedShare() float64 {
 // Total returns the sum of reports.
 func Total(reports []Report) Report {
 	total := newReport("total")
+	var begun []int
 	for _, r := range reports {
 		total.Steps += r.Steps
 		total.Messages += r.Messages
@@ -116,10 +140,22 @@ func Total(reports []Report) Report {
 		total.With.sum(r.With)
 		total.Own.sum(r.Own)
 		total.Condensations += r.Condensations
+		total.Estimated += r.Estimated
+		total.Recorded += r.Recorded
+		total.Counted += r.Counted
+		total.Named += r.Named
+		total.Missing += r.Missing
+		if r.CondensedAt > 0 {
+			begun = append(begun, r.CondensedAt)
+		}
 		total.TooLong += r.TooLong
 		for cause, n := range r.Failed {
 			total.Failed[cause] += n
 		}
+	}
+	if len(begun) > 0 {
+		slices.Sort(begun)
+		total.CondensedAt = begun[len(begun)/2]
 	}
 	return total
 }

@@ -3,6 +3,7 @@ package replay_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"regexp"
@@ -16,129 +17,165 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
-// results returns the results of two runs, one of which costs more with the proxy.
+// results returns the results of three runs under two configurations. Under the first, one of the runs costs more with the proxy, and one has no
+// price.
 func results() replay.Results {
 	bill := func(name string, calls, input, cached, output int, usd float64) replay.Bill {
-		return replay.Bill{Models: []string{name}, Calls: calls, Input: input, Cached: cached, Output: output, Cost: replay.Money{USD: usd}}
+		return replay.Bill{Models: []string{name}, Calls: calls, Input: input, Cached: cached, Output: output, Cost: replay.Money{USD: usd, Unknown: usd == 0}}
 	}
 	cfg := config.Default()
 	cfg.Condenser = catalogue.Default(catalogue.TypeLLM)
 	cfg.Models["cheap"] = model.Info{Price: model.Price{Input: 0.125, CachedInput: 0.1, Output: 1}}
-	return replay.NewResults(cfg, "gpt-4o", []replay.Report{
-		{
-			Run: "long\x1b[2J one", Steps: 120, Messages: 242, Condensations: 1, TooLong: 2, Failed: map[string]int{"uncut": 1},
-			Without: bill("gpt-4o", 120, 12_345_678, 12_000_000, 9_000, 15.954195),
-			With:    bill("gpt-4o", 120, 1_000_000, 900_000, 9_000, 1.465),
-			Own:     bill("cheap", 1, 9_500, 0, 499, 0.0016865),
-			Records: []replay.Condensation{{
-				Step: 80, Reason: "tokens", Events: 50, TokensBefore: 98_000, TokensAfter: 23_999, Replacement: "summary",
-				Record: "CURRENT_STATE: all fine\n\x1b[31mred",
-			}},
-		},
-		{
-			Run: "short", Steps: 3, Messages: 6, Failed: map[string]int{},
-			Without: bill("gpt-4o", 3, 999, 0, 10, 0.0025975), With: bill("gpt-4o", 3, 999, 0, 10, 0.0125975),
-		},
-	})
+	long := replay.Report{
+		Run: "long\x1b[2J one", Steps: 120, Messages: 242, Condensations: 1, CondensedAt: 98_000, TooLong: 2, Failed: map[string]int{"uncut": 1},
+		Estimated: 21_500, Recorded: 12_900_000, Counted: 12_345_678, Named: 200, Missing: 7,
+		Without: bill("gpt-4o", 120, 12_345_678, 12_000_000, 9_000, 15.954195),
+		With:    bill("gpt-4o", 120, 1_000_000, 900_000, 9_000, 1.465),
+		Own:     bill("cheap", 1, 9_500, 0, 499, 0.0016865),
+		Records: []replay.Condensation{{
+			Step: 80, Reason: "tokens", Events: 50, TokensBefore: 98_000, TokensAfter: 23_999, Replacement: "summary",
+			Record: "CURRENT_STATE: all fine\n\x1b[31mred",
+		}},
+	}
+	short := replay.Report{
+		Run: "short", Steps: 3, Messages: 6, Failed: map[string]int{},
+		Without: bill("gpt-4o", 3, 999, 0, 10, 0.0025975), With: bill("gpt-4o", 3, 999, 0, 10, 0.0125975),
+	}
+	other := replay.Report{
+		Run: "other", Steps: 9, Messages: 20, Failed: map[string]int{}, Short: true,
+		Without: bill("my-model", 9, 40_000, 0, 10, 0), With: bill("my-model", 9, 40_000, 0, 10, 0),
+	}
+	same := func(r replay.Report) replay.Report {
+		r.With, r.Own, r.Records, r.Condensations, r.CondensedAt, r.Missing, r.Failed = r.Without, replay.Bill{}, nil, 0, 0, 0, map[string]int{}
+		return r
+	}
+	return replay.Results{
+		Settings: []replay.Setting{{Name: "summaries.yaml", Config: cfg}, {Name: "noop.yaml", Config: cfg}},
+		Runs:     [][]replay.Report{{long, same(long)}, {short, same(short)}, {other, other}},
+		Skipped:  []replay.Skipped{{Name: "package.json", Reason: "it has no messages"}},
+	}
+}
+
+// table writes the table for a terminal with 100 columns.
+func table(r *replay.Results) func(io.Writer) error {
+	return func(w io.Writer) error { return r.WriteTable(w, 100) }
+}
+
+// written returns what one of the Write methods writes.
+func written(t *testing.T, write func(io.Writer) error) string {
+	t.Helper()
+	var out strings.Builder
+	if err := write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
 }
 
 func TestTable(t *testing.T) {
 	r := results()
-	var out strings.Builder
-	if err := r.WriteTable(&out); err != nil {
-		t.Fatal(err)
-	}
-	table, notes, _ := strings.Cut(out.String(), "\n\n")
 	want := `
-  steps  messages   sent  cached  forwarded  cached  condensed  own calls  own tokens  without   with   saved    share  run
-    120       242  12.3M   97.2%      1.00M   90.0%          1          1       9,999   $15.95  $1.47  $14.49    90.8%  long[2J one
-      3         6    999    0.0%        999    0.0%          0          0           0    $0.00  $0.01  -$0.01  -385.0%  short
-    123       248  12.3M   97.2%      1.00M   89.9%          1          1       9,999   $15.96  $1.48  $14.48    90.7%  2 runs`
-	if table != strings.TrimPrefix(want, "\n") {
-		t.Errorf("the table is\n%s\nwant%s", table, want)
-	}
-	for _, says := range []string{
-		"With the condenser llm this would have cost $1.48 instead of $15.96: 90.7% less.\n",
-		"gpt-4o costs $2.50 per million tokens of input, $1.25 if it is cached, $2.50 if it is written to the cache, and $10.00 for output.",
-		"cheap costs $0.125 per million tokens of input, $0.10 if it is cached, $0.125 if it is written to the cache, and $1.00 for output.",
-		"stand-in that quotes lines of its prompt", "2 of 123 requests were larger than the context window of gpt-4o", `The cause is "uncut"`,
-	} {
-		if !strings.Contains(notes, says) {
-			t.Errorf("the notes do not say %q:\n%s", says, notes)
-		}
-	}
-	if strings.Contains(out.String(), "\x1b") {
-		t.Error("the name of a run can move the cursor")
+3 sessions, 2 of them long enough to condense
+
+                     bill   saved   condensations   first at   missing   cost more
+without Dewpoint   $15.96
+summaries.yaml      $1.48   90.7%               1      98.0k      3.5%           1
+noop.yaml          $15.96    0.0%               0          -      0.0%           0
+
+1 session of models without a price, in tokens of input:
+
+                   tokens   saved   condensations   first at   missing   cost more
+without Dewpoint    40.0k
+summaries.yaml      40.0k    0.0%               0          -         -           0
+noop.yaml           40.0k    0.0%               0          -         -           0
+
+first at   tokens of the request at which a session was condensed first (the median)
+missing    of what later steps named from earlier messages, what they could no longer see
+cost more  sessions that would have cost more with Dewpoint than without; --losers lists them
+
+Estimated: tokens are counted with the vocabulary closest to the model's own, and the provider's
+prompt cache is assumed to be cold when a session begins and never to expire in it.
+The logs of 1 session lack the system prompt or the tools. Their size is taken from the first
+recorded request, less its messages: 21.5k tokens (median).
+The logs record 12.9M tokens of input where 12.3M are counted here.
+Bills include Dewpoint's own calls (summaries.yaml: 1 call, 9,999 tokens). Here a stand-in answers
+them, which quotes lines of its prompt; a model's summaries read better, and differ in length.
+2 of 132 requests were larger than the model's context window. A provider refuses them without
+Dewpoint; here they count as answered.
+summaries.yaml: in 1 request a condensation was due and was not made, or has no summary.
+docs/headers.md explains the cause, "uncut".
+
+USD per million tokens    input   cached   written   output            price of
+cheap                    $0.125    $0.10    $0.125    $1.00   the configuration
+gpt-4o                    $2.50    $1.25     $2.50   $10.00          2026-10-28
+
+There is no price for my-model. Give it in a file for --config, such as:
+  models: {"my-model": {price: {input: 2.0, cached_input: 0.5, output: 8.0}}}
+`
+	if got := written(t, table(&r)); got != want[1:] {
+		t.Errorf("got\n%s\nwant%s", got, want)
 	}
 }
 
-// TestTableWithoutPrices: if the price of a model is unknown, no cost is shown, and the notes say how to configure the price.
+// TestTableWithoutPrices: if the price of a model is unknown, no cost is shown.
 func TestTableWithoutPrices(t *testing.T) {
-	r := replay.NewResults(config.Default(), "my-model", []replay.Report{{
-		Run: "small", Steps: 1, Messages: 1, Without: replay.Bill{Models: []string{"my-model"}, Calls: 1, Input: 10, Cost: replay.Money{Unknown: true}},
-		With: replay.Bill{Models: []string{"my-model"}, Calls: 1, Input: 10, Cost: replay.Money{Unknown: true}},
-	}})
-	var out strings.Builder
-	if err := r.WriteTable(&out); err != nil {
-		t.Fatal(err)
+	r := results()
+	r.Runs = r.Runs[2:]
+	if got := written(t, table(&r)); strings.Contains(got, "$") || !strings.Contains(got, "\nwithout Dewpoint    40.0k\n") || strings.Contains(got, "of models without a price") {
+		t.Errorf("got\n%s", got)
 	}
-	for _, says := range []string{"       -     -      -      -  small\n", "       -     -      -      -  1 run\n", "There is no price for my-model", `models: {"my-model": {price: {input: 2.0, cached_input: 0.5, output: 8.0}}}`} {
-		if !strings.Contains(out.String(), says) {
-			t.Errorf("%q is not in\n%s", says, &out)
-		}
-	}
-	if strings.Contains(out.String(), "stand-in") || strings.Contains(out.String(), "costs $") {
-		t.Errorf("needless notes:\n%s", &out)
-	}
-	out.Reset()
-	if err := r.WriteJSON(&out); err != nil {
-		t.Fatal(err)
-	}
+	got := written(t, r.WriteJSON)
 	for _, says := range []string{`"usd": null`, `"saved_usd": null`, `"saved_percent": null`, `"my-model": null`} {
-		if !strings.Contains(out.String(), says) {
-			t.Errorf("%q is not in\n%s", says, &out)
+		if !strings.Contains(got, says) {
+			t.Errorf("%q is not in\n%s", says, got)
 		}
+	}
+	if got := written(t, r.WriteCSV); !strings.Contains(got, "\nsummaries.yaml,other,my-model,9,20,true,,,,40000,0,40000,0,10,0,0,0,0,0,0,0\n") {
+		t.Errorf("got\n%s", got)
 	}
 }
 
-// TestTableReportsALoss: a loss is reported as a loss.
-func TestTableReportsALoss(t *testing.T) {
+func TestLosersAreListed(t *testing.T) {
 	r := results()
-	r = replay.NewResults(config.Default(), "gpt-4o", r.Runs[1:])
-	var out strings.Builder
-	if err := r.WriteTable(&out); err != nil {
-		t.Fatal(err)
+	want := `
+summaries.yaml: 1 session would have cost more.
+
+without      with     more   steps   condensations   session
+$0.0026   $0.0126   385.0%       3               0   short
+
+noop.yaml: no session would have cost more.
+
+`
+	if got := written(t, r.WriteLosers); got != want[1:] {
+		t.Errorf("got\n%s\nwant%s", got, want)
 	}
-	for _, says := range []string{"$0.0026  $0.0126  -$0.0100  -385.0%  1 run\n", "this would have cost $0.01 instead of $0.00: 385.0% more.\n"} {
-		if !strings.Contains(out.String(), says) {
-			t.Errorf("%q is not in\n%s", says, &out)
-		}
+}
+
+func TestCSVHasALineForEachRunAndConfiguration(t *testing.T) {
+	r := results()
+	lines := strings.Split(written(t, r.WriteCSV), "\n")
+	if want := "summaries.yaml,short,gpt-4o,3,6,false,0.0025975,0.0125975,-0.01,999,0,999,0,10,0,0,0,0,0,0,0"; len(lines) != 8 || lines[2] != want {
+		t.Errorf("%d lines\ngot  %s\nwant %s", len(lines), lines[2], want)
 	}
 }
 
 func TestRecords(t *testing.T) {
 	r := results()
-	var out strings.Builder
-	if err := r.WriteRecords(&out); err != nil {
-		t.Fatal(err)
-	}
-	want := "long[2J one, step 80, condensed by tokens: 50 events hidden, 98,000 to 23,999 tokens, replaced by: summary\n" +
+	want := "summaries.yaml, long[2J one, step 80, condensed by tokens: 50 events hidden, 98,000 to 23,999 tokens, replaced by: summary\n" +
 		"  | CURRENT_STATE: all fine\n  | [31mred\n\n"
-	if out.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", &out, want)
+	if got := written(t, r.WriteRecords); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
-// TestJSONIsDocumented: the results have the keys of the example in docs/replay.md, and no others.
+// TestJSONIsDocumented: the results have the keys of the example in docs/replay-json.md, and no others.
 func TestJSONIsDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/replay.md")
+	doc, err := os.ReadFile("../../docs/replay-json.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(doc), "\n## JSON\n")
-	example := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(section)
+	example := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(string(doc))
 	if example == nil {
-		t.Fatal("docs/replay.md has no example of the JSON")
+		t.Fatal("docs/replay-json.md has no example of the JSON")
 	}
 	r := results()
 	var out strings.Builder
@@ -147,20 +184,23 @@ func TestJSONIsDocumented(t *testing.T) {
 	}
 	got, want := keys(t, out.String()), keys(t, example[1])
 	if !slices.Equal(got, want) {
-		t.Errorf("the results have the keys\n%s\nand docs/replay.md\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the results have the keys\n%s\nand docs/replay-json.md\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	var values struct {
-		Runs []struct {
-			Without struct{ USD float64 }
-			Saved   float64 `json:"saved_usd"`
-			Percent float64 `json:"saved_percent"`
+		Configs []struct {
+			CostMore int `json:"cost_more"`
+			Runs     []struct {
+				Without struct{ USD float64 }
+				Saved   float64 `json:"saved_usd"`
+			}
+			Total struct{ Steps int }
 		}
-		Total struct{ Steps int }
 	}
 	if err := json.Unmarshal([]byte(out.String()), &values); err != nil {
 		t.Fatal(err)
 	}
-	if v := values.Runs; len(v) != 2 || v[0].Without.USD != 15.954195 || v[0].Saved != 14.4875085 || v[1].Saved != -0.01 || values.Total.Steps != 123 {
+	c := values.Configs[0]
+	if v := c.Runs; len(v) != 3 || v[0].Without.USD != 15.954195 || v[0].Saved != 14.4875085 || v[1].Saved != -0.01 || c.CostMore != 1 || c.Total.Steps != 132 {
 		t.Errorf("%+v", values)
 	}
 }

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // The size of a record of the stand-in, in characters. It is the prompt's size divided by quotedShare, at least quotedLeast and at most
@@ -30,27 +30,8 @@ const (
 
 // call is a call of the proxy to the model that writes its records.
 type call struct {
-	Messages            []message
-	MaxTokens           int `json:"max_tokens"`
-	MaxCompletionTokens int `json:"max_completion_tokens"`
-	Tools               []struct {
-		Function struct {
-			Name       string
-			Parameters schema
-		}
-	}
-	ToolChoice     json.RawMessage `json:"tool_choice"`
-	ResponseFormat struct {
-		JSONSchema struct{ Schema schema } `json:"json_schema"`
-	} `json:"response_format"`
-}
-
-type message struct {
-	Role      string
-	Content   json.RawMessage
-	ToolCalls []struct {
-		Function struct{ Name, Arguments string }
-	} `json:"tool_calls"`
+	messages []session.Content
+	demands
 }
 
 // schema is the schema of an object, as far as the stand-in fills it.
@@ -63,51 +44,55 @@ type schema struct {
 // standIn answers a call in place of a model, deterministically. Its record quotes the first line of each message that is to be summarised,
 // except for results of tools. If the call demands a function or a schema, standIn calls the function or fills the schema: texts with the
 // record, and lists with the numbers of the events in the prompt, newest first.
-func standIn(body []byte) (json.RawMessage, error) {
-	var c call
-	if err := json.Unmarshal(body, &c); err != nil {
+func standIn(w wire, body []byte) (json.RawMessage, error) {
+	d := w.dialect()
+	r, err := d.Split("", body)
+	if err != nil {
 		return nil, err
 	}
+	c := call{demands: w.demands(body)}
+	for _, m := range r.Messages {
+		content, err := d.Read(m.Raw)
+		if err != nil {
+			return nil, err
+		}
+		c.messages = append(c.messages, content)
+	}
 	prompt := c.prompt()
-	if name, parameters := c.demanded(); name != "" {
-		function := map[string]any{"name": name, "arguments": string(c.fill(parameters, prompt))}
-		calls := []any{map[string]any{"id": "call_record", "type": "function", "function": function}}
-		return assemble.Encode(map[string]any{"role": "assistant", "content": nil, "tool_calls": calls}), nil
+	switch {
+	case c.function != "":
+		return w.encode(reply{function: c.function, arguments: string(c.fill(c.parameters, prompt))}), nil
+	case c.format.Type != "":
+		return w.encode(reply{text: string(c.fill(c.format, prompt))}), nil
 	}
-	var text string
-	if s := c.ResponseFormat.JSONSchema.Schema; s.Type != "" {
-		text = string(c.fill(s, prompt))
-	} else {
-		lines := c.quote(prompt)
-		last := max(len(lines)-1, 0)
-		text = currentState + strings.Join(lines[:last], "\n") + "\n" + nextStep + strings.Join(lines[last:], "")
-	}
-	return assemble.Encode(map[string]any{"role": "assistant", "content": text}), nil
+	lines := c.quote(prompt)
+	last := max(len(lines)-1, 0)
+	return w.encode(reply{text: currentState + strings.Join(lines[:last], "\n") + "\n" + nextStep + strings.Join(lines[last:], "")}), nil
 }
 
 // prompt returns the parts of the prompt to quote: lines of earlier records, and the events. If the call reuses the agent's prompt, the parts are
 // the agent's messages.
 func (c *call) prompt() (parts []string) {
-	last := len(c.Messages) - 1 // asks for the record
-	for i := range c.Messages {
-		m := &c.Messages[i]
-		if i == last || m.Role == "system" || m.Role == "tool" {
+	last := len(c.messages) - 1 // asks for the record
+	for i := range c.messages {
+		m := &c.messages[i]
+		if i == last || m.Role == "system" || m.Result != "" {
 			continue
 		}
-		part := textOf(m.Content) + "\n"
+		part := m.Text + "\n"
 		if earlier, ok := recordOf(part); ok {
 			parts = append(parts, strings.Split(earlier, "\n")...)
 			continue
 		}
-		for _, called := range m.ToolCalls {
-			part += called.Function.Name + "(" + called.Function.Arguments + ")\n"
+		for _, called := range m.Calls {
+			part += called.Name + "(" + called.Arguments + ")\n"
 		}
 		parts = append(parts, part)
 	}
 	if len(parts) > 0 || last < 0 {
 		return parts
 	}
-	for _, found := range quotable.FindAllStringSubmatch(textOf(c.Messages[last].Content), -1) {
+	for _, found := range quotable.FindAllStringSubmatch(c.messages[last].Text, -1) {
 		if text := found[2]; found[1] == "event" {
 			parts = append(parts, callMark.ReplaceAllString(text, ""))
 		} else {
@@ -140,12 +125,12 @@ func (c *call) quote(parts []string) []string {
 		}
 	}
 	most := quotedMost
-	if tokens := cmp.Or(c.MaxTokens, c.MaxCompletionTokens); tokens > 0 {
-		most = min(most, 2*tokens)
+	if c.limit > 0 {
+		most = min(most, 2*c.limit)
 	}
 	size := 0
-	for _, m := range c.Messages {
-		size += utf8.RuneCountInString(textOf(m.Content))
+	for i := range c.messages {
+		size += utf8.RuneCountInString(c.messages[i].Text)
 	}
 	half := max(quotedLeast, min(most, size/quotedShare)) / 2
 	head, tail := 0, len(lines)
@@ -177,27 +162,13 @@ func firstLine(part string) string {
 	return ""
 }
 
-// demanded returns the function that the model must call, and its parameters.
-func (c *call) demanded() (name string, parameters schema) {
-	var choice struct{ Function struct{ Name string } }
-	if json.Unmarshal(c.ToolChoice, &choice) != nil { // "auto", "none"
-		return "", schema{}
-	}
-	for _, t := range c.Tools {
-		if t.Function.Name == choice.Function.Name {
-			return t.Function.Name, t.Function.Parameters
-		}
-	}
-	return "", schema{}
-}
-
 // fill returns an object with the properties that a schema requires. It shares the lines of a record equally between the texts.
 func (c *call) fill(s schema, parts []string) []byte {
 	lines := c.quote(parts)
 	filled := map[string]any{}
 	for i, name := range s.Required {
 		if s.Properties[name].Type == "array" {
-			filled[name] = eventNumbers(c.Messages)
+			filled[name] = eventNumbers(c.messages)
 			continue
 		}
 		from, to := len(lines)*i/len(s.Required), len(lines)*(i+1)/len(s.Required)
@@ -209,10 +180,10 @@ func (c *call) fill(s schema, parts []string) []byte {
 var numbered = regexp.MustCompile(`<dewpoint_event id="(\d+)"`)
 
 // eventNumbers returns the numbers of the events in a prompt, newest first.
-func eventNumbers(messages []message) []int {
+func eventNumbers(messages []session.Content) []int {
 	numbers := []int{}
-	for _, m := range messages {
-		for _, match := range numbered.FindAllStringSubmatch(textOf(m.Content), -1) {
+	for i := range messages {
+		for _, match := range numbered.FindAllStringSubmatch(messages[i].Text, -1) {
 			if n, err := strconv.Atoi(match[1]); err == nil {
 				numbers = append(numbers, n)
 			}
@@ -220,15 +191,4 @@ func eventNumbers(messages []message) []int {
 	}
 	slices.Reverse(numbers)
 	return numbers
-}
-
-// textOf returns the text of a message's content: a text, or parts.
-func textOf(content json.RawMessage) (text string) {
-	var parts []struct{ Text string }
-	if json.Unmarshal(content, &text) != nil && json.Unmarshal(content, &parts) == nil {
-		for _, p := range parts {
-			text += p.Text
-		}
-	}
-	return text
 }

@@ -16,7 +16,7 @@ func answer(t *testing.T, more string, events ...string) string {
 	}
 	body := `{"model": "m", "messages": [{"role": "system", "content": "Write a record."}, {"role": "user", "content": [{"type": "text", "text": "` +
 		prompt + `</dewpoint_events>\n\nWrite the record now."}]}]` + more + `}`
-	got, err := standIn([]byte(body))
+	got, err := standIn(chatWire{}, []byte(body))
 	if err != nil {
 		t.Fatalf("%v in %s", err, body)
 	}
@@ -46,7 +46,7 @@ func TestStandIn(t *testing.T) {
 // TestStandInReusesTheAgentsPrompt: if a call reuses the agent's prompt, the answer is a record of the agent's messages rather than a call of
 // the agent's tools.
 func TestStandInReusesTheAgentsPrompt(t *testing.T) {
-	got, err := standIn([]byte(`{"model": "m", "tools": [{"type": "function", "function": {"name": "ls"}}], "tool_choice": "none", "messages": [
+	got, err := standIn(chatWire{}, []byte(`{"model": "m", "tools": [{"type": "function", "function": {"name": "ls"}}], "tool_choice": "none", "messages": [
 		{"role": "system", "content": "You are an agent."}, {"role": "user", "content": "Fix it."},
 		{"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "function": {"name": "ls", "arguments": "{}"}}]},
 		{"role": "tool", "tool_call_id": "c1", "content": "main.go"}, {"role": "user", "content": "Stop here, and write a record."}]}`))
@@ -72,7 +72,7 @@ func TestStandInIsBounded(t *testing.T) {
 
 func TestStandInRefusesWhatItCannotRead(t *testing.T) {
 	for _, body := range []string{"", "[]", `{"messages": 1}`} {
-		if got, err := standIn([]byte(body)); err == nil {
+		if got, err := standIn(chatWire{}, []byte(body)); err == nil {
 			t.Errorf("%s: answered %s", body, got)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
-	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 )
 
@@ -23,15 +22,23 @@ type received struct {
 	usage model.Usage
 }
 
-// upstream is a fake provider that speaks Chat Completions, without streams. It answers a request of the agent with the recorded answer, and a
+// upstream is a fake provider that speaks all protocols, without streams. It answers a request of the agent with the recorded answer, and a
 // call of the proxy with that of standIn, and measures both.
 type upstream struct {
-	meter *meter
+	meters map[Protocol]*meter
 
 	mu        sync.Mutex
 	answer    json.RawMessage // to the agent's next request
 	forwarded []received      // since the last take
 	own       []received
+}
+
+func newUpstream(c *counter) *upstream {
+	u := &upstream{meters: map[Protocol]*meter{}}
+	for protocol, w := range wires {
+		u.meters[protocol] = newMeter(c, w)
+	}
+	return u
 }
 
 // expect sets the answer to the agent's next request.
@@ -50,8 +57,19 @@ func (u *upstream) take() (forwarded, own []received) {
 	return forwarded, own
 }
 
+// meterFor returns the meter of the protocol that a path belongs to, nil if there is none.
+func (u *upstream) meterFor(path string) *meter {
+	for _, m := range u.meters {
+		if strings.HasSuffix(path, m.wire.path()) {
+			return m
+		}
+	}
+	return nil
+}
+
 func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, chat.Path) {
+	m := u.meterFor(r.URL.Path)
+	if r.Method != http.MethodPost || m == nil {
 		refuse(w, http.StatusNotFound, "the replay's upstream has no "+r.URL.Path)
 		return
 	}
@@ -59,13 +77,13 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client left
 	}
-	completion, err := u.complete(body, r.Header.Get(agentHeader) != "")
+	response, err := u.complete(m, body, r.Header.Get(agentHeader) != "")
 	if err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(completion)
+	_, _ = w.Write(response)
 }
 
 func refuse(w http.ResponseWriter, status int, message string) {
@@ -75,19 +93,19 @@ func refuse(w http.ResponseWriter, status int, message string) {
 }
 
 // complete answers a request, and records it.
-func (u *upstream) complete(body []byte, fromAgent bool) ([]byte, error) {
+func (u *upstream) complete(m *meter, body []byte, fromAgent bool) ([]byte, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	answer := u.answer
 	if !fromAgent {
 		var err error
-		if answer, err = standIn(body); err != nil {
+		if answer, err = standIn(m.wire, body); err != nil {
 			return nil, fmt.Errorf("read a call of the proxy: %w", err)
 		}
 	}
 	got := received{}
 	var err error
-	if got.Request, got.usage, err = u.meter.exchange(body, answer); err != nil {
+	if got.Request, got.usage, err = m.exchange(body, answer); err != nil {
 		return nil, err
 	}
 	if fromAgent {
@@ -95,24 +113,5 @@ func (u *upstream) complete(body []byte, fromAgent bool) ([]byte, error) {
 	} else {
 		u.own = append(u.own, got)
 	}
-	return assemble.Encode(completion(got, answer)), nil
-}
-
-// completion is the body of a response.
-func completion(r received, answer json.RawMessage) map[string]any {
-	finish := "stop"
-	var m struct {
-		ToolCalls []json.RawMessage `json:"tool_calls"`
-	}
-	if json.Unmarshal(answer, &m) == nil && len(m.ToolCalls) > 0 {
-		finish = "tool_calls"
-	}
-	return map[string]any{
-		"id": "chatcmpl-replay", "object": "chat.completion", "created": 0, "model": r.Model,
-		"choices": []any{map[string]any{"index": 0, "message": answer, "finish_reason": finish}},
-		"usage": map[string]any{
-			"prompt_tokens": r.usage.Input, "completion_tokens": r.usage.Output, "total_tokens": r.usage.Input + r.usage.Output,
-			"prompt_tokens_details": map[string]int{"cached_tokens": r.usage.Cached},
-		},
-	}
+	return m.wire.response(got.Model, answer, got.usage), nil
 }

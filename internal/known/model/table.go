@@ -65,6 +65,14 @@ func SignatureOf(name string) Signature {
 	return SignatureUnknown
 }
 
+// DateOf returns the day on which a built-in model's price was looked up, empty if the model is not known.
+func DateOf(name string) string {
+	if _, known := builtin(name); known != "" {
+		return strings.Split(entries()[known], "\t")[columnDate]
+	}
+	return ""
+}
+
 // configuredLike returns the configured name of which name is a variant. If there are several, it returns the first in sorted order.
 func (t Table) configuredLike(name string) (like string, ok bool) {
 	if len(t.Configured) == 0 {

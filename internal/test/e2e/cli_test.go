@@ -190,7 +190,7 @@ func TestReplay(t *testing.T) {
 	}
 	flags := []string{"replay", "--max-size", fmt.Sprint(maxSize)}
 	dir := t.TempDir()
-	commandIn(t, dir, append(flags, runs)...).wants(t, 0, []string{"sample", "long", "2 runs", "without", "saved", "instead of $"}, nil)
+	commandIn(t, dir, append(flags, runs)...).wants(t, 0, []string{"2 sessions", "without Dewpoint", "saved", "default            $"}, nil)
 	left, err := os.ReadDir(dir)
 	ok(t, err)
 	if len(left) > 0 {
@@ -199,7 +199,28 @@ func TestReplay(t *testing.T) {
 	file := filepath.Join(runs, "long.json")
 	command(t, append(flags, file, "--json")...).wants(t, 0, []string{`"run": "long"`, `"saved_usd": `}, nil)
 	broken := writeFile(t, runs, "broken.json", `{"messages": [`)
-	command(t, append(flags, runs)...).wants(t, 1, nil, []string{"dewpoint: ", filepath.Base(broken)})
+	command(t, append(flags, runs)...).wants(t, 1, []string{"2 sessions"}, []string{"dewpoint: ", filepath.Base(broken)}) // the others are replayed
 	empty := writeFile(t, t.TempDir(), "empty.json", `{}`)
 	command(t, append(flags, empty)...).wants(t, 1, nil, []string{"empty.json", "messages"})
+}
+
+// TestReplayComparesConfigurationsOnLogsOfAgents: logs of Claude Code and Codex, in folders, under two configurations. A file that is no log is
+// named, and is no failure.
+func TestReplayComparesConfigurationsOnLogsOfAgents(t *testing.T) {
+	t.Parallel()
+	logs, err := filepath.Abs("../../replay/logs/testdata")
+	ok(t, err)
+	dir := t.TempDir()
+	writeFile(t, dir, "package.json", `{"name": "shop"}`)
+	masking := writeFile(t, t.TempDir(), "masking.yaml", "condenser: {type: observation_masking, attention_window: 1, stride: 1}\n")
+	args := []string{"replay", logs, dir, "--config", "default", "--config", masking}
+	skipped := []string{"left out: package.json: it has no messages"}
+	command(t, args...).wants(t, 0, []string{
+		"9 sessions\n", "without Dewpoint   $0.", "default            $0.", "masking.yaml       $0.", "claude-opus-4-8", "gpt-5.5", "lack the system prompt",
+	}, skipped)
+	command(t, append(args, "--csv")...).wants(t, 0, []string{"config,session,", "default,claude.jsonl,claude-opus-4-8,3,5,true,", "masking.yaml,codex.jsonl#3,"}, skipped)
+	command(t, append(args, "--json")...).wants(t, 0, []string{`"sessions": 9`, `"run": "agent.jsonl (sub-agent)"`}, skipped)
+	command(t, append(args, "--losers")...).wants(t, 0, []string{"default: no session would have cost more."}, skipped)
+	command(t, append(args, "--csv", "--json")...).wants(t, 2, nil, []string{"--json or --csv"})
+	command(t, append(args, "--config", "absent.yaml")...).wants(t, 2, nil, []string{"absent.yaml"})
 }

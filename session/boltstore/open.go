@@ -24,7 +24,7 @@ import (
 // format is the format as recorded in the file, which begins with formatName in every version.
 const (
 	formatName = "dewpoint session store "
-	format     = formatName + "2"
+	format     = formatName + "3"
 )
 
 // Options configure a store. Only Path is required. Package config validates them.
@@ -70,7 +70,7 @@ func Open(o Options) (*Store, error) {
 		recovery:    f.recovery,
 		options:     o,
 		maxQueued:   defaultMaxQueued,
-		content:     codec.Content{Keep: o.Content, Keys: o.Keys},
+		content:     codec.NewContent(o.Content, o.Keys),
 		damage:      damage{stuck: make(chan struct{})},
 		pending:     pending{queued: map[string][]byte{}, room: make(chan struct{}), holds: map[string]holds{}},
 		timer:       time.NewTimer(linger),
@@ -246,7 +246,9 @@ func (f *opening) check(tx *bolt.Tx) (isNew bool, err error) {
 	}
 	known, valid := bytes.HasPrefix(recorded, []byte(formatName)), string(recorded) == format
 	switch {
-	case known && !valid, !known && found <= len(buckets)/2:
+	case known && !valid:
+		return false, fmt.Errorf("%w: its format is %.50q, and this version reads %q: name another file in store.path, or move this one away", errVersion, recorded, format)
+	case !known && found <= len(buckets)/2:
 		return false, errVersion
 	case !valid, found < len(buckets):
 		return false, fmt.Errorf("%w: it has %d of %d kinds of records, and the format %.50q", session.ErrDamaged, found, len(buckets), recorded)

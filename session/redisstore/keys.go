@@ -9,7 +9,11 @@ import (
 // keys builds the keys. In a Cluster the part in braces decides the slot.
 type keys struct{ prefix string }
 
-func (k keys) secret() string { return k.prefix + "secret:2" }
+// secret returns the key of the secret, whose number is the version of all keys and values.
+func (k keys) secret() string { return k.prefix + "secret:3" }
+
+// formerSecret returns the key of the secret that the version before used.
+func (k keys) formerSecret() string { return k.prefix + "secret:2" }
 
 func (k keys) settings() string { return k.prefix + "settings" }
 

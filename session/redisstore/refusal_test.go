@@ -1,11 +1,14 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/alicebob/miniredis/v2"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -188,5 +191,15 @@ func TestPermissionLost(t *testing.T) {
 		if !strings.Contains(err.Error(), "refuses the user name or password") || strings.Contains(err.Error(), password) {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+// TestEarlierKeysAreRefused: a store whose keys are of an earlier version gets no secret, so that no request uses it.
+func TestEarlierKeysAreRefused(t *testing.T) {
+	server := miniredis.RunT(t)
+	must(t, server.Set("dp:secret:2", "a secret"))
+	s := start(t, Options{Addrs: []string{server.Addr()}})
+	if _, err := s.Secret(t.Context(), session.Secret("secret")); !errors.Is(err, session.ErrUnavailable) || !strings.Contains(err.Error(), "earlier version") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -65,7 +65,7 @@ func Open(o Options) *Store {
 	s := &Store{
 		client:     o.client(),
 		options:    o,
-		content:    codec.Content{Keep: o.Content, Keys: o.Keys},
+		content:    codec.NewContent(o.Content, o.Keys),
 		keys:       keys{cmp.Or(o.Prefix, defaultPrefix)},
 		lateWrites: 2 * o.Timeout,
 		starved:    starved,

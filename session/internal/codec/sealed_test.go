@@ -30,7 +30,7 @@ func under(t testing.TB, active string, ids ...string) codec.Content {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return codec.Content{Keep: true, Keys: keys}
+	return codec.NewContent(true, keys)
 }
 
 func said(text string) session.Event {
@@ -90,7 +90,7 @@ func TestSealedRecordsAreBound(t *testing.T) {
 	if _, err := parseEvent(o, "b", event, 1); !errors.Is(err, session.ErrUnreadable) || !errors.Is(err, seal.ErrTampered) {
 		t.Errorf("in another thread: %v", err)
 	}
-	sealed := event[len(codec.Content{}.Event("a", said(marker))):] // everything after the fields in clear
+	sealed := event[len(codec.NewContent(false, nil).Event("a", said(marker))):] // everything after the fields in clear
 	for what, change := range map[string]func(*session.Event){
 		"kind":     func(e *session.Event) { e.Kind = session.Agent },
 		"position": func(e *session.Event) { e.Pos++ },

@@ -18,7 +18,7 @@ const (
 	minAnswer = 12 // shortest answer that links a history quoting it whole
 	minLine   = 32 // shortest line that links a history
 
-	maxMarkedLines = 16  // lines of one answer that leave a trace, half of them from its beginning and half from its end
+	maxMarkedLines = 8   // lines of one answer that leave a trace, half of them from its beginning and half from its end
 	maxReadLines   = 192 // texts and lines of one history that are looked up
 	maxReadCalls   = 32  // newest calls of one history that are looked up
 	maxQuotes      = 8   // traces of one text that are looked up to find an answer quoted at its end

@@ -140,10 +140,8 @@ func (s *Store) readLeft(ctx context.Context, id session.ThreadID) (keys []strin
 		return nil, err
 	}
 	err = s.eachEntry(ctx, s.keys.doomedLeft(id), func(entry string) {
-		for hash := range slices.Chunk([]byte(entry), len(session.Hash{})) {
-			if len(hash) == len(session.Hash{}) {
-				keys = append(keys, s.keys.trace(session.Hash(hash)))
-			}
+		for hash := range slices.Chunk([]byte(entry), codec.ShortLen) {
+			keys = append(keys, s.keys.traces()+string(hash))
 		}
 	})
 	return keys, err

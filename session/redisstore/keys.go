@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
 // keys builds the keys. In a Cluster the part in braces decides the slot.
@@ -19,9 +20,12 @@ func (k keys) settings() string { return k.prefix + "settings" }
 
 func (k keys) bucket(name string) string { return k.prefix + "b:" + name }
 
-func (k keys) place(h session.Hash) string { return k.prefix + "c:" + string(h[:]) }
+func (k keys) place(h session.Hash) string { return k.prefix + "c:" + codec.Short(h) }
 
-func (k keys) trace(h session.Hash) string { return k.prefix + "x:" + string(h[:]) }
+func (k keys) trace(h session.Hash) string { return k.traces() + codec.Short(h) }
+
+// traces returns what the keys of traces begin with. The Short form of the trace follows.
+func (k keys) traces() string { return k.prefix + "x:" }
 
 // indexed returns the keys of places and traces.
 func (k keys) indexed(places, traces []session.Hash) (names []string) {

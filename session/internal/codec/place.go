@@ -16,6 +16,25 @@ const version byte = 2
 // encodings are the names of encodings that a place stores as their index. The list may grow, but its order never changes.
 var encodings = []string{"", "o200k_base", "cl100k_base"}
 
+// Short returns the part of a hash that the key of a place or a trace has. Nobody without the secret can find two hashes that have it in
+// common.
+func Short(h session.Hash) string { return string(h[:ShortLen]) }
+
+// ShortLen is the length of a Short hash. A longer key takes more memory in Redis.
+const ShortLen = 20
+
+// JoinShort concatenates the Short forms of hashes.
+func JoinShort(hashes []session.Hash) []byte {
+	all := make([]byte, 0, len(hashes)*ShortLen)
+	for i := range hashes {
+		all = append(all, hashes[i][:ShortLen]...)
+	}
+	return all
+}
+
+// InThread returns what the encoded places of a thread begin with.
+func InThread(thread session.ThreadID) []byte { return appendID([]byte{version}, string(thread)) }
+
 // Place encodes p. There are many places, and a key of Redis with a value of up to 44 bytes takes much less memory. Therefore ids of
 // hexadecimal digits and well-known encodings are stored in a shorter form.
 func Place(p session.Place) []byte {

@@ -155,14 +155,28 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 	}
 	b.Traces.Recent = b.Traces.Recent[max(0, len(b.Traces.Recent)-newestAnswers):]
 	h.traceResults(&b.Traces, res.Logged, got)
+	t.Len = max(res.Logged, h.Len())
+	t.Head = h.Chain[t.Len]
+	r.index(&b, res, tally)
+	return b
+}
+
+// index adds the places of a history's positions that are to be indexed and are not yet, and those that are no longer to be.
+func (r *Registry) index(b *Batch, res *Resolution, tally *Tally) {
+	h, t := res.query.History, &b.Thread
 	for p := min(res.Logged, max(res.Known.Pos, t.ForkAt)) + 1; p <= h.Len(); p++ {
+		if p <= h.Len()-newestIndex && !t.staysIndexed(p) {
+			continue
+		}
 		b.Places = append(b.Places, IndexEntry{Hash: h.Chain[p], Place: Place{
 			Thread: t.ID, Session: t.Session, Pos: p, Tokens: tally.Total(p), Encoding: tally.Encoding,
 		}})
 	}
-	t.Len = max(res.Logged, h.Len())
-	t.Head = h.Chain[t.Len]
-	return b
+	for p := max(res.Logged-newestIndex, t.ForkAt) + 1; p <= min(res.Logged, h.Len()-newestIndex); p++ {
+		if !t.staysIndexed(p) {
+			b.Passed = append(b.Passed, h.Chain[p])
+		}
+	}
 }
 
 // newBatch returns a batch without the resolution's messages. It contains the system messages if they differ from those that the thread

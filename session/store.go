@@ -107,6 +107,7 @@ type Batch struct {
 	At     int    // Thread.Len before the append
 	Events []Event
 	Places []IndexEntry
+	Passed []Hash // chain hashes whose places are deleted, unless they point to another thread by now
 	Traces Traces // will point to the last of Places, or to the thread's head if there are none
 
 	ParentCreated time.Time // when the parent of a new fork was created, zero if unknown

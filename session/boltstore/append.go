@@ -40,6 +40,9 @@ func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
 	for _, p := range b.Places {
 		c.put(places.hash(p.Hash), codec.Place(p.Place))
 	}
+	for _, h := range b.Passed {
+		c.deleteIndex(places.hash(h), b.Thread.ID)
+	}
 	mark(c, b.Traces, codec.Last(b))
 	forgetTraces(c, b.Thread.ID, session.MaxRecent)
 	return nil

@@ -113,7 +113,7 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, indexes b
 	args = append(args, joinArgs(b)...)
 	entries := s.content.Events(b.Thread.ID, b.Events)
 	args = append(args, len(needed(b)), parent, codec.Place(codec.Last(b)), len(b.Traces.First))
-	args = append(args, recentOf(b.Traces), s.keys.traces(), codec.InThread(b.Thread.ID), len(entries))
+	args = append(args, recentOf(b.Traces), s.keys.traces(), codec.InThread(b.Thread.ID), codec.JoinShort(b.Passed), s.keys.places(), len(entries))
 	for _, e := range entries {
 		args = append(args, e)
 	}

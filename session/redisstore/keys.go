@@ -20,7 +20,10 @@ func (k keys) settings() string { return k.prefix + "settings" }
 
 func (k keys) bucket(name string) string { return k.prefix + "b:" + name }
 
-func (k keys) place(h session.Hash) string { return k.prefix + "c:" + codec.Short(h) }
+func (k keys) place(h session.Hash) string { return k.places() + codec.Short(h) }
+
+// places returns what the keys of places begin with. The Short form of the chain hash follows.
+func (k keys) places() string { return k.prefix + "c:" }
 
 func (k keys) trace(h session.Hash) string { return k.traces() + codec.Short(h) }
 

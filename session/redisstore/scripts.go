@@ -18,7 +18,7 @@ import (
 // TTL in ms (0 for none), lease in ms, token, lasting traces that the batch leaves, eight arguments for join, number of needed threads, the
 // end of the first needed thread's point (empty for any), the place that traces point to, how many traces at the end keep the place that
 // they point to already, the recent traces that the batch leaves, the prefix of the keys of traces, what the places of the thread begin with,
-// number of events, events..., places.... It returns whether the lease was renewed, the field k, and the recent traces to delete, or
+// chain hashes whose places it deletes, the prefix of the keys of places, number of events, events..., places.... It returns whether the lease was renewed, the field k, and the recent traces to delete, or
 // nil if the batch is stale. It deletes those traces itself, unless they are in other slots.
 //
 // The lease is somewhat longer than the TTL, so that it is renewed now and then instead of with each step. It is also renewed
@@ -40,7 +40,7 @@ if ttl > 0 and not due then
   local left = redis.call('PTTL', KEYS[1])
   due = left < ttl or left > lease
 end
-local firsts, events = tonumber(ARGV[22]), tonumber(ARGV[26])
+local firsts, events = tonumber(ARGV[22]), tonumber(ARGV[28])
 local kept, excess = recent(not begins and was[6] or '', ARGV[23])
 local number = string.format('%.0f', (begins and 0 or was[4] or 0) + events)
 redis.call('HSET', KEYS[1], 'r', ARGV[3], 'l', ARGV[4], 'o', ARGV[9], 'n', number, 'm', (begins and 0 or was[5] or 0) + 1, 'x', kept)
@@ -49,8 +49,8 @@ if begins then
   redis.call('HSET', KEYS[1], 'c', ARGV[5], 'k', ARGV[6])
   redis.call('DEL', KEYS[2], KEYS[3])
 end
-for from = 27, 26 + events, 1000 do
-  local to = math.min(from + 999, 26 + events)
+for from = 29, 28 + events, 1000 do
+  local to = math.min(from + 999, 28 + events)
   due = redis.call('RPUSH', KEYS[2], unpack(ARGV, from, to)) == to - from + 1 or due
 end
 if begins or ARGV[10] ~= '' then due = redis.call('RPUSH', KEYS[3], ARGV[10]) == 1 or due end
@@ -59,11 +59,14 @@ if KEYS[4] and ARGV[11] ~= '' then join(KEYS[4], KEYS[5], due, 'HSET', lease, 10
 local function set(key, value, ...)
   if ttl > 0 then redis.call('SET', key, value, 'PX', ttl, ...) else redis.call('SET', key, value, ...) end
 end
-local places = #ARGV - 26 - events
-for i = 1, places do set(KEYS[5 + needed + i], ARGV[26 + events + i]) end
+local places = #ARGV - 28 - events
+for i = 1, places do set(KEYS[5 + needed + i], ARGV[28 + events + i]) end
 for i = 6 + needed + places, #KEYS - firsts do set(KEYS[i], ARGV[21]) end
 for i = math.max(#KEYS - firsts + 1, 6 + needed + places), #KEYS do set(KEYS[i], ARGV[21], 'NX') end
-if KEYS[4] then drop(excess, ARGV[24], ARGV[25]) end
+if KEYS[4] then
+  drop(excess, ARGV[24], ARGV[25])
+  drop(ARGV[26], ARGV[27], ARGV[25])
+end
 return {due and 1 or 0, was[3], KEYS[4] and '' or excess}
 `
 

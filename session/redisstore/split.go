@@ -46,7 +46,7 @@ func (s *Store) appendSplit(ctx context.Context, b session.Batch, shared []sessi
 // index writes the places, the traces and the session's record. If the thread was deleted in the meantime, index removes
 // them again and returns ErrStale.
 func (s *Store) index(ctx context.Context, b session.Batch, result appended) error {
-	if len(b.Places)+b.Traces.Len() == 0 && b.Thread.Session == "" {
+	if len(b.Places)+len(b.Passed)+b.Traces.Len() == 0 && b.Thread.Session == "" {
 		return nil
 	}
 	values, firsts := s.traceValues(b.Traces, codec.Last(b))
@@ -58,7 +58,8 @@ func (s *Store) index(ctx context.Context, b session.Batch, result appended) err
 	err := s.pipe(ctx, func(pipe redis.Pipeliner, add addScript) {
 		s.set(ctx, pipe, values)
 		s.setFirst(ctx, pipe, firsts)
-		s.drop(add, b.Thread.ID, result.excess)
+		s.drop(add, b.Thread.ID, s.keys.traces(), []byte(result.excess))
+		s.drop(add, b.Thread.ID, s.keys.places(), codec.JoinShort(b.Passed))
 		if b.Thread.Session != "" {
 			add(s.joinSession(b, "HSET", result.renewed))
 		}
@@ -146,10 +147,10 @@ func (s *Store) Mark(ctx context.Context, at session.Place, traces session.Trace
 	return session.ErrNotFound
 }
 
-// drop adds scripts to a pipeline that delete recent traces of a thread.
-func (s *Store) drop(add addScript, thread session.ThreadID, excess string) {
-	for hash := range slices.Chunk([]byte(excess), codec.ShortLen) {
-		add(script{dropScript, []string{s.keys.traces() + string(hash)}, []any{codec.InThread(thread)}})
+// drop adds scripts to a pipeline that delete traces or places of a thread, whose keys consist of a prefix and the Short forms of hashes.
+func (s *Store) drop(add addScript, thread session.ThreadID, prefix string, hashes []byte) {
+	for hash := range slices.Chunk(hashes, codec.ShortLen) {
+		add(script{dropScript, []string{prefix + string(hash)}, []any{codec.InThread(thread)}})
 	}
 }
 
@@ -158,7 +159,7 @@ func (s *Store) dropAll(ctx context.Context, thread session.ThreadID, excess str
 	if excess == "" {
 		return nil
 	}
-	return s.pipe(ctx, func(_ redis.Pipeliner, add addScript) { s.drop(add, thread, excess) })
+	return s.pipe(ctx, func(_ redis.Pipeliner, add addScript) { s.drop(add, thread, s.keys.traces(), []byte(excess)) })
 }
 
 // traceValues returns the keys and values of traces that point to a place. firsts are those that keep the place that they point to already.

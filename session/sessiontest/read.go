@@ -126,6 +126,20 @@ func (s suite) TraceNewerWins(t *testing.T) {
 	})
 }
 
+// PlacesPassed: the places of passed positions are deleted, unless they point to another thread.
+func (s suite) PlacesPassed(t *testing.T) {
+	store := s.begun(t, 4)
+	other := batch("other", 0, 1)
+	other.Places = []session.IndexEntry{{Hash: hash("t", 2), Place: place("other", 1)}}
+	ok(t, store.Append(ctx(t), other))
+	b := batch("t", 4, 2)
+	b.Passed = []session.Hash{hash("t", 1), hash("t", 2), hash("t", 3), hash("unknown")}
+	ok(t, store.Append(ctx(t), b))
+	hashes := []session.Hash{hash("t", 1), hash("t", 2), hash("t", 3), hash("t", 4), hash("t", 5), hash("t", 6)}
+	want := []session.Place{{}, place("other", 1), {}, place("t", 4), place("t", 5), place("t", 6)}
+	equal(t, lookup(t, store, hashes, "").Places, want)
+}
+
 // TraceRecent: a thread keeps its newest recent traces. Those that were stored again or taken over by another thread are not deleted.
 func (s suite) TraceRecent(t *testing.T) {
 	store := s.fresh(t)

@@ -241,12 +241,13 @@ func (r *Registry) Answered(ctx context.Context, res *Resolution, text string, c
 	h := res.query.History
 	seed := h.Chain[0]
 	traces := Traces{
-		Lasting: append([]Hash{AnsweredTrace(h.Head())}, kept...),
+		Lasting: kept,
 		Recent:  append(AnswerTraces(seed, text, arguments), CallTraces(seed, callIDs)...),
 		First:   firstCallTraces(seed, callIDs),
 	}
+	traces.add(AnsweredTrace(h.Head()), res.opening)
 	if id := res.query.Request; id != "" {
-		traces.Lasting = append(traces.Lasting, RequestTrace(res.Thread.Tenant, id))
+		traces.Request = RequestKey(id)
 	}
 	at := Place{Thread: res.Thread.ID, Session: res.Thread.Session, Pos: h.Len()}
 	if err := r.store.Mark(ctx, at, traces); err != nil {

@@ -138,6 +138,10 @@ func (g *guarded) Mark(ctx context.Context, at Place, traces Traces) error {
 	return g.run("mark", at.Thread, func() error { return g.Backend.Mark(ctx, at, traces) })
 }
 
+func (g *guarded) Answers(ctx context.Context, thread ThreadID) ([]Answer, error) {
+	return call(g, "answers", thread, func() ([]Answer, error) { return g.Backend.Answers(ctx, thread) })
+}
+
 func (g *guarded) Enter(ctx context.Context, e Entry) error {
 	return g.run("enter", nil, func() error { return g.Backend.Enter(ctx, e) })
 }

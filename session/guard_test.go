@@ -33,6 +33,7 @@ func calls(s session.Backend) map[string]func(context.Context) error {
 		"Mark": func(ctx context.Context) error {
 			return s.Mark(ctx, session.Place{Thread: "t"}, session.Traces{Lasting: []session.Hash{{1}}})
 		},
+		"Answers":    func(ctx context.Context) error { _, err := s.Answers(ctx, "t"); return err },
 		"Enter":      func(ctx context.Context) error { return s.Enter(ctx, session.Entry{Experiment: "a"}) },
 		"Experiment": func(ctx context.Context) error { _, err := s.Experiment(ctx, "a"); return err },
 		"Save":       func(ctx context.Context) error { return s.Save(ctx, "t", session.Savings{Tokens: 1}) },

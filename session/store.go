@@ -64,8 +64,11 @@ type Store interface {
 	Events(ctx context.Context, thread ThreadID, at uint64, limit int) ([]Event, error)
 	// Trace looks up the place that each trace points to. Unknown traces give a zero Place.
 	Trace(ctx context.Context, traces []Hash) ([]Place, error)
-	// Mark makes traces point to a place. If the thread no longer exists, it stores nothing and returns ErrNotFound.
+	// Mark notes in a thread that its history up to a place was answered, and makes traces point to the place. If the thread no longer
+	// exists, it stores nothing and returns ErrNotFound.
 	Mark(ctx context.Context, at Place, traces Traces) error
+	// Answers returns what Mark noted in a thread, oldest first, none if the thread does not exist.
+	Answers(ctx context.Context, thread ThreadID) ([]Answer, error)
 	// Enter adds e to an experiment. The first entry begins the experiment (see Entry.Opens); entries for sessions that
 	// began before it are ignored. Losing or repeating an entry does no harm.
 	Enter(ctx context.Context, e Entry) error
@@ -119,6 +122,13 @@ type Traces struct {
 	Lasting []Hash // kept as long as the thread
 	Recent  []Hash
 	First   []Hash // recent traces that keep the place that they point to already
+	Request uint64 // for Mark only: Answer.Request
+}
+
+// Answer is a note that the history up to a position was answered.
+type Answer struct {
+	Pos     int
+	Request uint64 // the RequestKey of the request, 0 if it had no id
 }
 
 // add adds a recent trace, or a lasting one.

@@ -135,16 +135,28 @@ func joinSession(c *change, b session.Batch) error {
 }
 
 func (s *Store) Mark(ctx context.Context, at session.Place, traces session.Traces) error {
-	if traces.Len() == 0 {
+	if traces.Len() == 0 && traces.Request == 0 {
 		return ctx.Err()
 	}
 	return s.change(ctx, false, func(c *change) error {
 		if c.get(threads.key(string(at.Thread))) == nil {
 			return session.ErrNotFound
 		}
+		block := answered(at.Thread, at.Pos)
+		c.put(block, slices.Concat(c.get(block), codec.Answer(session.Answer{Pos: at.Pos, Request: traces.Request})))
 		mark(c, traces, at)
 		forgetTraces(c, at.Thread, 2*session.MaxRecent)
 		return nil
+	})
+}
+
+// Answers implements session.Store.
+func (s *Store) Answers(ctx context.Context, id session.ThreadID) ([]session.Answer, error) {
+	return query(ctx, s, func(r *reader) (all []session.Answer, err error) {
+		for _, key := range slices.Sorted(slices.Values(r.keysWithPrefix(answeredPrefix(id)))) {
+			all = append(all, codec.ParseAnswers(r.get(key))...)
+		}
+		return all, nil
 	})
 }
 
@@ -162,7 +174,7 @@ func mark(c *change, t session.Traces, at session.Place) {
 	if len(t.Lasting) > 0 {
 		all := codec.JoinShort(t.Lasting)
 		name := sha256.Sum256(all)
-		c.put(marked.prefix(string(at.Thread))+string(name[:8]), all)
+		c.put(marked.prefix(string(at.Thread))+"h"+string(name[:8]), all)
 	}
 	if len(t.Recent)+len(t.First) > 0 {
 		key := marked.prefix(string(at.Thread))

@@ -59,6 +59,7 @@ func exercise(t *testing.T, s *Store) {
 	must(t, second(s.Events(ctx, "t", 1, 10)))
 	must(t, second(s.Trace(ctx, []session.Hash{{9}})))
 	must(t, s.Mark(ctx, session.Place{Thread: "t"}, session.Traces{Lasting: []session.Hash{{9}}}))
+	must(t, second(s.Answers(ctx, "t")))
 	must(t, second(s.Session(ctx, "s")))
 	must(t, s.Enter(ctx, session.Entry{Experiment: "a", Sums: session.Sums{Nano: 1}}))
 	must(t, second(s.Experiment(ctx, "a")))

@@ -108,7 +108,7 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, indexes b
 	args := []any{
 		point(b, b.At), begins, codec.Thread(b.Thread), point(b, b.Thread.Len), condensations,
 		session.Joined(shared), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), rand.Text(),
-		codec.JoinShort(b.Traces.Lasting),
+		leftHashes(b.Traces.Lasting),
 	}
 	args = append(args, joinArgs(b)...)
 	entries := s.content.Events(b.Thread.ID, b.Events)

@@ -140,7 +140,10 @@ func (s *Store) readLeft(ctx context.Context, id session.ThreadID) (keys []strin
 		return nil, err
 	}
 	err = s.eachEntry(ctx, s.keys.doomedLeft(id), func(entry string) {
-		for hash := range slices.Chunk([]byte(entry), codec.ShortLen) {
+		if entry == "" || entry[0] != leftTraces {
+			return
+		}
+		for hash := range slices.Chunk([]byte(entry[1:]), codec.ShortLen) {
 			keys = append(keys, s.keys.traces()+string(hash))
 		}
 	})

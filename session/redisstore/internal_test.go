@@ -126,6 +126,7 @@ func countTrips(t *testing.T, name string, o Options) {
 	f("summary", 1, func() error { _, err := s.Summary(ctx, session.CondensationID{Thread: "warm", Seq: 3}); return err })
 	f("trace", 1, func() error { _, err := s.Trace(ctx, hashes); return err })
 	f("mark", 1, func() error { return s.Mark(ctx, session.Place{Thread: "warm"}, session.Traces{Lasting: hashes}) })
+	f("answers", 1, func() error { _, err := s.Answers(ctx, "warm"); return err })
 	f("secret", 1, func() error { _, err := s.Secret(ctx, session.Secret("x")); return err })
 	f("session", 2, func() error { _, err := s.Session(ctx, "s"); return err })
 	f("lock", 1, func() error { _, err := s.Lock(ctx, "warm", time.Minute); return err })

@@ -152,14 +152,17 @@ return 1
 
 // markScript adds to the traces that a thread left. If it gets their keys too, it makes the traces point to the thread. KEYS: record,
 // lasting traces left, traces.... ARGV: lasting traces, TTL in ms (0 for none), lease in ms, the place they point to, how many traces at the
-// end keep the place that they point to already, recent traces, the prefix of the keys of traces, what the places of the thread begin with.
+// end keep the place that they point to already, recent traces, the prefix of the keys of traces, what the places of the thread begin with,
+// the answer.
 // It returns nil if the thread does not exist. If there are too many recent traces, the next append deletes the oldest. If there is none, and
 // they are twice too many, markScript returns those that are, and has deleted them unless they are in other slots.
 var markScript = recentFunction + `
 local was = redis.call('HMGET', KEYS[1], 'l', 'x')
 if not was[1] then return false end
 local ttl = tonumber(ARGV[2])
-if ARGV[1] ~= '' and redis.call('RPUSH', KEYS[2], ARGV[1]) == 1 and ttl > 0 then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
+local left = {ARGV[9]}
+if ARGV[1] ~= '' then left[2] = ARGV[1] end
+if redis.call('RPUSH', KEYS[2], unpack(left)) == #left and ttl > 0 then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
 local kept, excess = (was[2] or '') .. ARGV[6], ''
 if #kept > 2 * maxRecent * shortLength then kept, excess = recent(kept, '') end
 if ARGV[6] ~= '' then redis.call('HSET', KEYS[1], 'x', kept) end
@@ -295,7 +298,7 @@ return names
 // record, log, lasting traces left, lock, new key of the log, new key of the traces left.
 const detachThreadScript = `
 local recent = redis.call('HGET', KEYS[1], 'x')
-if recent then redis.call('RPUSH', KEYS[3], recent) end
+if recent then redis.call('RPUSH', KEYS[3], 'h' .. recent) end
 redis.call('DEL', KEYS[1], KEYS[4])
 for i = 2, 3 do
   if redis.call('EXISTS', KEYS[i]) == 1 then

@@ -109,13 +109,13 @@ func (s *Store) pipe(ctx context.Context, fill func(redis.Pipeliner, addScript))
 
 // Mark implements session.Store. It takes one round trip.
 func (s *Store) Mark(ctx context.Context, at session.Place, traces session.Traces) error {
-	if traces.Len() == 0 {
+	if traces.Len() == 0 && traces.Request == 0 {
 		return ctx.Err()
 	}
 	keys := []string{s.keys.thread(at.Thread), s.keys.left(at.Thread)}
 	args := []any{
-		codec.JoinShort(traces.Lasting), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), codec.Place(at), len(traces.First), recentOf(traces),
-		s.keys.traces(), codec.InThread(at.Thread),
+		leftHashes(traces.Lasting), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), codec.Place(at), len(traces.First), recentOf(traces),
+		s.keys.traces(), codec.InThread(at.Thread), append([]byte{leftAnswer}, codec.Answer(session.Answer{Pos: at.Pos, Request: traces.Request})...),
 	}
 	if !s.multiSlot() {
 		err := s.execScript(ctx, script{markScript, slices.Concat(keys, s.keys.indexed(nil, allOf(traces))), args})
@@ -145,6 +145,33 @@ func (s *Store) Mark(ctx context.Context, at session.Place, traces session.Trace
 		return err
 	}
 	return session.ErrNotFound
+}
+
+// The list of what a thread left has entries of two kinds, which their first byte tells apart: Short forms of lasting traces, and an answer.
+const (
+	leftTraces byte = 'h'
+	leftAnswer byte = 'a'
+)
+
+// leftHashes returns the entry of lasting traces, empty if there are none.
+func leftHashes(hashes []session.Hash) []byte {
+	if len(hashes) == 0 {
+		return nil
+	}
+	return append([]byte{leftTraces}, codec.JoinShort(hashes)...)
+}
+
+// Answers implements session.Store.
+func (s *Store) Answers(ctx context.Context, id session.ThreadID) (all []session.Answer, err error) {
+	entries, err := result(ctx, s.read, func(ctx context.Context) ([]string, error) {
+		return s.client.LRange(ctx, s.keys.left(id), 0, -1).Result()
+	})
+	for _, e := range entries {
+		if e != "" && e[0] == leftAnswer {
+			all = append(all, codec.ParseAnswers([]byte(e[1:]))...)
+		}
+	}
+	return all, err
 }
 
 // drop adds scripts to a pipeline that delete traces or places of a thread, whose keys consist of a prefix and the Short forms of hashes.

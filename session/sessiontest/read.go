@@ -126,6 +126,26 @@ func (s suite) TraceNewerWins(t *testing.T) {
 	})
 }
 
+// Answers: a thread has the notes of all its answers, in their order, even those that left no traces. They do not survive the thread.
+func (s suite) Answers(t *testing.T) {
+	store := s.begun(t, 3)
+	equal(t, len(must(store.Answers(ctx(t), "t"))(t)), 0)
+	equal(t, len(must(store.Answers(ctx(t), "unknown"))(t)), 0)
+	want := []session.Answer{{Pos: 1, Request: 7}, {Pos: 200}, {Pos: 200, Request: math.MaxUint64}, {Pos: 70_000, Request: 8}}
+	for i, a := range want {
+		traces := session.Traces{Request: a.Request}
+		if i == 1 {
+			traces.Lasting = []session.Hash{hash("lasting")}
+		}
+		ok(t, store.Mark(ctx(t), place("t", a.Pos), traces))
+	}
+	equal(t, must(store.Answers(ctx(t), "t"))(t), want)
+	ok(t, store.Append(ctx(t), batch("other", 0, 1)))
+	equal(t, len(must(store.Answers(ctx(t), "other"))(t)), 0)
+	ok(t, store.Forget(ctx(t), "s-t"))
+	equal(t, len(must(store.Answers(ctx(t), "t"))(t)), 0)
+}
+
 // PlacesPassed: the places of passed positions are deleted, unless they point to another thread.
 func (s suite) PlacesPassed(t *testing.T) {
 	store := s.begun(t, 4)
@@ -183,6 +203,7 @@ func calls(ctx context.Context, store session.Backend, id session.ThreadID) map[
 		"Summary":  func() error { return second(store.Summary(ctx, session.CondensationID{Thread: id, Seq: 43})) },
 		"Events":   func() error { return second(store.Events(ctx, id, 1, 1)) },
 		"Trace":    func() error { return second(store.Trace(ctx, []session.Hash{{}})) },
+		"Answers":  func() error { return second(store.Answers(ctx, id)) },
 		"Mark":     func() error { return store.Mark(ctx, place(id, 1), session.Traces{Lasting: []session.Hash{{}}}) },
 		"Save":     func() error { return store.Save(ctx, id, session.Savings{Tokens: 1}) },
 		"Session":  func() error { return second(store.Session(ctx, session.SessionID("s-"+id))) },

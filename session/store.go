@@ -116,8 +116,8 @@ type Batch struct {
 	ParentCreated time.Time // when the parent of a new fork was created, zero if unknown
 }
 
-// Traces are traces that will point to a place. A thread keeps only the newest MaxRecent of its recent traces: Append, and sometimes Mark,
-// deletes the older ones, unless they point to another thread by then. Of traces that are stored again, the last time counts.
+// Traces are traces that will point to a place. A thread keeps only the newest MaxRecent of its recent traces: Append and Mark delete
+// the older ones, unless they point to another thread by then. Mark may leave that to the next Append, but keeps at most twice as many. Of traces that are stored again, the last time counts.
 type Traces struct {
 	Lasting []Hash // kept as long as the thread
 	Recent  []Hash
@@ -144,7 +144,7 @@ func (t *Traces) add(trace Hash, lasts bool) {
 func (t *Traces) Len() int { return len(t.Lasting) + len(t.Recent) + len(t.First) }
 
 // MaxRecent is how many recent traces a thread keeps. A step leaves about ten.
-const MaxRecent = 32
+const MaxRecent = 24
 
 // IndexEntry maps a chain hash to a place.
 type IndexEntry struct {

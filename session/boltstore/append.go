@@ -44,7 +44,7 @@ func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
 		c.deleteIndex(places.hash(h), b.Thread.ID)
 	}
 	mark(c, b.Traces, codec.Last(b))
-	forgetTraces(c, b.Thread.ID, session.MaxRecent)
+	forgetTraces(c, b.Thread.ID)
 	return nil
 }
 
@@ -145,7 +145,7 @@ func (s *Store) Mark(ctx context.Context, at session.Place, traces session.Trace
 		block := answered(at.Thread, at.Pos)
 		c.put(block, slices.Concat(c.get(block), codec.Answer(session.Answer{Pos: at.Pos, Request: traces.Request})))
 		mark(c, traces, at)
-		forgetTraces(c, at.Thread, 2*session.MaxRecent)
+		forgetTraces(c, at.Thread)
 		return nil
 	})
 }
@@ -198,14 +198,14 @@ func withRecent(list, more []byte) []byte {
 	return all
 }
 
-// forgetTraces deletes the recent traces of a thread that are too many, if there are more than allowed.
-func forgetTraces(c *change, id session.ThreadID, allowed int) {
+// forgetTraces deletes the recent traces of a thread that are too many.
+func forgetTraces(c *change, id session.ThreadID) {
 	key := marked.prefix(string(id))
 	list := c.get(key)
-	if len(list) <= allowed*codec.ShortLen {
+	excess := len(list) - session.MaxRecent*codec.ShortLen
+	if excess <= 0 {
 		return
 	}
-	excess := len(list) - session.MaxRecent*codec.ShortLen
 	for h := range slices.Chunk(list[:excess], codec.ShortLen) {
 		c.deleteIndex(traces.key(string(h)), id)
 	}

@@ -154,8 +154,8 @@ return 1
 // lasting traces left, traces.... ARGV: lasting traces, TTL in ms (0 for none), lease in ms, the place they point to, how many traces at the
 // end keep the place that they point to already, recent traces, the prefix of the keys of traces, what the places of the thread begin with,
 // the answer.
-// It returns nil if the thread does not exist. If there are too many recent traces, the next append deletes the oldest. If there is none, and
-// they are twice too many, markScript returns those that are, and has deleted them unless they are in other slots.
+// It returns nil if the thread does not exist, and otherwise the recent traces to delete. It deletes them itself, unless they are in other
+// slots. In that case it leaves them to the next append until they are twice too many.
 var markScript = recentFunction + `
 local was = redis.call('HMGET', KEYS[1], 'l', 'x')
 if not was[1] then return false end
@@ -164,7 +164,7 @@ local left = {ARGV[9]}
 if ARGV[1] ~= '' then left[2] = ARGV[1] end
 if redis.call('RPUSH', KEYS[2], unpack(left)) == #left and ttl > 0 then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
 local kept, excess = (was[2] or '') .. ARGV[6], ''
-if #kept > 2 * maxRecent * shortLength then kept, excess = recent(kept, '') end
+if #kept > (KEYS[3] and 1 or 2) * maxRecent * shortLength then kept, excess = recent(kept, '') end
 if ARGV[6] ~= '' then redis.call('HSET', KEYS[1], 'x', kept) end
 for i = 3, #KEYS do
   local options = {}
@@ -173,7 +173,7 @@ for i = 3, #KEYS do
   redis.call('SET', KEYS[i], ARGV[4], unpack(options))
 end
 if KEYS[3] then drop(excess, ARGV[7], ARGV[8]) end
-return excess
+return KEYS[3] and '' or excess
 `
 
 // eventsScript reads a page of the log. KEYS: record, log. ARGV: the entry to begin with, the number of entries, negative to read

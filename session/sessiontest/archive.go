@@ -233,7 +233,7 @@ func (s suite) ArchiveForgetMeanwhile(t *testing.T) {
 
 // manyRecent returns so many recent traces that a few steps leave more than a thread keeps.
 func manyRecent(id session.ThreadID, step int) []session.Hash {
-	all := make([]session.Hash, session.MaxRecent/3)
+	all := make([]session.Hash, session.MaxRecent/4)
 	for i := range all {
 		all[i] = hash(id, "recent", step, i)
 	}

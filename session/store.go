@@ -144,7 +144,7 @@ func (t *Traces) add(trace Hash, lasts bool) {
 func (t *Traces) Len() int { return len(t.Lasting) + len(t.Recent) + len(t.First) }
 
 // MaxRecent is how many recent traces a thread keeps. A step leaves about ten.
-const MaxRecent = 24
+const MaxRecent = 20
 
 // IndexEntry maps a chain hash to a place.
 type IndexEntry struct {

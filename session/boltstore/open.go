@@ -51,6 +51,9 @@ func (o *Options) warn(message string, err error) {
 	}
 }
 
+// growth is by how much the file grows at once. bbolt's own 16 MiB would be most of a small store.
+const growth = 1 << 20
+
 const defaultMaxQueued = 64 << 20 // bytes in the write queue above which appends wait
 
 // Open opens the store, or creates it. If the file is damaged, Open renames it to NAME.damaged-TIME, deletes the damaged files that were
@@ -183,6 +186,7 @@ func (f *opening) load() (now recoveryContent, err error) {
 		if err != nil {
 			return f.explain(err)
 		}
+		f.db.AllocSize = growth
 		err = f.db.Update(func(tx *bolt.Tx) error {
 			isNew, err := f.check(tx)
 			if err == nil {

@@ -32,6 +32,7 @@ func measureStoreSize(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("store-size", flag.ContinueOnError)
 	binary := fs.String("dewpoint", "bin/dewpoint", "the binary to measure")
 	chats := fs.Int("chats", 200, "small chats to play in addition to the runs")
+	content := fs.Bool("content", true, "store.content")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func measureStoreSize(ctx context.Context, args []string, out io.Writer) error {
 		if len(part.runs) == 0 {
 			continue
 		}
-		s := storeSize{binary: *binary, runs: part.runs}
+		s := storeSize{binary: *binary, runs: part.runs, kept: *content}
 		for i := range s.runs {
 			s.count(&s.runs[i])
 		}
@@ -83,6 +84,7 @@ func smallChats(n int) []replay.Run {
 type storeSize struct {
 	binary   string
 	runs     []replay.Run
+	kept     bool // content is stored
 	messages int
 	content  int // bytes of the messages as they are sent
 }
@@ -114,7 +116,7 @@ func (s *storeSize) measureRedis(ctx context.Context, out io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	if err := s.play(ctx, dir, fmt.Sprintf("{type: redis, redis: {addrs: [%q]}, secret: %q}", redis.Addr, sizedSecret)); err != nil {
+	if err := s.play(ctx, dir, fmt.Sprintf("{type: redis, redis: {addrs: [%q]}, secret: %q, content: %t}", redis.Addr, sizedSecret, s.kept)); err != nil {
 		return err
 	}
 	full, err := usedMemory(redis.Addr)
@@ -156,7 +158,7 @@ func (s *storeSize) measureEmbedded(ctx context.Context, out io.Writer) (err err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	file := filepath.Join(dir, "state.db")
-	if err := s.play(ctx, dir, fmt.Sprintf("{type: embedded, path: %q, secret: %q}", file, sizedSecret)); err != nil {
+	if err := s.play(ctx, dir, fmt.Sprintf("{type: embedded, path: %q, secret: %q, content: %t}", file, sizedSecret, s.kept)); err != nil {
 		return err
 	}
 	info, err := os.Stat(file)

@@ -45,9 +45,9 @@ func Place(p session.Place) []byte {
 	b = binary.AppendVarint(b, int64(p.Pos))
 	b = binary.AppendVarint(b, int64(p.Tokens))
 	if known := slices.Index(encodings, p.Encoding); known >= 0 {
-		return append(b, byte(known))
+		return append(b, byte(known)) //nolint:gosec // few
 	}
-	return appendText(append(b, byte(len(encodings))), p.Encoding)
+	return appendText(append(b, byte(len(encodings))), p.Encoding) //nolint:gosec // few
 }
 
 // ParsePlace decodes a place, or returns ErrCorrupt. Strings that it has in common with like are not allocated anew.

@@ -14,7 +14,7 @@ export GO
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
 .PHONY: help build install run demo quick check ci full needs format vet windows lint quick-tests test race e2e slow-tests mutants schema chart chart-docs chart-package \
-	chart-schema condenser-docs rehearsal cluster vuln vuln-if-reachable dist sbom replay captures recorded matrix forwarded retention grounding cost economics soak soak-short soak-race fuzz bench microbench \
+	chart-schema condenser-docs rehearsal cluster vuln vuln-if-reachable dist sbom replay captures recorded matrix forwarded store-size retention grounding cost economics soak soak-short soak-race fuzz bench microbench \
 	image clean
 
 help: ## list the targets
@@ -149,6 +149,9 @@ matrix: bin/tools/gotestsum ## RUNS in both newer protocols under every condense
 
 forwarded: build ## a SHA-256 of the bytes sent upstream for each of RUNS (folders) and CAPTURES, under five configurations
 	@$(GO) run ./lab/measure forwarded -captures "$(CAPTURES)" $(RUNS)
+
+store-size: build ## what the stores hold of RUNS and of small chats, by kind of record; needs redis-server
+	@$(GO) run ./lab/measure store-size $(RUNS)
 
 retention: ## regenerate lab/retention.md
 	$(GO) run ./lab/measure retention -doc lab/retention.md "$(RUNS)"

@@ -219,12 +219,16 @@ func (a *api) rewind(r *http.Request, q *query, h *history) error {
 		return badParam("at", "Give either a position or a request.")
 	}
 	if id != "" {
-		places, err := a.o.Store.Trace(r.Context(), []session.Hash{session.RequestTrace(h.thread.Tenant, id)})
+		answers, err := a.o.Store.Answers(r.Context(), h.thread.ID)
 		if err != nil {
 			return err // it names its operation
 		}
-		at = places[0].Pos
-		if places[0].Thread != h.thread.ID || at > len(h.chain) {
+		key := session.RequestKey(id)
+		i := slices.IndexFunc(answers, func(a session.Answer) bool { return a.Request == key })
+		if i >= 0 {
+			at = answers[i].Pos
+		}
+		if i < 0 || at > len(h.chain) {
 			return fault(http.StatusNotFound, "request_not_found",
 				"The thread has no answered request with this ID. The log line of the request names its thread.")
 		}

@@ -146,23 +146,37 @@ func (r *Registry) batch(res *Resolution, tally *Tally) Batch {
 			Pos: p, Kind: m.Kind, Digest: m.Digest, Chain: h.Chain[p], Tokens: tally.Tokens(p), Time: t.Seen, Payload: m.Payload(),
 		})
 		if res.New && !res.Begins && m.Kind.ByModel() && !h.callsUnique(m) { // the client probably edits its history at each step
-			b.Traces = append(b.Traces, answerTrace(h, t.Session, m))
+			b.Traces.add(answerTrace(h, t.Session, m), m.sampled())
 		}
 	}
 	got := res.Logged
 	if res.New && !res.Begins { // a client that edits its history sends results again
 		got = max(got, h.lastByModel())
 	}
-	last, first := h.resultTraces(res.Logged, got)
-	b.Traces, b.First = append(b.Traces, last...), first
+	b.Traces.Recent = b.Traces.Recent[max(0, len(b.Traces.Recent)-newestAnswers):]
+	h.traceResults(&b.Traces, res.Logged, got)
+	t.Len = max(res.Logged, h.Len())
+	t.Head = h.Chain[t.Len]
+	r.index(&b, res, tally)
+	return b
+}
+
+// index adds the places of a history's positions that are to be indexed and are not yet, and those that are no longer to be.
+func (r *Registry) index(b *Batch, res *Resolution, tally *Tally) {
+	h, t := res.query.History, &b.Thread
 	for p := min(res.Logged, max(res.Known.Pos, t.ForkAt)) + 1; p <= h.Len(); p++ {
+		if p <= h.Len()-newestIndex && !t.staysIndexed(p) {
+			continue
+		}
 		b.Places = append(b.Places, IndexEntry{Hash: h.Chain[p], Place: Place{
 			Thread: t.ID, Session: t.Session, Pos: p, Tokens: tally.Total(p), Encoding: tally.Encoding,
 		}})
 	}
-	t.Len = max(res.Logged, h.Len())
-	t.Head = h.Chain[t.Len]
-	return b
+	for p := max(res.Logged-newestIndex, t.ForkAt) + 1; p <= min(res.Logged, h.Len()-newestIndex); p++ {
+		if !t.staysIndexed(p) {
+			b.Passed = append(b.Passed, h.Chain[p])
+		}
+	}
 }
 
 // newBatch returns a batch without the resolution's messages. It contains the system messages if they differ from those that the thread
@@ -176,7 +190,7 @@ func (r *Registry) newBatch(res *Resolution) Batch {
 		b.Events = systemEvents(h, b.Thread.Seen)
 	}
 	if res.New && b.Key != "" {
-		b.Traces = append(b.Traces, KeyTrace(h.Chain[0]))
+		b.Traces.Lasting = append(b.Traces.Lasting, KeyTrace(h.Chain[0]))
 	}
 	return b
 }
@@ -226,12 +240,17 @@ func SystemDigest(digests []Hash) (d Hash) {
 func (r *Registry) Answered(ctx context.Context, res *Resolution, text string, callIDs, arguments []string, kept ...Hash) error {
 	h := res.query.History
 	seed := h.Chain[0]
-	traces := slices.Concat([]Hash{AnsweredTrace(h.Head())}, kept, CallTraces(seed, callIDs), AnswerTraces(seed, text, arguments))
+	traces := Traces{
+		Lasting: kept,
+		Recent:  append(AnswerTraces(seed, text, arguments), CallTraces(seed, callIDs)...),
+		First:   firstCallTraces(seed, callIDs),
+	}
+	traces.add(AnsweredTrace(h.Head()), res.opening)
 	if id := res.query.Request; id != "" {
-		traces = append(traces, RequestTrace(res.Thread.Tenant, id))
+		traces.Request = RequestKey(id)
 	}
 	at := Place{Thread: res.Thread.ID, Session: res.Thread.Session, Pos: h.Len()}
-	if err := r.store.Mark(ctx, traces, at, firstCallTraces(seed, callIDs)...); err != nil {
+	if err := r.store.Mark(ctx, at, traces); err != nil {
 		return fmt.Errorf("mark answer: %w", err)
 	}
 	return nil

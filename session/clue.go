@@ -100,27 +100,40 @@ func (h *History) callClues(p int) (out []clue) {
 	return out
 }
 
-// resultTraces returns the traces to store when the tool results after position after are logged: last always point to the newest place,
-// first keep pointing to the place where they were stored first. Only results after position got have traces in first, because a run
-// has just received them; a result before it may be one that the client has edited.
-func (h *History) resultTraces(after, got int) (last, first []Hash) {
-	for p := max(after-maxCallAhead, 0) + 1; p <= h.Len(); p++ {
-		for _, id := range h.Message(p).Calls {
+// maxMarkedResults is how many tool results, the newest, leave recent traces when they are logged together.
+const maxMarkedResults = 8
+
+// traceResults adds the traces to store when the tool results after position after are logged, oldest first: of the newest, and of the
+// answers in the sample. Only results after position got have traces that keep pointing to the place where they were stored first, because a
+// run has just received them; a result before it may be one that the client has edited.
+func (h *History) traceResults(t *Traces, after, got int) {
+	var last, first []Hash
+	results := 0
+	for p := h.Len(); p > max(after-maxCallAhead, 0); p-- {
+		m := h.Message(p)
+		for _, id := range m.Calls {
 			at := h.resultOf(p, id)
-			if at <= after || !unique(id) {
+			if at <= after || !unique(id) || results >= maxMarkedResults && !m.sampled() {
 				continue
 			}
-			if c := callClue(h.Chain[0], id, h.Message(at)); h.repeated(id) {
+			results++
+			c := callClue(h.Chain[0], id, h.Message(at))
+			switch {
+			case h.repeated(id):
 				last = append(last, c[idRepeated])
-			} else {
+			case m.sampled():
+				t.Lasting = append(t.Lasting, c[idResult])
+			default:
 				last = append(last, c[idResult])
-				if at > got {
-					first = append(first, c[idFirstResult], c[idThisFirst])
-				}
+			}
+			if at > got && !h.repeated(id) && results <= maxMarkedResults {
+				first = append(first, c[idFirstResult], c[idThisFirst])
 			}
 		}
 	}
-	return last, first
+	slices.Reverse(last)
+	slices.Reverse(first)
+	t.Recent, t.First = append(t.Recent, last...), append(t.First, first...)
 }
 
 // cutByClient reports whether the tool results at the given positions, which differ from those that were logged, were shortened by the

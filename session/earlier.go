@@ -43,7 +43,7 @@ func (r *Registry) Earlier(ctx context.Context, res *Resolution) Earlier {
 		if child != &res.Thread {
 			branch = e.eventsAfter(ctx, child.ID, child.ForkAt)
 		}
-		e.parted = e.parted || child.ForkAt > 0 && e.isAnotherRun(ctx, branch, e.eventsAfter(ctx, t.ID, child.ForkAt))
+		e.parted = e.parted || child.ForkAt > 0 && e.isAnotherRun(ctx, child, branch, e.eventsAfter(ctx, t.ID, child.ForkAt))
 		if e.parted && child.ForkAt == 0 {
 			break // the threads that it is linked to belong to the other run
 		}
@@ -145,10 +145,10 @@ func (e *earlierReader) eventsAfter(ctx context.Context, id ThreadID, position i
 	return events
 }
 
-// isAnotherRun reports whether a branch belongs to another run than the thread that it was forked from. It does if both continue after
+// isAnotherRun reports whether the branch that child begins with belongs to another run than the thread that it was forked from. It does if both continue after
 // the fork with different tool results, and the branch's result is not the thread's result, shortened by the client. A shortened result
 // is smaller, and no request that ended with it was answered.
-func (e *earlierReader) isAnotherRun(ctx context.Context, branch, thread []Event) bool {
+func (e *earlierReader) isAnotherRun(ctx context.Context, child *Thread, branch, thread []Event) bool {
 	if len(branch) == 0 || len(thread) == 0 {
 		return true // they cannot be compared
 	}
@@ -161,7 +161,11 @@ func (e *earlierReader) isAnotherRun(ctx context.Context, branch, thread []Event
 		return true
 	}
 	places, err := e.registry.readTraces(ctx, []Hash{AnsweredTrace(branch[next-1].Chain)})
-	return err != nil || places[0].Known()
+	if err != nil || places[0].Known() {
+		return true
+	}
+	answered, err := e.registry.answeredAt(ctx, child, branch[next-1].Pos)
+	return err != nil || answered
 }
 
 // read reads a thread from its end and returns its tool results by position. branch holds the results of the branch that was forked from

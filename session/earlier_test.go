@@ -71,6 +71,10 @@ func TestEarlier(t *testing.T) {
 // the second run what the first one has after the fork, even if the first one is longer than the bounds. A client that cut its own result
 // is the same run.
 func TestEarlierOmitsAnotherRun(t *testing.T) {
+	long := []string{"u1 a1 o1 a2 o2"} // until the traces of its first step are deleted
+	for n := 3; n < 20; n++ {
+		long = append(long, fmt.Sprintf("%s a%d o%d", long[len(long)-1], n, n))
+	}
 	for name, c := range map[string]struct {
 		key     string
 		first   string
@@ -81,6 +85,7 @@ func TestEarlierOmitsAnotherRun(t *testing.T) {
 	}{
 		"shorter":                  {first: "u1 a1 o1 a2 p2x a3 p3x", history: []string{"u1 a1 o1 a2 o2"}},
 		"shorter, some steps on":   {first: "u1 a1 o1 a2 p2x a3 p3x", history: []string{"u1 a1 o1 a2 o2", "u1 a1 o1 a2 o2 a3 o3"}},
+		"shorter, many steps on":   {first: "u1 a1 o1 a2 p2x a3 p3x", history: long},
 		"shorter, key":             {key: "k", first: "u1 a1 o1 a2 p2x a3 p3x", history: []string{"u1 a1 o1 a2 o2", "u1 a1 o1 a2 o2 a3 o3"}},
 		"shorter, short ids":       {key: "k", first: "u1 c1 r1 c2 r2xx c3 r3xx", history: []string{"u1 c1 r1 c2 r2", "u1 c1 r1 c2 r2 c3 r3"}},
 		"shorter, compacted since": {first: "u1 a1 o1 a2 p2x a3 p3x", history: []string{"u1 a1 o1 a2 o2", "u1 a1 o1 a2 o2 a4 o4", "u9 a4 o4"}, want: "o2 | u1 a1 o1 a2"},

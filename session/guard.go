@@ -134,8 +134,12 @@ func (g *guarded) Trace(ctx context.Context, traces []Hash) ([]Place, error) {
 	return call(g, "trace", nil, func() ([]Place, error) { return g.Backend.Trace(ctx, traces) })
 }
 
-func (g *guarded) Mark(ctx context.Context, traces []Hash, at Place, first ...Hash) error {
-	return g.run("mark", at.Thread, func() error { return g.Backend.Mark(ctx, traces, at, first...) })
+func (g *guarded) Mark(ctx context.Context, at Place, traces Traces) error {
+	return g.run("mark", at.Thread, func() error { return g.Backend.Mark(ctx, at, traces) })
+}
+
+func (g *guarded) Answers(ctx context.Context, thread ThreadID) ([]Answer, error) {
+	return call(g, "answers", thread, func() ([]Answer, error) { return g.Backend.Answers(ctx, thread) })
 }
 
 func (g *guarded) Enter(ctx context.Context, e Entry) error {

@@ -26,11 +26,14 @@ func calls(s session.Backend) map[string]func(context.Context) error {
 			_, err := s.Summary(ctx, session.CondensationID{Thread: "t"})
 			return err
 		},
-		"Events":     func(ctx context.Context) error { _, err := s.Events(ctx, "t", 1, 1); return err },
-		"Trace":      func(ctx context.Context) error { _, err := s.Trace(ctx, []session.Hash{{1}}); return err },
-		"Prepare":    func(ctx context.Context) error { return s.Prepare(ctx, "t", session.Condensation{}) },
-		"Prepared":   func(ctx context.Context) error { _, err := s.Prepared(ctx, "t"); return err },
-		"Mark":       func(ctx context.Context) error { return s.Mark(ctx, []session.Hash{{1}}, session.Place{Thread: "t"}) },
+		"Events":   func(ctx context.Context) error { _, err := s.Events(ctx, "t", 1, 1); return err },
+		"Trace":    func(ctx context.Context) error { _, err := s.Trace(ctx, []session.Hash{{1}}); return err },
+		"Prepare":  func(ctx context.Context) error { return s.Prepare(ctx, "t", session.Condensation{}) },
+		"Prepared": func(ctx context.Context) error { _, err := s.Prepared(ctx, "t"); return err },
+		"Mark": func(ctx context.Context) error {
+			return s.Mark(ctx, session.Place{Thread: "t"}, session.Traces{Lasting: []session.Hash{{1}}})
+		},
+		"Answers":    func(ctx context.Context) error { _, err := s.Answers(ctx, "t"); return err },
 		"Enter":      func(ctx context.Context) error { return s.Enter(ctx, session.Entry{Experiment: "a"}) },
 		"Experiment": func(ctx context.Context) error { _, err := s.Experiment(ctx, "a"); return err },
 		"Save":       func(ctx context.Context) error { return s.Save(ctx, "t", session.Savings{Tokens: 1}) },

@@ -201,7 +201,7 @@ func (r *Registry) keptBatch(res *Resolution, said Said) Batch {
 			Pos: t.Len, Kind: m.Kind, Digest: m.Digest, Chain: t.Head, Tokens: said.Tokens[i], Time: t.Seen, Payload: m.Payload(),
 		})
 	}
-	b.Traces = append(b.Traces, said.Traces...)
+	b.Traces.Lasting = append(b.Traces.Lasting, said.Traces...)
 	if len(said.Messages) > 0 {
 		t.Purpose = PurposeKept
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -64,8 +65,36 @@ func (r *Registry) lookUp(ctx context.Context, q Query) (_ *lookup, err error) {
 	}
 	if l.thread == nil {
 		l.known = Place{} // the thread has expired
+		return l, err
 	}
+	l.known, err = r.walk(ctx, h, l.thread, l.known)
 	return l, err
+}
+
+// maxWalked is how many positions walk compares, in case milestones are missing.
+const maxWalked = 8 * milestone
+
+// walk returns the end of the longest prefix that a history shares with a thread, of which a shorter one is known. It reads the log if the
+// thread has positions after that which are not indexed. The tokens up to the end are then not known.
+func (r *Registry) walk(ctx context.Context, h *History, t *Thread, known Place) (Place, error) {
+	from := known.Pos
+	for p := from; p < min(h.Len(), t.Len-newestIndex, from+maxWalked) && !h.Covers(t.Len, t.Head); {
+		events, err := r.eventsAt(ctx, t.ID, p+1)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return known, err
+		}
+		for i := range events {
+			if p == h.Len() || events[i].Pos != p+1 || events[i].Chain != h.Chain[p+1] {
+				return known, nil
+			}
+			p++
+			known = Place{Thread: t.ID, Session: t.Session, Pos: p}
+		}
+		if len(events) == 0 {
+			break
+		}
+	}
+	return known, nil
 }
 
 // hint returns the newest position that this process has seen and the thread that it was in. It returns 0 if it has seen none of the newest

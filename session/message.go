@@ -142,6 +142,19 @@ func repeatedCalls(messages []Message) func(callID string) bool {
 // each call the same id, or number the calls of each answer from 0.
 func (h *History) identifies(callID string) bool { return unique(callID) && !h.repeated(callID) }
 
+// sampled reports whether m belongs to a sample of about one message in sampleOf, whose traces last. Its content decides, so that a message is in
+// the sample of every history that has it.
+func (m *Message) sampled() bool {
+	sum := byte(0)
+	for _, b := range m.Digest {
+		sum = 31*sum + b
+	}
+	return sum < math.MaxUint8/sampleOf
+}
+
+// sampleOf is how many messages there are for each one in the sample.
+const sampleOf = 32
+
 // callsUnique reports whether a message makes a call whose id can identify its run.
 func (h *History) callsUnique(m *Message) bool { return slices.ContainsFunc(m.Calls, h.identifies) }
 

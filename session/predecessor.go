@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// newestAnswers is how many traces of a history's newest answers are looked up without gaps, to find a thread's predecessor.
-	// Before these, the distance between the positions that are looked up doubles each time.
+	// newestAnswers is how many traces of a history's newest answers are stored and looked up without gaps, to find a thread's predecessor.
+	// Before these, only answers in the sample are, and the distance between those that are looked up doubles each time.
 	newestAnswers = 16
 
 	// maxPredecessors is how many threads with such answers are compared. There may be several, because side requests and sub-agents log
@@ -33,11 +33,16 @@ func answerClues(h *History, id SessionID, p int) []clue {
 // is the last thread that logged an answer which t's history contains after the positions shared with t's parent.
 func (r *Registry) predecessors(ctx context.Context, h *History, t *Thread) (ids []ThreadID, err error) {
 	var clues []clue
-	for p, step := h.Len(), 1; p > t.ForkAt; p -= step {
+	for p, next, step := h.Len(), h.Len(), 1; p > t.ForkAt; p-- {
+		newest := len(clues) < newestAnswers
+		if p > next || !newest && !h.Message(p).sampled() {
+			continue
+		}
 		clues = append(clues, answerClues(h, t.Session, p)...)
-		if len(clues) >= newestAnswers {
+		if !newest {
 			step *= 2
 		}
+		next = p - step
 	}
 	places, err := r.readClues(ctx, clues)
 	for _, p := range places {

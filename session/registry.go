@@ -70,6 +70,7 @@ type Resolution struct {
 	Unreadable int // condensations and replacements that do not apply because their text is unreadable; set by Condensations and Replacements
 
 	query         Query
+	opening       bool      // the history consists only of opening messages, so other conversations may begin with the same ones
 	parentCreated time.Time // for a new fork: when its parent was created
 }
 
@@ -120,7 +121,7 @@ func (r *Registry) resolve(ctx context.Context, q Query) (Resolution, error) {
 	if err != nil {
 		return Resolution{}, err
 	}
-	res := Resolution{Source: SourceNew, Known: found.known, query: q}
+	res := Resolution{Source: SourceNew, Known: found.known, query: q, opening: onlyOpening(q.History)}
 	q.lookup = found
 	thread := found.thread
 	if thread != nil {

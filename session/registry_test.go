@@ -256,6 +256,41 @@ func TestSameOpeningBeginsAnotherConversation(t *testing.T) {
 	}
 }
 
+// TestSameOpeningIsKnownToBeAnsweredForLong: an opening that was answered long ago begins another conversation, even while one with the same
+// opening waits for its first answer.
+func TestSameOpeningIsKnownToBeAnsweredForLong(t *testing.T) {
+	d, anyone := newFixture(t), session.Scope{Tenant: "t"}
+	words := "u1"
+	for n := range 40 {
+		res := d.send(d.registry, query(anyone, words))
+		must(t, d.registry.Answered(t.Context(), &res, "", nil, nil))
+		words += fmt.Sprintf(" g%d u%d", n, n+2)
+	}
+	waiting := d.send(d.registry, query(anyone, "u1"))
+	if other := d.send(d.registry, query(anyone, "u1")); other.Thread.Session == waiting.Thread.Session {
+		t.Error("two conversations that begin at the same time are one")
+	}
+}
+
+// TestOldForkIsProvenByItsAnswer: a history without a session key and without calls that leaves a thread far from its end belongs to the same
+// conversation, because the answer that they share was relayed.
+func TestOldForkIsProvenByItsAnswer(t *testing.T) {
+	d, anyone := newFixture(t), session.Scope{Tenant: "t"}
+	var words []string
+	var main session.Resolution
+	for n := range 40 {
+		words = append(words, fmt.Sprintf("u%d", n))
+		main = d.send(d.registry, query(anyone, strings.Join(words, " ")))
+		must(t, d.registry.Answered(t.Context(), &main, "", nil, nil))
+		words = append(words, fmt.Sprintf("g%d", n))
+	}
+	res, err := d.registry.Resolve(t.Context(), query(anyone, strings.Join(words[:20], " ")+" u-edited"))
+	must(t, err)
+	if res.Match != session.MatchInside || res.Thread.Parent != main.Thread.ID || res.Thread.ForkAt != 20 {
+		t.Errorf("%v: a fork of %s at %d", res.Match, res.Thread.Parent, res.Thread.ForkAt)
+	}
+}
+
 // TestSameGreetingBeginsAnotherConversation: conversations that share only the greeting of their agent are separate.
 func TestSameGreetingBeginsAnotherConversation(t *testing.T) {
 	d := newFixture(t)

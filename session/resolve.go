@@ -1,13 +1,15 @@
 package session
 
+import "slices"
+
 // Newest is how many of a history's newest chain hashes are looked up first. A history usually grows by two messages.
 const Newest = 16
 
 // probes is how many positions each later round trip looks up at most.
 const probes = 64
 
-// search finds the longest known prefix of a history in few round trips. It looks up the newest positions first, then positions at
-// doubling distances, then the gap between a known and an unknown position. It assumes that every prefix of a known prefix is known too.
+// search finds the longest indexed prefix of a history in few round trips. It looks up the newest positions first, then milestones at
+// doubling distances, then the gap between a known and an unknown position. It assumes that every milestone in a known prefix is known too.
 // Therefore it may miss a thread that has only its newest positions indexed (sharedIndexed). It does no I/O: next returns the positions to
 // look up, and seen takes the result.
 type search struct {
@@ -49,24 +51,41 @@ func (s *search) seen(positions []int, places []Place) {
 	}
 }
 
-// gallop returns positions below high at doubling distances, and position 1.
+// gallop returns milestones below high at doubling distances, and position 1.
 func gallop(high int) []int {
 	var out []int
-	for step := Newest; high-step > 1; step *= 2 {
-		out = append(out, high-step)
+	for at, step := milestoneBefore(high), milestone; at > 1; at, step = at-step, 2*step {
+		out = append(out, at)
 	}
 	return append(out, 1)
 }
 
-// spread returns the positions between low and high, highest first: all, or probes of them, evenly spaced.
+// spread returns the positions between low and high, highest first: all or, if there are too many, milestones, evenly spaced.
 func spread(low, high int) []int {
 	gap := high - low - 1
 	out := make([]int, min(gap, probes))
 	for i := range out {
 		out[i] = high - 1 - i*gap/len(out)
+		if gap > probes {
+			out[i] = milestoneBefore(out[i] + 1)
+		}
 	}
-	return out
+	out = slices.Compact(out)
+	return slices.DeleteFunc(out, func(p int) bool { return p <= low })
 }
+
+// Of a thread's positions only some are indexed: the newest, by which it is usually found, its first own one, and milestones. A history that
+// leaves the thread between them is compared with the log (walk).
+const (
+	milestone   = 16 // at most Newest, so that there is one among the newest positions of a history
+	newestIndex = 4
+)
+
+// milestoneBefore returns the last milestone below a position, 0 if there is none.
+func milestoneBefore(p int) int { return (p - 1) / milestone * milestone }
+
+// staysIndexed reports whether a thread's position p is indexed as long as the thread exists.
+func (t *Thread) staysIndexed(p int) bool { return p%milestone == 0 || p == t.ForkAt+1 || p == 1 }
 
 // Match says how a history relates to the thread that it was found in.
 type Match uint8

@@ -55,14 +55,14 @@ func revive(t *testing.T, inherits bool) {
 		d.condensed(query(session.Scope{Tenant: "t", Key: "k"}, strings.Join(said("u-first", 0, 10), " ")), "SUMMARY", gone)
 	}
 	_, second := send(said("u-second", 0, 20)...)
-	_, third := send(said("u-third", 10, 20)...)
+	_, third := send(said("u-third", 17, 20)...)
 	if !slices.Equal(second.Thread.Shares, []session.ThreadID{first.Thread.ID}) || !slices.Equal(third.Thread.Shares, []session.ThreadID{second.Thread.ID}) {
 		t.Fatalf("content is in %s and %s", second.Thread.Shares, third.Thread.Shares)
 	}
 	for i := range 4 {
 		time.Sleep(ttl / 2)
 		synctest.Wait()
-		if _, res := send(said("u-third", 10, 21+i)...); res.Thread.ID != third.Thread.ID {
+		if _, res := send(said("u-third", 17, 21+i)...); res.Thread.ID != third.Thread.ID {
 			t.Fatal("the third thread does not go on")
 		}
 	}

@@ -64,9 +64,11 @@ type Store interface {
 	Events(ctx context.Context, thread ThreadID, at uint64, limit int) ([]Event, error)
 	// Trace looks up the place that each trace points to. Unknown traces give a zero Place.
 	Trace(ctx context.Context, traces []Hash) ([]Place, error)
-	// Mark makes traces point to a place, and also those traces of first that point to none yet. If the thread no longer exists, it stores
-	// nothing and returns ErrNotFound.
-	Mark(ctx context.Context, traces []Hash, at Place, first ...Hash) error
+	// Mark notes in a thread that its history up to a place was answered, and makes traces point to the place. If the thread no longer
+	// exists, it stores nothing and returns ErrNotFound.
+	Mark(ctx context.Context, at Place, traces Traces) error
+	// Answers returns what Mark noted in a thread, oldest first, none if the thread does not exist.
+	Answers(ctx context.Context, thread ThreadID) ([]Answer, error)
 	// Enter adds e to an experiment. The first entry begins the experiment (see Entry.Opens); entries for sessions that
 	// began before it are ignored. Losing or repeating an entry does no harm.
 	Enter(ctx context.Context, e Entry) error
@@ -108,11 +110,41 @@ type Batch struct {
 	At     int    // Thread.Len before the append
 	Events []Event
 	Places []IndexEntry
-	Traces []Hash // traces that will point to the last of Places, or to the thread's head if there are none
-	First  []Hash // traces that will point there if they point to no place yet
+	Passed []Hash // chain hashes whose places are deleted, unless they point to another thread by now
+	Traces Traces // will point to the last of Places, or to the thread's head if there are none
 
 	ParentCreated time.Time // when the parent of a new fork was created, zero if unknown
 }
+
+// Traces are traces that will point to a place. A thread keeps only the newest MaxRecent of its recent traces: Append and Mark delete
+// the older ones, unless they point to another thread by then. Mark may leave that to the next Append, but keeps at most twice as many. Of traces that are stored again, the last time counts.
+type Traces struct {
+	Lasting []Hash // kept as long as the thread
+	Recent  []Hash
+	First   []Hash // recent traces that keep the place that they point to already
+	Request uint64 // for Mark only: Answer.Request
+}
+
+// Answer is a note that the history up to a position was answered.
+type Answer struct {
+	Pos     int
+	Request uint64 // the RequestKey of the request, 0 if it had no id
+}
+
+// add adds a recent trace, or a lasting one.
+func (t *Traces) add(trace Hash, lasts bool) {
+	if lasts {
+		t.Lasting = append(t.Lasting, trace)
+	} else {
+		t.Recent = append(t.Recent, trace)
+	}
+}
+
+// Len returns the number of traces.
+func (t *Traces) Len() int { return len(t.Lasting) + len(t.Recent) + len(t.First) }
+
+// MaxRecent is how many recent traces a thread keeps. A step leaves about ten.
+const MaxRecent = 20
 
 // IndexEntry maps a chain hash to a place.
 type IndexEntry struct {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ const (
 	minAnswer = 12 // shortest answer that links a history quoting it whole
 	minLine   = 32 // shortest line that links a history
 
-	maxMarkedLines = 16  // lines of one answer that leave a trace, half of them from its beginning and half from its end
+	maxMarkedLines = 8   // lines of one answer that leave a trace, half of them from its beginning and half from its end
 	maxReadLines   = 192 // texts and lines of one history that are looked up
 	maxReadCalls   = 32  // newest calls of one history that are looked up
 	maxQuotes      = 8   // traces of one text that are looked up to find an answer quoted at its end
@@ -71,9 +72,11 @@ func KeyTrace(seed Hash) Hash { return trace(seed, 'k', "") }
 // AnsweredTrace returns the trace that remembers that a history was answered.
 func AnsweredTrace(head Hash) Hash { return trace(head, 'a', "") }
 
-// RequestTrace returns the trace that remembers where a tenant's request was logged. Only operators look it up, so it has
-// no seed.
-func RequestTrace(tenant, id string) Hash { return trace(Hash{}, 'r', tenant+"\x00"+id) }
+// RequestKey returns what a thread notes of the id of a request, so that operators can find the position at which it was logged.
+func RequestKey(id string) uint64 {
+	h := trace(Hash{}, 'r', id)
+	return binary.LittleEndian.Uint64(h[:])
+}
 
 // AnswerTraces returns the traces of an answer's text: of the whole text, of its lines, and of the lines in the arguments of its tool calls,
 // such as the tasks of sub-agents.

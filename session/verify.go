@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"slices"
 )
 
@@ -24,7 +25,7 @@ func (r *Registry) verifyFork(ctx context.Context, q *Query, res *Resolution, th
 	if proven || err != nil {
 		return thread, err
 	}
-	answered, err := r.lastAnswered(ctx, q.History, res.Logged)
+	answered, err := r.lastAnswered(ctx, q.History, res.Logged, thread)
 	if err != nil {
 		return nil, err
 	}
@@ -89,18 +90,42 @@ func (h *History) lastByModel() int {
 	return 0
 }
 
-// lastAnswered returns where the newest answer among the first n messages was last relayed, zero if it was not.
-func (r *Registry) lastAnswered(ctx context.Context, h *History, n int) (Place, error) {
+// lastAnswered returns where the newest answer among the first n messages, which the history shares with t, was last relayed, zero if it was
+// not.
+func (r *Registry) lastAnswered(ctx context.Context, h *History, n int, t *Thread) (Place, error) {
 	for p := n; p > 0; p-- {
 		if h.Message(p).Kind.ByModel() {
 			places, err := r.readTraces(ctx, []Hash{AnsweredTrace(h.Chain[p-1])})
-			if err != nil {
+			if err != nil || places[0].Known() {
+				return places[0], err
+			}
+			answered, err := r.answeredAt(ctx, t, p-1)
+			if err != nil || !answered {
 				return Place{}, err
 			}
-			return places[0], nil
+			return Place{Thread: t.ID, Session: t.Session, Pos: p - 1}, nil
 		}
 	}
 	return Place{}, nil
+}
+
+// answeredAt reports whether a thread, or the ancestor that logged its position p, noted an answer to the history up to there.
+func (r *Registry) answeredAt(ctx context.Context, t *Thread, p int) (bool, error) {
+	for n := 0; t != nil && t.ForkAt >= p && t.Parent != "" && n < maxLogThreads; n++ {
+		parent, err := r.readThread(ctx, t.Parent)
+		if err != nil {
+			return false, err
+		}
+		t = parent
+	}
+	if t == nil {
+		return false, nil
+	}
+	answers, err := r.store.Answers(ctx, t.ID)
+	if err != nil {
+		return false, fmt.Errorf("read answers: %w", err)
+	}
+	return slices.ContainsFunc(answers, func(a Answer) bool { return a.Pos == p }), nil
 }
 
 // preferSibling returns the thread with the given id if the history continues it at its end, and otherwise found.

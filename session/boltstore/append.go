@@ -40,7 +40,11 @@ func appendBatch(c *change, b session.Batch, encoded [][]byte) error {
 	for _, p := range b.Places {
 		c.put(places.hash(p.Hash), codec.Place(p.Place))
 	}
-	mark(c, b.Traces, b.First, codec.Last(b))
+	for _, h := range b.Passed {
+		c.deleteIndex(places.hash(h), b.Thread.ID)
+	}
+	mark(c, b.Traces, codec.Last(b))
+	forgetTraces(c, b.Thread.ID)
 	return nil
 }
 
@@ -130,35 +134,80 @@ func joinSession(c *change, b session.Batch) error {
 	return nil
 }
 
-func (s *Store) Mark(ctx context.Context, hashes []session.Hash, at session.Place, first ...session.Hash) error {
-	if len(hashes)+len(first) == 0 {
+func (s *Store) Mark(ctx context.Context, at session.Place, traces session.Traces) error {
+	if traces.Len() == 0 && traces.Request == 0 {
 		return ctx.Err()
 	}
 	return s.change(ctx, false, func(c *change) error {
 		if c.get(threads.key(string(at.Thread))) == nil {
 			return session.ErrNotFound
 		}
-		mark(c, hashes, first, at)
+		block := answered(at.Thread, at.Pos)
+		c.put(block, slices.Concat(c.get(block), codec.Answer(session.Answer{Pos: at.Pos, Request: traces.Request})))
+		mark(c, traces, at)
+		forgetTraces(c, at.Thread)
 		return nil
 	})
 }
 
-// mark makes traces point to a place, and also those of first that point to none yet.
-func mark(c *change, hashes, first []session.Hash, at session.Place) {
-	for _, h := range first {
-		if c.get(traces.hash(h)) == nil {
-			hashes = append(slices.Clip(hashes), h)
+// Answers implements session.Store.
+func (s *Store) Answers(ctx context.Context, id session.ThreadID) ([]session.Answer, error) {
+	return query(ctx, s, func(r *reader) (all []session.Answer, err error) {
+		for _, key := range slices.Sorted(slices.Values(r.keysWithPrefix(answeredPrefix(id)))) {
+			all = append(all, codec.ParseAnswers(r.get(key))...)
+		}
+		return all, nil
+	})
+}
+
+// mark makes traces point to a place, and notes in the thread which ones.
+func mark(c *change, t session.Traces, at session.Place) {
+	place := codec.Place(at)
+	for _, h := range slices.Concat(t.Lasting, t.Recent) {
+		c.put(traces.hash(h), place)
+	}
+	for _, h := range t.First {
+		if key := traces.hash(h); c.get(key) == nil {
+			c.put(key, place)
 		}
 	}
-	if len(hashes) == 0 {
+	if len(t.Lasting) > 0 {
+		all := codec.JoinShort(t.Lasting)
+		name := sha256.Sum256(all)
+		c.put(marked.prefix(string(at.Thread))+"h"+string(name[:8]), all)
+	}
+	if len(t.Recent)+len(t.First) > 0 {
+		key := marked.prefix(string(at.Thread))
+		c.put(key, withRecent(c.get(key), codec.JoinShort(slices.Concat(t.Recent, t.First))))
+	}
+}
+
+// withRecent appends Short hashes to a list of them. The result has each only once, where it was added last.
+func withRecent(list, more []byte) []byte {
+	both := slices.Concat(list, more)
+	last := map[string]int{}
+	for i := 0; i < len(both); i += codec.ShortLen {
+		last[string(both[i:][:codec.ShortLen])] = i
+	}
+	all := both[:0]
+	for i := 0; i < len(both); i += codec.ShortLen {
+		if h := both[i:][:codec.ShortLen]; last[string(h)] == i {
+			all = append(all, h...)
+		}
+	}
+	return all
+}
+
+// forgetTraces deletes the recent traces of a thread that are too many.
+func forgetTraces(c *change, id session.ThreadID) {
+	key := marked.prefix(string(id))
+	list := c.get(key)
+	excess := len(list) - session.MaxRecent*codec.ShortLen
+	if excess <= 0 {
 		return
 	}
-	place := codec.Place(at)
-	all := make([]byte, 0, len(hashes)*len(session.Hash{}))
-	for _, h := range hashes {
-		c.put(traces.hash(h), place)
-		all = append(all, h[:]...)
+	for h := range slices.Chunk(list[:excess], codec.ShortLen) {
+		c.deleteIndex(traces.key(string(h)), id)
 	}
-	name := sha256.Sum256(all)
-	c.put(marked.prefix(string(at.Thread))+string(name[:]), all)
+	c.put(key, slices.Clone(list[excess:]))
 }

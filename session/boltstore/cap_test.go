@@ -317,7 +317,7 @@ func randomStep(t *testing.T, r *rapid.T, s *Store, id session.ThreadID) {
 		}
 	}
 	must(t, s.Append(t.Context(), b))
-	must(t, s.Mark(t.Context(), []session.Hash{chain(b.Thread.ID, 1000+b.At)}, session.Place{Thread: b.Thread.ID}))
+	must(t, s.Mark(t.Context(), session.Place{Thread: b.Thread.ID}, session.Traces{Lasting: []session.Hash{chain(b.Thread.ID, 1000+b.At)}}))
 	if rapid.Bool().Draw(r, "condense") {
 		c := session.Condensation{Prefix: b.Thread.Len, Summary: rapid.StringN(0, 200, -1).Draw(r, "summary")}
 		must(t, second(s.Condense(t.Context(), b.Thread.ID, c)))

@@ -139,6 +139,7 @@ func (s *Store) compact(ctx context.Context) (err error) {
 	if c.to, err = bolt.Open(path+partSuffix, 0o600, &bolt.Options{FreelistType: bolt.FreelistMapType, NoSync: true}); err != nil {
 		return err
 	}
+	c.to.AllocSize = growth
 	defer func() { err = errors.Join(err, c.end()) }()
 	if _, err := s.takeNoted(true); err != nil {
 		return err
@@ -350,6 +351,7 @@ func (s *Store) replaceFile(path string) error {
 		s.damage.found.CompareAndSwap(nil, &err) // for Ping
 		return err
 	}
+	db.AllocSize = growth
 	s.db = db
 	return replaced
 }

@@ -75,7 +75,7 @@ func TestKilled(t *testing.T) {
 
 // evictUntilKilled begins threads forever in a store that is always full, and prints their number.
 func evictUntilKilled(path string) {
-	s, err := Open(Options{Path: path, Content: true, MaxSize: 60_000})
+	s, err := Open(Options{Path: path, Content: true, MaxSize: 40_000})
 	for n := 1; err == nil; n++ {
 		id := session.ThreadID(fmt.Sprint(n))
 		if err = s.Append(context.Background(), twoEvents(id, 0)); err == nil {

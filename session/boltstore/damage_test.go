@@ -31,7 +31,7 @@ func filled(t *testing.T) (path string) {
 		id := session.ThreadID(fmt.Sprintf("thread-%d", n))
 		b := twoEvents(id, 0)
 		b.Thread.Session, b.Key = session.SessionID("session-"+id), "key"
-		b.Traces = []session.Hash{{byte(n), 1}}
+		b.Traces = session.Traces{Lasting: []session.Hash{{byte(n), 1}}}
 		must(t, s.Append(t.Context(), b))
 		if n%4 == 0 {
 			must(t, second(s.Condense(t.Context(), id, session.Condensation{Prefix: 1, Summary: strings.Repeat("summary ", 20)})))
@@ -60,7 +60,7 @@ func use(t *testing.T, s *Store) {
 		_ = s.Append(ctx, twoEvents(id, 2))
 	}
 	_, _ = s.Condense(ctx, "thread-1", session.Condensation{Prefix: 1, Summary: "s"})
-	_ = s.Mark(ctx, []session.Hash{{99}}, session.Place{Thread: "thread-2", Pos: 1})
+	_ = s.Mark(ctx, session.Place{Thread: "thread-2", Pos: 1}, session.Traces{Lasting: []session.Hash{{99}}})
 	_ = s.Request(ctx, "thread-3", time.Now())
 	_, _ = s.Sessions(ctx, session.SessionQuery{Limit: 100})
 	_ = s.Forget(ctx, "session-thread-4")

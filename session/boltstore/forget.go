@@ -78,9 +78,9 @@ func deleteThread(c *change, rec record) (freed int64) {
 		freed += c.delete(entry)
 	}
 	for _, key := range c.keysWithPrefix(marked.prefix(string(t.ID))) {
-		for hash := range slices.Chunk(c.get(key), len(session.Hash{})) {
-			if len(hash) == len(session.Hash{}) {
-				freed += c.deleteIndex(traces.hash(session.Hash(hash)), t.ID)
+		if !strings.HasPrefix(key, answeredPrefix(t.ID)) {
+			for hash := range slices.Chunk(c.get(key), codec.ShortLen) {
+				freed += c.deleteIndex(traces.key(string(hash)), t.ID)
 			}
 		}
 		freed += c.delete(key)

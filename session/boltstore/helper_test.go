@@ -32,13 +32,13 @@ var payload = []byte(`{"role":"assistant","content":"` + string(make([]byte, 900
 
 // chain returns the hash at a position, which is different for each thread and position.
 func chain(id session.ThreadID, pos int) (h session.Hash) {
-	copy(h[:], id)
-	h[29], h[30], h[31] = byte(pos), byte(pos>>8), byte(pos>>16)
+	h[0], h[1], h[2] = byte(pos), byte(pos>>8), byte(pos>>16)
+	copy(h[3:], id)
 	return h
 }
 
 func twoEvents(id session.ThreadID, at int) session.Batch {
-	b := session.Batch{Thread: session.Thread{ID: id, Session: "s", Len: at + 2}, At: at, Traces: []session.Hash{chain(id, -1)}}
+	b := session.Batch{Thread: session.Thread{ID: id, Session: "s", Len: at + 2}, At: at, Traces: session.Traces{Lasting: []session.Hash{chain(id, -1)}}}
 	for pos := at + 1; pos <= at+2; pos++ {
 		h := chain(id, pos)
 		b.Events = append(b.Events, session.Event{Pos: pos, Kind: session.User, Chain: h, Payload: payload})

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
 // bucket names one kind of record. In memory, a key is the bucket's byte followed by the key in that bucket.
@@ -17,7 +18,7 @@ const (
 	places    bucket = 'p' // chain hash -> place
 	traces    bucket = 'x' // trace -> place
 	sessions  bucket = 's' // session -> record
-	marked    bucket = 'k' // thread, digest of the value -> traces that the thread left
+	marked    bucket = 'k' // thread, digest of the value -> lasting traces that the thread left; thread -> its recent traces; thread, block -> answers
 	unlisted  bucket = 'u' // session, thread that is not in the session's record -> thread
 	accounts  bucket = 'b' // tenant, account -> amount spent
 	savings   bucket = 'v' // thread -> its savings
@@ -30,7 +31,7 @@ func (b bucket) name() []byte { return []byte{byte(b)} }
 
 func (b bucket) key(name string) string { return string(byte(b)) + name }
 
-func (b bucket) hash(h session.Hash) string { return b.key(string(h[:])) }
+func (b bucket) hash(h session.Hash) string { return b.key(codec.Short(h)) }
 
 // entry returns the key of one log entry.
 func (b bucket) entry(thread session.ThreadID, seq uint64) string {
@@ -56,6 +57,16 @@ func owner(name []byte) string {
 	}
 	return string(name[size:][:n])
 }
+
+// answeredPrefix returns the prefix of the keys of a thread's answers.
+func answeredPrefix(id session.ThreadID) string { return marked.prefix(string(id)) + "a" }
+
+// answered returns the key of a block of a thread's answers. A record for each would take more space.
+func answered(id session.ThreadID, pos int) string {
+	return string(binary.BigEndian.AppendUint32([]byte(answeredPrefix(id)), uint32(pos/answersInBlock))) //nolint:gosec // a position
+}
+
+const answersInBlock = 128 // positions
 
 // split returns a key's bucket and the key in it.
 func split(key string) (bucket, name []byte) { return []byte(key[:1]), []byte(key[1:]) }

@@ -24,7 +24,7 @@ import (
 // format is the format as recorded in the file, which begins with formatName in every version.
 const (
 	formatName = "dewpoint session store "
-	format     = formatName + "2"
+	format     = formatName + "3"
 )
 
 // Options configure a store. Only Path is required. Package config validates them.
@@ -51,6 +51,9 @@ func (o *Options) warn(message string, err error) {
 	}
 }
 
+// growth is by how much the file grows at once. bbolt's own 16 MiB would be most of a small store.
+const growth = 1 << 20
+
 const defaultMaxQueued = 64 << 20 // bytes in the write queue above which appends wait
 
 // Open opens the store, or creates it. If the file is damaged, Open renames it to NAME.damaged-TIME, deletes the damaged files that were
@@ -70,7 +73,7 @@ func Open(o Options) (*Store, error) {
 		recovery:    f.recovery,
 		options:     o,
 		maxQueued:   defaultMaxQueued,
-		content:     codec.Content{Keep: o.Content, Keys: o.Keys},
+		content:     codec.NewContent(o.Content, o.Keys),
 		damage:      damage{stuck: make(chan struct{})},
 		pending:     pending{queued: map[string][]byte{}, room: make(chan struct{}), holds: map[string]holds{}},
 		timer:       time.NewTimer(linger),
@@ -183,6 +186,7 @@ func (f *opening) load() (now recoveryContent, err error) {
 		if err != nil {
 			return f.explain(err)
 		}
+		f.db.AllocSize = growth
 		err = f.db.Update(func(tx *bolt.Tx) error {
 			isNew, err := f.check(tx)
 			if err == nil {
@@ -246,7 +250,9 @@ func (f *opening) check(tx *bolt.Tx) (isNew bool, err error) {
 	}
 	known, valid := bytes.HasPrefix(recorded, []byte(formatName)), string(recorded) == format
 	switch {
-	case known && !valid, !known && found <= len(buckets)/2:
+	case known && !valid:
+		return false, fmt.Errorf("%w: its format is %.50q, and this version reads %q: name another file in store.path, or move this one away", errVersion, recorded, format)
+	case !known && found <= len(buckets)/2:
 		return false, errVersion
 	case !valid, found < len(buckets):
 		return false, fmt.Errorf("%w: it has %d of %d kinds of records, and the format %.50q", session.ErrDamaged, found, len(buckets), recorded)

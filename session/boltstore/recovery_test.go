@@ -281,7 +281,8 @@ func TestUnknownFiles(t *testing.T) {
 		"one page":                whole[:size],
 		"archive":                 append(bytes.Repeat([]byte("x"), 512), whole...),
 		"another bbolt, cut":      otherBolt(t, nil)[:3*size],
-		"a later version":         edit(func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(format), []byte(formatName+"3")) }),
+		"an earlier version":      edit(func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(format), []byte(formatName+"2")) }),
+		"a later version":         edit(func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(format), []byte(formatName+"9")) }),
 		"another bbolt":           otherBolt(t, nil),
 		"another bbolt, unsynced": otherBolt(t, &bolt.Options{NoFreelistSync: true}),
 	}

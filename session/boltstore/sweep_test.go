@@ -29,7 +29,7 @@ func TestSweepDeletesThreadsWhole(t *testing.T) {
 		must(t, err)
 		past(ttl / 2)
 		must(t, s.Append(ctx, twoEvents("new", 0)))
-		must(t, s.Mark(ctx, []session.Hash{chain("old", -1)}, session.Place{Thread: "new"}))
+		must(t, s.Mark(ctx, session.Place{Thread: "new"}, session.Traces{Lasting: []session.Hash{chain("old", -1)}}))
 		past(ttl/2 + 2*time.Hour)
 
 		for _, err := range []error{second(s.Thread(ctx, "old")), second(s.Summary(ctx, c.ID)), second(s.Events(ctx, "old", 1, 1))} {
@@ -172,7 +172,7 @@ func TestSweepOfALongThread(t *testing.T) {
 		b := session.Batch{Thread: session.Thread{ID: "t"}}
 		for pos := range 8000 {
 			b.Events = append(b.Events, session.Event{Pos: pos, Kind: session.User, Chain: chain("t", pos)})
-			b.Traces = append(b.Traces, chain("x", pos))
+			b.Traces.Lasting = append(b.Traces.Lasting, chain("x", pos))
 			b.Places = append(b.Places, session.IndexEntry{Hash: chain("t", pos), Place: session.Place{Thread: "t", Pos: pos}})
 		}
 		must(t, s.Append(ctx, b))

@@ -102,6 +102,9 @@ func (s *Store) apply(writes map[string][]byte) error {
 func put(tx *bolt.Tx, key string, value []byte) (grown int64, err error) {
 	kind, name := split(key)
 	b := tx.Bucket(kind)
+	if bucket(key[0]) == events {
+		b.FillPercent = fullPages
+	}
 	if bucket(key[0]).counted() {
 		grown = cost(len(name), value) - cost(len(name), b.Get(name))
 	}
@@ -133,6 +136,9 @@ const (
 	recordCost = 16 // bytes that a page needs for each record besides its key and value
 	pagesCost  = 2  // bytes of pages per byte of records: pages are about half full (1.9 to 2.0 once evictions are common)
 )
+
+// fullPages is how full the pages of logs become. A thread's entries are added in order, so they need no room between them.
+const fullPages = 0.95
 
 // cost returns the size of a record whose name has the given length, 0 if its value is nil.
 func cost(name int, value []byte) int64 {

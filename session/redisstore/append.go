@@ -31,7 +31,7 @@ func (s *Store) Append(ctx context.Context, b session.Batch) error {
 		return err
 	}
 	var result appended
-	split := s.multiSlot() || len(b.Places)+len(b.Traces)+len(b.First) > maxIndexed
+	split := s.multiSlot() || len(b.Places)+b.Traces.Len() > maxIndexed
 	if !split {
 		result, err = s.appendBy(ctx, script{appendScript, s.batchKeys(b), s.appendArgs(b, shared, true)})
 		split = s.refusedSlots(err)
@@ -52,6 +52,7 @@ func (s *Store) Append(ctx context.Context, b session.Batch) error {
 type appended struct {
 	renewed bool               // the thread's lease was renewed
 	shared  []session.ThreadID // the threads whose logs the thread shares
+	excess  string             // recent traces that are too many
 }
 
 // appendBy runs scripts in one round trip. The last one is appendScript.
@@ -70,14 +71,15 @@ func (s *Store) appendBy(ctx context.Context, scripts ...script) (appended, erro
 		return appended{}, session.ErrNotFound
 	}
 	if err == nil {
-		err = checkLen(reply, 2)
+		err = checkLen(reply, 3)
 	}
 	if err != nil {
 		return appended{}, err
 	}
 	renewed, _ := reply[0].(int64)
 	shared, _ := reply[1].(string)
-	return appended{renewed: renewed == 1, shared: session.Parted[session.ThreadID](shared)}, nil
+	excess, _ := reply[2].(string)
+	return appended{renewed: renewed == 1, shared: session.Parted[session.ThreadID](shared), excess: excess}, nil
 }
 
 // batchKeys returns the keys for an append that writes the session and the indexes too.
@@ -90,7 +92,7 @@ func (s *Store) batchKeys(b session.Batch) []string {
 	for _, p := range b.Places {
 		keys = append(keys, s.keys.place(p.Hash))
 	}
-	return append(keys, s.keys.indexed(nil, slices.Concat(b.Traces, b.First))...)
+	return append(keys, s.keys.indexed(nil, allOf(b.Traces))...)
 }
 
 // appendArgs returns the arguments of appendScript, including the places if indexes is set.
@@ -106,11 +108,12 @@ func (s *Store) appendArgs(b session.Batch, shared []session.ThreadID, indexes b
 	args := []any{
 		point(b, b.At), begins, codec.Thread(b.Thread), point(b, b.Thread.Len), condensations,
 		session.Joined(shared), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), rand.Text(),
-		joinHashes(slices.Concat(b.Traces, b.First)),
+		leftHashes(b.Traces.Lasting),
 	}
 	args = append(args, joinArgs(b)...)
 	entries := s.content.Events(b.Thread.ID, b.Events)
-	args = append(args, len(needed(b)), parent, codec.Place(codec.Last(b)), len(b.First), len(entries))
+	args = append(args, len(needed(b)), parent, codec.Place(codec.Last(b)), len(b.Traces.First))
+	args = append(args, recentOf(b.Traces), s.keys.traces(), codec.InThread(b.Thread.ID), codec.JoinShort(b.Passed), s.keys.places(), len(entries))
 	for _, e := range entries {
 		args = append(args, e)
 	}
@@ -146,9 +149,8 @@ func (s *Store) threadKeys(id session.ThreadID) []string {
 	return []string{s.keys.thread(id), s.keys.log(id), s.keys.left(id)}
 }
 
-func joinHashes(hashes []session.Hash) (all []byte) {
-	for _, h := range hashes {
-		all = append(all, h[:]...)
-	}
-	return all
-}
+// allOf returns all traces, those that keep the place that they point to last.
+func allOf(t session.Traces) []session.Hash { return slices.Concat(t.Lasting, t.Recent, t.First) }
+
+// recentOf returns the recent traces as the scripts expect them.
+func recentOf(t session.Traces) []byte { return codec.JoinShort(slices.Concat(t.Recent, t.First)) }

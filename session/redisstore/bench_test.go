@@ -56,7 +56,7 @@ func BenchmarkMark(b *testing.B) {
 		for i := range traces {
 			traces[i] = session.Hash{byte(i), byte(n), byte(n >> 8), byte(n >> 16), 1}
 		}
-		must(b, s.Mark(b.Context(), traces, session.Place{Thread: "t", Session: "s", Pos: 2}))
+		must(b, s.Mark(b.Context(), session.Place{Thread: "t", Session: "s", Pos: 2}, session.Traces{Lasting: traces}))
 	}
 }
 

@@ -140,10 +140,11 @@ func (s *Store) readLeft(ctx context.Context, id session.ThreadID) (keys []strin
 		return nil, err
 	}
 	err = s.eachEntry(ctx, s.keys.doomedLeft(id), func(entry string) {
-		for hash := range slices.Chunk([]byte(entry), len(session.Hash{})) {
-			if len(hash) == len(session.Hash{}) {
-				keys = append(keys, s.keys.trace(session.Hash(hash)))
-			}
+		if entry == "" || entry[0] != leftTraces {
+			return
+		}
+		for hash := range slices.Chunk([]byte(entry[1:]), codec.ShortLen) {
+			keys = append(keys, s.keys.traces()+string(hash))
 		}
 	})
 	return keys, err

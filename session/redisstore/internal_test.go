@@ -31,7 +31,7 @@ func must(t testing.TB, err error) {
 }
 
 func twoEvents(id session.ThreadID, at int) session.Batch {
-	b := session.Batch{Thread: session.Thread{ID: id, Session: "s", Len: at + 2}, At: at, Traces: []session.Hash{{9}}}
+	b := session.Batch{Thread: session.Thread{ID: id, Session: "s", Len: at + 2}, At: at, Traces: session.Traces{Lasting: []session.Hash{{9}}}}
 	for pos := at + 1; pos <= at+2; pos++ {
 		h := session.Hash{byte(pos), byte(pos >> 8), byte(pos >> 16), 7}
 		b.Events = append(b.Events, session.Event{Pos: pos, Kind: session.User, Chain: h, Payload: payload})
@@ -93,7 +93,7 @@ func countTrips(t *testing.T, name string, o Options) {
 	lease, err := s.Lock(ctx, "warm", time.Minute)
 	must(t, err)
 	lease.Release()
-	must(t, s.Mark(ctx, []session.Hash{{1}}, session.Place{Thread: "warm"}))
+	must(t, s.Mark(ctx, session.Place{Thread: "warm"}, session.Traces{Lasting: []session.Hash{{1}}}))
 	s.client.AddHook(count)
 	f := func(what string, most int64, call func() error) {
 		t.Helper()
@@ -125,7 +125,8 @@ func countTrips(t *testing.T, name string, o Options) {
 	f("condense", 1, func() error { _, err := s.Condense(ctx, "warm", session.Condensation{}); return err })
 	f("summary", 1, func() error { _, err := s.Summary(ctx, session.CondensationID{Thread: "warm", Seq: 3}); return err })
 	f("trace", 1, func() error { _, err := s.Trace(ctx, hashes); return err })
-	f("mark", 1, func() error { return s.Mark(ctx, hashes, session.Place{Thread: "warm"}) })
+	f("mark", 1, func() error { return s.Mark(ctx, session.Place{Thread: "warm"}, session.Traces{Lasting: hashes}) })
+	f("answers", 1, func() error { _, err := s.Answers(ctx, "warm"); return err })
 	f("secret", 1, func() error { _, err := s.Secret(ctx, session.Secret("x")); return err })
 	f("session", 2, func() error { _, err := s.Session(ctx, "s"); return err })
 	f("lock", 1, func() error { _, err := s.Lock(ctx, "warm", time.Minute); return err })

@@ -4,20 +4,31 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
 
 // keys builds the keys. In a Cluster the part in braces decides the slot.
 type keys struct{ prefix string }
 
-func (k keys) secret() string { return k.prefix + "secret:2" }
+// secret returns the key of the secret, whose number is the version of all keys and values.
+func (k keys) secret() string { return k.prefix + "secret:3" }
+
+// formerSecret returns the key of the secret that the version before used.
+func (k keys) formerSecret() string { return k.prefix + "secret:2" }
 
 func (k keys) settings() string { return k.prefix + "settings" }
 
 func (k keys) bucket(name string) string { return k.prefix + "b:" + name }
 
-func (k keys) place(h session.Hash) string { return k.prefix + "c:" + string(h[:]) }
+func (k keys) place(h session.Hash) string { return k.places() + codec.Short(h) }
 
-func (k keys) trace(h session.Hash) string { return k.prefix + "x:" + string(h[:]) }
+// places returns what the keys of places begin with. The Short form of the chain hash follows.
+func (k keys) places() string { return k.prefix + "c:" }
+
+func (k keys) trace(h session.Hash) string { return k.traces() + codec.Short(h) }
+
+// traces returns what the keys of traces begin with. The Short form of the trace follows.
+func (k keys) traces() string { return k.prefix + "x:" }
 
 // indexed returns the keys of places and traces.
 func (k keys) indexed(places, traces []session.Hash) (names []string) {

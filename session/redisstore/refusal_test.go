@@ -1,11 +1,14 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/alicebob/miniredis/v2"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -55,7 +58,7 @@ func wantNoWrites(t *testing.T, s *Store, why string) {
 		"append":   s.Append(t.Context(), twoEvents("t", 2)),
 		"begin":    s.Append(t.Context(), twoEvents("u", 0)),
 		"condense": second(s.Condense(t.Context(), "t", session.Condensation{Summary: "more"})),
-		"mark":     s.Mark(t.Context(), []session.Hash{{7}}, session.Place{Thread: "t"}),
+		"mark":     s.Mark(t.Context(), session.Place{Thread: "t"}, session.Traces{Lasting: []session.Hash{{7}}}),
 		"lock":     second(s.Lock(t.Context(), "t", time.Minute)),
 	} {
 		unavailable(t, err)
@@ -134,7 +137,7 @@ func TestLoading(t *testing.T) {
 	t.Parallel()
 	server, s, id := prepared(t, Options{}, "--appendonly", "no", "--loading-process-events-interval-bytes", "1024")
 	for i := range 2000 {
-		must(t, s.Mark(t.Context(), []session.Hash{{1, 2, byte(i), byte(i >> 8)}}, session.Place{Thread: "t", Session: session.SessionID(strings.Repeat("s", 200))}))
+		must(t, s.Mark(t.Context(), session.Place{Thread: "t", Session: session.SessionID(strings.Repeat("s", 200))}, session.Traces{Lasting: []session.Hash{{1, 2, byte(i), byte(i >> 8)}}}))
 	}
 	server.Do("SAVE")
 	server.Kill()
@@ -188,5 +191,15 @@ func TestPermissionLost(t *testing.T) {
 		if !strings.Contains(err.Error(), "refuses the user name or password") || strings.Contains(err.Error(), password) {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+// TestEarlierKeysAreRefused: a store whose keys are of an earlier version gets no secret, so that no request uses it.
+func TestEarlierKeysAreRefused(t *testing.T) {
+	server := miniredis.RunT(t)
+	must(t, server.Set("dp:secret:2", "a secret"))
+	s := start(t, Options{Addrs: []string{server.Addr()}})
+	if _, err := s.Secret(t.Context(), session.Secret("secret")); !errors.Is(err, session.ErrUnavailable) || !strings.Contains(err.Error(), "earlier version") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -1,25 +1,33 @@
 package redisstore
 
+import (
+	"fmt"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+)
+
 // A write may be sent twice, if its connection broke and it is unknown whether the write reached the server. Each write
 // therefore carries a token, which is stored in the field o of its thread's record, and a repeated write changes nothing.
 
 // appendScript appends a batch to a thread's record and log. If it gets their keys too, it also writes the session's record
 // and the indexes.
 //
-// KEYS: record, log, traces left; and, unless they are in other slots: session, its unlisted threads, needed threads..., places...,
+// KEYS: record, log, lasting traces left; and, unless they are in other slots: session, its unlisted threads, needed threads..., places...,
 // traces.... ARGV: point, whether the batch may begin the thread, record, next point, condensations, threads whose logs the thread shares,
-// TTL in ms (0 for none), lease in ms, token, traces that the batch leaves, eight arguments for join, number of needed threads, the end of
-// the first needed thread's point (empty for any), the place that traces point to, how many traces at the end keep the place that they
-// point to already, number of events, events..., places.... It returns whether the lease was renewed and the field k, or nil if the batch
-// is stale.
+// TTL in ms (0 for none), lease in ms, token, lasting traces that the batch leaves, eight arguments for join, number of needed threads, the
+// end of the first needed thread's point (empty for any), the place that traces point to, how many traces at the end keep the place that
+// they point to already, the recent traces that the batch leaves, the prefix of the keys of traces, what the places of the thread begin with,
+// chain hashes whose places it deletes, the prefix of the keys of places, number of events, events..., places.... It returns whether the lease was renewed, the field k, and the recent traces to delete, or
+// nil if the batch is stale. It deletes those traces itself, unless they are in other slots.
 //
 // The lease is somewhat longer than the TTL, so that it is renewed now and then instead of with each step. It is also renewed
 // if a key is new because it was evicted. An evicted log does no harm, because the remaining entries are always the newest.
 // The first write must be one that needs memory: if a full server accepts it, it does not refuse the later ones. All three
 // keys exist from the start, because a Cluster that is moving their slot refuses a script if one of its keys is missing.
-const appendScript = joinFunction + `
-local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'k', 'n', 'm')
-if was[2] == ARGV[9] then return {1, was[3]} end
+var appendScript = joinFunction + recentFunction + `
+local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'k', 'n', 'm', 'x')
+if was[2] == ARGV[9] then return {1, was[3], ''} end
 local begins = not was[1]
 if begins and ARGV[2] ~= '1' or was[1] and was[1] ~= ARGV[1] then return false end
 local needed = tonumber(ARGV[19])
@@ -32,16 +40,17 @@ if ttl > 0 and not due then
   local left = redis.call('PTTL', KEYS[1])
   due = left < ttl or left > lease
 end
-local firsts, events = tonumber(ARGV[22]), tonumber(ARGV[23])
+local firsts, events = tonumber(ARGV[22]), tonumber(ARGV[28])
+local kept, excess = recent(not begins and was[6] or '', ARGV[23])
 local number = string.format('%.0f', (begins and 0 or was[4] or 0) + events)
-redis.call('HSET', KEYS[1], 'r', ARGV[3], 'l', ARGV[4], 'o', ARGV[9], 'n', number, 'm', (begins and 0 or was[5] or 0) + 1)
+redis.call('HSET', KEYS[1], 'r', ARGV[3], 'l', ARGV[4], 'o', ARGV[9], 'n', number, 'm', (begins and 0 or was[5] or 0) + 1, 'x', kept)
 if begins then
   was[3] = ARGV[6]
   redis.call('HSET', KEYS[1], 'c', ARGV[5], 'k', ARGV[6])
   redis.call('DEL', KEYS[2], KEYS[3])
 end
-for from = 24, 23 + events, 1000 do
-  local to = math.min(from + 999, 23 + events)
+for from = 29, 28 + events, 1000 do
+  local to = math.min(from + 999, 28 + events)
   due = redis.call('RPUSH', KEYS[2], unpack(ARGV, from, to)) == to - from + 1 or due
 end
 if begins or ARGV[10] ~= '' then due = redis.call('RPUSH', KEYS[3], ARGV[10]) == 1 or due end
@@ -50,11 +59,44 @@ if KEYS[4] and ARGV[11] ~= '' then join(KEYS[4], KEYS[5], due, 'HSET', lease, 10
 local function set(key, value, ...)
   if ttl > 0 then redis.call('SET', key, value, 'PX', ttl, ...) else redis.call('SET', key, value, ...) end
 end
-local places = #ARGV - 23 - events
-for i = 1, places do set(KEYS[5 + needed + i], ARGV[23 + events + i]) end
+local places = #ARGV - 28 - events
+for i = 1, places do set(KEYS[5 + needed + i], ARGV[28 + events + i]) end
 for i = 6 + needed + places, #KEYS - firsts do set(KEYS[i], ARGV[21]) end
 for i = math.max(#KEYS - firsts + 1, 6 + needed + places), #KEYS do set(KEYS[i], ARGV[21], 'NX') end
-return {due and 1 or 0, was[3]}
+if KEYS[4] then
+  drop(excess, ARGV[24], ARGV[25])
+  drop(ARGV[26], ARGV[27], ARGV[25])
+end
+return {due and 1 or 0, was[3], KEYS[4] and '' or excess}
+`
+
+// recentFunction defines two functions. recent adds to the recent traces of a thread, and returns the newest ones, and those that are too
+// many. drop deletes traces, unless they point to another thread by now.
+var recentFunction = fmt.Sprintf(`
+local shortLength, maxRecent = %d, %d
+local function drop(hashes, prefix, places)
+  for i = 1, #hashes, shortLength do
+    local key = prefix .. string.sub(hashes, i, i + shortLength - 1)
+    if string.sub(redis.call('GET', key) or '', 1, #places) == places then redis.call('DEL', key) end
+  end
+end
+local function recent(list, more)
+  list = list .. more
+  local last, kept = {}, {}
+  for i = 1, #list, shortLength do last[string.sub(list, i, i + shortLength - 1)] = i end
+  for i = 1, #list, shortLength do
+    local hash = string.sub(list, i, i + shortLength - 1)
+    if last[hash] == i then kept[#kept + 1] = hash end
+  end
+  local excess = math.max(#kept - maxRecent, 0)
+  return table.concat(kept, '', excess + 1), table.concat(kept, '', 1, excess)
+end
+`, codec.ShortLen, session.MaxRecent)
+
+// dropScript deletes a key whose value begins like the places of a thread. KEYS: key. ARGV: what they begin with.
+const dropScript = `
+if string.sub(redis.call('GET', KEYS[1]) or '', 1, #ARGV[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0
 `
 
 // logScript logs a condensation or a request for one. KEYS: record, log, traces left. ARGV: event, TTL in ms (0 for none),
@@ -108,20 +150,30 @@ for i = 3, #ARGV, 2 do redis.call('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1]) end
 return 1
 `
 
-// markScript adds to the list of traces that a thread left. If it gets their keys too, it makes the traces point to the
-// thread. KEYS: record, traces left, traces.... ARGV: traces, TTL in ms (0 for none), lease in ms, the place they point to, how many traces
-// at the end keep the place that they point to already. It returns nil if the thread does not exist.
-const markScript = `
-if redis.call('HEXISTS', KEYS[1], 'l') == 0 then return false end
+// markScript adds to the traces that a thread left. If it gets their keys too, it makes the traces point to the thread. KEYS: record,
+// lasting traces left, traces.... ARGV: lasting traces, TTL in ms (0 for none), lease in ms, the place they point to, how many traces at the
+// end keep the place that they point to already, recent traces, the prefix of the keys of traces, what the places of the thread begin with,
+// the answer.
+// It returns nil if the thread does not exist, and otherwise the recent traces to delete. It deletes them itself, unless they are in other
+// slots. In that case it leaves them to the next append until they are twice too many.
+var markScript = recentFunction + `
+local was = redis.call('HMGET', KEYS[1], 'l', 'x')
+if not was[1] then return false end
 local ttl = tonumber(ARGV[2])
-if redis.call('RPUSH', KEYS[2], ARGV[1]) == 1 and ttl > 0 then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
+local left = {ARGV[9]}
+if ARGV[1] ~= '' then left[2] = ARGV[1] end
+if redis.call('RPUSH', KEYS[2], unpack(left)) == #left and ttl > 0 then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
+local kept, excess = (was[2] or '') .. ARGV[6], ''
+if #kept > (KEYS[3] and 1 or 2) * maxRecent * shortLength then kept, excess = recent(kept, '') end
+if ARGV[6] ~= '' then redis.call('HSET', KEYS[1], 'x', kept) end
 for i = 3, #KEYS do
   local options = {}
   if ttl > 0 then options = {'PX', ttl} end
   if i > #KEYS - tonumber(ARGV[5]) then options[#options + 1] = 'NX' end
   redis.call('SET', KEYS[i], ARGV[4], unpack(options))
 end
-return 1
+if KEYS[3] then drop(excess, ARGV[7], ARGV[8]) end
+return KEYS[3] and '' or excess
 `
 
 // eventsScript reads a page of the log. KEYS: record, log. ARGV: the entry to begin with, the number of entries, negative to read
@@ -243,8 +295,10 @@ return names
 `
 
 // detachThreadScript deletes a thread's record and lock and moves away the lists that name its places and traces. KEYS:
-// record, log, traces left, lock, new key of the log, new key of the traces left.
+// record, log, lasting traces left, lock, new key of the log, new key of the traces left.
 const detachThreadScript = `
+local recent = redis.call('HGET', KEYS[1], 'x')
+if recent then redis.call('RPUSH', KEYS[3], 'h' .. recent) end
 redis.call('DEL', KEYS[1], KEYS[4])
 for i = 2, 3 do
   if redis.call('EXISTS', KEYS[i]) == 1 then

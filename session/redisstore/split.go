@@ -46,11 +46,11 @@ func (s *Store) appendSplit(ctx context.Context, b session.Batch, shared []sessi
 // index writes the places, the traces and the session's record. If the thread was deleted in the meantime, index removes
 // them again and returns ErrStale.
 func (s *Store) index(ctx context.Context, b session.Batch, result appended) error {
-	if len(b.Places)+len(b.Traces)+len(b.First) == 0 && b.Thread.Session == "" {
+	if len(b.Places)+len(b.Passed)+b.Traces.Len() == 0 && b.Thread.Session == "" {
 		return nil
 	}
-	values, ids := s.traceValues(b.Traces, codec.Last(b)), append([]session.ThreadID{b.Thread.ID}, needed(b)...)
-	firsts := s.traceValues(b.First, codec.Last(b))
+	values, firsts := s.traceValues(b.Traces, codec.Last(b))
+	ids := append([]session.ThreadID{b.Thread.ID}, needed(b)...)
 	for _, p := range b.Places {
 		values[s.keys.place(p.Hash)] = string(codec.Place(p.Place))
 	}
@@ -58,6 +58,8 @@ func (s *Store) index(ctx context.Context, b session.Batch, result appended) err
 	err := s.pipe(ctx, func(pipe redis.Pipeliner, add addScript) {
 		s.set(ctx, pipe, values)
 		s.setFirst(ctx, pipe, firsts)
+		s.drop(add, b.Thread.ID, s.keys.traces(), []byte(result.excess))
+		s.drop(add, b.Thread.ID, s.keys.places(), codec.JoinShort(b.Passed))
 		if b.Thread.Session != "" {
 			add(s.joinSession(b, "HSET", result.renewed))
 		}
@@ -106,30 +108,37 @@ func (s *Store) pipe(ctx context.Context, fill func(redis.Pipeliner, addScript))
 }
 
 // Mark implements session.Store. It takes one round trip.
-func (s *Store) Mark(ctx context.Context, traces []session.Hash, at session.Place, first ...session.Hash) error {
-	all := slices.Concat(traces, first)
-	if len(all) == 0 {
+func (s *Store) Mark(ctx context.Context, at session.Place, traces session.Traces) error {
+	if traces.Len() == 0 && traces.Request == 0 {
 		return ctx.Err()
 	}
 	keys := []string{s.keys.thread(at.Thread), s.keys.left(at.Thread)}
-	args := []any{joinHashes(all), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), codec.Place(at), len(first)}
+	args := []any{
+		leftHashes(traces.Lasting), s.options.TTL.Milliseconds(), s.lease().Milliseconds(), codec.Place(at), len(traces.First), recentOf(traces),
+		s.keys.traces(), codec.InThread(at.Thread), append([]byte{leftAnswer}, codec.Answer(session.Answer{Pos: at.Pos, Request: traces.Request})...),
+	}
 	if !s.multiSlot() {
-		err := s.execScript(ctx, script{markScript, slices.Concat(keys, s.keys.indexed(nil, all)), args})
+		err := s.execScript(ctx, script{markScript, slices.Concat(keys, s.keys.indexed(nil, allOf(traces))), args})
 		if !s.refusedSlots(err) {
 			return err
 		}
 	}
 	// The traces are written in the same round trip as the thread's list of them. If the thread does not exist, they are removed again.
+	var marked *redis.Cmd
 	var exists *redis.IntCmd
-	values, firsts := s.traceValues(traces, at), s.traceValues(first, at)
+	values, firsts := s.traceValues(traces, at)
 	err := s.pipe(ctx, func(pipe redis.Pipeliner, add addScript) {
-		add(script{markScript, keys, args})
+		marked = add(script{markScript, keys, args})
 		s.set(ctx, pipe, values)
 		s.setFirst(ctx, pipe, firsts)
 		exists = pipe.Exists(ctx, keys[0])
 	})
-	if err != nil || exists.Val() > 0 {
+	if err != nil {
 		return err
+	}
+	if exists.Val() > 0 {
+		excess, _ := marked.Text() // none if the thread has just begun again
+		return s.dropAll(ctx, at.Thread, excess)
 	}
 	maps.Copy(values, firsts)
 	if err := s.deleteUnchanged(ctx, values); err != nil {
@@ -138,13 +147,59 @@ func (s *Store) Mark(ctx context.Context, traces []session.Hash, at session.Plac
 	return session.ErrNotFound
 }
 
-// traceValues returns the keys and values of traces that point to a place.
-func (s *Store) traceValues(traces []session.Hash, at session.Place) map[string]string {
-	values, place := map[string]string{}, string(codec.Place(at))
-	for _, h := range traces {
+// The list of what a thread left has entries of two kinds, which their first byte tells apart: Short forms of lasting traces, and an answer.
+const (
+	leftTraces byte = 'h'
+	leftAnswer byte = 'a'
+)
+
+// leftHashes returns the entry of lasting traces, empty if there are none.
+func leftHashes(hashes []session.Hash) []byte {
+	if len(hashes) == 0 {
+		return nil
+	}
+	return append([]byte{leftTraces}, codec.JoinShort(hashes)...)
+}
+
+// Answers implements session.Store.
+func (s *Store) Answers(ctx context.Context, id session.ThreadID) (all []session.Answer, err error) {
+	entries, err := result(ctx, s.read, func(ctx context.Context) ([]string, error) {
+		return s.client.LRange(ctx, s.keys.left(id), 0, -1).Result()
+	})
+	for _, e := range entries {
+		if e != "" && e[0] == leftAnswer {
+			all = append(all, codec.ParseAnswers([]byte(e[1:]))...)
+		}
+	}
+	return all, err
+}
+
+// drop adds scripts to a pipeline that delete traces or places of a thread, whose keys consist of a prefix and the Short forms of hashes.
+func (s *Store) drop(add addScript, thread session.ThreadID, prefix string, hashes []byte) {
+	for hash := range slices.Chunk(hashes, codec.ShortLen) {
+		add(script{dropScript, []string{prefix + string(hash)}, []any{codec.InThread(thread)}})
+	}
+}
+
+// dropAll deletes recent traces of a thread, of which there are usually none.
+func (s *Store) dropAll(ctx context.Context, thread session.ThreadID, excess string) error {
+	if excess == "" {
+		return nil
+	}
+	return s.pipe(ctx, func(_ redis.Pipeliner, add addScript) { s.drop(add, thread, s.keys.traces(), []byte(excess)) })
+}
+
+// traceValues returns the keys and values of traces that point to a place. firsts are those that keep the place that they point to already.
+func (s *Store) traceValues(traces session.Traces, at session.Place) (values, firsts map[string]string) {
+	values, firsts = map[string]string{}, map[string]string{}
+	place := string(codec.Place(at))
+	for _, h := range slices.Concat(traces.Lasting, traces.Recent) {
 		values[s.keys.trace(h)] = place
 	}
-	return values
+	for _, h := range traces.First {
+		firsts[s.keys.trace(h)] = place
+	}
+	return values, firsts
 }
 
 // set adds commands to a pipeline that set the values.

@@ -48,10 +48,10 @@ func TestOneSlot(t *testing.T) {
 		}
 		s.client.AddHook(slots)
 		if mark {
-			must(t, s.Mark(ctx, []session.Hash{{1}, {2}, {3}}, session.Place{Thread: "t", Session: "s", Pos: 2}))
+			must(t, s.Mark(ctx, session.Place{Thread: "t", Session: "s", Pos: 2}, session.Traces{Lasting: []session.Hash{{1}, {2}, {3}}}))
 		} else {
 			must(t, s.Append(ctx, twoEvents("t", 0)))
-			must(t, s.Mark(ctx, []session.Hash{{1}, {2}, {3}}, session.Place{Thread: "t", Session: "s", Pos: 2}))
+			must(t, s.Mark(ctx, session.Place{Thread: "t", Session: "s", Pos: 2}, session.Traces{Lasting: []session.Hash{{1}, {2}, {3}}}))
 		}
 		must(t, s.Append(ctx, twoEvents("t", 2)))
 		if n := slots.refused.Load(); n != 1 {

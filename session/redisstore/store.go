@@ -4,9 +4,9 @@
 // can append to both at once. The record is a hash with the fields r (the record as the client wrote it), l (its point: the
 // length in positions, and when the thread was created), n (number of log entries ever written), c (the list of
 // condensations), k (for a fork, all ancestors whose logs it shares), o (the token of the last write, which makes repeating
-// it harmless), q (the log entry of a pending condensation request), p (the prepared condensation), v... (savings) and one
-// s<seq> for each summary. The log is a list. Another list holds the traces that the thread left, so that they can be
-// deleted with it. A session is a hash, and a sorted set of the threads that the hash has no room for. An experiment is a
+// it harmless), q (the log entry of a pending condensation request), p (the prepared condensation), x (the recent traces that the thread
+// left, see session.Traces), v... (savings) and one s<seq> for each summary. The log is a list. Another list holds the lasting traces that the thread left, so that they
+// can be deleted with it. A session is a hash, and a sorted set of the threads that the hash has no room for. An experiment is a
 // hash of sums by arm, group and kind. The two lists and the record of a thread expire together, TTL after its last write or
 // that of a fork which shares it; places and traces, TTL after they were written. The secret never expires.
 //
@@ -65,7 +65,7 @@ func Open(o Options) *Store {
 	s := &Store{
 		client:     o.client(),
 		options:    o,
-		content:    codec.Content{Keep: o.Content, Keys: o.Keys},
+		content:    codec.NewContent(o.Content, o.Keys),
 		keys:       keys{cmp.Or(o.Prefix, defaultPrefix)},
 		lateWrites: 2 * o.Timeout,
 		starved:    starved,

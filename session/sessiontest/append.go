@@ -17,7 +17,7 @@ func (s suite) AppendStale(t *testing.T) {
 	before, log := thread(t, store, "t"), events(t, store, "t")
 	for _, at := range []int{0, 2, 4, -1} {
 		stale := batch("t", at, 7)
-		stale.Key, stale.Traces = "other", []session.Hash{hash("trace")}
+		stale.Key, stale.Traces.Lasting = "other", []session.Hash{hash("trace")}
 		is(t, store.Append(ctx(t), stale), session.ErrStale)
 	}
 	is(t, store.Append(ctx(t), batch("t", 0, 3)), session.ErrStale) // the same batch once more
@@ -31,7 +31,7 @@ func (s suite) AppendStale(t *testing.T) {
 // AppendOrphan: a thread cannot begin in the middle, nor without the parent whose positions it shares.
 func (s suite) AppendOrphan(t *testing.T) {
 	store, orphan := s.fresh(t), fork("p", 7, "f", 2)
-	orphan.Traces = []session.Hash{hash("trace")}
+	orphan.Traces = session.Traces{Lasting: []session.Hash{hash("trace")}}
 	noFork, misplaced := orphan, orphan
 	noFork.Thread.Parent, noFork.Thread.ForkAt = "", 0
 	misplaced.Thread.ForkAt = 8
@@ -39,7 +39,7 @@ func (s suite) AppendOrphan(t *testing.T) {
 		is(t, store.Append(ctx(t), b), session.ErrStale)
 		is(t, second(store.Thread(ctx(t), "f")), session.ErrNotFound)
 		is(t, second(store.Session(ctx(t), "s-f")), session.ErrNotFound)
-		found := lookup(t, store, []session.Hash{b.Places[0].Hash}, "f", b.Traces...)
+		found := lookup(t, store, []session.Hash{b.Places[0].Hash}, "f", b.Traces.Lasting...)
 		equal(t, found, session.Found{Places: make([]session.Place, 1), Traced: make([]session.Place, 1)})
 	}
 	ok(t, store.Append(ctx(t), batch("p", 0, 8)))

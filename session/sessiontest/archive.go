@@ -81,18 +81,18 @@ func whole(t *testing.T, store session.Backend, name string) session.SessionID {
 	t.Helper()
 	main, side := session.ThreadID(name), session.ThreadID(name+"-fork")
 	b, forked := batch(main, 0, 40), fork(main, 30, side, 5)
-	b.Traces = []session.Hash{hash(name, "key"), hash(name, "call")}
+	b.Traces = session.Traces{Lasting: []session.Hash{hash(name, "key"), hash(name, "call")}}
 	ok(t, store.Append(ctx(t), b))
 	ok(t, store.Append(ctx(t), batch(main, 40, 2)))
 	ok(t, second(store.Condense(ctx(t), main, condensation(12))))
 	c := must(store.Condense(ctx(t), main, condensation(30)))(t)
 	ok(t, store.Request(ctx(t), main, clock))
-	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer"), hash(name, "line")}, place(main, 42)))
+	ok(t, store.Mark(ctx(t), place(main, 42), session.Traces{Lasting: []session.Hash{hash(name, "answer")}, Recent: []session.Hash{hash(name, "line")}}))
 	forked.Thread.Session = b.Thread.Session
-	forked.Thread.Condensations, forked.Traces = []session.Condensation{c}, []session.Hash{hash(name, "call")}
+	forked.Thread.Condensations, forked.Traces.Lasting = []session.Condensation{c}, []session.Hash{hash(name, "call")}
 	ok(t, store.Append(ctx(t), forked))
-	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer")}, place(side, 35)))
-	ok(t, store.Mark(ctx(t), []session.Hash{hash(name, "answer"), hash(name, "another")}, place(main, 42)))
+	ok(t, store.Mark(ctx(t), place(side, 35), session.Traces{Lasting: []session.Hash{hash(name, "answer")}}))
+	ok(t, store.Mark(ctx(t), place(main, 42), session.Traces{Lasting: []session.Hash{hash(name, "answer"), hash(name, "another")}}))
 	ok(t, store.Append(ctx(t), sharing(session.ThreadID(name)+"-held", main, 5)))
 	for _, id := range []session.ThreadID{main, side} {
 		ok(t, store.Save(ctx(t), id, session.Savings{Tokens: 5}))
@@ -174,7 +174,7 @@ func (s suite) ArchiveForgetOthers(t *testing.T) {
 	b := batch("heir", 0, 3)
 	b.Places = append(b.Places, session.IndexEntry{Hash: hash("mine", 5), Place: place("heir", 3)})
 	ok(t, store.Append(ctx(t), b))
-	ok(t, store.Mark(ctx(t), []session.Hash{hash("mine", "answer")}, place("heir", 2)))
+	ok(t, store.Mark(ctx(t), place("heir", 2), session.Traces{Lasting: []session.Hash{hash("mine", "answer")}}))
 	ok(t, store.Forget(ctx(t), id))
 	found := lookup(t, store, []session.Hash{hash("mine", 5), hash("mine", 6)}, "heir")
 	equal(t, found.Places, []session.Place{place("heir", 3), {}})
@@ -231,12 +231,21 @@ func (s suite) ArchiveForgetMeanwhile(t *testing.T) {
 	}
 }
 
+// manyRecent returns so many recent traces that a few steps leave more than a thread keeps.
+func manyRecent(id session.ThreadID, step int) []session.Hash {
+	all := make([]session.Hash, session.MaxRecent/4)
+	for i := range all {
+		all[i] = hash(id, "recent", step, i)
+	}
+	return all
+}
+
 // keepWriting appends, marks, forks and condenses in one session, as running requests do.
 func keepWriting(t *testing.T, store session.Backend, id session.ThreadID) error {
 	at := 0
 	for i := range 30 {
 		b := batch(id, at, 2)
-		b.Thread.Session, b.Traces = "s-mine", []session.Hash{hash(id, "trace", i)}
+		b.Thread.Session, b.Traces = "s-mine", session.Traces{Lasting: []session.Hash{hash(id, "trace", i)}, Recent: manyRecent(id, i)}
 		switch err := store.Append(ctx(t), b); {
 		case errors.Is(err, session.ErrStale):
 			at = 0 // the thread was deleted: begin it again
@@ -248,7 +257,7 @@ func keepWriting(t *testing.T, store session.Backend, id session.ThreadID) error
 		forked := fork(id, at, session.ThreadID(fmt.Sprintf("%s-fork-%d", id, i)), 1)
 		forked.Thread.Session = "s-mine"
 		for _, err := range []error{
-			store.Mark(ctx(t), []session.Hash{hash(id, "mark", i)}, place(id, at)),
+			store.Mark(ctx(t), place(id, at), session.Traces{Lasting: []session.Hash{hash(id, "mark", i)}}),
 			second(store.Condense(ctx(t), id, condensation(8))),
 			store.Append(ctx(t), forked),
 		} {

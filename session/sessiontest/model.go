@@ -48,7 +48,7 @@ func (m *model) append(b session.Batch) error {
 	for _, p := range b.Places {
 		m.places[p.Hash], last = p.Place, p.Place
 	}
-	for _, h := range b.Traces {
+	for _, h := range b.Traces.Lasting {
 		m.traces[h] = last
 	}
 	ses, known := m.sessions[t.Session]
@@ -139,7 +139,7 @@ func (w *world) append(r *rapid.T) {
 		b.Thread.Parent, b.Thread.ForkAt, b.Thread.Condensations = parent.ID, b.At, slices.Clone(parent.Condensations)
 	}
 	if rapid.Bool().Draw(r, "traces") {
-		b.Traces = []session.Hash{hash(w.ids[0], "trace", rapid.IntRange(0, 2).Draw(r, "trace"))}
+		b.Traces = session.Traces{Lasting: []session.Hash{hash(w.ids[0], "trace", rapid.IntRange(0, 2).Draw(r, "trace"))}}
 	}
 	is(r, w.store.Append(ctx(r), b), w.model.append(b))
 }
@@ -156,7 +156,7 @@ func (w *world) condense(r *rapid.T) {
 func (w *world) mark(r *rapid.T) {
 	id := rapid.SampledFrom(w.ids).Draw(r, "thread")
 	h, p := hash(w.ids[0], "trace", rapid.IntRange(0, 2).Draw(r, "trace")), place(id, 3)
-	err := w.store.Mark(ctx(r), []session.Hash{h}, p)
+	err := w.store.Mark(ctx(r), p, session.Traces{Lasting: []session.Hash{h}})
 	if _, known := w.model.threads[id]; known {
 		ok(r, err)
 		w.model.traces[h] = p

@@ -70,8 +70,8 @@ func (s suite) FindParts(t *testing.T) {
 	c := must(store.Condense(ctx(t), "a", condensation(8)))(t)
 	hinted := thread(t, store, "a")
 	equal(t, hinted.Condensations, []session.Condensation{listed(c)})
-	ok(t, store.Mark(ctx(t), []session.Hash{hash("x"), hash("y")}, place("a", 3)))
-	ok(t, store.Mark(ctx(t), []session.Hash{hash("a", 9)}, place("b", 2))) // equal to a chain hash
+	ok(t, store.Mark(ctx(t), place("a", 3), session.Traces{Lasting: []session.Hash{hash("x"), hash("y")}}))
+	ok(t, store.Mark(ctx(t), place("b", 2), session.Traces{Lasting: []session.Hash{hash("a", 9)}})) // equal to a chain hash
 	traces := []session.Hash{hash("y"), hash("unknown"), hash("a", 9), hash("b", 1)}
 	traced := []session.Place{place("a", 3), {}, place("b", 2), {}}
 	equal(t, must(store.Trace(ctx(t), traces))(t), traced)
@@ -106,16 +106,16 @@ func (s suite) Find5000(t *testing.T) {
 
 func (s suite) TraceNewerWins(t *testing.T) {
 	store, a, b := s.fresh(t), batch("a", 0, 3), batch("b", 0, 3)
-	a.Traces, b.Traces, b.Places = []session.Hash{hash("batch")}, []session.Hash{hash("no places")}, nil
+	a.Traces.Lasting, b.Traces.Recent, b.Places = []session.Hash{hash("batch")}, []session.Hash{hash("no places")}, nil
 	ok(t, store.Append(ctx(t), a))
 	ok(t, store.Append(ctx(t), b))
-	ok(t, store.Mark(ctx(t), []session.Hash{hash("x"), hash("y")}, place("a", 1)))
-	ok(t, store.Mark(ctx(t), []session.Hash{hash("y"), hash("z")}, place("b", 2)))
-	ok(t, store.Mark(ctx(t), nil, place("unknown", 1)))
-	ok(t, store.Mark(ctx(t), nil, place("b", 3), hash("first"), hash("z")))
-	ok(t, store.Mark(ctx(t), []session.Hash{hash("last")}, place("a", 2), hash("first"), hash("last first")))
+	ok(t, store.Mark(ctx(t), place("a", 1), session.Traces{Lasting: []session.Hash{hash("x"), hash("y")}}))
+	ok(t, store.Mark(ctx(t), place("b", 2), session.Traces{Lasting: []session.Hash{hash("y"), hash("z")}}))
+	ok(t, store.Mark(ctx(t), place("unknown", 1), session.Traces{}))
+	ok(t, store.Mark(ctx(t), place("b", 3), session.Traces{First: []session.Hash{hash("first"), hash("z")}}))
+	ok(t, store.Mark(ctx(t), place("a", 2), session.Traces{Recent: []session.Hash{hash("last")}, First: []session.Hash{hash("first"), hash("last first")}}))
 	more := batch("a", 3, 1)
-	more.First = []session.Hash{hash("first"), hash("batch first")}
+	more.Traces.First = []session.Hash{hash("first"), hash("batch first")}
 	ok(t, store.Append(ctx(t), more))
 	firsts := []session.Hash{hash("first"), hash("last"), hash("last first"), hash("batch first")}
 	equal(t, must(store.Trace(ctx(t), firsts))(t), []session.Place{place("b", 3), place("a", 2), place("a", 2), place("a", 4)})
@@ -124,6 +124,70 @@ func (s suite) TraceNewerWins(t *testing.T) {
 	equal(t, must(store.Trace(ctx(t), traces))(t), []session.Place{
 		place("b", 2), place("a", 1), place("b", 2), {}, place("a", 3), {Thread: "b", Session: "s-b", Pos: 3},
 	})
+}
+
+// Answers: a thread has the notes of all its answers, in their order, even those that left no traces. They do not survive the thread.
+func (s suite) Answers(t *testing.T) {
+	store := s.begun(t, 3)
+	equal(t, len(must(store.Answers(ctx(t), "t"))(t)), 0)
+	equal(t, len(must(store.Answers(ctx(t), "unknown"))(t)), 0)
+	want := []session.Answer{{Pos: 1, Request: 7}, {Pos: 200}, {Pos: 200, Request: math.MaxUint64}, {Pos: 70_000, Request: 8}}
+	for i, a := range want {
+		traces := session.Traces{Request: a.Request}
+		if i == 1 {
+			traces.Lasting = []session.Hash{hash("lasting")}
+		}
+		ok(t, store.Mark(ctx(t), place("t", a.Pos), traces))
+	}
+	equal(t, must(store.Answers(ctx(t), "t"))(t), want)
+	ok(t, store.Append(ctx(t), batch("other", 0, 1)))
+	equal(t, len(must(store.Answers(ctx(t), "other"))(t)), 0)
+	ok(t, store.Forget(ctx(t), "s-t"))
+	equal(t, len(must(store.Answers(ctx(t), "t"))(t)), 0)
+}
+
+// PlacesPassed: the places of passed positions are deleted, unless they point to another thread.
+func (s suite) PlacesPassed(t *testing.T) {
+	store := s.begun(t, 4)
+	other := batch("other", 0, 1)
+	other.Places = []session.IndexEntry{{Hash: hash("t", 2), Place: place("other", 1)}}
+	ok(t, store.Append(ctx(t), other))
+	b := batch("t", 4, 2)
+	b.Passed = []session.Hash{hash("t", 1), hash("t", 2), hash("t", 3), hash("unknown")}
+	ok(t, store.Append(ctx(t), b))
+	hashes := []session.Hash{hash("t", 1), hash("t", 2), hash("t", 3), hash("t", 4), hash("t", 5), hash("t", 6)}
+	want := []session.Place{{}, place("other", 1), {}, place("t", 4), place("t", 5), place("t", 6)}
+	equal(t, lookup(t, store, hashes, "").Places, want)
+}
+
+// TraceRecent: a thread keeps its newest recent traces. Those that were stored again or taken over by another thread are not deleted.
+func (s suite) TraceRecent(t *testing.T) {
+	store := s.fresh(t)
+	ok(t, store.Append(ctx(t), batch("b", 0, 3)))
+	for step := range 5 {
+		b := batch("a", step, 1)
+		b.Traces.Recent = manyRecent("a", step)
+		if step == 0 {
+			b.Traces.Lasting = []session.Hash{hash("lasting")}
+			b.Traces.First = []session.Hash{hash("first")}
+		}
+		ok(t, store.Append(ctx(t), b))
+		if step == 0 {
+			ok(t, store.Mark(ctx(t), place("b", 2), session.Traces{Recent: manyRecent("a", 0)[:1]}))
+		}
+		if step == 2 {
+			ok(t, store.Mark(ctx(t), place("a", 3), session.Traces{Recent: manyRecent("a", 0)[1:2]}))
+		}
+	}
+	traces := append(manyRecent("a", 0), hash("first"), hash("lasting"))
+	want := make([]session.Place, len(traces))
+	want[0], want[1], want[len(want)-1] = place("b", 2), place("a", 3), place("a", 1)
+	equal(t, must(store.Trace(ctx(t), traces))(t), want)
+	for step := 2; step < 5; step++ {
+		for _, p := range must(store.Trace(ctx(t), manyRecent("a", step)))(t) {
+			equal(t, p, place("a", step+1))
+		}
+	}
 }
 
 // calls returns calls of a store's methods, by name, that concern a thread or its session.
@@ -139,7 +203,8 @@ func calls(ctx context.Context, store session.Backend, id session.ThreadID) map[
 		"Summary":  func() error { return second(store.Summary(ctx, session.CondensationID{Thread: id, Seq: 43})) },
 		"Events":   func() error { return second(store.Events(ctx, id, 1, 1)) },
 		"Trace":    func() error { return second(store.Trace(ctx, []session.Hash{{}})) },
-		"Mark":     func() error { return store.Mark(ctx, []session.Hash{{}}, place(id, 1)) },
+		"Answers":  func() error { return second(store.Answers(ctx, id)) },
+		"Mark":     func() error { return store.Mark(ctx, place(id, 1), session.Traces{Lasting: []session.Hash{{}}}) },
 		"Save":     func() error { return store.Save(ctx, id, session.Savings{Tokens: 1}) },
 		"Session":  func() error { return second(store.Session(ctx, session.SessionID("s-"+id))) },
 		"Lock":     func() error { return second(store.Lock(ctx, id, time.Second)) },
@@ -198,11 +263,11 @@ func (s suite) ReadOwned(t *testing.T) {
 func (s suite) LifeReopen(t *testing.T) {
 	store := s.open(t)
 	b := batch("t", 0, 30)
-	b.Traces = []session.Hash{hash("trace")}
+	b.Traces = session.Traces{Lasting: []session.Hash{hash("trace")}}
 	ok(t, store.Append(ctx(t), b))
 	c := must(store.Condense(ctx(t), "t", condensation(12)))(t)
 	secret := must(store.Secret(ctx(t), session.Secret("secret")))(t)
-	ok(t, store.Mark(ctx(t), []session.Hash{hash("mark")}, place("t", 7)))
+	ok(t, store.Mark(ctx(t), place("t", 7), session.Traces{Lasting: []session.Hash{hash("mark")}}))
 	ok(t, store.Save(ctx(t), "t", session.Savings{Tokens: 1}))
 	ok(t, store.Enter(ctx(t), session.Entry{Experiment: "a", Begun: time.UnixMilli(1), Sums: session.Sums{Sessions: 1}}))
 	reserve(t, store, "a", charge("x", 10, 0))

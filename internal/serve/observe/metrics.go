@@ -195,7 +195,7 @@ func atZero[L ~string](c *prometheus.CounterVec, labels []string, last ...L) {
 // because increase() sees a first event only after a 0.
 func (m *Metrics) StoreCalls() session.Watch {
 	for _, op := range [...]string{
-		"secret", "find", "thread", "append", "condense", "prepare", "prepared", "summary", "events", "trace", "mark", "enter", "experiment",
+		"secret", "find", "thread", "append", "condense", "prepare", "prepared", "summary", "events", "trace", "mark", "answers", "enter", "experiment",
 		"save", "saved", "session", "lock", "keep lock", "reserve", "settle", "enqueue", "read outbox", "dequeue", "list sessions",
 		"forget session", "request a condensation of", "compact", "set", "settings", "ping", "close session store",
 	} {

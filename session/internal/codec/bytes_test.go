@@ -18,7 +18,8 @@ func TestBytes(t *testing.T) {
 			t.Errorf("%s: %x", what, got)
 		}
 	}
-	f("place", codec.Place(session.Place{Thread: "a", Session: "b", Pos: 1, Tokens: 2, Encoding: "c"}), "010161016202040163")
+	f("place", codec.Place(session.Place{Thread: "a", Session: "b", Pos: 1, Tokens: 2, Encoding: "c"}), "02026102620204030163")
+	f("place of the usual form", codec.Place(session.Place{Thread: "00ff", Session: "1a2b", Pos: 1, Tokens: 2, Encoding: "o200k_base"}), "020500ff051a2b020401")
 	f("session", codec.Session(session.Session{ID: "a", Tenant: "b", Key: "c", Threads: []session.ThreadID{"d", "e"}, Created: at(1), Seen: at(2)}), "0a01611201621a0163220164220165290100000000000000310200000000000000")
 	f("thread", codec.Thread(session.Thread{
 		ID: "a", Session: "b", Tenant: "c", Purpose: "d", Origin: session.Origin{Parent: "e", ForkAt: 1, Follows: "f", Lost: 9}, Len: 2, Head: session.Hash{3}, System: session.Hash{4},

@@ -2,6 +2,7 @@ package codec_test
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"reflect"
@@ -17,7 +18,7 @@ import (
 )
 
 // content stores everything in clear.
-var content = codec.Content{Keep: true}
+var content = codec.NewContent(true, nil)
 
 var (
 	hashes = rapid.Custom(func(t *rapid.T) (h session.Hash) {
@@ -135,7 +136,7 @@ func TestEventRoundTrip(t *testing.T) {
 		}
 		got, err := parseEvent(content, "t", content.Event("t", e), e.Seq)
 		same(t, "event", e, got, err)
-		got, err = parseEvent(content, "t", codec.Content{}.Event("t", e), e.Seq)
+		got, err = parseEvent(content, "t", codec.NewContent(false, nil).Event("t", e), e.Seq)
 		e.Payload = nil
 		same(t, "event without content", e, got, err)
 	})
@@ -188,8 +189,8 @@ func TestEventsRoundTrip(t *testing.T) {
 		for i := range events {
 			same(t, "chain", events[i].Chain, chains[i], nil)
 		}
-		for i, entry := range (codec.Content{}).Events("t", events) {
-			e, err := parseEvent(codec.Content{}, "t", entry, 0)
+		for i, entry := range codec.NewContent(false, nil).Events("t", events) {
+			e, err := parseEvent(codec.NewContent(false, nil), "t", entry, 0)
 			events[i].Payload, events[i].Ref = nil, session.EntryID{}
 			same(t, "event without content", events[i], e, err)
 		}
@@ -251,7 +252,7 @@ func TestCorrupt(t *testing.T) {
 	f("place", nil)
 	f("place", place[:len(place)-1])
 	f("place", append(bytes.Clone(place), 0))
-	f("place", append([]byte{2}, place[1:]...))
+	f("place", append([]byte{1}, place[1:]...))
 	f("list", list[:len(list)-1])
 	f("list", []byte("1:x:"))
 	f("list", []byte("18446744073709551616:0:"))
@@ -308,4 +309,21 @@ func FuzzParse(f *testing.F) {
 		_, _ = parseEvent(content, "t", b, 1)
 		_, _ = content.ParseText(b, session.Condensation{})
 	})
+}
+
+// TestStoredPayloadsStayReadable: a payload that was compressed with the dictionary can be read, so neither the dictionary nor the form may
+// change.
+func TestStoredPayloadsStayReadable(t *testing.T) {
+	const text = `{"role":"assistant","content":"Now let me look at the code.","tool_calls":[{"id":"call_1","type":"function","function":{"name":"Bash","arguments":"{}"}}]}`
+	stored, err := hex.DecodeString("0803100142380a360228b52ffd21019a5d01005863616c6c5f7d227d7d5d7d0a0070807365b04947817e49800f35b4930e18286604b77506c04181171308")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := parseEvent(content, "t", stored, 1)
+	if err != nil || string(e.Payload) != text {
+		t.Errorf("got %q, %v", e.Payload, err)
+	}
+	if now := content.Event("t", session.Event{Kind: session.Agent, Pos: 1, Payload: []byte(text)}); len(now) > len(text)/2 {
+		t.Errorf("%d bytes take %d: %x", len(text), len(now), now)
+	}
 }

@@ -2,9 +2,11 @@ package codec_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +32,7 @@ func under(t testing.TB, active string, ids ...string) codec.Content {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return codec.Content{Keep: true, Keys: keys}
+	return codec.NewContent(true, keys)
 }
 
 func said(text string) session.Event {
@@ -90,7 +92,7 @@ func TestSealedRecordsAreBound(t *testing.T) {
 	if _, err := parseEvent(o, "b", event, 1); !errors.Is(err, session.ErrUnreadable) || !errors.Is(err, seal.ErrTampered) {
 		t.Errorf("in another thread: %v", err)
 	}
-	sealed := event[len(codec.Content{}.Event("a", said(marker))):] // everything after the fields in clear
+	sealed := event[len(codec.NewContent(false, nil).Event("a", said(marker))):] // everything after the fields in clear
 	for what, change := range map[string]func(*session.Event){
 		"kind":     func(e *session.Event) { e.Kind = session.Agent },
 		"position": func(e *session.Event) { e.Pos++ },
@@ -155,7 +157,12 @@ func TestSealedUnderOlderKeys(t *testing.T) {
 
 // TestRecordsThatInflate reads small records that claim to be, or really are, larger than anything a store writes.
 func TestRecordsThatInflate(t *testing.T) {
-	bomb := append([]byte{0x0a, 6, 1}, 0x80, 0x80, 0x80, 0x80, 0x04) // S2's encoding of 1 GiB
+	// A zstd frame with the dictionary, and 65 MiB in 520 blocks of one repeated byte each.
+	frame := slices.Concat([]byte{2, 0x28, 0xb5, 0x2f, 0xfd, 0xa1, 1, 0, 0, 0x10, 4}, bytes.Repeat([]byte{2, 0, 0x10, 'a'}, 519), []byte{3, 0, 0x10, 'a'})
+	bomb := append(binary.AppendUvarint([]byte{0x0a}, uint64(len(frame))), frame...)
+	if _, err := content.ParseText(content.Text(session.Condensation{Summary: strings.Repeat("a", 100)}), session.Condensation{}); err != nil {
+		t.Fatal(err) // the decoder is allocated
+	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	if _, err := content.ParseText(bomb, session.Condensation{}); !errors.Is(err, codec.ErrCorrupt) {

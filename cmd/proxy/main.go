@@ -35,6 +35,8 @@ Usage:
                                           docs/replay.md describes their format
   dewpoint health [--live|--ready|--startup] [--admin ADDR] [--config FILE]
                                           check the proxy that runs on this machine
+  dewpoint service install|remove|status [--config FILE]
+                                          run the proxy whenever you log in
   dewpoint version                        print the version
 
 Flags of serve:
@@ -96,6 +98,8 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 		return interruptible(ctx, func(ctx context.Context) error { return replayRuns(ctx, rest, out, errs) })
 	case "health":
 		return interruptible(ctx, func(ctx context.Context) error { return checkHealth(ctx, rest, out, errs) })
+	case "service":
+		return interruptible(ctx, func(ctx context.Context) error { return serviceCommand(ctx, rest, out, errs) })
 	case "version", "--version", "-v":
 		fmt.Fprintln(out, versionText())
 		return nil

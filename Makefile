@@ -21,7 +21,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 build: ## bin/dewpoint
-	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
+	$(GO) build -trimpath -o bin/dewpoint ./cmd/dewpoint
 
 install: build ## dewpoint in the bin folder of GOPATH
 	@bin="$$($(GO) env GOPATH)/bin" && mkdir -p "$$bin" && cp bin/dewpoint "$$bin/" && echo "dewpoint is now in $$bin" && \
@@ -60,7 +60,7 @@ format: ## fail if a file is not gofmt-ed
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not gofmt-ed:"; echo "$$out"; exit 1; }
 
 windows: ## whether the program builds for Windows
-	GOOS=windows $(GO) build -o /dev/null ./cmd/proxy
+	GOOS=windows $(GO) build -o /dev/null ./cmd/dewpoint
 
 vet: ## go vet of the packages that differ from the last commit, of all if none does; lint vets all
 	@sh scripts/vet.sh
@@ -167,7 +167,7 @@ soak-short: build ## a minute of the soak over each store
 	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -duration 40s -sessions 60 -steps 14
 
 soak-race: ## the same with the race detector in the program: it finds races under kills and faults
-	$(GO) build -race -trimpath -o bin/dewpoint-race ./cmd/proxy
+	$(GO) build -race -trimpath -o bin/dewpoint-race ./cmd/dewpoint
 	$(GO) run ./lab/measure soak -dewpoint bin/dewpoint-race -store redis,embedded -seed $(SEED) -duration 40s -sessions 60 -steps 14
 
 soak: build ## regenerate lab/reliability.md; takes a quarter of an hour

@@ -5,6 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 version=${1#v}
 go=${GO:-go}
+command=github.com/dewpoint-proxy/dewpoint/internal/command
 
 # A release without its own section of the changelog, or with a chart that pulls another image, is a mistake.
 appVersion=$(sed -n 's/^appVersion: "\(.*\)"$/\1/p' deploy/helm/Chart.yaml)
@@ -21,8 +22,8 @@ for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 
 	file=dewpoint
 	[ "$os" != windows ] || file=dewpoint.exe
 	CGO_ENABLED=0 GOOS=$os GOARCH=$arch $go build -trimpath -buildvcs=false \
-		-ldflags "-s -w -buildid= -X main.version=$version -X main.revision=$commit" -o "bin/dist/$name/$file" ./cmd/proxy
-	GOOS=$os GOARCH=$arch GO=$go sh scripts/licences.sh "bin/dist/$name/licences" ./cmd/proxy
+		-ldflags "-s -w -buildid= -X $command.version=$version -X $command.revision=$commit" -o "bin/dist/$name/$file" ./cmd/dewpoint
+	GOOS=$os GOARCH=$arch GO=$go sh scripts/licences.sh "bin/dist/$name/licences" ./cmd/dewpoint
 	cp README.md CHANGELOG.md LICENSE "bin/dist/$name/"
 	tar -C bin/dist --sort=name --mtime="@$time" --owner=0 --group=0 --numeric-owner --mode=u+w,go-w -cf - "$name" |
 		gzip -n >"bin/dist/$name.tar.gz"

@@ -120,3 +120,15 @@ func TestComments(t *testing.T) {
 		t.Errorf("%q %q", added, rest)
 	}
 }
+
+// TestUnreachable: only a registry that cannot be reached excuses a client from its test.
+func TestUnreachable(t *testing.T) {
+	for text, want := range map[string]bool{
+		"npm error code ENOTFOUND": true, "error: Request failed: dns error": true, "npm error notarget No matching version found for pi@0.0.0": false,
+		"No solution found when resolving dependencies": false,
+	} {
+		if unreachable(text) != want {
+			t.Errorf("%q: %t", text, !want)
+		}
+	}
+}

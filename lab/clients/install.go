@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -28,10 +27,10 @@ type installer struct {
 	versions table
 }
 
-// missing says why a client could not be installed. It is no failure of the program.
+// missing says why a client cannot be tested on this machine: there is no network, or no such Python. It is no failure.
 type missing struct{ error }
 
-func newInstaller(_ context.Context, root string, versions table) (*installer, error) {
+func newInstaller(root string, versions table) (*installer, error) {
 	if root == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
@@ -132,9 +131,23 @@ func (i *installer) once(ctx context.Context, name string, packages []string, in
 		return "", err
 	}
 	if err := install(ctx, folder, packages); err != nil {
-		return "", missing{err}
+		if unreachable(err.Error()) {
+			return "", missing{err}
+		}
+		return "", fmt.Errorf("install it: %w", err)
 	}
 	return folder, os.WriteFile(done, nil, 0o600)
+}
+
+// unreachable reports whether a package manager's error is that it cannot reach its registry.
+func unreachable(text string) bool {
+	for _, words := range [...]string{"ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT", "ENETUNREACH", "Failed to establish a new connection", "name resolution",
+		"Connection refused", "timed out", "Network is unreachable", "dns error", "error sending request"} {
+		if strings.Contains(text, words) {
+			return true
+		}
+	}
+	return false
 }
 
 func plain(r rune) rune {
@@ -152,7 +165,7 @@ func command(ctx context.Context, folder string, environment []string, program s
 	c.SysProcAttr = process.DieWithParent(syscall.SIGKILL)
 	if err := c.Run(); err != nil {
 		lines := strings.Split(strings.TrimSpace(printed.String()), "\n")
-		return fmt.Errorf("%s: %w: %s", filepath.Base(program), err, strings.Join(slices.Concat(lines[max(0, len(lines)-3):]), " "))
+		return fmt.Errorf("%s: %w: %s", filepath.Base(program), err, strings.Join(lines[max(0, len(lines)-6):], " "))
 	}
 	return nil
 }

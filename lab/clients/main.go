@@ -27,6 +27,9 @@ func main() {
 // errFailed says that at least one client did not work as it should. What went wrong has been printed.
 var errFailed = errors.New("FAILED")
 
+// noClients is the environment variable that lets the gate pass where clients cannot be installed.
+const noClients = "DEWPOINT_TEST_NO_CLIENTS"
+
 func run(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("clients", flag.ContinueOnError)
 	program := fs.String("dewpoint", "bin/dewpoint", "the program")
@@ -38,6 +41,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
+	if os.Getenv(noClients) == "1" {
+		fmt.Fprintf(out, "clients: NOT TESTED: %s=1 says to go on without clients\n", noClients)
+		return nil
+	}
 	table, err := readTable()
 	if err != nil {
 		return err
@@ -46,7 +53,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	installer, err := newInstaller(ctx, *cache, table)
+	installer, err := newInstaller(*cache, table)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ Documentation=https://github.com/dewpoint-proxy/dewpoint
 
 [Service]
 ExecStart=%s
-ExecReload=/bin/kill -HUP $MAINPID
+ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
 Restart=on-failure
 RestartSec=2
 RestartPreventExitStatus=2

@@ -18,20 +18,20 @@ import (
 
 // serviceCommand installs, removes, or asks about the service that runs the proxy when its user logs in.
 func serviceCommand(ctx context.Context, args []string, out, errs io.Writer) error {
-	fs := flags("service", errs)
-	config := fs.String("config", "", "configuration that the service reads, YAML or TOML")
-	if err := parse(fs, args, out); err != nil {
+	set := flags("service", errs)
+	config := set.String("config", "", "configuration that the service reads, YAML or TOML")
+	if err := parse(set, args, out); err != nil {
 		return err
 	}
-	if fs.NArg() != 1 {
+	if set.NArg() != 1 {
 		return usageError{errors.New("dewpoint: service takes one of install, remove, status")}
 	}
 	plan, err := servicePlan(*config)
 	if err != nil {
 		return err
 	}
-	s := userService{plan, out, run1}
-	switch fs.Arg(0) {
+	s := userService{plan, out, execute}
+	switch set.Arg(0) {
 	case "install":
 		return s.install(ctx)
 	case "remove":
@@ -39,7 +39,7 @@ func serviceCommand(ctx context.Context, args []string, out, errs io.Writer) err
 	case "status":
 		return s.status(ctx)
 	}
-	return usageError{fmt.Errorf("dewpoint: service knows install, remove and status, not %q", fs.Arg(0))}
+	return usageError{fmt.Errorf("dewpoint: service knows install, remove and status, not %q", set.Arg(0))}
 }
 
 // servicePlan is this system's plan for this program.
@@ -88,13 +88,13 @@ type userService struct {
 	run  func(context.Context, []string) (string, error)
 }
 
-// run1 runs a command and returns what it printed.
-func run1(ctx context.Context, words []string) (string, error) {
+// execute runs a command and returns what it printed.
+func execute(ctx context.Context, words []string) (string, error) {
 	printed, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput() //nolint:gosec // commands of a plan
 	return strings.TrimSpace(string(printed)), err
 }
 
-// install writes the file and starts the service. Where the system's commands fail, as without a session of systemd, the service starts at the
+// install writes the file and starts the service, unless it runs as it should. Where the system's commands fail, as without a session of systemd, the service starts at the
 // next login.
 func (s userService) install(ctx context.Context) error {
 	written, err := s.write()
@@ -109,6 +109,11 @@ func (s userService) install(ctx context.Context) error {
 	if err := s.link(); err != nil {
 		return err
 	}
+	if !written && s.succeed(ctx, s.plan.Status) {
+		fmt.Fprintln(s.out, "Dewpoint runs, and starts when you log in.")
+		return nil
+	}
+	s.succeed(ctx, s.plan.Stop) // one with other settings; there may be none
 	if !s.all(ctx, s.plan.Start) {
 		fmt.Fprintln(s.out, "Dewpoint was not started now. It starts when you log in.")
 		return nil
@@ -156,6 +161,16 @@ func (s userService) all(ctx context.Context, commands [][]string) bool {
 	for _, words := range commands {
 		if printed, err := s.run(ctx, words); err != nil {
 			fmt.Fprintf(s.out, "'%s' failed (%v): %s\n", strings.Join(words, " "), err, printed)
+			return false
+		}
+	}
+	return true
+}
+
+// succeed runs commands and reports whether all of them succeed.
+func (s userService) succeed(ctx context.Context, commands [][]string) bool {
+	for _, words := range commands {
+		if _, err := s.run(ctx, words); err != nil {
 			return false
 		}
 	}

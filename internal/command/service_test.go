@@ -41,7 +41,7 @@ func TestServiceIsInstalledOnce(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(s.plan.Link)
-	if err != nil || string(text) != s.plan.Text || !slices.Equal(*commands, []string{"start", "start"}) {
+	if err != nil || string(text) != s.plan.Text || !slices.Equal(*commands, []string{"stop", "start", "status"}) {
 		t.Errorf("%v: %s; %v", err, text, *commands)
 	}
 }
@@ -97,7 +97,7 @@ func TestServiceIsRemovedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	out.Reset()
-	if err := s.remove(t.Context()); err != nil || !strings.Contains(out.String(), "not installed") || !slices.Equal(*commands, []string{"start", "stop"}) {
+	if err := s.remove(t.Context()); err != nil || !strings.Contains(out.String(), "not installed") || !slices.Equal(*commands, []string{"stop", "start", "stop"}) {
 		t.Errorf("%v, %v\n%s", err, *commands, out)
 	}
 	if err := s.status(t.Context()); err == nil || !strings.Contains(err.Error(), "not installed") {

@@ -20,7 +20,8 @@ trap end EXIT
 
 debootstrap --variant=minbase "$suite" "$root/debian" $mirror >"$root/log" 2>&1 || { tail "$root/log" >&2; exit 1; }
 cp "$deb" "$root/debian/dewpoint.deb"
-inside() { chroot "$root/debian" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+path=PATH=/usr/sbin:/usr/bin:/sbin:/bin
+inside() { chroot "$root/debian" /usr/bin/env -i "$path" "$@"; }
 
 inside dpkg -i dewpoint.deb >/dev/null
 inside dewpoint version
@@ -31,7 +32,8 @@ inside dewpoint check-config /etc/dewpoint/dewpoint.yaml
 # The unit's own command, as its user, on ports that are free.
 start=$(sed -n 's/^ExecStart=//p' "$root/debian/usr/lib/systemd/system/dewpoint.service")
 # shellcheck disable=SC2086 # a command line
-inside setpriv --reuid=dewpoint --regid=dewpoint --clear-groups $start --listen 127.0.0.1:0 --admin 127.0.0.1:0 2>"$root/serving" &
+(exec chroot "$root/debian" /usr/bin/env -i "$path" setpriv --reuid=dewpoint --regid=dewpoint --clear-groups \
+	$start --listen 127.0.0.1:0 --admin 127.0.0.1:0 2>"$root/serving") &
 pid=$!
 tries=0
 until grep -q '"msg":"serving"' "$root/serving"; do

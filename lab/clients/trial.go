@@ -57,7 +57,7 @@ func (t trial) drive(ctx context.Context, r *report, folder, programs string) er
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }()
 	m, err := newModel(r.client)
 	if err != nil {
 		return err

@@ -29,10 +29,10 @@ ARG REVISION=""
 ARG SOURCE_DATE_EPOCH=0
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH} GOARM=${TARGETVARIANT#v} \
-      go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X main.version=${VERSION} -X main.revision=${REVISION}" -o /image/dewpoint ./cmd/proxy \
+      go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X github.com/dewpoint-proxy/dewpoint/internal/command.version=${VERSION} -X github.com/dewpoint-proxy/dewpoint/internal/command.revision=${REVISION}" -o /image/dewpoint ./cmd/dewpoint \
  && mkdir -p /image/etc/ssl/certs /image/var/lib/dewpoint \
  && cp /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ \
- && sh scripts/licences.sh /image/licences ./cmd/proxy \
+ && sh scripts/licences.sh /image/licences ./cmd/dewpoint \
  && chmod 0555 /image/dewpoint && chmod 0444 /image/etc/ssl/certs/ca-certificates.crt && chmod 0700 /image/var/lib/dewpoint \
  && find /image -exec touch -d "@${SOURCE_DATE_EPOCH}" {} +
 

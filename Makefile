@@ -6,22 +6,22 @@ AUDIT := $(GO) tool -modfile=tools/audit/go.mod
 # The stages of the gate; see scripts/gate.sh.
 QUICK := format vet quick-tests
 CHECK := format lint test race schema
-SAMPLED := e2e slow-tests chart rehearsal soak-short vuln-if-reachable
-FULL := $(CHECK) e2e slow-tests chart rehearsal soak-race vuln-if-reachable windows fuzz mutants
+SAMPLED := e2e clients-sample slow-tests chart rehearsal soak-short vuln-if-reachable
+FULL := $(CHECK) e2e slow-tests clients-all chart rehearsal soak-race vuln-if-reachable windows fuzz mutants
 
 export GO
 # scripts/prometheus.sh installs its programs here.
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
 .PHONY: help build install run demo quick check ci full needs format vet windows lint quick-tests test race e2e slow-tests mutants schema chart chart-docs chart-package \
-	chart-schema condenser-docs rehearsal cluster vuln vuln-if-reachable dist sbom replay captures recorded matrix forwarded store-size retention grounding cost economics soak soak-short soak-race fuzz bench microbench \
+	chart-schema condenser-docs rehearsal cluster vuln vuln-if-reachable clients clients-all clients-sample dist dist-check package-check sbom replay captures recorded matrix forwarded store-size retention grounding cost economics soak soak-short soak-race fuzz bench microbench \
 	image clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 build: ## bin/dewpoint
-	$(GO) build -trimpath -o bin/dewpoint ./cmd/proxy
+	$(GO) build -trimpath -o bin/dewpoint ./cmd/dewpoint
 
 install: build ## dewpoint in the bin folder of GOPATH
 	@bin="$$($(GO) env GOPATH)/bin" && mkdir -p "$$bin" && cp bin/dewpoint "$$bin/" && echo "dewpoint is now in $$bin" && \
@@ -60,7 +60,7 @@ format: ## fail if a file is not gofmt-ed
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not gofmt-ed:"; echo "$$out"; exit 1; }
 
 windows: ## whether the program builds for Windows
-	GOOS=windows $(GO) build -o /dev/null ./cmd/proxy
+	GOOS=windows $(GO) build -o /dev/null ./cmd/dewpoint
 
 vet: ## go vet of the packages that differ from the last commit, of all if none does; lint vets all
 	@sh scripts/vet.sh
@@ -99,8 +99,14 @@ vuln-if-reachable: ## the same, but only a notice if the database cannot be reac
 	@sh scripts/vuln.sh --if-reachable
 
 # VERSION is that of the chart and of a section of CHANGELOG.md.
-dist: ## bin/dist: the archives of a release, as VERSION=0.1.0
+dist: ## bin/dist: a release, as VERSION=0.1.0: archives, packages, formula, checksums, components, provenance
 	@sh scripts/dist.sh "$(VERSION)"
+
+dist-check: ## build a release of the last commit twice, and compare them byte by byte
+	@sh scripts/dist-check.sh "$(VERSION)"
+
+package-check: ## install the Debian package of bin/dist into a clean Debian, start it, and purge it; needs root and a Debian mirror
+	@sh scripts/package-check.sh
 
 sbom: build ## bin/dewpoint.cdx.json: the program's components, in CycloneDX format
 	$(AUDIT) cyclonedx-gomod bin -json -std -output bin/dewpoint.cdx.json bin/dewpoint
@@ -147,6 +153,17 @@ export MATRIX_STRIDE
 matrix: bin/tools/gotestsum ## RUNS in both newer protocols under every condenser and seal, with kills and two replicas; minutes per run
 	@sh scripts/test.sh matrix
 
+# CLIENTS is a regular expression on names. Interrupting it changes nothing; installed clients stay in the user's cache folder.
+clients: build ## run real agents and SDKs from npm and PyPI, and write the tables of docs/clients.md
+	@mkdir -p bin && $(GO) build -o bin/clients ./lab/clients && bin/clients -only "$(CLIENTS)" -doc docs/clients.md
+
+# In full: the page stays as it is, so that the check leaves the work tree alone.
+clients-all: build
+	@mkdir -p bin && $(GO) build -o bin/clients ./lab/clients && bin/clients
+
+clients-sample: build ## one client from each of npm and PyPI
+	@mkdir -p bin && $(GO) build -o bin/clients ./lab/clients && bin/clients -only "pi|OpenAI Python, chat"
+
 forwarded: build ## a SHA-256 of the bytes sent upstream for each of RUNS (folders) and CAPTURES, under five configurations
 	@$(GO) run ./lab/measure forwarded -captures "$(CAPTURES)" $(RUNS)
 
@@ -170,7 +187,7 @@ soak-short: build ## a minute of the soak over each store
 	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -duration 40s -sessions 60 -steps 14
 
 soak-race: ## the same with the race detector in the program: it finds races under kills and faults
-	$(GO) build -race -trimpath -o bin/dewpoint-race ./cmd/proxy
+	$(GO) build -race -trimpath -o bin/dewpoint-race ./cmd/dewpoint
 	$(GO) run ./lab/measure soak -dewpoint bin/dewpoint-race -store redis,embedded -seed $(SEED) -duration 40s -sessions 60 -steps 14
 
 soak: build ## regenerate lab/reliability.md; takes a quarter of an hour

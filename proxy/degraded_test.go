@@ -102,11 +102,11 @@ func (f *flaky) Trace(ctx context.Context, traces []session.Hash) ([]session.Pla
 	return f.Store.Trace(ctx, traces)
 }
 
-func (f *flaky) Mark(ctx context.Context, traces []session.Hash, at session.Place, first ...session.Hash) error {
+func (f *flaky) Mark(ctx context.Context, at session.Place, traces session.Traces) error {
 	if err := f.check(ctx, "mark"); err != nil {
 		return err
 	}
-	return f.Store.Mark(ctx, traces, at, first...)
+	return f.Store.Mark(ctx, at, traces)
 }
 
 func (f *flaky) Lock(ctx context.Context, id session.ThreadID, ttl time.Duration) (session.Lease, error) {

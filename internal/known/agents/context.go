@@ -48,6 +48,10 @@ func WithoutReminder(system, user string) (string, bool) {
 	for n < len(system) && n < len(user) && system[len(system)-1-n] == user[len(user)-1-n] {
 		n++
 	}
+	// The user's last words may be equal to those before the reminder in the system prompt, if only in their full stop.
+	if line := strings.IndexByte(user[len(user)-n:], '\n'); line > 0 && n < len(user) && !strings.HasSuffix(user[:len(user)-n], "\n") {
+		n -= line
+	}
 	rest := user[:len(user)-n]
 	text := strings.TrimRight(rest, "\n")
 	separate := len(text) < len(rest) || strings.HasPrefix(user[len(rest):], "\n")

@@ -66,7 +66,7 @@ func TestDockerfile(t *testing.T) {
 	is(stages[0], "ARG", "GO_IMAGE=golang:1.26", "RUNTIME_IMAGE=scratch")
 	is(build, "FROM", "--platform=$BUILDPLATFORM ${GO_IMAGE} AS build")
 	compile := strings.Join(all(build, "RUN"), "\n")
-	for _, word := range []string{"CGO_ENABLED=0", "GOOS=${TARGETOS", "GOARCH=${TARGETARCH}", "-trimpath", "-buildvcs=false", "main.version=${VERSION}", "main.revision=${REVISION}", "scripts/licences.sh /image/licences"} {
+	for _, word := range []string{"CGO_ENABLED=0", "GOOS=${TARGETOS", "GOARCH=${TARGETARCH}", "-trimpath", "-buildvcs=false", "internal/command.version=${VERSION}", "internal/command.revision=${REVISION}", "scripts/licences.sh /image/licences"} {
 		if !strings.Contains(compile, word) {
 			t.Errorf("%s is not in RUN", word)
 		}

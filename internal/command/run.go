@@ -1,0 +1,191 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/launch"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/app"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/platform"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/runs"
+)
+
+// Exit codes of run if it cannot start the agent, as shells use them.
+const (
+	exitNotExecutable = 126
+	exitNotFound      = 127
+)
+
+// exitError ends the program with the exit code of an agent, or with one that says why it was not started. Without a text nothing is printed.
+type exitError struct {
+	code int
+	text string
+}
+
+func (e exitError) Error() string { return e.text }
+
+// agentRun is a command line of run.
+type agentRun struct {
+	from    configSource
+	observe bool
+	command []string // the agent and its arguments
+	errs    io.Writer
+}
+
+// runAgent runs an agent whose requests go through a proxy, and prints what that has saved. The agent has the terminal to itself, and its exit
+// code becomes that of this program.
+func runAgent(ctx context.Context, args []string, out, errs io.Writer) error {
+	r, list, err := parseRun(args, out, errs)
+	if err != nil {
+		return err
+	}
+	if list {
+		return listAgents(out)
+	}
+	program, err := launch.Find(r.command[0])
+	if err != nil {
+		return r.notStarted(err)
+	}
+	pointed := agents.LaunchOf(r.command[0])
+	if pointed.Instead != "" {
+		return usageError{fmt.Errorf("dewpoint run: %s takes no address when it is started. Start 'dewpoint', and point it once by hand: %s",
+			pointed.Name, pointed.Instead)}
+	}
+	passed := make(chan os.Signal, 16)
+	signal.Notify(passed, platform.Passed()...) // from here on, so that what was begun is always ended
+	defer signal.Stop(passed)
+	lease, err := r.join(ctx, pointed)
+	if err != nil {
+		return err
+	}
+	defer lease.End()
+	r.greet(lease)
+	code, err := r.agent(program, pointed.At(lease.Base()), lease, passed)
+	if err != nil {
+		return err
+	}
+	r.report(lease)
+	return exitError{code: code}
+}
+
+func parseRun(args []string, out, errs io.Writer) (r agentRun, list bool, err error) {
+	set := flags("run", errs)
+	file := set.String("config", "", "configuration file, YAML or TOML")
+	set.BoolVar(&r.observe, "observe", false, "forward the agent's requests unchanged, and print what would have been saved")
+	set.BoolVar(&list, "list", false, "list the known agents, and how they are pointed at the proxy")
+	r.from.flags, r.errs = map[string]string{}, errs
+	for name, usage := range map[string]string{
+		"upstream": "where all requests go, with the agent's own key (default: to the provider that the agent means)",
+		"store":    "state of the embedded store (default state.db in the user's state folder)",
+	} {
+		set.Func(name, usage, func(value string) error {
+			r.from.flags[name] = value
+			return nil
+		})
+	}
+	switch err := set.Parse(args); { // the agent's flags are its own
+	case errors.Is(err, flag.ErrHelp):
+		printHelp(set, out)
+		return r, false, err
+	case err != nil:
+		return r, false, usageError{errors.New("dewpoint: see 'dewpoint run --help'")}
+	}
+	r.command = set.Args()
+	if len(r.command) == 0 && !list {
+		return r, false, usageError{errors.New("dewpoint: run takes the command of an agent, such as: dewpoint run -- claude")}
+	}
+	r.from.file = cmp.Or(*file, os.Getenv("DEWPOINT_CONFIG"), defaultFile(os.Getenv))
+	return r, list, nil
+}
+
+// listAgents prints how the known agents are pointed at a proxy.
+func listAgents(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "AGENT\tCOMMAND\tPOINTED BY\tNOTE")
+	for _, l := range agents.Launches() {
+		by, note := strings.Join(l.Args, " "), l.Note
+		for _, v := range l.Env {
+			by += " " + v.Name
+		}
+		if l.Instead != "" {
+			by, note = "hand", l.Instead
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", l.Name, strings.Join(l.Commands, ", "), strings.TrimSpace(by), note)
+	}
+	return table.Flush()
+}
+
+// greet says where the proxy is, before the agent has the terminal.
+func (r agentRun) greet(l *runs.Lease) {
+	file, is := r.errs.(*os.File)
+	if !is {
+		return
+	}
+	if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		fmt.Fprintf(r.errs, "Dewpoint %s on http://%s\n", l.Version, l.Listen)
+	}
+}
+
+// agent runs the agent, which keeps the run even if this process is killed, and returns its exit code.
+func (r agentRun) agent(program string, l agents.Launch, lease *runs.Lease, passed <-chan os.Signal) (code int, err error) {
+	held, err := lease.File()
+	if err != nil {
+		return 0, fmt.Errorf("run: %w", err)
+	}
+	defer held.Close() //nolint:errcheck // a copy
+	code, err = launch.Agent{Command: r.command, Launch: l, Held: held, Signals: passed}.Run(program)
+	return code, r.notStarted(err)
+}
+
+// notStarted gives the error of an agent that could not be started its exit code.
+func (r agentRun) notStarted(err error) error {
+	code := exitNotExecutable
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, launch.ErrNotFound):
+		code = exitNotFound
+	}
+	return exitError{code, fmt.Sprintf("dewpoint run: %s: %v", r.command[0], err)}
+}
+
+// report prints the totals of the run.
+func (r agentRun) report(l *runs.Lease) {
+	totals, err := l.Totals(context.Background())
+	if err != nil {
+		fmt.Fprintln(r.errs, "Dewpoint: the proxy ended before the agent. Its log is", r.logName())
+		return
+	}
+	fmt.Fprintln(r.errs, "Dewpoint:", totals.Line())
+}
+
+func (r agentRun) logName() string {
+	cfg, err := load(r.from, nil)
+	if err != nil {
+		return "in the state folder"
+	}
+	path, err := app.RunLog(cfg)
+	if err != nil {
+		return "in the state folder"
+	}
+	return path
+}
+
+// sameFile reports whether two paths of configuration files are the same. The first one is absolute or empty.
+func sameFile(absolute, file string) bool {
+	if file == "" {
+		return true
+	}
+	path, err := filepath.Abs(file)
+	return err == nil && path == absolute
+}

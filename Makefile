@@ -14,7 +14,7 @@ export GO
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
 .PHONY: help build install run demo quick check ci full needs format vet windows lint quick-tests test race e2e slow-tests mutants schema chart chart-docs chart-package \
-	chart-schema condenser-docs rehearsal cluster vuln vuln-if-reachable clients clients-all clients-sample dist dist-check package-check sbom replay captures recorded matrix forwarded store-size retention grounding cost economics soak soak-short soak-race fuzz bench microbench \
+	chart-schema condenser-docs rehearsal cluster vuln vuln-if-reachable clients clients-all clients-sample dist dist-check package-check sbom replay captures recorded matrix forwarded store-size retention grounding cost economics frontier soak soak-short soak-race fuzz bench microbench \
 	image clean
 
 help: ## list the targets
@@ -182,6 +182,9 @@ cost: ## regenerate lab/cost.md
 
 economics: ## regenerate lab/economics.md
 	$(GO) run ./lab/measure economics -doc lab/economics.md "$(RUNS)"
+
+frontier: ## regenerate lab/frontier.md
+	$(GO) run ./lab/measure frontier -doc lab/frontier.md "$(RUNS)"
 
 soak-short: build ## a minute of the soak over each store
 	$(GO) run ./lab/measure soak -store redis,embedded -seed $(SEED) -duration 40s -sessions 60 -steps 14

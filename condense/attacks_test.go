@@ -152,7 +152,7 @@ func TestAllThatIsTypedStays(t *testing.T) {
 // TestSummaryOfWhatStandsIn checks that a later summary covers the same messages as the excerpts that stood in for it, even
 // if the user's words left room for fewer of the newest units.
 func TestSummaryOfWhatStandsIn(t *testing.T) {
-	settings := condense.Settings{MaxTokens: 16000, KeepFirst: 1, MinimumProgress: 0.1}
+	settings := condense.Settings{MaxTokens: 12000, KeepFirst: 1, MinimumProgress: 0.1}
 	llm := condense.NewLLM(condense.LLMSettings{Settings: settings, Summariser: summariserFunc(
 		func(context.Context, condense.Request) (condense.Reply, error) {
 			return condense.Reply{Text: "CURRENT_STATE: they talk", Finish: "stop"}, nil

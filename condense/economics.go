@@ -11,7 +11,7 @@ import (
 // Economics decides by price when to condense. Without a condensation every request pays rent: the price of reading, from
 // the provider's cache, the tokens that a condensed request would not have. A condensation costs more at once, mostly for
 // writing what follows the change to the cache again. It is made as soon as the rent paid since the last one would have paid
-// for it. This is the rule of the ski rental problem (Karlin, Manasse, Rudolph and Sleator, Competitive Snoopy Caching,
+// for it, with some caution. This is the rule of the ski rental problem (Karlin, Manasse, Rudolph and Sleator, Competitive Snoopy Caching,
 // 1988), which never wastes much more than the price of one condensation, however the run continues.
 //
 // Prices are per token, all in the same unit.
@@ -22,7 +22,8 @@ type Economics struct {
 	Life        time.Duration // lifetime of an idle prefix in the cache; 0: not known
 	Asked       bool          // a request may ask for another lifetime
 	Cached      int           // cached tokens of the request if its own model may be asked for the summary behind it, else 0
-	Target      int           // tokens of a request after a condensation
+	Floor       int           // tokens of the largest request that is never condensed
+	Target      int           // tokens of a request after a condensation; Settings work it out
 }
 
 // Prices returns the prices of a request's model and a summariser, or nil if one of them is not known.
@@ -57,12 +58,14 @@ func (e Economics) Plain(m Moment) float64 {
 }
 
 // Condensed returns the price of the prompt after a condensation, plus that of the condensation.
-func (e Economics) Condensed(m Moment) float64 {
-	summary := e.Summary(m)
+func (e Economics) Condensed(m Moment) float64 { return e.Summary(m) + e.rewritten(m) }
+
+// rewritten returns the price of the prompt after a condensation.
+func (e Economics) rewritten(m Moment) float64 {
 	if m.Cold {
 		m.Head = 0
 	}
-	return summary + e.prompt(m.Head, e.Target)
+	return e.prompt(m.Head, e.Target)
 }
 
 // Summary returns the price of the call for a summary, 0 if no model is called.
@@ -89,7 +92,7 @@ func (e Economics) reuse(cached, tokens int) float64 {
 	return e.prompt(cached, tokens+askTokens) + e.Answer*answerTokens
 }
 
-// Due reports whether the rent paid has reached the price of a condensation, times share. The rent of a few requests to come
+// Due reports whether the rent paid has reached the price of a condensation and its risk, times share. The rent of a few requests to come
 // counts as paid if the condensation now costs less than half of what it would cost at the next request.
 func (e Economics) Due(rent float64, m Moment, share float64) bool {
 	extra := e.Extra(m)
@@ -100,12 +103,17 @@ func (e Economics) Due(rent float64, m Moment, share float64) bool {
 	if 2*extra < next.Extra(Moment{Head: m.Head, Before: m.Total, Total: m.Total}) {
 		rent += chanceRequests * e.Rent(m.Total)
 	}
-	due := rent >= share*extra
+	price := extra + e.risk(m)
+	due := rent >= share*price
 	if share < 1 { // at least a few requests before it is due
-		due = due || rent+aheadRequests*e.Rent(m.Total) >= extra
+		due = due || rent+aheadRequests*e.Rent(m.Total) >= price
 	}
 	return float64(m.Total) > minGain*float64(e.Target) && due
 }
+
+// risk returns what a condensation may cost later: what it hides may have to be read again, and a run that ends soon never earns it back.
+// That is reckoned to be as much as the prompt costs more at once, without a summary.
+func (e Economics) risk(m Moment) float64 { return max(e.rewritten(m)-e.Plain(m), 0) }
 
 // chanceRequests is the number of requests expected to follow one at which a condensation is cheap.
 const chanceRequests = 2
@@ -113,25 +121,40 @@ const chanceRequests = 2
 // aheadRequests is how many requests before a condensation its summary is asked for, at least, so that it is there in time.
 const aheadRequests = 3
 
-// economic reports whether a condensation is due by price, times share, and the tokens that messages may have then.
+// economic reports whether a condensation is due by price, times share, and the tokens that messages may have then: those that must stay, and
+// the room for memory.
 func (s Settings) economic(in Input, share float64) (target int, due bool) {
-	if s.Economics == nil || s.Economics.Read <= 0 || in.Total <= s.Economics.Target {
+	if s.Economics == nil || s.Economics.Read <= 0 || in.Total <= s.Economics.Floor {
 		return 0, false
 	}
-	e := *s.Economics
 	tokens := in.Measure(in.View.Items)
-	m := Moment{Head: in.Fixed, Total: in.Total, Cold: e.cold(in.Thread)}
-	head := s.KeepFirst
+	e, memory := *s.Economics, in.memory(tokens)
+	m := Moment{Head: s.head(in, tokens), Total: in.Total, Cold: e.cold(in.Thread)}
+	e.Target = m.Head + memory
+	if !e.dueFor(&in, tokens, m, share) { // more to stay would only make it less worthwhile
+		return 0, false
+	}
+	e.Target = max(e.Target, in.Fixed+s.stays(&in, tokens)+memory)
+	return e.Target - in.Fixed, e.dueFor(&in, tokens, m, share)
+}
+
+// head returns the tokens of a request before everything that may be hidden.
+func (s Settings) head(in Input, tokens []int) int {
+	n, left := in.Fixed, s.KeepFirst
 	for i, item := range in.View.Items {
 		if item.Kind != session.System {
-			if head <= 0 {
+			if left <= 0 {
 				break
 			}
-			head--
+			left--
 		}
-		m.Head += tokens[i]
+		n += tokens[i]
 	}
-	e.Target = max(e.Target, m.Head+e.Target/2)
+	return n
+}
+
+// dueFor reports whether a condensation of a view is due.
+func (e Economics) dueFor(in *Input, tokens []int, m Moment, share float64) bool {
 	rent := 0.0
 	since := shownAtFirst(in.View)
 	for i, sent := range in.requests(tokens) {
@@ -140,13 +163,14 @@ func (s Settings) economic(in Input, share float64) (target int, due bool) {
 			rent += e.Rent(sent)
 		}
 	}
-	return e.Target - in.Fixed, e.Due(rent, m, share)
+	return e.Due(rent, m, share)
 }
 
 // earned reports whether the requests since the newest condensation have saved, net of writing the cache again, what a summary would cost now. Until
 // then a run has no summaries: most of the runs that would pay for one before end too early to use it.
 func (s Settings) earned(in Input) bool {
-	e := s.Economics
+	e, tokens := *s.Economics, in.Measure(in.View.Items)
+	e.Target = in.Fixed + in.memory(tokens)
 	hidden, written := 0, 0
 	for i := range in.View.Applied {
 		if c := &in.View.Applied[i]; len(c.Forgotten) > 0 {
@@ -155,7 +179,7 @@ func (s Settings) earned(in Input) bool {
 		}
 	}
 	m, since, n := Moment{Total: in.Total, Cold: e.cold(in.Thread)}, shownAtFirst(in.View), 0
-	for i, sent := range in.requests(in.Measure(in.View.Items)) {
+	for i, sent := range in.requests(tokens) {
 		m.Before = sent
 		if i >= since {
 			n++

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/condensetest"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestEconomics checks that a condensation is due once the rent has paid for it, and at once if nothing of the request is
-// cached.
+// TestEconomics checks that a condensation is due once the rent has paid for it and for its risk, which no summary adds to, and at once if
+// nothing of the request is cached.
 func TestEconomics(t *testing.T) {
 	e := condense.Economics{Read: 0.1, Write: 1.25, Target: 24_000}
 	cheap := e
@@ -27,13 +28,13 @@ func TestEconomics(t *testing.T) {
 	}{
 		"small":                    {e, condense.Moment{Head: 10_000, Before: 25_000, Total: 26_000, Cold: true}, 1e9, false},
 		"not paid for":             {e, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 1_000, false},
-		"paid for":                 {e, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 13_000, true},
+		"paid for":                 {e, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 26_000, true},
 		"a large result comes":     {e, condense.Moment{Head: 10_000, Before: 30_000, Total: 60_000}, 0, true},
 		"cold":                     {e, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000, Cold: true}, 0, true},
-		"a dear summary":           {cheap, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 13_000, false},
-		"a dear summary, paid for": {cheap, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 50_000, true},
-		"behind the request":       {reuse, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 25_000, true},
-		"partly in the cache":      {partly, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 25_000, false},
+		"a dear summary":           {cheap, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 57_000, false},
+		"a dear summary, paid for": {cheap, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 57_200, true},
+		"behind the request":       {reuse, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 50_000, true},
+		"partly in the cache":      {partly, condense.Moment{Head: 10_000, Before: 50_000, Total: 51_000}, 50_000, false},
 	} {
 		if got := c.e.Due(c.rent, c.m, 1); got != c.due {
 			t.Errorf("%s: due %t, it costs %.0f more", name, got, c.e.Extra(c.m))
@@ -52,12 +53,12 @@ func TestThresholdsByPrice(t *testing.T) {
 		share float64
 		rent  float64 // that is just enough
 	}{
-		"its price":                {moment(26_000, 30_000), 1, 50_000},
-		"a third of its price":     {moment(26_000, 30_000), .3, 15_000},
-		"three requests before":    {moment(26_000, 30_000), .5, 50_000 - 3*10_000},
-		"half of that of the next": {moment(25_500, 30_000), 1, 45_000},
-		"less than half of it":     {moment(25_499, 30_000), 1, 44_990 - 2*10_000}, // the rent of two requests comes
-		"a third of it next":       {moment(24_000, 30_000), 1, 30_000 - 2*10_000},
+		"twice its price":          {moment(26_000, 30_000), 1, 100_000},
+		"a third of that":          {moment(26_000, 30_000), .3, 30_000},
+		"three requests before":    {moment(26_000, 30_000), .8, 100_000 - 3*10_000},
+		"half of that of the next": {moment(25_500, 30_000), 1, 90_000},
+		"less than half of it":     {moment(25_499, 30_000), 1, 89_980 - 2*10_000}, // the rent of two requests comes
+		"a third of it next":       {moment(24_000, 30_000), 1, 60_000 - 2*10_000},
 	} {
 		if e.Due(c.rent-1, c.m, c.share) || !e.Due(c.rent, c.m, c.share) {
 			t.Errorf("%s: with %.0f due %t, with one less %t", name, c.rent, e.Due(c.rent, c.m, c.share), e.Due(c.rent-1, c.m, c.share))
@@ -85,7 +86,7 @@ func TestPromptReuseNeedsAWarmCache(t *testing.T) {
 
 // TestEconomicsOfAView checks that the rent is that of the requests since the last condensation, whichever replica saw them.
 func TestEconomicsOfAView(t *testing.T) {
-	s := condense.Settings{Economics: &condense.Economics{Read: 0.1, Write: 1.25, Target: 1000, Life: time.Hour}, KeepFirst: 1}
+	s := condense.Settings{Economics: &condense.Economics{Read: 0.1, Write: 1.25, Floor: 1000, Life: time.Hour}, KeepFirst: 1}
 	first := 0
 	for n := 3; first == 0 && n < 400; n += 2 {
 		if s.Due(said(n, 0)).Need.Reason == "economics" {
@@ -104,19 +105,47 @@ func TestEconomicsOfAView(t *testing.T) {
 	}
 }
 
-// TestTargetOfALargeHead checks that a condensation leaves room behind what stays at the beginning: at least half of the target.
-func TestTargetOfALargeHead(t *testing.T) {
-	for head, want := range map[int]int{0: 1000, 5: 1000, 6: 1100, 12: 1700} { // messages of 100 tokens
-		s := condense.Settings{Economics: &condense.Economics{Read: 0.1, Write: 1.25, Target: 1000, Life: time.Hour}, KeepFirst: head}
-		if due := s.Due(said(80, 2*time.Hour)); due.Need.Reason != session.ReasonEconomics || due.Target.Tokens != want {
-			t.Errorf("a head of %d: due by %q, target %d, want %d", head, due.Need.Reason, due.Target.Tokens, want)
+// TestPriceLeavesRoomForMemory checks that a condensation by price leaves what must stay, and room that grows with the square root of the
+// history: a history of four times the length is worth twice the memory.
+func TestPriceLeavesRoomForMemory(t *testing.T) {
+	for name, c := range map[string]struct{ head, messages, want int }{ // messages of 100 tokens
+		"what must stay, and some memory":   {1, 80, 300 + 2097},
+		"behind a larger head":              {12, 80, 1400 + 2097},
+		"of a longer history":               {1, 800, 300 + 6633},
+		"of one that is four times as long": {1, 3200, 300 + 13266},
+	} {
+		s := condense.Settings{Economics: &condense.Economics{Read: 0.1, Write: 1.25, Floor: 1000, Life: time.Hour}, KeepFirst: c.head}
+		if due := s.Due(said(c.messages, 2*time.Hour)); due.Need.Reason != session.ReasonEconomics || due.Target.Tokens != c.want {
+			t.Errorf("%s: due by %q, target %d, want %d", name, due.Need.Reason, due.Target.Tokens, c.want)
+		}
+	}
+}
+
+// TestHiddenMessagesCountForMemory checks that the room does not shrink once most of the history is hidden.
+func TestHiddenMessagesCountForMemory(t *testing.T) {
+	s := condense.Settings{Economics: &condense.Economics{Read: 0.1, Write: 1.25, Floor: 1000, Life: time.Hour}, KeepFirst: 1}
+	in := said(120, 2*time.Hour)
+	before := s.Due(in).Target.Tokens
+	in.View.Applied = []session.Condensation{{ForgottenTokens: 68_000}}
+	if got := s.Due(in).Target.Tokens; got != before+4064 {
+		t.Errorf("target %d, %d if nothing is hidden", got, before)
+	}
+}
+
+// TestLimitsLeaveHalfOfWhatCanBeCondensed checks that system prompt and tools do not count for the target of a limit.
+func TestLimitsLeaveHalfOfWhatCanBeCondensed(t *testing.T) {
+	for fixed, want := range map[int]int{0: 15_000, 12_000: 9000, 29_000: 500, 30_000: 0, 40_000: 0} {
+		in := said(400, 0)
+		in.Fixed = fixed
+		if due := (condense.Settings{MaxTokens: 30_000, KeepFirst: 1}).Due(in); due.Need.Reason != session.ReasonTokens || due.Target.Tokens != want {
+			t.Errorf("beside %d tokens: due by %q, target %d, want %d", fixed, due.Need.Reason, due.Target.Tokens, want)
 		}
 	}
 }
 
 // TestKeeps checks that a client that asks for an hour has a warm cache after ten minutes, if the provider supports it.
 func TestKeeps(t *testing.T) {
-	s := condense.Settings{Economics: &condense.Economics{Read: 0.1, Write: 1.25, Target: 1000, Life: 5 * time.Minute}, KeepFirst: 1}
+	s := condense.Settings{Economics: &condense.Economics{Read: 0.1, Write: 1.25, Floor: 1000, Life: 5 * time.Minute}, KeepFirst: 1}
 	for name, c := range map[string]struct {
 		idle, keeps time.Duration
 		asked, due  bool
@@ -128,7 +157,7 @@ func TestKeeps(t *testing.T) {
 		"shorter than usual":         {10 * time.Minute, 5 * time.Minute, true, true},
 	} {
 		s.Economics.Asked = c.asked
-		in := said(16, c.idle)
+		in := said(40, c.idle)
 		in.Thread.CacheFor = c.keeps
 		if due := s.Due(in).Need.Reason == session.ReasonEconomics; due != c.due {
 			t.Errorf("%s: due %v", name, due)
@@ -147,7 +176,7 @@ func said(n int, idle time.Duration) condense.Input {
 	}
 	v := session.Project(session.NewHistory(session.Hash{}, messages), nil)
 	return condense.Input{
-		View: &v, Total: 100 * n, Thread: condense.Thread{Idle: idle},
+		View: &v, Total: 100 * n, Codec: condensetest.Codec{}, Thread: condense.Thread{Idle: idle},
 		Measure: func(items []session.Item) []int { return slices.Repeat([]int{100}, len(items)) },
 	}
 }

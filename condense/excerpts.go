@@ -20,8 +20,9 @@ type Excerpts struct {
 
 func (Excerpts) Name() string { return "excerpts" }
 
-// quoteShare is the share of the room for units and excerpts that is set aside for excerpts, one in that many.
-const quoteShare = 2
+// quoteShare is the percentage of the room for units and excerpts that is set aside for excerpts. By what actions come back to, a quoted line is
+// worth more for its tokens than all but the newest units, which stay in any case.
+const quoteShare = 80
 
 func (e Excerpts) Condense(in Input) Decision {
 	j := &excerptsJob{job: e.job(e.Name(), in)}
@@ -33,11 +34,11 @@ type excerptsJob struct {
 	provisional bool // it replaces a summary that was due
 }
 
-// quoteRoom returns the room to set aside for quotes: half of what the items that are always kept leave of the target.
+// quoteRoom returns the room to set aside for quotes: most of what the items that are always kept leave of the target.
 func (j *job) quoteRoom() session.Size {
 	room := j.wrapperTokens()
 	if j.due.Target.Tokens != unlimited {
-		room = max(room, (j.due.Target.Tokens-j.picker(session.Size{Events: 1}).kept.Tokens)/quoteShare)
+		room = max(room, (j.due.Target.Tokens-j.picker(session.Size{Events: 1}).kept.Tokens)*quoteShare/100)
 	}
 	return session.Size{Events: 1, Tokens: room}
 }

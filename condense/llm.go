@@ -102,7 +102,7 @@ func (j *unearnedJob) Run(ctx context.Context) (Result, error) {
 // pricedSettings returns the settings with the price of the summary that would be asked for.
 func (l *LLM) pricedSettings(in Input) Settings {
 	s := l.s.Settings
-	if e := s.Economics; e != nil && in.Total > e.Target {
+	if e := s.Economics; e != nil && in.Total > e.Floor {
 		if _, cached := l.mayReuse(&in); cached > 0 {
 			priced := *e
 			priced.Cached = cached

@@ -321,7 +321,7 @@ func TestNoModelIsAskedInVain(t *testing.T) {
 // TestPromptReuseIsPriced checks when a condensation is due by price in a run that has earned a summary. If it would be asked for behind the
 // request, the price of that counts; if not, because little is cached, that of the summariser's own prompts counts.
 func TestPromptReuseIsPriced(t *testing.T) {
-	e := Economics{Read: .1, Write: 1, Answer: 5, In: 1, Out: 5, Target: 5000}
+	e := Economics{Read: .1, Write: 1, Answer: 5, In: 1, Out: 5, Floor: 5000}
 	s := LLMSettings{Settings: Settings{Economics: &e, KeepFirst: 1}, Reuse: NewPromptReuse(func(string, string) *Economics { return &e })}
 	first := func(cached int, change func(*session.View) *session.View) int {
 		for n := 12; n < 400; n += 2 {
@@ -393,7 +393,7 @@ func TestDueByMoreTokens(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	byPrice := 0
 	for range 500 {
-		e := Economics{Read: []float64{.05, .1, .25, .5, 1}[random.IntN(5)], Write: 1 + random.Float64()/4, Answer: 5, Target: 2000 + random.IntN(8000)}
+		e := Economics{Read: []float64{.05, .1, .25, .5, 1}[random.IntN(5)], Write: 1 + random.Float64()/4, Answer: 5, Floor: 2000 + random.IntN(8000)}
 		e.In = []float64{0, .05, .3, 1}[random.IntN(4)]
 		e.Out = 5 * e.In
 		s := LLMSettings{Settings: Settings{Economics: &e, KeepFirst: 1, BackgroundAt: .8}, MaxOutput: 1000 + random.IntN(8000)}

@@ -30,8 +30,8 @@ type Due struct {
 // unlimited is a target that any size meets.
 const unlimited = math.MaxInt
 
-// Due decides whether a condensation is due. Each exceeded limit demands a shrink to half of itself, and all demands must be
-// met, so the strictest wins. A request by the caller while no limit is exceeded demands half of the current size.
+// Due decides whether a condensation is due. An exceeded limit of events demands a shrink to half of itself, one of tokens a shrink to what
+// limited returns, and prices to what economic returns. All demands must be met, so the strictest wins. A request by the caller while no limit is exceeded demands half of the current size.
 func (s Settings) Due(in Input) Due {
 	none := Due{Target: session.Size{Events: unlimited, Tokens: unlimited}, Later: session.Size{Events: unlimited, Tokens: unlimited}}
 	d := none
@@ -69,16 +69,16 @@ func (s Settings) addLimits(in Input, d *Due) {
 	}
 	limit := tokenLimit(s.MaxTokens, in.Window)
 	if room, due := over(in.Total, limit); due {
-		d.tokens(Need{Reason: session.ReasonTokens}, limit/2-in.Fixed, room)
+		d.tokens(Need{Reason: session.ReasonTokens}, limited(&in, limit), room)
 	}
 	// A max_tokens of more than half the window is not cured by a smaller history, so no more than that counts.
 	limit = in.Window - min(in.Reserved, in.Window/2) - s.Margin
 	if room, due := over(in.Total, limit); due {
-		target := limit / 2
+		target := limited(&in, limit)
 		if free := in.Window - in.Reserved - s.Margin; free > 0 {
-			target = min(target, free)
+			target = min(target, free-in.Fixed)
 		}
-		d.tokens(Need{Reason: session.ReasonWindow, Hard: !in.Need.Ahead}, target-in.Fixed, room)
+		d.tokens(Need{Reason: session.ReasonWindow, Hard: !in.Need.Ahead}, target, room)
 	}
 }
 

@@ -172,13 +172,13 @@ func TestALateSummaryDoesNotDelayTheNextCondensation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
 			close(summariser.free)
-			prices := condense.Economics{Read: 0.1, Write: 1.25, Target: 1000}
+			prices := condense.Economics{Read: 0.1, Write: 1.25, Floor: 1000}
 			r := newRig(t, condense.Pipeline{Stages: []condense.Condenser{condense.ToolOutputTrim{MaxEventLength: 200}, condense.NewLLM(condense.LLMSettings{
 				Settings: condense.Settings{Economics: &prices, KeepFirst: 1}, Summariser: summariser, Model: "cheap",
 			})}})
 			r.tenant.Never, r.tenant.Ahead = true, true
 			late := 0
-			for n := 1; n < 250 && late < 3; n++ {
+			for n := 1; n < 400 && late < 3; n++ {
 				asked := history(n)
 				turn := r.begin(asked, engine.WishNone)
 				report := turn.Condense(t.Context())

@@ -77,10 +77,16 @@ func (x *Index) worth() []int {
 		if !t.narrow {
 			w /= 2
 		}
+		if t.spoken {
+			w *= x.dialogue()
+		}
 		worth[i] = int(w) + 1
 	}
 	return worth
 }
+
+// dialogue returns how much of a dialogue the history is: the share of the agent's messages that it wrote to the user.
+func (x *Index) dialogue() float64 { return float64(x.spoken) / float64(max(x.spoken+x.acted, 1)) }
 
 // candidate is a line with its worth and cost when it was last evaluated.
 type candidate struct {
@@ -110,14 +116,30 @@ func (c *chooser) evaluate(i int) candidate {
 	l := &c.lines[i]
 	out := candidate{cost: l.cost, line: i}
 	for _, id := range c.termIDs[l.terms.from:l.terms.to] {
-		if !c.terms[id].known {
-			out.worth += c.worth[id]
-		}
+		out.worth += c.value(id, c.marks[l.mark].message)
 	}
 	if c.marks[l.mark].taken == 0 {
 		out.cost += c.marks[l.mark].cost
 	}
 	return out
+}
+
+// datedShare is the share of a term's worth that a line has for it unless it is of the last message that contains the term, one in that many.
+// What an earlier message says of it has often been replaced since: a file was read again, a test was run again.
+const datedShare = 5
+
+// value returns what a line of a message is worth for one of its terms.
+func (c *chooser) value(id, message int) int {
+	t, dated := &c.terms[id], c.worth[id]/datedShare
+	switch newest := message == t.lastMessage; {
+	case t.known, t.dated && !newest:
+		return 0
+	case t.dated:
+		return c.worth[id] - dated
+	case !newest:
+		return dated
+	}
+	return c.worth[id]
 }
 
 // enqueue queues those of the given lines that are worth anything.
@@ -170,18 +192,20 @@ func (c *chooser) take(v candidate) {
 	l.excluded = true
 	c.taken = append(c.taken, v.line)
 	c.used += v.cost
-	c.markKnown(l.terms)
 	m := &c.marks[l.mark]
+	c.markKnown(l.terms, m.message)
 	m.taken++
 	if m.taken == 1 {
-		c.markKnown(m.terms)
+		c.markKnown(m.terms, m.message)
 		c.enqueue(m.lines)
 	}
 }
 
-func (c *chooser) markKnown(s span) {
+// markKnown records that a line or a mark of a message was chosen.
+func (c *chooser) markKnown(s span, message int) {
 	for _, id := range c.termIDs[s.from:s.to] {
-		c.terms[id].known = true
+		t := &c.terms[id]
+		t.known, t.dated = t.known || message == t.lastMessage, true
 	}
 }
 

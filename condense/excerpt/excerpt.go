@@ -32,6 +32,8 @@ type Index struct {
 
 	message, unit int  // messages and units so far; every message but a tool result begins a unit
 	agent         bool // the agent wrote the text being read
+	speaks        bool // it wrote it to the user: a message without calls
+	spoken, acted int  // messages of the agent without calls, and others
 	shown         bool
 	lineStart     int // index in termIDs of the first term of the line being read
 	event         int // number of the message being read
@@ -45,7 +47,9 @@ type term struct {
 	agentUnit   int // the unit in which the agent last wrote it; 0: never
 	number      bool
 	narrow      bool // some line contains it and few others
-	known       bool // the view or a chosen line contains it
+	spoken      bool // it is a line that the agent wrote to the user
+	known       bool // the view contains it, or a chosen line of the last message that does
+	dated       bool // a chosen line of an earlier message contains it
 }
 
 type line struct {
@@ -61,12 +65,13 @@ type span struct{ from, to int }
 
 // mark is the heading above the quoted lines of a message.
 type mark struct {
-	text  string
-	event int  // number of the message; 0: not shown
-	terms span // in Index.termIDs
-	cost  int
-	lines span // in Index.lines
-	taken int  // lines chosen
+	text    string
+	message int  // the message, as in term.lastMessage
+	event   int  // number of the message; 0: not shown
+	terms   span // in Index.termIDs
+	cost    int
+	lines   span // in Index.lines
+	taken   int  // lines chosen
 }
 
 // New returns an empty index.
@@ -83,25 +88,64 @@ func (x *Index) Add(m Message) {
 	if m.Kind != session.Observation {
 		x.unit++
 	}
-	x.agent = m.Kind.ByModel()
+	x.agent, x.speaks = m.Kind.ByModel(), m.Kind == session.Agent && len(m.Content.Calls) == 0
+	switch {
+	case x.speaks:
+		x.spoken++
+	case x.agent:
+		x.acted++
+	}
 	x.shown, x.event = m.Shown, m.Event
 	x.open(x.markOf(m))
-	x.read(m.Content.Text)
+	if len(m.Content.Calls) == 0 {
+		x.read(m.Content.Text)
+		return
+	}
+	said, last := splitLastLine(m.Content.Text)
+	x.read(said)
 	for _, c := range m.Content.Calls {
-		x.calls[c.ID] = callMark(c)
-		x.open(x.calls[c.ID])
-		if !m.Shown && x.lineStart < len(x.termIDs) {
-			x.addLine("", 0) // the mark may be quoted without a line below it
-		}
-		for value := range Values(c.Arguments) {
-			x.read(value)
-		}
+		x.addCall(last, c)
+		last = ""
+	}
+}
+
+// splitLastLine splits off the last line of a text.
+func splitLastLine(text string) (before, last string) {
+	text = strings.TrimSpace(text)
+	at := strings.LastIndexByte(text, '\n') + 1
+	return text[:at], text[at:]
+}
+
+// maxCallBytes is the maximum length of what is quoted of a call, and of what the agent said just before it, in one line.
+const maxCallBytes = 300
+
+// addCall reads a call. Its beginning is one line with what the agent said just before it: what it did and why. The values of
+// a longer call are lines of their own, under the mark of its result.
+func (x *Index) addCall(said string, c session.Call) {
+	x.calls[c.ID] = callMark(c)
+	whole := strings.TrimSpace(c.Arguments)
+	args, _, _ := strings.Cut(whole, `\n`)
+	if len(args) > maxCallBytes {
+		args = args[:splitAt(args, maxCallBytes)]
+	}
+	line := oneLine(c.Name) + " " + args
+	if said != "" && len(said) <= maxCallBytes {
+		line, said = said+" "+line, ""
+	}
+	x.read(said)
+	x.readLine(line)
+	if len(args) == len(whole) {
+		return
+	}
+	x.open(x.calls[c.ID])
+	for value := range Values(whole) {
+		x.read(value)
 	}
 }
 
 // AddShown reads a text that the view shows in addition to the messages. Its terms need no quoting.
 func (x *Index) AddShown(text string) {
-	x.agent, x.shown = false, true
+	x.agent, x.speaks, x.shown = false, false, true
 	x.message++
 	x.read(text)
 }
@@ -114,7 +158,7 @@ func (x *Index) open(text string) {
 	x.lineStart = len(x.termIDs)
 	x.scan(text)
 	at := len(x.lines)
-	m := mark{text: text, event: x.event, terms: span{x.lineStart, len(x.termIDs)}, lines: span{at, at}}
+	m := mark{text: text, message: x.message, event: x.event, terms: span{x.lineStart, len(x.termIDs)}, lines: span{at, at}}
 	m.cost = x.cost(m.String())
 	x.marks = append(x.marks, m)
 }
@@ -133,7 +177,7 @@ func (x *Index) read(text string) {
 	for text != "" {
 		l, rest, _ := strings.Cut(text, "\n")
 		for len(l) > maxLineBytes {
-			n := splitAt(l)
+			n := splitAt(l, maxLineBytes)
 			x.readLine(l[:n])
 			l = l[n:]
 		}
@@ -142,12 +186,12 @@ func (x *Index) read(text string) {
 	}
 }
 
-// splitAt returns where to split a long line: after a separator in the second half of the part that fits, if there is one.
-func splitAt(l string) int {
-	if n := strings.LastIndexAny(l[maxLineBytes/2:maxLineBytes], " ,;\t"); n >= 0 {
-		return maxLineBytes/2 + n + 1
+// splitAt returns where to split a line of more than limit bytes: after a separator in the second half of the part that fits, if there is one.
+func splitAt(l string, limit int) int {
+	if n := strings.LastIndexAny(l[limit/2:limit], " ,;\t"); n >= 0 {
+		return limit/2 + n + 1
 	}
-	n := maxLineBytes
+	n := limit
 	for n > 0 && !utf8.RuneStart(l[n]) {
 		n--
 	}
@@ -161,6 +205,9 @@ func (x *Index) readLine(text string) {
 	x.lineStart = len(x.termIDs)
 	x.scan(text)
 	x.literals(text)
+	if x.speaks {
+		x.addSpoken(text)
+	}
 	found := x.termIDs[x.lineStart:]
 	if len(found) <= maxNarrow {
 		for _, id := range found {
@@ -180,6 +227,21 @@ func (x *Index) readLine(text string) {
 	x.newest[key] = at
 	x.addLine(text, x.cost(text)+1)
 }
+
+// addSpoken records a line that the agent wrote to the user as a term: a question, an offer, a promise or a figure names nothing that scan
+// finds. In a dialogue it is most of what there is to come back to.
+func (x *Index) addSpoken(text string) {
+	const minWords = 4
+	text = strings.TrimSpace(text)
+	if strings.Count(text, " ") < minWords-1 || strings.HasPrefix(text, markOpen) || isNoise(text) {
+		return
+	}
+	x.addTerm(spokenMark+text, false)
+	x.terms[x.ids[spokenMark+text]].spoken = true
+}
+
+// spokenMark begins the terms of spoken lines. No other term contains it.
+const spokenMark = "\x00"
 
 // keyOf returns a key that is equal for lines that differ only in white space and a leading line number.
 func keyOf(text string) string {

@@ -133,6 +133,45 @@ func TestChoice(t *testing.T) {
 	}
 }
 
+// TestNewestLineOfANameIsQuoted checks that a line is quoted from the last message with a name, although an older line that was quoted for
+// another name has it as well.
+func TestNewestLineOfANameIsQuoted(t *testing.T) {
+	x := read("result max_tries = 5 in conf_x and conf_y", "result max_tries = 7", "agent conf_x and conf_y", "user")
+	if got, want := x.Text(100, count), "### result\nmax_tries = 7\n### assistant\nconf_x and conf_y"; !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	x = read("result max_tries = 5 in conf_x and conf_y", "result max_tries = 7", "user")
+	if got, want := x.Text(100, count), "### result\nmax_tries = 5 in conf_x and conf_y\nmax_tries = 7"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestCallIsQuotedWithItsReason checks that a call is one line with what the agent said just before it, and that what a long call contains is
+// quoted under its mark.
+func TestCallIsQuotedWithItsReason(t *testing.T) {
+	for arguments, want := range map[string]string{
+		`{"path":"jobs/retry.go"}`:                            "### assistant\n" + `The retry fails. edit {"path":"jobs/retry.go"}`,
+		`{"path":"jobs/retry.go","new":"a_a := 1\nb_b := 2"}`: "### edit jobs/retry.go\njobs/retry.go\na_a := 1\nb_b := 2",
+	} {
+		x := New()
+		x.Add(Message{Kind: session.Action, Content: session.Content{
+			Text: "I have read it.\nThe retry fails.", Calls: []session.Call{{ID: "1", Name: "edit", Arguments: arguments}},
+		}})
+		if got := x.Text(100, count); got != want {
+			t.Errorf("%s: %q, want %q", arguments, got, want)
+		}
+	}
+}
+
+// TestDialogueIsQuoted checks that of a dialogue what the agent said to the user is quoted, although it names nothing.
+func TestDialogueIsQuoted(t *testing.T) {
+	x := read("user hello", `agent Shall I book the earlier flight for you?\nYes or no.`, "user yes", "agent I have booked it and refund the rest.", "user+ thanks")
+	want := "### assistant\nShall I book the earlier flight for you?\nI have booked it and refund the rest."
+	if got := x.Text(100, count); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestMarksNameTheCall(t *testing.T) {
 	x := New()
 	x.Add(Message{Kind: session.Action, Shown: true, Content: session.Content{Calls: []session.Call{
@@ -197,6 +236,9 @@ func FuzzText(f *testing.F) {
 		for v := range Values(text) {
 			source += v + "\n"
 		}
+		_, said := splitLastLine(text)
+		call := "run " + strings.TrimSpace(text)
+		source += said + " " + call + "\n" + call + "\n" // what the agent said is in one line with its call
 		for l := range strings.SplitSeq(got, "\n") {
 			if !strings.HasPrefix(l, markOpen) && !strings.Contains(source, l) {
 				t.Fatalf("%q is no line of the text", l)

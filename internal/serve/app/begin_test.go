@@ -9,7 +9,7 @@ func TestBegins(t *testing.T) {
 	for text, want := range map[string]string{
 		"condenser: {type: noop}":                         "gpt-5.5 is never condensed; my-own is never condensed",
 		"condenser: {type: excerpts, trigger: limits}":    "gpt-5.5 is condensed above 787,500 tokens or 240 events; my-own is condensed above 96,000 tokens or 240 events",
-		"condenser: {type: amortized, max_tokens: 20000}": "gpt-5.5 is condensed above 20,000 tokens or 240 events; my-own is condensed above 20,000 tokens or 240 events",
+		"condenser: {type: amortized, max_tokens: 15000}": "gpt-5.5 is condensed above 15,000 tokens or 240 events; my-own is condensed above 15,000 tokens or 240 events",
 	} {
 		if got := begins(t, text); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)

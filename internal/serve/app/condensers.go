@@ -146,9 +146,8 @@ func (b builder) settings(c config.Condenser, in condense.Input, summariser *con
 	return s
 }
 
-// target is the size to which a condensation by price reduces a request, in tokens. A lower target is cheaper but loses more.
-// See lab/economics.md.
-const target = 24_000
+// floor is the number of tokens up to which a request is never condensed by price: its bill is small, and so would be its memory.
+const floor = 16_000
 
 // prices returns the prices of a request's model and a summariser's, or nil if they are two models that cannot be compared, because the price of
 // one is not known.
@@ -174,7 +173,7 @@ func (b builder) economics(name string, summariser *config.LLM) *condense.Econom
 		price = model.RatiosOf(name)
 	}
 	e := &condense.Economics{
-		Read: price.CachedInput, Write: max(price.Input, price.CacheWrite), Answer: price.Output, Target: target,
+		Read: price.CachedInput, Write: max(price.Input, price.CacheWrite), Answer: price.Output, Floor: floor,
 	}
 	cache := model.CacheOf(known)
 	e.Life, e.Asked = cache.Life, cache.Asked

@@ -1,0 +1,40 @@
+package condense
+
+import (
+	"math"
+
+	"github.com/dewpoint-proxy/dewpoint/session"
+)
+
+// memoryUnit and minMemory set the room for memory, in tokens. See Memory.
+const (
+	memoryUnit = 550
+	minMemory  = 2000
+)
+
+// Memory returns the room that pays for what is kept of a history of so many tokens in addition to what must stay: the newest units and
+// quotes. It is the geometric mean of the history and memoryUnit. A longer history has more to come back to, but the next line is worth less
+// than the one before it, while each costs the same at every request.
+func Memory(history int) int { return max(minMemory, int(math.Sqrt(memoryUnit*float64(history)))) }
+
+// memory returns the room for memory of a history, hidden messages included. tokens are those of the items of the view.
+func (in *Input) memory(tokens []int) int {
+	all := total(tokens)
+	for i := range in.View.Applied {
+		all += in.View.Applied[i].ForgottenTokens
+	}
+	return Memory(all)
+}
+
+// stays returns the tokens of the messages that a condensation keeps in any case: what is protected, and the head if that is not much larger
+// than the room for memory.
+func (s Settings) stays(in *Input, tokens []int) int {
+	p := newPicker(in, tokens)
+	p.protect()
+	p.head(s.KeepFirst, session.Size{Events: unlimited, Tokens: p.kept.Tokens + 2*in.memory(tokens)})
+	return p.kept.Tokens
+}
+
+// limited returns the tokens that messages may have after a condensation by a limit: half of what the limit leaves to them. System prompt and
+// tools cannot be condensed, so a limit below them leaves nothing.
+func limited(in *Input, limit int) int { return max(limit-in.Fixed, 0) / 2 }

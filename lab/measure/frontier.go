@@ -1,0 +1,41 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+
+	"github.com/dewpoint-proxy/dewpoint/lab/frontier"
+	"github.com/dewpoint-proxy/dewpoint/tokenize"
+)
+
+// measureFrontier reckons what rules save and what is missing under them, and writes the table to out or into a document.
+func measureFrontier(ctx context.Context, args []string, out io.Writer) error {
+	fs := flag.NewFlagSet("frontier", flag.ContinueOnError)
+	doc := fs.String("doc", "", "document to put the table into")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	recorded, err := runs(fs)
+	if err != nil {
+		return err
+	}
+	counter, err := tokenize.New().Encoder(tokenize.O200k)
+	if err != nil {
+		return fmt.Errorf("measure the frontier: %w", err)
+	}
+	read := make([]*frontier.Run, len(recorded))
+	for i := range recorded {
+		if read[i], err = frontier.NewRun(recorded[i], fixedTokens, counter); err != nil {
+			return fmt.Errorf("measure the frontier: %w", err)
+		}
+	}
+	prices := frontier.Prices{Read: 0.1, Output: 6}
+	var table bytes.Buffer
+	if err := frontier.Write(ctx, &table, read, frontier.Rules(prices), prices); err != nil {
+		return fmt.Errorf("measure the frontier: %w", err)
+	}
+	return publish(out, measured, *doc, table.String())
+}

@@ -345,7 +345,7 @@ func TestPromptReuseIsPriced(t *testing.T) {
 // TestSummariesAreEarned: by price, a run gets excerpts without a call until they have saved what a summary costs, and summaries from then on. Limits
 // ask for one at once, and nothing is prepared by price for a run that has not earned it.
 func TestSummariesAreEarned(t *testing.T) {
-	e := Economics{Read: .1, Write: 1, Answer: 5, In: .2, Out: 1, Target: 5000}
+	e := Economics{Read: .1, Write: 1, Answer: 5, In: .2, Out: 1, Floor: 5000}
 	condenser := func(limit int) *LLM {
 		return NewLLM(LLMSettings{Settings: Settings{Economics: &e, KeepFirst: 1, BackgroundAt: .8, MaxSize: limit}, Summariser: &replying{}, Model: "cheap"})
 	}

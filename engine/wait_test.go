@@ -203,7 +203,7 @@ func TestALateSummaryDoesNotDelayTheNextCondensation(t *testing.T) {
 // request waits for it.
 func TestRequestsAtThePriceGoOnUntilTheirSummaryIsWritten(t *testing.T) {
 	summariser := held{asked: make(chan struct{}, 99), free: make(chan struct{})}
-	prices := condense.Economics{Read: 0.1, Write: 1.25, Target: 1000}
+	prices := condense.Economics{Read: 0.1, Write: 1.25, Floor: 1000}
 	r := newRig(t, condense.NewLLM(condense.LLMSettings{
 		Settings: condense.Settings{Economics: &prices, KeepFirst: 1, BackgroundAt: 0.8}, Summariser: summariser, Model: "cheap",
 	}))

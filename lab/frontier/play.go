@@ -123,7 +123,7 @@ func (r *Run) settle(ctx context.Context, c condense.Condenser, h *session.Histo
 		case ctx.Err() != nil:
 			return v, log, fmt.Errorf("condense: %w", ctx.Err())
 		case err != nil:
-			return v, log, nil // the request goes on as it is
+			return v, log, nil //nolint:nilerr // the request goes on as it is
 		}
 		done := made.Condensation
 		if len(log) > 0 {

@@ -25,7 +25,8 @@ const (
 	modelWindow    = 128_000
 	defaultLimit   = 96_000 // three quarters of it
 	targetTokens   = 24_000
-	askedTokens    = 600 // of what a summariser is told
+	floorTokens    = 16_000 // of the largest request that is never condensed by price
+	askedTokens    = 600    // of what a summariser is told
 	answeredTokens = 1000
 )
 
@@ -39,8 +40,8 @@ type plan struct {
 func plans(r *run) []plan {
 	shipped := condense.Settings{MaxSize: 240, MinTokens: 4000, MaxTokens: defaultLimit, KeepFirst: 2, MinimumProgress: 0.1}
 	excerpts, summaries, half := shipped, shipped, shipped
-	excerpts.Economics = &condense.Economics{Read: readPrice, Write: writePrice, Target: targetTokens}
-	summaries.Economics = &condense.Economics{Read: readPrice, Write: writePrice, In: 1, Out: outputPrice, Target: targetTokens}
+	excerpts.Economics = &condense.Economics{Read: readPrice, Write: writePrice, Floor: floorTokens}
+	summaries.Economics = &condense.Economics{Read: readPrice, Write: writePrice, In: 1, Out: outputPrice, Floor: floorTokens}
 	llm := func(s condense.Settings) condense.Condenser {
 		return condense.NewLLM(condense.LLMSettings{Settings: s, Summariser: r.standIn, Model: "stand-in", Window: modelWindow, MaxOutput: answeredTokens})
 	}

@@ -97,7 +97,7 @@ func conflict(variable, url, upstream string) error {
 func (r agentRun) suitable(l *runs.Lease, pid int, own map[string]string) (*runs.Lease, error) {
 	problem := ""
 	switch to := r.from.flags["upstream"]; {
-	case !sameFile(l.Config, r.from.file):
+	case !sameFile(l.Config, r.named):
 		problem = "under another configuration"
 	case to != "" && slices.ContainsFunc(provider.Names(), func(p provider.Name) bool { return l.Upstreams[string(p)] != strings.TrimRight(to, "/") }):
 		problem = "with another upstream"

@@ -37,6 +37,7 @@ func (e exitError) Error() string { return e.text }
 // agentRun is a command line of run.
 type agentRun struct {
 	from    configSource
+	named   string // the configuration file that the user has named; empty: none
 	observe bool
 	command []string // the agent and its arguments
 	errs    io.Writer
@@ -104,7 +105,8 @@ func parseRun(args []string, out, errs io.Writer) (r agentRun, list bool, err er
 	if len(r.command) == 0 && !list {
 		return r, false, usageError{errors.New("dewpoint: run takes the command of an agent, such as: dewpoint run -- claude")}
 	}
-	r.from.file = cmp.Or(*file, os.Getenv("DEWPOINT_CONFIG"), defaultFile(os.Getenv))
+	r.named = cmp.Or(*file, os.Getenv("DEWPOINT_CONFIG"))
+	r.from.file = cmp.Or(r.named, defaultFile(os.Getenv))
 	return r, list, nil
 }
 

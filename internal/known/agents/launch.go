@@ -76,7 +76,12 @@ var launches = [...]Launch{
 	{Name: "GitHub Copilot CLI", Commands: []string{"copilot"}, Env: []Variable{{"COPILOT_PROVIDER_BASE_URL", "{v1}", "openai"}}, Note: "with a key of your own"},
 	{Name: "grok-cli", Commands: []string{"grok"}, Env: []Variable{{"GROK_BASE_URL", "{v1}", "openai"}}, Note: "name xAI's server by --upstream https://api.x.ai/v1"},
 	{Name: "Cline", Commands: []string{"cline"}, Instead: "cline auth -b " + throughV1},
-	{Name: "Kilo", Commands: []string{"kilo", "kilocode"}, Instead: `in kilo.json: {"provider": {"openai": {"options": {"baseURL": "` + throughV1 + `"}}}}`},
+	{
+		Name: "Kilo", Commands: []string{"kilo", "kilocode"},
+		Env: []Variable{{"KILO_CONFIG_CONTENT",
+			`{"provider":{"openai":{"options":{"baseURL":"{v1}"}},"anthropic":{"options":{"baseURL":"{v1}"}}}}`, ""}},
+		Note: "its providers openai and anthropic; others keep their address",
+	},
 	{Name: "pi", Commands: []string{"pi"}, Instead: `in ~/.pi/agent/models.json: {"providers": {"openai": {"baseUrl": "` + throughV1 + `"}}}`},
 	{Name: "Amp and Auggie", Commands: []string{"amp", "auggie"}, Instead: "not at all: they talk to their own servers only"},
 }

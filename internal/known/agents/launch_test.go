@@ -18,6 +18,7 @@ func TestAgentsArePointedByWhatTheyAreStartedWith(t *testing.T) {
 		"aider":                 "OPENAI_API_BASE=" + base + "/v1",
 		"openhands":             "LLM_BASE_URL=" + base + "/v1",
 		"gemini":                "GOOGLE_GEMINI_BASE_URL=" + base,
+		"kilo":                  `KILO_CONFIG_CONTENT={"provider":{"openai":{"options":{"baseURL":"` + base + `/v1"}},"anthropic":{"options":{"baseURL":"` + base + `/v1"}}}}`,
 		"my-agent":              "OPENAI_BASE_URL=" + base + "/v1",
 		"python3":               "ANTHROPIC_BASE_URL=" + base,
 	} {

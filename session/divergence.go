@@ -100,6 +100,11 @@ func (r *Registry) eventsAt(ctx context.Context, id ThreadID, p int) ([]Event, e
 	if err != nil {
 		return nil, fmt.Errorf("read thread: %w", err)
 	}
+	return r.eventsIn(ctx, &t, p)
+}
+
+// eventsIn is eventsAt for a thread that logged position p itself.
+func (r *Registry) eventsIn(ctx context.Context, t *Thread, p int) ([]Event, error) {
 	var out []Event
 	begin := uint64(1)
 	if len(t.Shares) == 0 {

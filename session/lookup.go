@@ -75,11 +75,14 @@ func (r *Registry) lookUp(ctx context.Context, q Query) (_ *lookup, err error) {
 const maxWalked = 8 * milestone
 
 // walk returns the end of the longest prefix that a history shares with a thread, of which a shorter one is known. It reads the log if the
-// thread has positions after that which are not indexed. The tokens up to the end are then not known.
+// next position is not indexed. The tokens up to the end are then not known.
 func (r *Registry) walk(ctx context.Context, h *History, t *Thread, known Place) (Place, error) {
 	from := known.Pos
-	for p := from; p < min(h.Len(), t.Len-newestIndex, from+maxWalked) && !h.Covers(t.Len, t.Head); {
-		events, err := r.eventsAt(ctx, t.ID, p+1)
+	if t.staysIndexed(from+1) || h.Covers(t.Len, t.Head) {
+		return known, nil
+	}
+	for p := from; p < min(h.Len(), t.Len-newestIndex, from+maxWalked); {
+		events, err := r.eventsIn(ctx, t, p+1)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return known, err
 		}

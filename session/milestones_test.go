@@ -53,7 +53,7 @@ func TestForkIsFoundAtEveryPosition(t *testing.T) {
 	}
 }
 
-// TestFewPositionsAreIndexed: of a long thread, only the newest positions and every sixteenth are.
+// TestFewPositionsAreIndexed: of a long thread, only the first two positions, the newest and every sixteenth are.
 func TestFewPositionsAreIndexed(t *testing.T) {
 	d, scope := newFixture(t), session.Scope{Tenant: "t", Key: "k"}
 	var words []string
@@ -74,7 +74,7 @@ func TestFewPositionsAreIndexed(t *testing.T) {
 			known = append(known, p.Pos)
 		}
 	}
-	if n := q.History.Len(); len(known) != n/16+5 || known[0] != 1 || known[len(known)-1] != n {
+	if n := q.History.Len(); len(known) != n/16+6 || known[0] != 1 || known[len(known)-1] != n {
 		t.Errorf("of %d positions, these are indexed: %v", n, known)
 	}
 }

@@ -74,18 +74,19 @@ func spread(low, high int) []int {
 	return slices.DeleteFunc(out, func(p int) bool { return p <= low })
 }
 
-// Of a thread's positions only some are indexed: the newest, by which it is usually found, its first own one, and milestones. A history that
-// leaves the thread between them is compared with the log (walk).
+// Of a thread's positions only some are indexed: the newest, by which it is usually found, its first own two, since many histories have only
+// the first in common, and milestones. A history that leaves the thread between them is compared with the log (walk).
 const (
 	milestone   = 16 // at most Newest, so that there is one among the newest positions of a history
 	newestIndex = 4
+	firstIndex  = 2
 )
 
 // milestoneBefore returns the last milestone below a position, 0 if there is none.
 func milestoneBefore(p int) int { return (p - 1) / milestone * milestone }
 
 // staysIndexed reports whether a thread's position p is indexed as long as the thread exists.
-func (t *Thread) staysIndexed(p int) bool { return p%milestone == 0 || p == t.ForkAt+1 || p == 1 }
+func (t *Thread) staysIndexed(p int) bool { return p%milestone == 0 || p <= t.ForkAt+firstIndex }
 
 // Match says how a history relates to the thread that it was found in.
 type Match uint8

@@ -25,7 +25,7 @@ import (
 )
 
 // sizedCondenser is the condenser that runs are played under. Requests wait for summaries, so that two measurements store the same.
-const sizedCondenser = `{type: llm, llm_config: cheap, max_size: 60, wait: deadline, deadline: 5m, background_at: 0}`
+const sizedCondenser = `{type: llm, llm_config: cheap, trigger: limits, max_size: 60, wait: deadline, deadline: 5m, background_at: 0}`
 
 // measureStoreSize plays runs and small chats through the binary over each store, and prints what the store then holds.
 func measureStoreSize(ctx context.Context, args []string, out io.Writer) error {

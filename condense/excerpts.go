@@ -174,11 +174,11 @@ func (j *job) targetRoom() int {
 func (j *job) estimate(recordTokens int) int {
 	room := j.targetRoom()
 	if room == unlimited {
-		words := 0
+		words, hidden := 0, j.cut.ForgottenTokens
 		if s, err := readSpan(context.Background(), j.in, j.cut); err == nil {
-			words = min(s.words.Tokens(j.in.Count), max(wordTokens, s.tokens/typedShare))
+			words, hidden = min(s.words.Tokens(j.in.Count), max(wordTokens, s.tokens/typedShare)), s.tokens
 		}
-		room = recordTokens + words + min(eventTokens, j.cut.ForgottenTokens/eventShare)
+		room = recordTokens + words + min(eventTokens, hidden/eventShare)
 	}
 	return max(min(room, j.cut.maxSummary()), 0)
 }

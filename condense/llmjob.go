@@ -36,9 +36,8 @@ func (j *llmJob) Plan() (session.Condensation, int) {
 	return j.plain(j.cut), j.estimate(j.recordTokens())
 }
 
-func (j *llmJob) recordTokens() int {
-	return min(answerTokens, (j.cut.ForgottenTokens+j.cut.Replaced)/8)
-}
+// recordTokens returns the approximate size of the record: an eighth of what is hidden now. Longer records are rewritten to stay below answerTokens.
+func (j *llmJob) recordTokens() int { return min(answerTokens, j.cut.ForgottenTokens/8) }
 
 // allowance returns the room for a summary: a quarter of the target, but at least the size of an empty summary.
 func (j *llmJob) allowance() session.Size {

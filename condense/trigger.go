@@ -31,7 +31,8 @@ type Due struct {
 const unlimited = math.MaxInt
 
 // Due decides whether a condensation is due. An exceeded limit of events demands a shrink to half of itself, one of tokens a shrink to what
-// limited returns, and prices to what economic returns. All demands must be met, so the strictest wins. A request by the caller while no limit is exceeded demands half of the current size.
+// limited returns, and prices to what economic returns. All demands must be met, so the strictest wins. A request by the caller while no limit is
+// exceeded demands half of the current size.
 func (s Settings) Due(in Input) Due {
 	none := Due{Target: session.Size{Events: unlimited, Tokens: unlimited}, Later: session.Size{Events: unlimited, Tokens: unlimited}}
 	d := none

@@ -204,7 +204,7 @@ func TestReplayPrintsRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"replay", "--config", write(t, "excerpts.yaml", "condenser: {type: excerpts, max_size: 40, min_tokens: 0}"), write(t, "sample.json", string(text))}
+	args := []string{"replay", "--config", write(t, "excerpts.yaml", "condenser: {type: excerpts, trigger: limits, max_size: 40, min_tokens: 0}"), write(t, "sample.json", string(text))}
 	code, out, errs := command(t, append(args, "--json", "--records")...)
 	var all struct {
 		Configs []struct {

@@ -361,7 +361,7 @@ func TestTheCondenserIsDescribed(t *testing.T) {
 // TestSilentMessagesExist: what the console leaves out or words in its own way is still logged under that message.
 func TestSilentMessagesExist(t *testing.T) {
 	var source strings.Builder
-	for _, pattern := range []string{"../../../proxy/*.go", "../app/*.go", "../observe/*.go", "../../../cmd/proxy/*.go"} {
+	for _, pattern := range []string{"../../../proxy/*.go", "../app/*.go", "../observe/*.go", "../../command/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v", pattern, err)

@@ -99,7 +99,7 @@ listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: %q}
 store: %s
-condenser: {type: excerpts, max_size: 1000}
+condenser: {type: excerpts, trigger: limits, max_size: 1000}
 shutdown: {delay: 0s, timeout: 1m}`, s.url, embedded(newStore(t)))))
 }
 

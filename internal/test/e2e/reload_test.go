@@ -33,7 +33,7 @@ llms: {cheap: {model: %s}}
 condenser: {type: noop}
 tenants:
   - {name: one, api_keys: [{sha256: %s}]}
-  - {name: two, api_keys: [{sha256: %s}], condenser: {type: llm, llm_config: cheap, wait: deadline, deadline: 1m, background_at: 0, max_size: %d, min_tokens: 0}}
+  - {name: two, api_keys: [{sha256: %s}], condenser: {type: llm, llm_config: cheap, trigger: limits, wait: deadline, deadline: 1m, background_at: 0, max_size: %d, min_tokens: 0}}
 %s`, s.url, store, judge.Summariser, key("key-one"), key("key-two"), max, more)
 }
 

@@ -20,6 +20,9 @@ const (
 	maxCoders   = 4        // each encoder keeps about a megabyte
 )
 
+// packWindow bounds what an encoder keeps of a payload, and so its memory. Hardly any payload is longer.
+const packWindow = 512 << 10
+
 // dictionary holds what messages of agents often contain. It makes short messages compressible. It must never change, because stored
 // payloads cannot be decoded without it: another dictionary needs another form.
 //
@@ -42,7 +45,7 @@ func newCoder() *coder {
 // 2.34:1, and with it 2.70:1, at about 40 µs for each message on one core. Slower levels gave 2.85:1 at best.
 func newEncoder() *zstd.Encoder {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderDictRaw(dictionaryID, dictionary),
-		zstd.WithEncoderConcurrency(min(runtime.GOMAXPROCS(0), maxCoders)), zstd.WithSingleSegment(true), zstd.WithEncoderCRC(false),
+		zstd.WithEncoderConcurrency(min(runtime.GOMAXPROCS(0), maxCoders)), zstd.WithWindowSize(packWindow), zstd.WithEncoderCRC(false),
 		zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic(err) // the options are constant

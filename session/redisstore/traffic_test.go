@@ -141,7 +141,7 @@ func TestTraffic(t *testing.T) {
 		for _, n := range []int{5, 7} {
 			commands := 19
 			if n == 7 {
-				commands += 4 // the places of two positions are deleted
+				commands += 2 // the place of the third position is deleted
 			}
 			res, before, after := l.step(l.query(n, key))
 			atMost(t, what+"step, before", before, traffic{trips: 1, commands: 2, in: 600, out: 700})

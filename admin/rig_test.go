@@ -64,6 +64,8 @@ func start(t *testing.T, change func(*config.Config)) *rig {
 		agentModel: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: model.EncodingO200k, Price: price},
 		summariser: {ContextWindow: 100_000, MaxOutput: 1000, Encoding: model.EncodingO200k, Price: low}, // cheaper than the agent's model
 	}
+	cfg.Condenser = catalogue.Default(catalogue.TypeLLM)
+	cfg.Condenser.Trigger = catalogue.TriggerLimits
 	cfg.Condenser.LLMConfig, cfg.Condenser.MaxSize, cfg.Condenser.KeepFirst = "cheap", 10, 1
 	cfg.Condenser.MinTokens, cfg.Condenser.Wait, cfg.Condenser.BackgroundAt = 0, catalogue.WaitDeadline, 0
 	if change != nil {

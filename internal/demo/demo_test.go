@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/judge"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
@@ -18,17 +17,17 @@ import (
 
 // TestPlay plays the whole sample: some lines report a condensation, and the sum reports savings.
 func TestPlay(t *testing.T) {
-	condensed := regexp.MustCompile(`(?m)^ +\d+ +\d+ +\d+ +\d+ +\d+   limit on events: \d+ events and \d+ tokens removed$`)
+	condensed := regexp.MustCompile(`(?m)^ +\d+ +\d+ +\d+ +\d+ +\d+   it pays: \d+ events and \d+ tokens removed$`)
 	var out strings.Builder
 	if err := Play(t.Context(), &out); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	text := out.String()
-	sum := regexp.MustCompile(`(\d+) steps, (\d+) condensations\. .* ([0-9.]+)% saved, net\.`).FindStringSubmatch(strings.ReplaceAll(text, "\n", " "))
-	if sum == nil || sum[2] == "0" || sum[3] == "0.0" || !strings.Contains(text, "OPENAI_BASE_URL=") {
+	sum := regexp.MustCompile(`All 55 steps .* (\d+) of them .* (\d+)% saved, with (\d+) condensations`).FindStringSubmatch(strings.ReplaceAll(text, "\n", " "))
+	if sum == nil || sum[1] == "0" || sum[2] == "0" || !strings.Contains(text, "OPENAI_BASE_URL=") {
 		t.Fatalf("the sum is %v in\n%s", sum, text)
 	}
-	if n := len(condensed.FindAllString(text, -1)); fmt.Sprint(n) != sum[2] {
+	if n := len(condensed.FindAllString(text, -1)); n == 0 || fmt.Sprint(n) != sum[3] {
 		t.Errorf("%d lines report a condensation:\n%s", n, text)
 	}
 }
@@ -41,8 +40,7 @@ func TestRequestsAreValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	report, err := judge.Play(t.Context(), Sample(), judge.Options{
-		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: replay.DefaultModel,
-		Expect: judge.Expectations{MaxSize: maxSize, Summarisers: []string{judge.Summariser}},
+		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: modelName,
 	})
 	for _, wrong := range append(report.Violations, err, stage.Close()) {
 		if wrong != nil {
@@ -75,8 +73,8 @@ func TestFigures(t *testing.T) {
 			t.Errorf("README.md: the demo does not print %q", line)
 		}
 	}
-	m := regexp.MustCompile(`(\d+) +(\d+) +(\d+) +(\d+)   limit on events: (\d+) events and (\d+)`).FindStringSubmatch(out.String())
-	for _, want := range []string{m[1] + ";" + m[2], m[3] + ";" + m[4], "events; " + m[5] + "; " + m[6] + "; summary"} {
+	m := regexp.MustCompile(`(\d+) +(\d+) +(\d+) +(\d+)   it pays: (\d+) events and (\d+)`).FindStringSubmatch(out.String())
+	for _, want := range []string{m[1] + ";" + m[2], m[3] + ";" + m[4], "economics; " + m[5] + "; " + m[6] + "; excerpts"} {
 		for name, text := range map[string]string{"README.md": readme, "docs/headers.md": headers} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s does not have %q", name, want)

@@ -97,7 +97,9 @@ func TestViewIsWhatUpstreamGot(t *testing.T) {
 		return c
 	}
 	masking := of(catalogue.TypeObservationMasking, func(c *config.Condenser) { c.AttentionWindow, c.Stride = 6, 2 })
-	llm := of(catalogue.TypeLLM, func(c *config.Condenser) { c.MaxSize, c.MinTokens, c.KeepFirst, c.Trigger = 10, 0, 1, catalogue.TriggerLimits })
+	llm := of(catalogue.TypeLLM, func(c *config.Condenser) {
+		c.MaxSize, c.MinTokens, c.KeepFirst, c.Trigger = 10, 0, 1, catalogue.TriggerLimits
+	})
 	recent := of(catalogue.TypeRecentEvents, func(c *config.Condenser) { c.MaxEvents, c.KeepFirst = 8, 1 })
 	trim := of(catalogue.TypeToolOutputTrim, func(c *config.Condenser) { c.MaxEventLength = 400 })
 	for name, c := range map[string]struct {

@@ -134,7 +134,7 @@ func (p Patient) checkAgents(running *app.RunningError, found func(Finding)) {
 		found(Finding{Warn, "agents", says + ", not this proxy", fmt.Sprintf("if its agent should be condensed, make it %s", base(to.Setting, at))})
 	}
 	if len(pointers) == 0 {
-		found(Finding{OK, "agents", "no setting of an agent names a server. To point one here: export OPENAI_BASE_URL=" + base("OPENAI", at) +
+		found(Finding{OK, "agents", "no setting of an agent names a server. To point one here: dewpoint run -- AGENT, or export OPENAI_BASE_URL=" + base("OPENAI", at) +
 			" or ANTHROPIC_BASE_URL=" + base("ANTHROPIC", at), ""})
 	}
 }

@@ -105,7 +105,7 @@ func upstream(cfg *config.Config) string {
 		for i, up := range all {
 			hosts[i] = hostOf(up.BaseURL) + keyOf(up)
 		}
-		where = "by provider, with each client's own key if nothing else is said: " + strings.Join(hosts, ", ")
+		where = "by provider, with each client's own key: " + strings.Join(hosts, ", ")
 	} else if all[0].APIKey == "" {
 		where += ", with each client's own key"
 	}
@@ -120,7 +120,7 @@ func keyOf(up config.Upstream) string {
 	if up.APIKey == "" {
 		return ""
 	}
-	return ", with the key of the configuration"
+	return " (with the key of the configuration)"
 }
 
 // hostOf returns the host of an address, or all that can be shown of it.

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"cmp"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +11,9 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/demo"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 )
 
 // TestExamplesAreFine runs check-config on every example, with the variables that it names set.
@@ -24,13 +29,7 @@ func TestExamplesAreFine(t *testing.T) {
 	for _, file := range files {
 		name := filepath.Base(filepath.Dir(file))
 		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, variable := range regexp.MustCompile(`\$\{(\w+)\}|env: (\w+)`).FindAllStringSubmatch(string(text), -1) {
-				t.Setenv(variable[1]+variable[2], "value-of-"+variable[1]+variable[2])
-			}
+			setVariables(t, file)
 			code, out, errs := command(t, "check-config", file)
 			if code != exitOK || !strings.Contains(out, ": valid\n  condenser: ") {
 				t.Errorf("exit code %d: %s%s", code, out, errs)
@@ -88,5 +87,57 @@ func TestComposeExample(t *testing.T) {
 	}
 	if grace, err := time.ParseDuration(ours.StopGracePeriod); err != nil || grace <= cfg.Shutdown.Delay+cfg.Shutdown.Timeout {
 		t.Errorf("it is killed after %s", ours.StopGracePeriod)
+	}
+}
+
+// TestExamplesSave: with each example, a recorded run costs less than without, or is shorter where its model has no price.
+func TestExamplesSave(t *testing.T) {
+	quick.Skip(t)
+	files, err := filepath.Glob("../../examples/*/dewpoint.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	run, err := json.Marshal(demo.Sample())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := write(t, "sample.json", string(run))
+	models := map[string]string{"azure": "agents-large", "ollama": "qwen3-coder:30b"}
+	for _, file := range files {
+		name := filepath.Base(filepath.Dir(file))
+		t.Run(name, func(t *testing.T) {
+			setVariables(t, file)
+			code, out, errs := command(t, "replay", "--json", "--config", file, "--model", cmp.Or(models[name], "gpt-5.5"), sample)
+			var all struct {
+				Configs []struct {
+					Runs []struct {
+						Condensations int
+						Saved         float64 `json:"saved_usd"`
+						Without, With struct {
+							Input int `json:"input_tokens"`
+						}
+					}
+				}
+			}
+			if err := json.Unmarshal([]byte(out), &all); err != nil || code != exitOK || len(all.Configs) != 1 || len(all.Configs[0].Runs) != 1 {
+				t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
+			}
+			r := all.Configs[0].Runs[0]
+			if r.Condensations == 0 || r.With.Input >= r.Without.Input || r.Saved <= 0 && name != "ollama" {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// setVariables sets the environment variables that a configuration names.
+func setVariables(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range regexp.MustCompile(`\$\{(\w+)\}|env: (\w+)`).FindAllStringSubmatch(string(text), -1) {
+		t.Setenv(variable[1]+variable[2], "value-of-"+variable[1]+variable[2])
 	}
 }

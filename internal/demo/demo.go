@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 )
 
@@ -47,7 +46,7 @@ func Play(ctx context.Context, out io.Writer) error {
 // settings returns the configuration of the demo: the default, and a model with a small window.
 func settings() *config.Config {
 	cfg := config.Default()
-	info, _ := model.Table{}.Lookup(modelName)
+	info, _ := cfg.ModelFor(modelName)
 	info.ContextWindow, info.MaxOutput = window, window/10
 	cfg.Models[modelName] = info
 	return cfg

@@ -141,6 +141,12 @@ func TestLimitsLeaveHalfOfWhatCanBeCondensed(t *testing.T) {
 			t.Errorf("beside %d tokens: due by %q, target %d, want %d", fixed, due.Need.Reason, due.Target.Tokens, want)
 		}
 	}
+	messages := []session.Message{{Kind: session.System}, {Kind: session.User}, {Kind: session.Agent}, {Kind: session.User}}
+	view := session.Project(session.NewHistory(session.Hash{}, messages), nil)
+	in := condense.Input{View: &view, Total: 40_000, Measure: func([]session.Item) []int { return []int{12_000, 10_000, 8_000, 10_000} }}
+	if due := (condense.Settings{MaxTokens: 30_000}).Due(in); due.Target.Tokens != 12_000+9_000 {
+		t.Errorf("with a system prompt of 12,000 tokens the target is %d", due.Target.Tokens)
+	}
 }
 
 // TestKeeps checks that a client that asks for an hour has a warm cache after ten minutes, if the provider supports it.

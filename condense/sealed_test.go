@@ -37,7 +37,7 @@ func TestOnlyTheWindowCutsALoop(t *testing.T) {
 	for window, want := range map[int]condense.Due{
 		1000: {Kept: condense.KeptLoop}, 150: {Need: condense.Need{Reason: session.ReasonWindow, Hard: true}},
 	} {
-		in := condense.Input{View: &view, Total: 200, Window: window, NeedsReasoning: true}
+		in := condense.Input{View: &view, Total: 200, Window: window, NeedsReasoning: true, Measure: func(items []session.Item) []int { return make([]int, len(items)) }}
 		if due := (condense.Settings{MaxTokens: 100}).Due(in); due.Need != want.Need || due.Kept != want.Kept {
 			t.Errorf("a window of %d: due by %+v, kept %q", window, due.Need, due.Kept)
 		}

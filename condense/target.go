@@ -35,6 +35,15 @@ func (s Settings) stays(in *Input, tokens []int) int {
 	return p.kept.Tokens
 }
 
-// limited returns the tokens that messages may have after a condensation by a limit: half of what the limit leaves to them. System prompt and
-// tools cannot be condensed, so a limit below them leaves nothing.
-func limited(in *Input, limit int) int { return max(limit-in.Fixed, 0) / 2 }
+// limited returns the tokens that messages may have after a condensation by a limit: the system prompt, and half of what the limit leaves to the
+// others. System prompt and tools cannot be condensed, so a limit below them leaves nothing.
+func limited(in *Input, limit int) int {
+	prompt := 0
+	for i, tokens := range in.Measure(in.View.Items) {
+		if in.View.Items[i].Kind != session.System {
+			break
+		}
+		prompt += tokens
+	}
+	return prompt + max(limit-in.Fixed-prompt, 0)/2
+}

@@ -77,6 +77,7 @@ func TestDue(t *testing.T) {
 		},
 	} {
 		c.in.View = &session.View{Items: make([]session.Item, c.events)}
+		c.in.Measure = func(items []session.Item) []int { return make([]int, len(items)) }
 		d := c.s.Due(c.in)
 		if d.Need.Reason != c.reason || d.Need.Hard != c.hard || d.Target != c.target {
 			t.Errorf("%s: %+v, want %s, hard %v, %+v", name, d, c.reason, c.hard, c.target)

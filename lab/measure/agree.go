@@ -19,7 +19,9 @@ import (
 // agreedSteps is how long the run is by which the reckoning is held to the proxy, and agreedWithin how far they may be apart, as a share.
 const (
 	agreedSteps  = 150
-	agreedWithin = 0.05
+	agreedWithin = 0.06
+
+	floorTokens = 16_000 // as in internal/serve/app
 )
 
 // compared is what a run costs under a rule, as a share of what it costs without condensing.
@@ -53,8 +55,8 @@ func compare(ctx context.Context, run replay.Run, count func([]byte) int, sets [
 		if p.in > 0 {
 			continue
 		}
-		e := condense.Economics{Read: p.read, Write: p.write, Target: targetTokens}
-		whole, _ := rolling(targetTokens, never)(&r, e)
+		e := condense.Economics{Read: p.read, Write: p.write, Target: targetTokens, Floor: floorTokens}
+		whole, _ := rolling(to(targetTokens), never)(&r, e)
 		bill := price{read: p.read, write: p.write}
 		for i, x := range rules {
 			got := sameForAll[i]
@@ -80,18 +82,18 @@ type comparedRule struct {
 	condenser config.Condenser
 }
 
-// comparedRules are the rules that are compared. A condenser with a limit goes down to half of it.
+// comparedRules are the rules that are compared.
 func comparedRules() (all []comparedRule) {
 	for _, limit := range []int{40_000, 80_000} {
 		c := catalogue.Default(catalogue.TypeExcerpts)
 		c.Trigger, c.MaxSize, c.MaxTokens = catalogue.TriggerLimits, 1<<20, float64(limit)
-		all = append(all, comparedRule{rule{fmt.Sprintf("above %d,000", limit/1000), rolling(limit/2, above(limit))}, c})
+		all = append(all, comparedRule{rule{fmt.Sprintf("above %d,000", limit/1000), rolling(halfOf(limit), above(limit))}, c})
 	}
 	c := catalogue.Default(catalogue.TypeExcerpts)
 	c.Trigger, c.MaxSize = catalogue.TriggerEconomics, 1<<20
 	return append(all,
 		comparedRule{rule{masking, (*sizes).masked}, catalogue.Default(catalogue.TypeObservationMasking)},
-		comparedRule{rule{economics, rolling(targetTokens, byPrice)}, c})
+		comparedRule{rule{economics, rolling(remembering, byPrice)}, c})
 }
 
 func writeCompared(w io.Writer, rows []compared) {

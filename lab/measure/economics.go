@@ -147,12 +147,12 @@ type costing func(r *sizes, e condense.Economics) (total, dearest float64)
 
 func rules() []rule {
 	return []rule{
-		{"none", rolling(targetTokens, never)},
-		{"above 40,000", rolling(targetTokens, above(40_000))},
-		{"above 80,000", rolling(40_000, above(80_000))},
-		{"above 160,000", rolling(80_000, above(160_000))},
+		{"none", rolling(to(targetTokens), never)},
+		{"above 40,000", rolling(to(targetTokens), above(40_000))},
+		{"above 80,000", rolling(to(40_000), above(80_000))},
+		{"above 160,000", rolling(to(80_000), above(160_000))},
 		{masking, (*sizes).masked},
-		{economics, rolling(targetTokens, byPrice)},
+		{economics, rolling(to(targetTokens), byPrice)},
 	}
 }
 
@@ -170,20 +170,45 @@ func above(limit int) due {
 	return func(_ condense.Economics, _ float64, m condense.Moment) bool { return m.Total > limit }
 }
 
-func byPrice(e condense.Economics, rent float64, m condense.Moment) bool { return e.Due(rent, m, 1) }
+func byPrice(e condense.Economics, rent float64, m condense.Moment) bool {
+	return m.Total > e.Floor && e.Due(rent, m, 1)
+}
+
+// target is the size to which a rule condenses at a step, where all messages so far, hidden ones included, have so many tokens.
+type target func(r *sizes, step, history int) int
+
+// to is a target that is always the same.
+func to(tokens int) target { return func(*sizes, int, int) int { return tokens } }
+
+// halfOf is the target of a limit: half of what it leaves to messages.
+func halfOf(limit int) target {
+	return func(r *sizes, _, _ int) int { return r.fixed + max(limit-r.fixed, 0)/2 }
+}
+
+// remembering is the target by price: what must stay, which is the first and the newest step, and the room for memory.
+func remembering(r *sizes, step, history int) int {
+	return r.fixed + r.steps[0] + r.steps[step] + condense.Memory(history)
+}
 
 // rolling condenses down to a target whenever it is due.
-func rolling(target int, due due) costing {
+func rolling(to target, due due) costing {
 	return func(r *sizes, e condense.Economics) (total, dearest float64) {
-		e.Target = target
-		context, rent := r.fixed, 0.0
-		for i := range r.steps {
+		context, history := r.fixed, 0
+		var since []int // sizes of the requests since the newest condensation
+		for i, step := range r.steps {
+			history += step
+			e.Target = to(r, i, history)
+			rent := 0.0
+			for _, sent := range since {
+				rent += e.Rent(sent)
+			}
 			m := r.moment(i, context)
 			if due(e, rent, m) {
-				total, dearest, context, rent = total+e.Condensed(m), max(dearest, e.Extra(m)), e.Target, 0
+				total, dearest, context = total+e.Condensed(m), max(dearest, e.Extra(m)), e.Target
+				since = since[:0]
 				continue
 			}
-			total, context, rent = total+e.Plain(m), m.Total, rent+e.Rent(m.Total)
+			total, context, since = total+e.Plain(m), m.Total, append(since, m.Total)
 		}
 		return total, dearest
 	}

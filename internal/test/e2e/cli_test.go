@@ -170,7 +170,7 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	f := commandIn(t, dir, "demo")
-	f.wants(t, 0, []string{"condensed", "tokens removed", "saved, net"}, nil)
+	f.wants(t, 0, []string{"condensed", "it pays: ", "tokens removed", "of them would not have fitted the window", "% saved, with "}, nil)
 	lines := strings.Split(strings.TrimSpace(f.Out), "\n")
 	if last := lines[len(lines)-1]; !strings.Contains(last, "OPENAI_BASE_URL=http://127.0.0.1:8080/v1") {
 		t.Errorf("the last line is %q", last)

@@ -165,9 +165,9 @@ func (s *setting) config() string {
 	if s.InFlight != "" {
 		limits = "{bytes_in_flight: " + s.InFlight + ", max_body: 8MiB}"
 	}
-	condenser := "{type: " + cmp.Or(s.Condenser, "llm") + ", max_size: 1000000, max_tokens: 0.75, keep_first: 2}"
+	condenser := "{type: " + cmp.Or(s.Condenser, "llm") + ", trigger: limits, max_size: 1000000, max_tokens: 0.75, keep_first: 2}"
 	if s.Waits {
-		condenser = fmt.Sprintf("{type: llm, llm_config: slow, max_size: 1000000, max_tokens: %d, min_tokens: 0}\nllms: {slow: {model: %s, timeout: 10m}}", waitsLimit, slowModel)
+		condenser = fmt.Sprintf("{type: llm, llm_config: slow, trigger: limits, max_size: 1000000, max_tokens: %d, min_tokens: 0}\nllms: {slow: {model: %s, timeout: 10m}}", waitsLimit, slowModel)
 	}
 	return `listen: 127.0.0.1:0
 admin: {listen: 127.0.0.1:0}

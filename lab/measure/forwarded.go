@@ -26,12 +26,12 @@ import (
 func forwardedConfigs() [][2]string {
 	return [][2]string{
 		{"noop", `{type: noop}`},
-		{"events", `{type: llm, llm_config: cheap, max_size: 40, wait: deadline, deadline: 5m, background_at: 0}`},
-		{"tokens", `{type: structured_summary, llm_config: cheap, max_tokens: 12000, wait: deadline, deadline: 5m, background_at: 0}`},
-		{"forgetting", `{type: amortized_forgetting, max_size: 30}`},
+		{"events", `{type: llm, llm_config: cheap, trigger: limits, max_size: 40, wait: deadline, deadline: 5m, background_at: 0}`},
+		{"tokens", `{type: structured_summary, llm_config: cheap, trigger: limits, max_tokens: 12000, wait: deadline, deadline: 5m, background_at: 0}`},
+		{"forgetting", `{type: amortized_forgetting, trigger: limits, max_size: 30}`},
 		{"pipeline", `{type: pipeline, condensers: [{type: tool_output_trim, max_event_length: 2000},
   {type: observation_masking, attention_window: 20},
-  {type: llm, llm_config: cheap, max_size: 60, wait: deadline, deadline: 5m, background_at: 0}]}`},
+  {type: llm, llm_config: cheap, trigger: limits, max_size: 60, wait: deadline, deadline: 5m, background_at: 0}]}`},
 	}
 }
 

@@ -38,6 +38,9 @@ func judgeRuns(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if asked.config == "" { // the condenser of which most can be judged
+		from.Condenser = catalogue.Default(catalogue.TypeLLM)
+	}
 	cfg, err := replay.Settings(from, asked.choice)
 	if err != nil {
 		return err

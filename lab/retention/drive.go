@@ -54,7 +54,7 @@ func (m *moment) settle(c condense.Condenser, j journal, budget int, nudge func(
 	v := m.project(j)
 	for range rounds {
 		in := m.input(&v)
-		in.Window = 2 * budget // a condensation goes down to half; without a summary only where the window forces it
+		in.Window = 2*budget - prompt(&in) // a condensation goes down to half of the rest; without a summary only where the window forces it
 		if nudge != nil {
 			nudge(&in)
 		}
@@ -73,6 +73,18 @@ func (m *moment) settle(c condense.Condenser, j journal, budget int, nudge func(
 		v = m.project(j)
 	}
 	return v, j, nil
+}
+
+// prompt returns the tokens that no condensation removes: those of the system prompt and of what is not messages.
+func prompt(in *condense.Input) int {
+	tokens := in.Fixed
+	for i, n := range in.Measure(in.View.Items) {
+		if in.View.Items[i].Kind != session.System {
+			break
+		}
+		tokens += n
+	}
+	return tokens
 }
 
 // fitted drives a condenser that is set in events: at each moment with the most events that fit the budget.
@@ -153,7 +165,7 @@ func (r *roller) afresh(m *moment, c condense.Condenser) (shown, error) {
 	if s := m.show(&v); err == nil && !after.forgot(len(before)) && s.tokens > budget {
 		v, after, err = m.settle(c, before, budget, func(in *condense.Input) {
 			if in.Total > budget {
-				in.Total += 2*budget + 1 - s.tokens
+				in.Total += in.Window + 1 - s.tokens
 			}
 		})
 	}

@@ -49,7 +49,10 @@ type UpstreamConfig struct {
 func (t *Tenant) upstreamFor(p provider.Name, keys []string) *UpstreamConfig {
 	up, issuer := t.upstream(p), issuerOf(keys)
 	if issuer != "" && up.APIKey == "" {
-		return t.upstream(issuer)
+		up = t.upstream(issuer)
+		if provider.OfKey(keys[0]) == issuer { // the key by which the tenant is known is valid there
+			return up
+		}
 	}
 	if up.Unpaid {
 		return nil

@@ -28,6 +28,7 @@ func TestUpstreamsOfARequest(t *testing.T) {
 		"a key that is not the first":            {clients, provider.OpenAI, []string{"dummy", "sk-ant-k"}, "anthropic"},
 		"a key that the operator's replaces":     {operators, provider.OpenAI, []string{"sk-ant-k"}, "openai"},
 		"a provider without an operator's key":   {operators, provider.Anthropic, []string{"tenant-key"}, ""},
+		"a provider's key beside the tenant's":   {operators, provider.Anthropic, []string{"tenant-key", "sk-ant-k"}, ""},
 		"a client's own key for such a provider": {operators, provider.Anthropic, []string{"sk-ant-k"}, "anthropic"},
 	} {
 		got := ""

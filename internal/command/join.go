@@ -1,10 +1,12 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -30,6 +32,9 @@ func (r agentRun) join(ctx context.Context, l agents.Launch) (*runs.Lease, error
 	if err != nil {
 		return nil, usageError{err}
 	}
+	if err := r.mayReplaceUpstream(); err != nil {
+		return nil, err
+	}
 	own, err := r.ownServers(cfg, l)
 	if err != nil {
 		return nil, err
@@ -41,7 +46,7 @@ func (r agentRun) join(ctx context.Context, l agents.Launch) (*runs.Lease, error
 		if at, pid := app.Announced(cfg); at.Listen != "" {
 			lease, err := runs.Join(ctx, at, wish)
 			if err == nil {
-				return r.suitable(lease, pid, own)
+				return r.suitable(lease, pid, cfg, own)
 			}
 		}
 		at, err := r.startHost(ctx, cfg, own)
@@ -58,6 +63,22 @@ func (r agentRun) join(ctx context.Context, l agents.Launch) (*runs.Lease, error
 		case <-time.After(rejoinPause): // it is starting or ending
 		}
 	}
+}
+
+// mayReplaceUpstream returns an error if --upstream would send a key of the configuration to another server than it is for.
+func (r agentRun) mayReplaceUpstream() error {
+	to := strings.TrimRight(r.from.flags["upstream"], "/")
+	if to == "" {
+		return nil
+	}
+	flags := maps.Clone(r.from.flags)
+	delete(flags, "upstream")
+	cfg, err := load(configSource{file: r.from.file, flags: flags}, nil)
+	if err != nil || cfg.Upstream.APIKey == "" || cfg.UpstreamFor(config.Tenant{}, config.General).BaseURL == to {
+		return nil //nolint:nilerr // what is wrong with the configuration was reported
+	}
+	return usageError{fmt.Errorf("dewpoint run: upstream.api_key of the configuration is not for %s: write this address into upstream.base_url, "+
+		"or remove the key", to)}
 }
 
 // ownServers returns the servers that the user's variables name, by provider, such as https://openrouter.ai/api/v1 in OPENAI_BASE_URL. The
@@ -77,7 +98,7 @@ func (r agentRun) ownServers(cfg *config.Config, l agents.Launch) (map[string]st
 		up := cfg.UpstreamFor(config.Tenant{}, p)
 		switch {
 		case up.BaseURL == url:
-		case up.BaseURL != p.BaseURL():
+		case up.BaseURL != p.BaseURL(), up.APIKey != "": // a key of the configuration is for its own address
 			return nil, usageError{conflict(v.Name, url, up.BaseURL)}
 		case own[v.Provider] != "" && own[v.Provider] != url:
 			return nil, usageError{fmt.Errorf("dewpoint run: %s names another server than the other variables of %s: unset one of them", v.Name, l.Name)}
@@ -94,7 +115,7 @@ func conflict(variable, url, upstream string) error {
 }
 
 // suitable returns a run in a proxy that somebody else has started, unless that is configured in another way than this run asks for.
-func (r agentRun) suitable(l *runs.Lease, pid int, own map[string]string) (*runs.Lease, error) {
+func (r agentRun) suitable(l *runs.Lease, pid int, cfg *config.Config, own map[string]string) (*runs.Lease, error) {
 	problem := ""
 	switch to := r.from.flags["upstream"]; {
 	case !sameFile(l.Config, r.named):
@@ -102,9 +123,11 @@ func (r agentRun) suitable(l *runs.Lease, pid int, own map[string]string) (*runs
 	case to != "" && slices.ContainsFunc(provider.Names(), func(p provider.Name) bool { return l.Upstreams[string(p)] != strings.TrimRight(to, "/") }):
 		problem = "with another upstream"
 	}
-	for p, url := range own {
-		if l.Upstreams[p] != url && !l.Serves(url) {
-			problem = fmt.Sprintf("and sends requests to %s, not to %s", l.Upstreams[p], url)
+	for _, p := range provider.Names() {
+		url := cmp.Or(own[string(p)], cfg.UpstreamFor(config.Tenant{}, p).BaseURL)
+		chosen := own[string(p)] == "" && l.Config != "" && (r.from.file == "" || !sameFile(l.Config, r.from.file)) // by the proxy's own file
+		if to := l.Upstreams[string(p)]; to != url && !chosen && !l.Serves(url) {
+			problem = fmt.Sprintf("and sends requests to %s, not to %s", to, url)
 		}
 	}
 	if problem == "" {

@@ -351,6 +351,29 @@ func TestServersOfTheUsersOwn(t *testing.T) {
 	a.start("say").wantEnd(2, "OPENAI_BASE_URL names "+a.up.URL(), "must not send them the key of another server", "--upstream "+a.up.URL())
 }
 
+// TestKeysGoToTheServerThatTheyAreFor: a run does not use the proxy of a run with another server, and no key of a configuration goes to a server
+// that a variable or a flag names.
+func TestKeysGoToTheServerThatTheyAreFor(t *testing.T) {
+	t.Parallel()
+	a := newAgents(t)
+	a.flags = nil
+	ok(t, a.up.Start())
+	usual := a.env
+	a.env = append(slices.Clone(usual), "OPENAI_BASE_URL="+a.up.URL()+"/v1")
+	first := a.start("read")
+	first.wantLine("reading")
+	a.env = usual
+	a.start("say").wantEnd(2, "already runs on the state file", "sends requests to "+a.up.URL()+"/v1, not to https://api.openai.com/v1")
+	first.write("\n")
+	first.wantEnd(0)
+	a.wantNobody()
+	a.flags = []string{"--config", writeFile(t, t.TempDir(), "dewpoint.yaml", "upstream: {api_key: sk-proj-operator}\n")}
+	a.env = append(slices.Clone(usual), "OPENAI_BASE_URL="+a.up.URL()+"/v1")
+	a.start("say").wantEnd(2, "OPENAI_BASE_URL names "+a.up.URL(), "must not send them the key of another server")
+	a.env, a.flags = usual, append(a.flags, "--upstream", a.up.URL()+"/v1")
+	a.start("say").wantEnd(2, "upstream.api_key of the configuration is not for "+a.up.URL())
+}
+
 func TestRunWithoutItsUpstream(t *testing.T) {
 	t.Parallel()
 	a := newAgents(t)

@@ -55,14 +55,15 @@ func (b builder) model(key string, c config.Condenser) (func(condense.Input) con
 	if c.Focus != catalogue.FocusAuto {
 		common.Focus = condense.Focus(c.Focus)
 	}
-	called := map[string]callee{}
+	type payer struct{ url, key string } // several providers may have one address, each with its own key of the operator's, or none
+	called := map[payer]callee{}
 	for _, up := range b.config.UpstreamsFor(b.of) {
-		called[spelled(up.BaseURL)] = b.callee(c.LLMConfig, up)
+		called[payer{spelled(up.BaseURL), up.APIKey.Reveal()}] = b.callee(c.LLMConfig, up)
 	}
 	return func(in condense.Input) condense.LLMSettings {
 		s := common
-		at, known := called[in.Upstream.BaseURL]
-		if !known { // by an upstream that is not configured any more
+		at, known := called[payer{in.Upstream.BaseURL, in.Upstream.APIKey}]
+		if !known { // by the client's own key
 			at = b.callee(c.LLMConfig, config.Upstream{BaseURL: in.Upstream.BaseURL})
 		}
 		s.Endpoint = at.endpoint

@@ -27,11 +27,12 @@ var payers = map[string]struct {
 	operator bool // the operator pays for summaries
 	same     bool // the one who pays for the requests pays for summaries too
 }{
-	"the client for both":     {"{upstream: {base_url: 'http://main/v1'}, condenser: {type: llm, max_size: 20}}", false, true},
-	"the operator for both":   {"{upstream: {base_url: 'http://main/v1', api_key: own-key}, condenser: {type: llm, max_size: 20}}", true, true},
-	"the operator, elsewhere": {"{upstream: {base_url: 'http://main/v1', api_key: own-key}, condenser: {type: llm, max_size: 20, llm_config: a}, llms: {a: {model: gpt-4.1, base_url: 'http://cheap/v1', api_key: cheap-key}}}", true, true},
-	"the operator for one":    {"{upstream: {base_url: 'http://main/v1'}, condenser: {type: llm, max_size: 20, llm_config: a}, llms: {a: {model: gpt-4.1, api_key: cheap-key}}}", true, false},
-	"nobody, elsewhere":       {"{upstream: {base_url: 'http://main/v1'}, condenser: {type: llm, max_size: 20, llm_config: a}, llms: {a: {model: gpt-4.1, base_url: 'http://cheap/v1'}}}", false, false},
+	"the client for both":                      {"{upstream: {base_url: 'http://main/v1'}, condenser: {type: llm, max_size: 20}}", false, true},
+	"the operator for both":                    {"{upstream: {base_url: 'http://main/v1', api_key: own-key}, condenser: {type: llm, max_size: 20}}", true, true},
+	"the operator, elsewhere":                  {"{upstream: {base_url: 'http://main/v1', api_key: own-key}, condenser: {type: llm, max_size: 20, llm_config: a}, llms: {a: {model: gpt-4.1, base_url: 'http://cheap/v1', api_key: cheap-key}}}", true, true},
+	"the operator for one":                     {"{upstream: {base_url: 'http://main/v1'}, condenser: {type: llm, max_size: 20, llm_config: a}, llms: {a: {model: gpt-4.1, api_key: cheap-key}}}", true, false},
+	"the client, beside a provider with a key": {"{upstream: {base_url: 'http://main/v1', anthropic: {api_key: own-key}}, condenser: {type: llm, max_size: 20}}", false, true},
+	"nobody, elsewhere":                        {"{upstream: {base_url: 'http://main/v1'}, condenser: {type: llm, max_size: 20, llm_config: a}, llms: {a: {model: gpt-4.1, base_url: 'http://cheap/v1'}}}", false, false},
 }
 
 // prompt is a client's request that upstream has in its cache.

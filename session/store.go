@@ -143,8 +143,9 @@ func (t *Traces) add(trace Hash, lasts bool) {
 // Len returns the number of traces.
 func (t *Traces) Len() int { return len(t.Lasting) + len(t.Recent) + len(t.First) }
 
-// MaxRecent is how many recent traces a thread keeps. A step leaves about ten.
-const MaxRecent = 20
+// MaxRecent is how many recent traces a thread keeps. A step leaves about ten, and a client may come back to a step after several others: with two
+// steps a soak found rewritten histories in new sessions.
+const MaxRecent = 96
 
 // IndexEntry maps a chain hash to a place.
 type IndexEntry struct {

@@ -68,13 +68,13 @@ func (s *setting) configAt(t testing.TB, store string, maxSize int) string {
 // configEnding is configAt with a shutdown section.
 func (s *setting) configEnding(t testing.TB, store string, maxSize int, shutdown string) string {
 	t.Helper()
-	return s.write(t, store, fmt.Sprintf("llm_config: cheap, max_size: %d", maxSize), shutdown)
+	return s.write(t, store, fmt.Sprintf("llm_config: cheap, trigger: limits, max_size: %d", maxSize), shutdown)
 }
 
 // ownModel writes a configuration in which the request's own model condenses a history above a number of events.
 func (s *setting) ownModel(t testing.TB, maxSize int) string {
 	t.Helper()
-	return s.write(t, embedded(newStore(t)), fmt.Sprintf("max_size: %d", maxSize), "{delay: 0s, timeout: 1m}")
+	return s.write(t, embedded(newStore(t)), fmt.Sprintf("trigger: limits, max_size: %d", maxSize), "{delay: 0s, timeout: 1m}")
 }
 
 func (s *setting) write(t testing.TB, store, condenser, shutdown string) string {

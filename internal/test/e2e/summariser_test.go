@@ -85,8 +85,8 @@ func TestRecordedFailures(t *testing.T) {
 	failures, n := summariserFailures(t), 0
 	for _, name := range slices.Sorted(maps.Keys(failures)) {
 		for _, settings := range [][3]string{
-			{"soft", "{context_window: 2000000, max_output: 1000}", "max_size: 40, min_tokens: 0"},
-			{"hard", "{context_window: 40000, max_output: 1000}", "max_size: 100000"},
+			{"soft", "{context_window: 2000000, max_output: 1000}", "trigger: limits, max_size: 40, min_tokens: 0"},
+			{"hard", "{context_window: 40000, max_output: 1000}", "trigger: limits, max_size: 100000"},
 		} {
 			need := settings[0]
 			n++

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dewpoint-proxy/dewpoint/condense/record"
+	"github.com/dewpoint-proxy/dewpoint/internal/figures"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/terminal"
 )
 
@@ -53,7 +54,7 @@ func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return grouped(n) + " " + what + "s"
+	return figures.Grouped(n) + " " + what + "s"
 }
 
 // split returns the results of runs whose costs are known, and those of others.
@@ -108,7 +109,7 @@ func (r *Results) write(w io.Writer, m measureOf) {
 		total := Total(reports)
 		before, with := m.amounts(total)
 		rows = append(rows, []string{
-			printable(s.Name), m.format(with, without), percent(before-with, before), grouped(total.Condensations), size(total.CondensedAt),
+			printable(s.Name), m.format(with, without), percent(before-with, before), figures.Grouped(total.Condensations), size(total.CondensedAt),
 			percent(float64(total.Missing), float64(total.Named)), more(reports, m),
 		})
 	}
@@ -150,7 +151,7 @@ func more(reports []Report, m measureOf) string {
 			n++
 		}
 	}
-	return grouped(n)
+	return figures.Grouped(n)
 }
 
 func percent(part, whole float64) string {
@@ -192,7 +193,7 @@ func (r *Results) notes() []string {
 	}
 	if n := total[0].TooLong; n > 0 {
 		notes = append(notes, fmt.Sprintf("%s of %s were larger than the model's context window. A provider refuses them without Dewpoint; here they count "+
-			"as answered.", grouped(n), counted(total[0].Steps, "request")))
+			"as answered.", figures.Grouped(n), counted(total[0].Steps, "request")))
 	}
 	for i, t := range total {
 		for _, cause := range slices.Sorted(maps.Keys(t.Failed)) {
@@ -272,8 +273,8 @@ func (r *Results) WriteLosers(w io.Writer) error {
 		rows := [][]string{{"without", "with", "more", "steps", "condensations", "session"}}
 		for _, l := range found {
 			rows = append(rows, []string{
-				dollars(l.Without.Cost, 4), dollars(l.costWith(), 4), percent(-l.Saved().USD, l.Without.Cost.USD), grouped(l.Steps),
-				grouped(l.Condensations), printable(l.Run),
+				dollars(l.Without.Cost, 4), dollars(l.costWith(), 4), percent(-l.Saved().USD, l.Without.Cost.USD), figures.Grouped(l.Steps),
+				figures.Grouped(l.Condensations), printable(l.Run),
 			})
 		}
 		align(&b, rows, 5)
@@ -289,7 +290,7 @@ func (r *Results) WriteRecords(w io.Writer) error {
 		for _, run := range r.reports(i) {
 			for _, c := range run.Records {
 				fmt.Fprintf(&b, "%s, %s, step %d, condensed by %s: %d events hidden, %s to %s tokens, replaced by: %s\n", printable(s.Name),
-					printable(run.Run), c.Step, c.Reason, c.Events, grouped(c.TokensBefore), grouped(c.TokensAfter), c.Replacement)
+					printable(run.Run), c.Step, c.Reason, c.Events, figures.Grouped(c.TokensBefore), figures.Grouped(c.TokensAfter), c.Replacement)
 				for line := range strings.Lines(record.Printable(c.Record)) {
 					b.WriteString("  | " + strings.TrimRight(line, "\n") + "\n")
 				}
@@ -337,7 +338,7 @@ func price(usd float64) string {
 func short(n int) string {
 	switch {
 	case n < 10_000:
-		return grouped(n)
+		return figures.Grouped(n)
 	case n < 999_500:
 		return significant(n, 1e3) + "k"
 	}
@@ -351,13 +352,4 @@ func significant(n int, unit float64) string {
 		digits++
 	}
 	return strconv.FormatFloat(value, 'f', digits, 64)
-}
-
-// grouped formats a number with commas.
-func grouped(n int) string {
-	text := strconv.Itoa(n)
-	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"strconv"
 
 	"go.uber.org/zap"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/internal/figures"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -31,21 +31,12 @@ func (b Begin) String() string {
 	if b.Tokens == 0 {
 		return b.Model + " is never condensed"
 	}
-	limits := fmt.Sprintf("above %s tokens or %d events", grouped(b.Tokens), b.Events)
+	limits := fmt.Sprintf("above %s tokens or %d events", figures.Grouped(b.Tokens), b.Events)
 	if b.From == 0 || b.From >= b.Tokens {
 		return fmt.Sprintf("%s is condensed %s", b.Model, limits)
 	}
 	return fmt.Sprintf("%s is condensed when that pays, usually from %s to %s tokens; at the latest %s", b.Model,
-		grouped(b.From), grouped(min(b.To, b.Tokens)), limits)
-}
-
-// grouped writes a number with a comma between thousands.
-func grouped(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
+		figures.Grouped(b.From), figures.Grouped(min(b.To, b.Tokens)), limits)
 }
 
 // Begins says when a condenser begins to condense for models. When that pays depends on the run: it is worked out for runs with few and with many

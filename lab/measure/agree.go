@@ -19,7 +19,7 @@ import (
 // agreedSteps is how long the run is by which the reckoning is held to the proxy, and agreedWithin how far they may be apart, as a share.
 const (
 	agreedSteps  = 150
-	agreedWithin = 0.06
+	agreedWithin = 0.05
 
 	floorTokens = 16_000 // as in internal/serve/app
 )

@@ -185,9 +185,9 @@ func halfOf(limit int) target {
 	return func(r *sizes, _, _ int) int { return r.fixed + max(limit-r.fixed, 0)/2 }
 }
 
-// remembering is the target by price: what must stay, which is the first and the newest step, and the room for memory.
+// remembering is the target by price: what must stay, which is the first and the newest step, and the room for memory, for which all messages count.
 func remembering(r *sizes, step, history int) int {
-	return r.fixed + r.steps[0] + r.steps[step] + condense.Memory(history)
+	return r.fixed + r.steps[0] + r.steps[step] + condense.Memory(r.fixed+history)
 }
 
 // rolling condenses down to a target whenever it is due.

@@ -85,6 +85,7 @@ func TestRoundTrips(t *testing.T) {
 func countTrips(t *testing.T, name string, o Options) {
 	o.Timeout = 10 * time.Second
 	s, count, ctx := start(t, o), &trips{}, t.Context()
+	must(t, s.Ping(ctx)) // looks for keys of an earlier version
 	must(t, s.Append(ctx, twoEvents("warm", 0)))
 	_, err := s.Condense(ctx, "warm", session.Condensation{Summary: "x"})
 	must(t, err)

@@ -68,8 +68,11 @@ func (k keys) doomedLog(id session.ThreadID) string { return k.log(id) + "d" }
 func (k keys) doomedLeft(id session.ThreadID) string { return k.left(id) + "d" }
 
 // sessions returns a pattern for the keys of all sessions.
-func (k keys) sessions() string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(k.prefix) + "s:{*}"
+func (k keys) sessions() string { return k.pattern() + "s:{*}" }
+
+// pattern returns a pattern for the prefix.
+func (k keys) pattern() string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(k.prefix)
 }
 
 // sessionOf returns the id in a session's key.

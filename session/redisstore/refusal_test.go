@@ -194,12 +194,23 @@ func TestPermissionLost(t *testing.T) {
 	}
 }
 
-// TestEarlierKeysAreRefused: a store whose keys are of an earlier version gets no secret, so that no request uses it.
+// TestEarlierKeysAreRefused: a server whose keys are of an earlier version gives no secret and is not healthy, also if it has no secret because
+// that is configured. Once they are deleted, it is used.
 func TestEarlierKeysAreRefused(t *testing.T) {
-	server := miniredis.RunT(t)
-	must(t, server.Set("dp:secret:2", "a secret"))
-	s := start(t, Options{Addrs: []string{server.Addr()}})
-	if _, err := s.Secret(t.Context(), session.Secret("secret")); !errors.Is(err, session.ErrUnavailable) || !strings.Contains(err.Error(), "earlier version") {
-		t.Errorf("got %v", err)
+	place := "dp:c:" + strings.Repeat("x", 32)
+	for name, key := range map[string]string{"secret": "dp:secret:2", "place": place, "trace": strings.Replace(place, "c", "x", 1)} {
+		t.Run(name, func(t *testing.T) {
+			server := miniredis.RunT(t)
+			must(t, server.Set(key, "a value"))
+			s, ctx := start(t, Options{Addrs: []string{server.Addr()}}), t.Context()
+			for _, err := range []error{second(s.Secret(ctx, session.Secret("secret"))), s.Ping(ctx)} {
+				if !errors.Is(err, session.ErrUnavailable) || !strings.Contains(err.Error(), "earlier version") {
+					t.Errorf("got %v", err)
+				}
+			}
+			server.Del(key)
+			must(t, s.Append(ctx, twoEvents("t", 0)))
+			must(t, start(t, Options{Addrs: []string{server.Addr()}}).Ping(ctx))
+		})
 	}
 }

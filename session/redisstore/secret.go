@@ -8,9 +8,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// errFormer means that the keys are of an earlier version.
-var errFormer = errors.New("the keys in Redis are of an earlier version of dewpoint, which this one cannot read: delete them, or use another database")
-
 // Secret implements session.Store. It returns an existing secret even if the server refuses writes.
 func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Secret, error) {
 	if len(proposed) == 0 {
@@ -20,14 +17,13 @@ func (s *Store) Secret(ctx context.Context, proposed session.Secret) (session.Se
 		return s.guarded(ctx, 2*s.options.Timeout, commands)
 	}
 	return result(ctx, exec, func(ctx context.Context) (session.Secret, error) {
+		if err := s.checkFormat(ctx); err != nil {
+			return nil, err
+		}
 		pipe := s.client.Pipeline()
-		former := pipe.Exists(ctx, s.keys.formerSecret())
 		put := pipe.SetNX(ctx, s.keys.secret(), []byte(proposed), 0)
 		get := pipe.Get(ctx, s.keys.secret())
 		_, _ = pipe.Exec(ctx) // each command has its own result
-		if former.Val() > 0 {
-			return nil, errFormer
-		}
 		value, err := get.Bytes()
 		if absent(err) {
 			return nil, put.Err()

@@ -44,6 +44,7 @@ type Store struct {
 	breaker    *breaker
 	closing    sync.Once
 	starved    func() bool
+	checked    atomic.Bool   // the server was found to have no keys of an earlier version
 	crossSlot  atomic.Bool   // scripts cannot use keys of several slots, although the options name no Cluster
 	lateWrites time.Duration // time after which a write that was under way has arrived or failed
 	refusals   atomic.Int64  // writes in a row that a read-only replica refused
@@ -77,9 +78,15 @@ func Open(o Options) *Store {
 // Encrypts implements session.Store.
 func (s *Store) Encrypts() bool { return s.content.Keys.Seals() }
 
-// Ping makes one round trip, in a Cluster one to each master, even if the breaker is open. An error wraps ErrUnavailable.
+// Ping makes one round trip, in a Cluster one to each master, even if the breaker is open. Until one has succeeded, it also looks for keys of
+// an earlier version. An error wraps ErrUnavailable.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.call(ctx, s.options.Timeout, func(ctx context.Context) error { return nodes.Ping(ctx, s.client) })
+	return s.call(ctx, s.options.Timeout, func(ctx context.Context) error {
+		if err := nodes.Ping(ctx, s.client); err != nil {
+			return err
+		}
+		return s.checkFormat(ctx)
+	})
 }
 
 // probe reports whether the server answers. A refusal is an answer too: calls will be refused just as quickly.

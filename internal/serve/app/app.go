@@ -143,7 +143,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 // LinesLost counts lost log lines.
 func (a *App) LinesLost(lines int) { a.metrics.LinesLost(lines) }
 
-func (a *App) buildEngine(store session.Store) error {
+func (a *App) buildEngine(store session.Backend) error {
 	windows := served.New(a.calls.windowTransport)
 	a.onStopFunc("window queries", windows.Close)
 	a.tokens = &tokenCounters{Calibration: &tokenize.Calibration{}, encoders: a.options.Encoders}

@@ -38,7 +38,7 @@ func (c counter) Text(s string) int { return c.Count(s) }
 
 // lazyRegistry opens the session registry once the store answers, so that the server can start while Redis is unavailable.
 type lazyRegistry struct {
-	store session.Store
+	store session.Backend
 
 	mu       sync.Mutex
 	secret   session.Secret // as configured; empty: the store keeps one, which readSecret reads
@@ -88,10 +88,11 @@ func (s *lazyRegistry) follow(ctx context.Context, store session.Store) (adopted
 	return true, nil
 }
 
-// readSecret returns the configured secret, or without one the store's.
+// readSecret returns the configured secret, or without one the store's. It makes sure that the store can be used: Ping and Secret refuse one of an
+// earlier version.
 func (s *lazyRegistry) readSecret(ctx context.Context, configured session.Secret) (session.Secret, error) {
 	if len(configured) > 0 {
-		return configured, nil
+		return configured, s.store.Ping(ctx)
 	}
 	proposed := make(session.Secret, 32)
 	_, _ = rand.Read(proposed) // cannot fail

@@ -79,6 +79,14 @@ func TestSecretIsKept(t *testing.T) {
 	if _, used := opened(configured); !bytes.Equal(used, own) {
 		t.Error("a configured secret is not used")
 	}
+	former := replica()
+	former.secret = own
+	if err := server.Set("dp:secret:2", "of an earlier version"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := former.Registry(ctx); !errors.Is(err, session.ErrUnavailable) || !strings.Contains(err.Error(), "earlier version") {
+		t.Errorf("keys of an earlier version are used with a configured secret: %v", err)
+	}
 	server.Close()
 	if adopted, err := first.follow(ctx, first.store); adopted || err == nil {
 		t.Errorf("without Redis: adopted %v, %v", adopted, err)
@@ -90,7 +98,7 @@ func TestSecretIsKept(t *testing.T) {
 
 // meetingStore fails to return its secret once two callers wait for it.
 type meetingStore struct {
-	session.Store
+	session.Backend
 	met *sync.WaitGroup
 }
 

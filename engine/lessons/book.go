@@ -5,7 +5,7 @@ package lessons
 
 import (
 	"crypto/sha256"
-	"fmt"
+	"encoding/binary"
 	"slices"
 	"time"
 
@@ -16,7 +16,13 @@ import (
 type Source [sha256.Size]byte
 
 // SourceOf returns the source with the given parts.
-func SourceOf(parts ...string) Source { return sha256.Sum256(fmt.Appendf(nil, "%q", parts)) }
+func SourceOf(parts ...string) Source {
+	text := make([]byte, 0, 256)
+	for _, part := range parts { // each with its length, so that no two lists of parts give the same text
+		text = append(binary.AppendUvarint(text, uint64(len(part))), part...)
+	}
+	return sha256.Sum256(text)
+}
 
 // PlaceOf returns the place for what a client of a tenant is shown of a model behind a base URL: a gateway has several upstreams behind one.
 func PlaceOf(tenant, credential, baseURL, model string, keys []string) Place {

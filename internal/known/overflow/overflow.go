@@ -54,6 +54,11 @@ func Recognise(status int, contentType string, body []byte) (Overflow, bool) {
 	if !ok {
 		return Overflow{}, false
 	}
+	return r.overflow(status)
+}
+
+// overflow is Recognise for the error of a response with this status.
+func (r report) overflow(status int) (Overflow, bool) {
 	// A text about a rate or a quota is never an overflow, whatever else it says.
 	if slices.ContainsFunc(r.texts, func(text string) bool { return containsAny(text, limitErrors) }) {
 		return Overflow{}, false
@@ -76,9 +81,11 @@ func Recognise(status int, contentType string, body []byte) (Overflow, bool) {
 // are those of Recognise.
 func AlternatesRoles(status int, contentType string, body []byte) bool {
 	r, ok := parseError(status, contentType, body)
-	if ok {
-		_, ok = r.find(alternation())
-	}
+	return ok && r.alternates()
+}
+
+func (r report) alternates() bool {
+	_, ok := r.find(alternation())
 	return ok
 }
 
@@ -88,9 +95,18 @@ func AlternatesRoles(status int, contentType string, body []byte) bool {
 func Failure(status int, contentType string, body []byte) int {
 	r, ok := parseError(status, contentType, body)
 	switch {
-	case !ok && status < 400:
+	case ok:
+		return r.failure(status)
+	case status < 400:
 		return 0
-	case !ok, status/100 == 4:
+	}
+	return status
+}
+
+// failure is Failure for the error of a response with this status.
+func (r report) failure(status int) int {
+	switch {
+	case status/100 == 4:
 		return status
 	case slices.ContainsFunc(r.texts, func(text string) bool { return containsAny(text, limitErrors) || containsAny(text, loadErrors) }):
 		return 429

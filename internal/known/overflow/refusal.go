@@ -16,9 +16,18 @@ type Refusal struct {
 
 // ReadRefusal looks for a refusal in the first bytes of an answer.
 func ReadRefusal(status int, contentType string, head []byte) Refusal {
-	r := Refusal{Status: Failure(status, contentType, head), Alternates: AlternatesRoles(status, contentType, head)}
-	if over, ok := Recognise(status, contentType, head); ok {
-		r.Overflow = &over
+	var r Refusal
+	reported, isError := parseError(status, contentType, head)
+	switch {
+	case isError:
+		r.Status, r.Alternates = reported.failure(status), reported.alternates()
+		if over, ok := reported.overflow(status); ok {
+			r.Overflow = &over
+		}
+	case status >= 400:
+		r.Status = status
+	default:
+		return r // it is an answer
 	}
 	if r.Overflow == nil {
 		r.Large, r.Files = readLarge(r.Status, head)

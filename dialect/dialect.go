@@ -16,10 +16,10 @@ import (
 type Dialect interface {
 	// Name returns the protocol's name in logs and metrics.
 	Name() string
-	// Split validates a request body and slices it into messages. The result aliases the body. path is the normalised URL path below the
-	// base URL, empty if the body was not sent to a path; a protocol whose requests name the model in the path takes it from there. The
-	// error is an *Error.
-	Split(path string, body []byte) (*Request, error)
+	// Split validates a request body and slices it into messages. The result aliases the body. target is the path below the base URL, with the
+	// query if there is one; it is empty if the body was not sent anywhere. A protocol whose requests name the model there, or whether the
+	// answer is streamed, takes that from it. The error is an *Error.
+	Split(target string, body []byte) (*Request, error)
 	// Read decodes the content of one message.
 	Read(raw []byte) (session.Content, error)
 	// Note encodes text as a user message.
@@ -64,7 +64,8 @@ type Request struct {
 	Messages  []session.Message
 	ListSpan  Span // between the brackets of the message list
 	Model     string
-	Stream    bool
+	Stream    bool              // the answer is streamed as server-sent events
+	Pieces    bool              // it is streamed as a JSON list
 	MaxOutput int               // tokens that the client allows for the answer, or 0 if it does not say
 	LimitedBy string            // the parameter that says so, where a protocol has several; empty: none, or the only one
 	Choices   int               // answers that the client asks for, each up to MaxOutput; 0 means one
@@ -75,6 +76,9 @@ type Request struct {
 
 	Kept   session.Kept // the history that upstream stores, preceding Messages
 	Stores bool         // upstream stores the answer, so that a later request can refer to it
+
+	// Alternates reports that a call of the model must follow a message of the user or a result, in whatever is sent.
+	Alternates bool
 
 	// NeedsReasoning reports that the model accepts an open tool loop only together with its reasoning, as Anthropic's
 	// manual thinking does.

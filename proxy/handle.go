@@ -158,18 +158,23 @@ func (r *request) begun() (*engine.Form, error) {
 
 // parse splits the body into messages. A body that is not a conversation is marked as unread; that is not an error.
 func (r *request) parse() error {
-	split, err := r.params.dialect.Split(r.params.path, r.body.bytes)
+	split, err := r.params.dialect.Split(r.params.target(), r.body.bytes)
 	if err == nil {
 		split.Model = cmp.Or(split.Model, r.params.model)
 		r.parsed.split = split
 		return nil
 	}
-	if refused, ok := errors.AsType[*dialect.Error](err); ok && refused.Code != dialect.CodeUnsupported {
+	refused, ok := errors.AsType[*dialect.Error](err)
+	if ok && refused.Code != dialect.CodeUnsupported {
 		e := badRequest(refused.Code, refused.Message)
 		e.Param = refused.Param
 		return e
 	}
 	r.markUnread(unreadUnsupported)
+	if ok && refused.Param != "" && r.server.first("unread", r.params.dialect.Name()+refused.Message) {
+		r.server.o.Log.Info("a request is forwarded as it is, and nothing of it is condensed. Said once",
+			zap.String("tenant", r.tenant.Name), zap.String("protocol", r.params.dialect.Name()), zap.String("why", refused.Message))
+	}
 	// Upstream may serve it all the same, as it does a stored prompt in the Responses API. Budgets in dollars need the model's price.
 	var named struct{ Model string }
 	_ = json.Unmarshal(r.body.bytes, &named)

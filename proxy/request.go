@@ -111,6 +111,14 @@ func (l *live) readParams(ctx *fasthttp.RequestCtx, path string) params {
 	return p
 }
 
+// target returns the path below the base URL, with the query if there is one.
+func (p *params) target() string {
+	if p.query == "" {
+		return p.path
+	}
+	return p.path + "?" + p.query
+}
+
 // provider returns the provider that the client means.
 func (p *params) provider() provider.Name {
 	asked := provider.Request{Gemini: p.gemini, Header: p.header}

@@ -107,13 +107,27 @@ func (t *wholeTee) Ended() bool { return t.closed }
 
 func (t *wholeTee) Answer() dialect.Answer {
 	if !t.done && t.closed {
-		if IsObject(t.body) {
-			t.Whole(rawjson.ValueOf(t.body))
-		}
+		t.read()
 		t.done = true
 		t.body = nil
 	}
 	return t.AnswerReader.Answer()
+}
+
+// read reads the body: an answer, or a list with the pieces of one.
+func (t *wholeTee) read() {
+	if IsObject(t.body) {
+		t.Whole(rawjson.ValueOf(t.body))
+		return
+	}
+	if rawjson.Valid(t.body, 0) != nil {
+		return
+	}
+	for piece := range rawjson.Elements(t.body) {
+		if piece.Kind == rawjson.Object {
+			t.Event(piece)
+		}
+	}
 }
 
 // scan looks for the bracket that closes the body, and returns how many of the next bytes belong to it. It does not validate

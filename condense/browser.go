@@ -25,9 +25,9 @@ func (b BrowserOutput) Condense(in Input) Decision {
 	items := maskable(in.View, b.Batched)
 	pages := browserPages(in, items)
 	newest := newestExchange(items)
-	texts := map[int]string{}
+	texts, stays := map[int]string{}, in.stays()
 	for _, page := range pages[:max(len(pages)-max(b.AttentionWindow, 0), 0)] {
-		if page.item < newest {
+		if page.item < newest && !stays(&items[page.item]) {
 			texts[page.item] = "Visited URL " + page.url(in) + "\nContent omitted"
 		}
 	}

@@ -50,6 +50,8 @@ type Input struct {
 	// for the end of the loop, unless CutsLoops is set: the reasoning of what stays is valid behind a record as well.
 	NeedsReasoning bool
 	CutsLoops      bool
+
+	keeps []*Keep // see Keeping
 }
 
 // Thread describes the history, apart from its messages.
@@ -59,6 +61,7 @@ type Thread struct {
 	Sent         Prefix        // the client's request, for asking for a summary behind it; nil: not possible
 	CacheFor     time.Duration // how long the client asks for an idle prefix to be cached; 0: it does not ask, or Idle is short
 	Instructions string        // the client's own instructions for the record
+	Asked        string        // what the user asks of the record that is made now
 	Edited       int           // position of the user message that the client edits at each step, 0 if there is none
 
 	Recall bool // the model can recall hidden messages by position, so summaries and notes name positions

@@ -156,6 +156,9 @@ func (j *job) readCut(ctx context.Context, cut Cut, recordTokens int) (*span, er
 // complete adds a record and its quotes to the cut. It reports whether the view shrinks enough.
 func (j *job) complete(s *span, text string) (c session.Condensation, enough bool) {
 	c = j.plain(j.cut)
+	if j.Recite {
+		s.rules = s.standingRules(text, j.in.Count)
+	}
 	c.Summary = s.summary(j.in.Count, text, j.summaryRoom())
 	c.SummaryTokens = j.in.Count(c.Summary)
 	c.After = plus(j.cut.After, session.Size{Events: 1, Tokens: c.SummaryTokens + messageOverhead})
@@ -219,12 +222,13 @@ func (j *job) summaryRoom() summaryRoom {
 // is too long if there is not even room for a fifth of the hidden tokens as user's words: nothing may be hidden without
 // them.
 func (s *span) summary(count func(string) int, text string, r summaryRoom) string {
-	sum := record.Summary{Record: text, Events: s.hidden}
+	sum := record.Summary{Record: text, Rules: s.rules, Events: s.hidden}
 	sum.Words = s.userWords(count, sum, r)
 	if r.target == unlimited {
 		r.target = count(sum.String()) + min(eventTokens, s.tokens/eventShare)
 	}
 	x := excerpt.New()
+	x.Focus(s.asked)
 	for _, m := range s.history {
 		x.Add(m)
 	}

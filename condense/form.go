@@ -13,6 +13,8 @@ import (
 type form interface {
 	// system returns the fixed part of the prompt.
 	system(f Focus) string
+	// closing returns the last sentences of the fixed part behind instructions of the operator's own.
+	closing() string
 	// ask returns the last sentence of the prompt.
 	ask(words int) string
 	// shape adds to a request what the format requires.
@@ -30,6 +32,10 @@ func (prose) system(f Focus) string { return proseSystem(instructionsOpen, f) }
 func proseSystem(opening string, f Focus) string {
 	return opening + " Use these sections, in this order, and leave out\nthose that would be empty:\n\n" + f.sections() + "\n" +
 		instructionsExact + "; keep the section names as they are.\nOutput only the record: no preamble, no code fence, no comment."
+}
+
+func (prose) closing() string {
+	return "\nBegin each section with its name in capitals and a colon. Output only the record: no preamble, no code fence, no comment."
 }
 
 func (prose) ask(words int) string {
@@ -105,6 +111,10 @@ func (structured) system(f Focus) string {
 	return instructionsOpen + " These are what it has to hold, in the fields\nof the function " + stateFunction +
 		" that fit them best; leave the others empty:\n\n" + f.sections() + "\n" +
 		instructionsExact + ".\nAnswer by calling " + stateFunction + " once, and by nothing else."
+}
+
+func (structured) closing() string {
+	return "\nAnswer by calling " + stateFunction + " once, and by nothing else."
 }
 
 func (structured) ask(words int) string {

@@ -37,10 +37,10 @@ func (s *span) texts() (all []string) {
 	return all
 }
 
-// shownTo returns the instructions of a request for a record, and what was shown besides: the given texts, and what the client's own
-// instructions say.
+// shownTo returns the instructions of a request for a record, and what was shown besides: the given texts, and what the operator and the client
+// say of the record.
 func (j *llmJob) shownTo(asked Request, texts []string) (instructions string, shown []string) {
-	own := j.clientInstructions()
+	own := j.instructions()
 	instructions = strings.TrimSuffix(asked.System, own) + "\n" + j.form.ask(j.words())
 	if asked.Function != nil {
 		instructions += "\n" + string(asked.Function.JSON)

@@ -71,7 +71,7 @@ func (j *job) cutFor(summary session.Size) (Cut, bool) {
 // picker returns a picker that has picked what every rolling strategy keeps: the protected items and the head.
 func (j *job) picker(summary session.Size) *picker {
 	p := newPicker(&j.in, j.in.Measure(j.in.View.Items))
-	p.kept = summary
+	p.kept, p.urgent = summary, j.due.Need.Hard
 	if summary == (session.Size{}) {
 		p.summaries()
 	}

@@ -25,6 +25,9 @@ type LLMSettings struct {
 	Reuse      *PromptReuse // summaries that may be asked for behind the client's own prompt; nil: none
 	Focus      Focus        // subject of conversations; empty: derived from the tools used
 
+	Prompt       string // the operator's instructions for a record, in place of the built-in ones; empty: those
+	Instructions string // the operator's further instructions
+
 	Window         int // window of the summariser's model, in tokens; default: the request's if the model is, else DefaultWindow
 	MaxOutput      int // maximum tokens of a summary; default DefaultMaxOutput
 	MaxEventLength int // maximum runes of one event in the prompt; default DefaultEventLength

@@ -234,7 +234,7 @@ func (j *llmJob) request(user string) Request {
 	return r
 }
 
-// maxInstructions is the maximum length of the client's instructions that are passed on, in bytes.
+// maxInstructions is the maximum length of instructions that are passed on, in bytes: of the operator's, and of the client's.
 const maxInstructions = 4 << 10
 
 // exampleWindow is the minimum window, in tokens, that has room for an example.
@@ -245,22 +245,29 @@ func (j *llmJob) focus() Focus { return cmp.Or(j.s.Focus, j.span.weights.focus()
 func (j *llmJob) system() string {
 	f := j.focus()
 	text := j.form.system(f)
-	if _, plain := j.form.(prose); plain && j.window(j.in) >= exampleWindow {
+	if j.s.Prompt != "" {
+		text = j.s.Prompt + ownPromptEnd + j.form.closing()
+	} else if _, plain := j.form.(prose); plain && j.window(j.in) >= exampleWindow {
 		text += f.example()
 	}
 	if j.in.Thread.Recall {
 		text += instructionsEvents
 	}
-	return text + j.clientInstructions()
+	return text + j.instructions()
 }
 
-// clientInstructions returns the client's own instructions for the record, as a part of the prompt.
-func (j *llmJob) clientInstructions() string {
-	text := strings.TrimSpace(j.in.Thread.Instructions)
-	if text == "" {
-		return ""
+// instructions returns what the operator and the client say of the record, as a part of the prompt.
+func (j *llmJob) instructions() string {
+	text := ""
+	for _, told := range [...]struct{ by, text string }{
+		{"Besides, this holds for every record", j.s.Instructions}, {"The agent says of the record", j.in.Thread.Instructions},
+		{"The user asks of this record", j.in.Thread.Asked},
+	} {
+		if said := strings.TrimSpace(told.text); said != "" {
+			text += "\n\n" + told.by + ":\n" + strings.ToValidUTF8(said[:min(len(said), maxInstructions)], "")
+		}
 	}
-	return "\n\nThe agent says of the record:\n" + strings.ToValidUTF8(text[:min(len(text), maxInstructions)], "")
+	return text
 }
 
 // budget returns the number of tokens for the variable part of the prompt.

@@ -18,8 +18,13 @@ func (LosslessTrim) Name() string { return "lossless_trim" }
 
 // Condense returns a Job whose condensation hides no messages but has Trims.
 func (l LosslessTrim) Condense(in Input) Decision {
-	f := copyFinder{in: in, from: firstNew(in.View)}
-	return trimDecision(in, l.Name(), trims(in, f.from, f.trim))
+	f, stays := copyFinder{in: in, from: firstNew(in.View)}, in.stays()
+	return trimDecision(in, l.Name(), trims(in, f.from, func(item session.Item) (session.Trim, bool) {
+		if stays(&item) {
+			return session.Trim{}, false
+		}
+		return f.trim(item)
+	}))
 }
 
 // Minimum size of a passage that is left out because an earlier result shows it.
@@ -44,7 +49,7 @@ type place struct {
 
 // trim decides how to trim a new result.
 func (f *copyFinder) trim(item session.Item) (session.Trim, bool) {
-	if item.Kind != session.Observation || item.Trim != nil || !f.in.View.Verbatim(&item) || lasts(f.in.View, &item) {
+	if item.Kind != session.Observation || item.Trim != nil || !f.in.View.Verbatim(&item) {
 		return session.Trim{}, false
 	}
 	content, err := f.in.Codec.Read(item.Raw)

@@ -31,9 +31,9 @@ func (o ObservationMasking) Condense(in Input) Decision {
 	boundary := len(items) - max(o.AttentionWindow, 0)
 	boundary -= boundary % max(o.Stride, 1)
 	boundary = min(boundary, newestExchange(items))
-	texts := map[int]string{}
+	texts, stays := map[int]string{}, in.stays()
 	for i := range max(boundary, 0) {
-		if items[i].Kind == session.Observation && !lasts(in.View, &items[i]) {
+		if items[i].Kind == session.Observation && !stays(&items[i]) {
 			texts[i] = masked
 		}
 	}

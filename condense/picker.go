@@ -16,6 +16,7 @@ type picker struct {
 	keep   []bool       // items picked
 	kept   session.Size // size of the items picked
 	first  int          // index of the first item that is not a system message
+	urgent bool         // the request has to become smaller
 
 	replaced []bool // see session.History.Replaced
 }
@@ -23,7 +24,7 @@ type picker struct {
 func newPicker(in *Input, tokens []int) *picker {
 	v := in.View
 	p := &picker{in: in, view: v, tokens: tokens, blocks: make([]int, len(v.Items)), keep: make([]bool, len(v.Items)), first: firstOther(v.Items),
-		replaced: v.History.Replaced(),
+		urgent: in.Need.Hard, replaced: v.History.Replaced(),
 	}
 	alive := make([]bool, len(v.History.Messages))
 	for _, item := range v.Items {
@@ -135,8 +136,9 @@ func (p *picker) cannotFit(i int) bool {
 }
 
 // protect picks what is never hidden: system messages, what lasts, the newest user message, the newest one that a person typed, the last,
-// perhaps open block, whatever the model has not answered yet, and the beginning of an open tool loop that upstream accepts only with its reasoning. If the window has no room for all
-// of that, some of what was not answered goes: older words of persons, and files.
+// perhaps open block, whatever the model has not answered yet, the beginning of an open tool loop that upstream accepts only with its reasoning,
+// and what the operator or a person keeps. If the window has no room for all of that, some of what is kept goes, and some of what was not
+// answered: older words of persons, and files.
 func (p *picker) protect() {
 	last, user, model, loop, begin := -1, -1, -1, -1, p.in.Loop()
 	for i, item := range p.view.Items {
@@ -167,6 +169,27 @@ func (p *picker) protect() {
 		}
 	}
 	p.unanswered(model)
+	p.stays()
+}
+
+// stays picks what is kept, newest first. If the request has to become smaller, what has no room in half of the window goes: the other half is
+// for the head and the record.
+func (p *picker) stays() {
+	kept := p.in.kept()
+	for i := len(p.view.Items) - 1; i >= 0; i-- {
+		item := &p.view.Items[i]
+		if item.Index < 0 || p.keep[i] || !kept[item.Index] {
+			continue
+		}
+		if from, to := p.block(i); !p.urgent || p.hasRoom(from, to, Room(*p.in)/2) {
+			p.pick(from, to)
+		}
+	}
+}
+
+// hasRoom reports whether items [from, to) fit a number of tokens of the window, if that is known, with what is picked.
+func (p *picker) hasRoom(from, to, tokens int) bool {
+	return p.in.Window <= 0 || p.in.Fixed+p.kept.Tokens+p.size(from, to).Tokens <= tokens
 }
 
 // unanswered picks what follows the item with the model's newest message, newest first. Of what has no room in the window of a request that
@@ -177,14 +200,11 @@ func (p *picker) unanswered(model int) {
 		if item.Index < 0 || p.keep[i] {
 			continue
 		}
-		if p.in.Need.Hard && p.in.Window > 0 {
-			from, to := p.block(i)
-			fits := p.in.Fixed+p.kept.Tokens+p.size(from, to).Tokens <= Room(*p.in)
-			if !fits && (item.Kind != session.Observation || p.cannotFit(i)) {
-				continue
-			}
+		from, to := p.block(i)
+		if p.in.Need.Hard && !p.hasRoom(from, to, Room(*p.in)) && (item.Kind != session.Observation || p.cannotFit(i)) {
+			continue
 		}
-		p.pick(p.block(i))
+		p.pick(from, to)
 	}
 }
 

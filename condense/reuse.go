@@ -98,7 +98,7 @@ func (r *PromptReuse) addUseless(in *Input, d time.Duration) {
 // It returns the prices, and the expected number of cached tokens of the request: 0 if the model may not be asked.
 func (l *LLM) mayReuse(in *Input) (e *Economics, cached int) {
 	_, isProse := l.form.(prose)
-	if !isProse || l.s.Reuse == nil || in.Thread.Sent == nil || in.Thread.Recall {
+	if !isProse || l.s.Prompt != "" || l.s.Reuse == nil || in.Thread.Sent == nil || in.Thread.Recall {
 		return nil, 0
 	}
 	if l.s.Reuse.isUseless(in) || hasReasoned(in.View.History) {
@@ -160,7 +160,7 @@ func (j *llmJob) askBehindRequest(ctx context.Context) (c session.Condensation, 
 	}
 	r := Request{
 		Endpoint: j.in.Upstream, Model: j.in.Model, MaxOutput: j.maxOutput,
-		System: proseSystem(reuseOpen, j.focus()) + j.clientInstructions(), User: j.boundary(),
+		System: proseSystem(reuseOpen, j.focus()) + j.instructions(), User: j.boundary(),
 	}
 	r.Body = j.in.Thread.Sent.Ask(r.System+"\n\n"+r.User, r.MaxOutput)
 	if r.Body == nil {

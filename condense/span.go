@@ -23,12 +23,14 @@ type span struct {
 	missing    int           // hidden messages that no model has summarised, now or in earlier condensations
 	lateTokens int           // tokens that provisional condensations hid and this one summarises as well
 	noted      bool          // the previous record may contain a note of what is missing
+	rules      string        // what the record repeats at its end
+	asked      string        // what the user asks of the record
 	hidden     record.Events // numbers of everything hidden so far, if the model can recall it
 }
 
 // readSpan reads a history, and collects what a cut and the condensations before it hide. It fails if ctx ends.
 func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
-	s := &span{words: &record.Words{}, tokens: c.ForgottenTokens}
+	s := &span{words: &record.Words{}, tokens: c.ForgottenTokens, asked: in.Thread.Asked}
 	gone := in.View.Forgotten()      // by position: hidden before or by the cut
 	fresh := make([]bool, len(gone)) // by position: hidden by the cut
 	for _, r := range c.Forgotten {

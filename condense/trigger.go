@@ -16,6 +16,8 @@ type Settings struct {
 	MinimumProgress float64 // minimum share of the view that a condensation must hide; 0: any
 	BackgroundAt    float64 // share of a limit at which a condensation is prepared; 0: never
 
+	Recite bool // repeat the user's standing rules at the end of the record
+
 	Economics *Economics // prices by which a condensation is due as well; nil: none
 }
 

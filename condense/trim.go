@@ -21,9 +21,9 @@ func (ToolOutputTrim) Name() string { return "tool_output_trim" }
 
 // Condense returns a Job whose condensation hides no messages but has Trims.
 func (o ToolOutputTrim) Condense(in Input) Decision {
-	limit := cmp.Or(o.MaxEventLength, DefaultEventLength)
+	limit, stays := cmp.Or(o.MaxEventLength, DefaultEventLength), in.stays()
 	found := trims(in, firstNew(in.View), func(item session.Item) (session.Trim, bool) {
-		if item.Trim != nil && item.Trim.Cut() {
+		if item.Trim != nil && item.Trim.Cut() || stays(&item) {
 			return session.Trim{}, false
 		}
 		return shortenItem(in, item, limit)

@@ -151,6 +151,9 @@ type LLM struct {
 	Timeout     time.Duration `yaml:"timeout"`               // of one call; 0: Limits.SummariserTimeout
 	MaxOutput   int           `yaml:"max_output"`            // tokens; 0: the condenser decides
 	Temperature *float64      `yaml:"temperature,omitempty"` // nil: not sent
+
+	// ReasoningEffort is how much the model reasons, in the server's word; empty: the least that the model is known to offer.
+	ReasoningEffort string `yaml:"reasoning_effort,omitempty"`
 }
 
 // DefaultTenant is the name of the tenant of all clients if no tenants are configured.

@@ -217,6 +217,7 @@ func (v *validator) llms() {
 		if t := llm.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
 			v.add(key+".temperature", "is not between 0 and 2: correct it, or remove it")
 		}
+		v.optional(key+".reasoning_effort", llm.ReasoningEffort, "none", "minimal", "low", "medium", "high", "xhigh", "max")
 	}
 }
 

@@ -90,7 +90,7 @@ const minCacheLife = 5 * time.Minute
 // thread returns what a condenser knows about the thread.
 func (f *Form) thread() condense.Thread {
 	c := condense.Thread{
-		Name: string(f.place.Thread.ID), Instructions: f.turn.in.Told, Sent: &sending{f},
+		Name: string(f.place.Thread.ID), Instructions: f.turn.in.Told, Asked: f.turn.hidden.asked, Sent: &sending{f},
 		Recall: f.turn.offersRecall(),
 	}
 	if p := f.place.Thread.ForkAt + 1; f.place.Thread.Follows != "" && p <= f.turn.history.Len() && f.turn.history.Message(p).Kind == session.User {

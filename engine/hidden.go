@@ -16,7 +16,7 @@ import (
 // Hidden configures the tools that the proxy offers to a tenant's models. Clients never see these tools, their calls or their results.
 type Hidden struct {
 	Request bool // the model can ask for a condensation
-	Command bool // a user can, with a message that consists of Command
+	Command bool // a user can, with a message that is Command, or begins with it and says what the record should hold
 	Recall  bool // the model can look up what the view does not show
 }
 
@@ -68,6 +68,7 @@ type hidden struct {
 	tools        []dialect.Tool              // to offer upstream
 	replacements map[int]session.Replacement // messages that replace earlier answers, by the position of the answer's last message
 	commands     bool                        // user messages may be commands
+	asked        string                      // what the command that the request ends with asks of the record
 }
 
 // hiddenCalls are the calls of hidden tools that a request has led to.
@@ -107,16 +108,25 @@ func (t *Turn) clientHasTool(quoted []byte) bool {
 // obeyCommand sets the wish if the last message is a command.
 func (t *Turn) obeyCommand() {
 	t.hidden.commands = t.in.Tenant.Hidden.Command && !t.in.Tenant.Observe && t.in.Wish != WishOff
-	if n := t.history.Len(); t.hidden.commands && n > 0 && t.isCommand(t.history.Message(n)) {
-		t.in.Wish = WishNow
+	if n := t.history.Len(); t.hidden.commands && n > 0 {
+		if asked, is := t.command(t.history.Message(n)); is {
+			t.in.Wish, t.hidden.asked = WishNow, asked
+		}
 	}
 }
 
-// isCommand reports whether a message is a command. Long messages are not read.
-func (t *Turn) isCommand(m *session.Message) bool {
-	return m.Kind == session.User && !m.Relayed && len(m.Raw) < 1<<10 && bytes.Contains(m.Raw, []byte(Command)) &&
-		strings.TrimSpace(t.text(m)) == Command
+// command returns what a message asks of the record, as in "/condense focus on the API", and whether it is a command. Long messages are not read.
+func (t *Turn) command(m *session.Message) (asked string, is bool) {
+	if m.Kind != session.User || m.Relayed || len(m.Raw) >= maxCommand || !bytes.Contains(m.Raw, []byte(Command)) {
+		return "", false
+	}
+	rest, begins := strings.CutPrefix(strings.TrimSpace(t.text(m)), Command)
+	asked = strings.TrimSpace(rest)
+	return asked, begins && (rest == "" || strings.TrimLeft(rest, " \t\r\n") != rest)
 }
+
+// maxCommand is the length, in bytes, from which a message is not read as a command.
+const maxCommand = 2 << 10
 
 // Offers reports whether the request goes upstream with hidden tools.
 func (f *Form) Offers() bool {
@@ -238,7 +248,10 @@ func (t *Turn) substitute(item *session.Item) {
 		return
 	}
 	item.Parts = t.hidden.replacements[t.history.Pos(item.Index)].Messages
-	if t.hidden.commands && t.isCommand(&t.in.Split.Messages[item.Index]) {
+	if !t.hidden.commands {
+		return
+	}
+	if _, is := t.command(&t.in.Split.Messages[item.Index]); is {
 		if raw, err := t.in.Dialect.Rewrite(item.Raw, commandNote); err == nil {
 			item.Raw = raw
 		}

@@ -550,6 +550,35 @@ func TestCommandCondenses(t *testing.T) {
 	a.wantStable(1)
 }
 
+// TestCommandSaysWhatTheRecordIsAbout: the words behind the command reach the summariser, and the model sees the same note as without them.
+func TestCommandSaysWhatTheRecordIsAbout(t *testing.T) {
+	var prompts []string
+	heard := func(r *fakeupstream.Request) fakeupstream.Answer {
+		prompts = append(prompts, r.Text())
+		return fakeupstream.Answer{Content: "CURRENT_STATE: the roof is mended"}
+	}
+	a := hidingRig(t, true, fakeupstream.Options{Summarise: heard}, 400)
+	a.warmUp(8)
+	before := len(a.steps())
+	a.up.Script(fakeupstream.Answer{Content: "It was condensed."}, fakeupstream.Answer{Content: "Go on."})
+	a.step(say("user", "/condense focus on the chimney"))
+	a.step(say("user", "/condensed milk is in the fridge"))
+	steps := a.steps()
+	if len(prompts) != 1 || !strings.Contains(prompts[0], "The user asks of this record:\nfocus on the chimney") {
+		t.Errorf("the summariser was asked %q", prompts)
+	}
+	if text := steps[before].Text(); strings.Contains(text, "/condense") || !strings.Contains(text, commandNoteBegins) {
+		t.Errorf("forwarded %s", text)
+	}
+	if text := steps[before+1].Text(); !strings.Contains(text, "/condensed milk") {
+		t.Errorf("a word that begins like the command is taken for it: %s", text)
+	}
+	a.wantStable(1)
+}
+
+// commandNoteBegins begins what the model sees in place of a command.
+const commandNoteBegins = "[The user asked for the older part"
+
 // TestNothingCondensed: when condensing fails, neither the user's command nor the model's call is answered as if it had been done, or as if
 // the history were too short.
 func TestNothingCondensed(t *testing.T) {

@@ -53,6 +53,14 @@ func (p perRequest) Condense(in condense.Input) condense.Decision { return p.bui
 
 // condenser builds a condenser with its per_model overrides.
 func (b builder) condenser(key string, s Settings) (condense.Condenser, error) {
+	if kept := s.Keep; kept != nil {
+		if wrong := kept.check(); wrong != "" {
+			return nil, fmt.Errorf("%s.keep %s", key, wrong)
+		}
+		s.Keep = nil
+		inner, err := b.condenser(key, s)
+		return condense.Keeping{Condenser: inner, Keep: kept.build()}, err
+	}
 	base, err := b.withoutOverrides(key, s)
 	if err != nil || len(s.PerModel) == 0 {
 		return base, err

@@ -29,7 +29,7 @@ const (
 	rollingKeys = "trigger max_size max_tokens min_tokens keep_first minimum_progress "
 	askingKeys  = "background_at timeout wait deadline per_model "
 	modelKeys   = rollingKeys + "max_event_length llm_config " + askingKeys
-	requestKeys = "agent_request condense_command recall"
+	requestKeys = "keep agent_request condense_command recall"
 )
 
 // Entries lists the condensers.
@@ -41,21 +41,21 @@ func Entries() []Entry {
 		},
 		{
 			Type: TypeObservationMasking, Doc: "masks old tool results", Shapes: true,
-			Keys: keys("attention_window stride per_model recall"),
+			Keys: keys("attention_window stride keep per_model recall"),
 			build: func(s Settings, p parts) condense.Condenser {
 				return condense.ObservationMasking{AttentionWindow: s.AttentionWindow, Stride: s.Stride, Batched: p.batched}
 			},
 		},
 		{
 			Type: TypeBrowserOutput, Alias: "browser_output_masking", Doc: "masks all but the newest browser observations", Shapes: true,
-			Keys: keys("attention_window per_model recall"), Defaults: map[string]any{"attention_window": 1},
+			Keys: keys("attention_window keep per_model recall"), Defaults: map[string]any{"attention_window": 1},
 			build: func(s Settings, p parts) condense.Condenser {
 				return condense.BrowserOutput{AttentionWindow: s.AttentionWindow, Batched: p.batched}
 			},
 		},
 		{
 			Type: TypeRecentEvents, Alias: "recent", Doc: "shows only the beginning and the newest events", Shapes: true,
-			Keys: keys("keep_first max_events max_tokens per_model recall"), Defaults: map[string]any{"max_tokens": 0.0},
+			Keys: keys("keep_first max_events max_tokens keep per_model recall"), Defaults: map[string]any{"max_tokens": 0.0},
 			build: func(s Settings, _ parts) condense.Condenser {
 				return condense.RecentEvents{KeepFirst: s.KeepFirst, MaxEvents: s.MaxEvents, MaxTokens: s.MaxTokens}
 			},
@@ -77,7 +77,7 @@ func Entries() []Entry {
 		},
 		{
 			Type: TypeExcerpts, Doc: "rolling: quotes lines and the user's own words; calls no model",
-			Keys: keys(rollingKeys + "per_model " + requestKeys),
+			Keys: keys(rollingKeys + "per_model recite " + requestKeys),
 			build: func(_ Settings, p parts) condense.Condenser {
 				return p.each(func(in condense.Input) condense.Condenser { return condense.Excerpts{Settings: p.rolling(in)} })
 			},
@@ -85,13 +85,13 @@ func Entries() []Entry {
 		{
 			Type: TypeLLM, Alias: "llm_summarizing", Records: true,
 			Doc:   "rolling: writes a summary, with the user's own words and excerpts",
-			Keys:  keys(modelKeys + "focus " + requestKeys),
+			Keys:  keys(modelKeys + "focus instructions prompt_file recite " + requestKeys),
 			build: asking(condense.NewLLM),
 		},
 		{
 			Type: TypeStructuredSummary, Alias: "structured", Records: true,
 			Doc:   "rolling: the same as `llm`; the model writes the summary as a function call",
-			Keys:  keys(modelKeys + "focus " + requestKeys),
+			Keys:  keys(modelKeys + "focus instructions prompt_file recite " + requestKeys),
 			build: asking(condense.NewStructured),
 		},
 		{
@@ -113,13 +113,14 @@ func Entries() []Entry {
 		},
 		{
 			Type: TypeToolOutputTrim, Doc: "cuts the middle out of long tool results",
-			Keys: keys("max_event_length per_model recall"),
+			Keys: keys("max_event_length keep per_model recall"),
 			build: func(s Settings, _ parts) condense.Condenser {
 				return condense.ToolOutputTrim{MaxEventLength: s.MaxEventLength}
 			},
 		},
 		{
 			Type: TypeLosslessTrim, Doc: "removes noise and repetition from tool results",
+			Keys:  keys("keep"),
 			build: func(Settings, parts) condense.Condenser { return condense.LosslessTrim{} },
 		},
 	}

@@ -3,9 +3,11 @@ package catalogue
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/internal/secret"
 )
 
@@ -35,8 +37,19 @@ type Settings struct {
 	CondenseCommand bool          `yaml:"condense_command"` // the user can ask for one with the message /condense
 	Recall          bool          `yaml:"recall"`           // the model can look up hidden messages with such a tool
 
+	Keep         *Keep  `yaml:"keep,omitempty"` // messages that stay as they are; nil: none
+	PromptFile   string `yaml:"prompt_file"`    // has the instructions for summaries, in place of the built-in ones
+	Instructions string `yaml:"instructions"`   // further instructions for summaries
+	Recite       bool   `yaml:"recite"`         // the user's standing rules are repeated at the end of the record
+
 	// PerModel overrides thresholds for some of the models that requests name. A key is a name as clients write it, or a prefix and "*".
 	PerModel map[string]Override `yaml:"per_model,omitempty"`
+}
+
+// Keep names messages that stay as they are, besides those that every condenser keeps.
+type Keep struct {
+	Tools    []string `yaml:"tools"`    // whose calls stay, with their results; a * at the end stands for any ending
+	Patterns []string `yaml:"patterns"` // regular expressions: a message stays if one occurs in its text, or in the arguments of its calls
 }
 
 // The values of Settings.Trigger.
@@ -123,6 +136,12 @@ func Keys() []Key {
 		{Name: "focus", Default: FocusAuto, Doc: "what a [summary](#summaries) looks for", check: func(s Settings) string {
 			return oneOf(s.Focus, "write one of "+strings.Join(Focuses(), ", "), Focuses()...)
 		}},
+		{Name: "instructions", Shown: "none", Doc: "what else a summary must heed, such as `always keep ticket numbers`; see [a prompt of your own](#a-prompt-of-your-own)",
+			check: func(s Settings) string {
+				return when(len(s.Instructions) > maxInstructions, fmt.Sprintf("is longer than %d bytes: shorten it, or use prompt_file", maxInstructions))
+			}},
+		{Name: "prompt_file", Shown: "none", Doc: "a file with [a prompt of your own](#a-prompt-of-your-own)"},
+		{Name: "recite", Shown: "`false`", Doc: "the user's [standing rules](#standing-rules) are repeated at the end of the record"},
 		{Name: "llm_config", Shown: "empty", Doc: "a name in `llms`; empty: the request's own model"},
 		{Name: "timeout", Shown: "that in `llms`; `custom`: 30s", Doc: "of one [call](#time-limits-and-failures)", check: func(s Settings) string {
 			return when(s.Timeout < 0, "is negative: write a duration such as 30s")
@@ -138,6 +157,7 @@ func Keys() []Key {
 				"is neither 0 nor a share from 0.5 to below 1: write 0.8, or 0 to prepare no summaries")
 		}},
 		{Name: "max_events", Default: 100, Doc: "events shown", check: func(s Settings) string { return positive(s.MaxEvents) }},
+		{Name: "keep", Shown: "none", Doc: "[messages that stay](#keeping-messages)", check: func(s Settings) string { return s.Keep.check() }},
 		{Name: "condensers", Doc: "the stages, which may be pipelines"},
 		{Name: "per_model", Doc: "[thresholds per model](#thresholds-per-model)"},
 		{Name: "agent_request", Shown: "`false`", Doc: "the model can condense [on request](#condensing-on-request)"},
@@ -145,6 +165,45 @@ func Keys() []Key {
 		{Name: "recall", Shown: "`false`", Doc: "a tool to [look up](#recall) what is hidden"},
 	}
 }
+
+// check returns what is wrong with it.
+func (k *Keep) check() string {
+	if k == nil {
+		return ""
+	}
+	for _, tool := range k.Tools {
+		switch {
+		case strings.TrimSpace(tool) == "":
+			return "has a tool without a name: write the name as in the client's requests"
+		case strings.Trim(tool, "*") == "":
+			return "keeps all tools: name those whose results have to stay"
+		case strings.Contains(tool[:len(tool)-1], "*"):
+			return fmt.Sprintf("has the tool %q, with a * before its end: write a name, or the beginning of one and a *", tool)
+		}
+	}
+	for _, pattern := range k.Patterns {
+		p, err := regexp.Compile(pattern)
+		switch {
+		case err != nil:
+			return fmt.Sprintf("has the pattern %q, which is not a regular expression: mend it (%v)", pattern, err)
+		case p.MatchString(""):
+			return fmt.Sprintf("has the pattern %q, which occurs in every text: write one that does not match an empty text", pattern)
+		}
+	}
+	return when(len(k.Tools)+len(k.Patterns) == 0, "names nothing: give it tools or patterns, or remove it")
+}
+
+// build returns what keeps it. The patterns are valid.
+func (k *Keep) build() *condense.Keep {
+	patterns := make([]*regexp.Regexp, len(k.Patterns))
+	for i, pattern := range k.Patterns {
+		patterns[i] = regexp.MustCompile(pattern)
+	}
+	return condense.NewKeep(k.Tools, patterns)
+}
+
+// maxInstructions is the maximum length of instructions, in bytes: they stand in each call.
+const maxInstructions = 4 << 10
 
 func when(wrong bool, message string) string {
 	if wrong {

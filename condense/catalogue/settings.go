@@ -36,7 +36,7 @@ func (s *Settings) Set(key string, value any) bool {
 func (s Settings) Rolling() condense.Settings {
 	return condense.Settings{
 		MaxSize: s.MaxSize, MaxTokens: s.MaxTokens, MinTokens: s.MinTokens, KeepFirst: s.KeepFirst, MinimumProgress: s.MinimumProgress,
-		BackgroundAt: s.BackgroundAt,
+		BackgroundAt: s.BackgroundAt, Recite: s.Recite,
 	}
 }
 

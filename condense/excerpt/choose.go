@@ -51,6 +51,7 @@ type chooser struct {
 // Weights of what makes a term likely to be needed again.
 const (
 	agentFactor = 3    // for terms that the agent wrote
+	askedFactor = 20   // for lines that have what the user asks for
 	maxCounted  = 32   // messages that contain the term; more do not count
 	countPower  = 0.7  // exponent of the number of messages that contain the term
 	usePower    = -0.6 // exponent of the number of units since the agent wrote the term
@@ -79,6 +80,9 @@ func (x *Index) worth() []int {
 		}
 		if t.spoken {
 			w *= x.dialogue()
+		}
+		if t.asked {
+			w *= askedFactor
 		}
 		worth[i] = int(w) + 1
 	}

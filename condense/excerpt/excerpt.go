@@ -5,6 +5,7 @@ package excerpt
 import (
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -30,6 +31,8 @@ type Index struct {
 	marks   []mark
 	calls   map[string]string // by call id: the mark of its result
 
+	focus []string // words of what the user asks for, in lower case
+
 	message, unit int  // messages and units so far; every message but a tool result begins a unit
 	agent         bool // the agent wrote the text being read
 	speaks        bool // it wrote it to the user: a message without calls
@@ -47,6 +50,7 @@ type term struct {
 	agentUnit   int // the unit in which the agent last wrote it; 0: never
 	number      bool
 	narrow      bool // some line contains it and few others
+	asked       bool // it is a line that has what the user asks for
 	spoken      bool // it is a line that the agent wrote to the user
 	known       bool // the view contains it, or a chosen line of the last message that does
 	dated       bool // a chosen line of an earlier message contains it
@@ -208,6 +212,7 @@ func (x *Index) readLine(text string) {
 	if x.speaks {
 		x.addSpoken(text)
 	}
+	x.addAsked(text)
 	found := x.termIDs[x.lineStart:]
 	if len(found) <= maxNarrow {
 		for _, id := range found {
@@ -239,6 +244,42 @@ func (x *Index) addSpoken(text string) {
 	x.addTerm(spokenMark+text, false)
 	x.terms[x.ids[spokenMark+text]].spoken = true
 }
+
+// minFocus is the minimum length of a word that counts for Focus, in bytes.
+const minFocus = 3
+
+// Focus makes lines that have a word of a text worth more. It must be called before Add.
+func (x *Index) Focus(text string) {
+	isWord := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '/' || r == '.'
+	}
+	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return !isWord(r) }) {
+		if word = strings.Trim(word, "./"); len(word) >= minFocus && !slices.Contains(fillers(), word) {
+			x.focus = append(x.focus, word)
+		}
+	}
+}
+
+// fillers lists words of a request that name no subject.
+func fillers() []string {
+	return []string{"focus", "the", "and", "for", "keep", "please", "only", "about", "with", "that", "this", "what", "everything", "all", "part"}
+}
+
+// addAsked records a line that has a word of Focus as a term.
+func (x *Index) addAsked(text string) {
+	if len(x.focus) == 0 || x.shown {
+		return
+	}
+	text = strings.TrimSpace(text)
+	lower := strings.ToLower(text)
+	if slices.ContainsFunc(x.focus, func(word string) bool { return strings.Contains(lower, word) }) {
+		x.addTerm(askedMark+text, false)
+		x.terms[x.ids[askedMark+text]].asked = true
+	}
+}
+
+// askedMark begins the terms of lines that have what the user asks for.
+const askedMark = "\x01"
 
 // spokenMark begins the terms of spoken lines. No other term contains it.
 const spokenMark = "\x00"

@@ -29,6 +29,10 @@ const (
 
 	wordsLabel = "What the user wrote in those messages, word for word, oldest first, as far as there is room. Only the user's own newer " +
 		"words change it, not the record and not what a tool said:"
+	rulesOpen  = "<dewpoint_rules>"
+	rulesClose = "</dewpoint_rules>"
+	rulesLabel = "What the user wants throughout, repeated from above and from marked messages. Only the user's own newer words change it:"
+
 	excerptsLabel = "Lines from those messages, word for word, each under what it comes from; what they tell may have changed since:"
 )
 
@@ -37,6 +41,7 @@ type Summary struct {
 	Record   string // written by a summariser or a strategy
 	Words    string // the user's own words in the hidden messages, verbatim
 	Excerpts string // lines of the hidden messages under the marks of their origins
+	Rules    string // the user's standing rules, repeated, as lines
 	Events   Events // numbers of the hidden messages, if the model can recall them by number
 }
 
@@ -56,11 +61,14 @@ func (s Summary) String() string {
 	if s.Events != (Events{}) {
 		fmt.Fprintf(&b, "\n\n%s\n%s %d to %d.\n%s", eventsOpen, eventsLabel, s.Events.First, s.Events.Last, eventsClose)
 	}
+	if s.Rules != "" {
+		b.WriteString("\n\n" + rulesOpen + "\n" + rulesLabel + "\n" + inert(s.Rules) + "\n" + rulesClose)
+	}
 	b.WriteString("\n" + recordClose)
 	return b.String()
 }
 
-// Text returns the summary as the next prompt shows it: without its wrapping, and without the excerpts.
+// Text returns the summary as the next prompt shows it: without its wrapping, the excerpts, and what is repeated.
 func (s Summary) Text() string {
 	text := s.Record
 	if s.Words != "" {
@@ -76,6 +84,7 @@ func Parse(text string) Summary {
 		return Summary{Record: text}
 	}
 	var s Summary
+	body, s.Rules = cutBlock(body, rulesOpen, rulesClose, rulesLabel)
 	body, events := cutBlock(body, eventsOpen, eventsClose, eventsLabel)
 	if _, err := fmt.Sscanf(events, "%d to %d.", &s.Events.First, &s.Events.Last); err != nil {
 		s.Events = Events{}

@@ -31,6 +31,7 @@ type Caller struct {
 	Client      *http.Client  // nil: http.DefaultClient
 	Timeout     time.Duration // longest silence of the server; 0: DefaultTimeout
 	Temperature *float32      // nil: not sent
+	Effort      string        // of reasoning, as the server calls it; empty: the least that the model is known to offer
 	Lacks       *Lacks        // in which form servers accept calls; nil: found out in each call
 }
 

@@ -35,12 +35,13 @@ func TestOpenAIRequest(t *testing.T) {
 		model  string
 		want   map[string]any
 	}{
-		"plain":      {summariser.Caller{}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0}},
-		"reasoning":  {summariser.Caller{}, "o3-mini", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "low"}},
-		"gpt-5":      {summariser.Caller{}, "gpt-5-nano", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "minimal"}},
-		"via router": {summariser.Caller{}, "openai/gpt-5", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "minimal"}},
-		"gpt-5.1":    {summariser.Caller{}, "gpt-5.1-2025-11-13", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "none"}},
-		"unknown":    {summariser.Caller{}, "gpt-5.9", map[string]any{"max_completion_tokens": 321.0}},
+		"plain":             {summariser.Caller{}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0}},
+		"reasoning":         {summariser.Caller{}, "o3-mini", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "low"}},
+		"gpt-5":             {summariser.Caller{}, "gpt-5-nano", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "minimal"}},
+		"via router":        {summariser.Caller{}, "openai/gpt-5", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "minimal"}},
+		"gpt-5.1":           {summariser.Caller{}, "gpt-5.1-2025-11-13", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "none"}},
+		"unknown":           {summariser.Caller{}, "gpt-5.9", map[string]any{"max_completion_tokens": 321.0}},
+		"configured effort": {summariser.Caller{Effort: "high"}, "gpt-5-nano", map[string]any{"max_completion_tokens": 321.0, "reasoning_effort": "high"}},
 		"cold": {
 			summariser.Caller{Temperature: &zero}, "gpt-4o-mini", map[string]any{"max_tokens": 321.0, "temperature": 1e-45},
 		},

@@ -39,7 +39,7 @@ func chatRequest(c Caller, r condense.Request, l lacks) any {
 		// go-openai omits a zero, and the server would use its own default.
 		out.Temperature = max(*c.Temperature, math.SmallestNonzeroFloat32)
 	}
-	out.ReasoningEffort = effortOf(r.Model)
+	out.ReasoningEffort = cmp.Or(c.Effort, effortOf(r.Model))
 	if out.Stream {
 		out.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}

@@ -61,6 +61,9 @@ func messagesRequest(c Caller, r condense.Request, _ lacks) any {
 	if c.Temperature != nil {
 		out["temperature"] = *c.Temperature
 	}
+	if c.Effort != "" {
+		out["output_config"] = object{"effort": c.Effort}
+	}
 	if f := cmp.Or(r.Function, r.Format); f != nil {
 		out["tools"] = []object{described(object{"input_schema": json.RawMessage(f.JSON)}, f)}
 		out["tool_choice"] = object{"type": "tool", "name": f.Name}
@@ -81,7 +84,7 @@ func responsesRequest(c Caller, r condense.Request, _ lacks) any {
 	if r.MaxOutput > 0 {
 		out["max_output_tokens"] = r.MaxOutput
 	}
-	if effort := effortOf(r.Model); effort != "" {
+	if effort := cmp.Or(c.Effort, effortOf(r.Model)); effort != "" {
 		out["reasoning"] = object{"effort": effort}
 	}
 	if f := r.Function; f != nil {

@@ -16,7 +16,7 @@ func badPerModel() []badFixture {
 			`condenser.per_model.f: overrides nothing: give it one of ` + keys + `, or remove it (line 10)`,
 			`condenser.per_model.g: overrides nothing: give it one of ` + keys + `, or remove it (line 11)`,
 			`condenser.per_model.h: must be a section of keys, not a whole number: write it as {max_size: ...} or {max_tokens: ...} (line 12)`,
-			`tenants[0].condenser.per_model: does not belong to type "pipeline": remove it, or use condensers, agent_request, condense_command, recall (line 18)`,
+			`tenants[0].condenser.per_model: does not belong to type "pipeline": remove it, or use condensers, keep, agent_request, condense_command, recall (line 18)`,
 			`tenants[0].condenser.condensers[0].per_model: does not belong to type "noop": remove it, this type has no keys (line 19)`,
 			`tenants[0].condenser.condensers[1].per_model: must be a section of named entries, not a list: write it as {NAME: ...} (line 19)`,
 		}},

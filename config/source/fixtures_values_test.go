@@ -33,8 +33,8 @@ func badValues() []badFixture {
 			`upstream.base_url: does not begin with http:// or https://: write it as https://api.openai.com/v1 (line 1)`,
 		}},
 		{"bad.condenser-foreign-key.toml", []string{
-			`condenser.llm_config: does not belong to type "amortized_forgetting": remove it, or use trigger, max_size, max_tokens, min_tokens, keep_first, minimum_progress, per_model, agent_request, condense_command, recall (line 3)`,
-			`condenser.attention_window: does not belong to type "amortized_forgetting": remove it, or use trigger, max_size, max_tokens, min_tokens, keep_first, minimum_progress, per_model, agent_request, condense_command, recall (line 4)`,
+			`condenser.llm_config: does not belong to type "amortized_forgetting": remove it, or use trigger, max_size, max_tokens, min_tokens, keep_first, minimum_progress, per_model, keep, agent_request, condense_command, recall (line 3)`,
+			`condenser.attention_window: does not belong to type "amortized_forgetting": remove it, or use trigger, max_size, max_tokens, min_tokens, keep_first, minimum_progress, per_model, keep, agent_request, condense_command, recall (line 4)`,
 		}},
 		{"bad.condenser-foreign-key.yaml", []string{
 			`condenser.max_size: does not belong to type "noop": remove it, this type has no keys (line 1)`,
@@ -58,6 +58,20 @@ func badValues() []badFixture {
 			`condenser.condensers[3].keep_first: is 2, and must be below max_events = 2: lower it, or raise max_events (line 7)`,
 			`condenser.condensers[4].max_event_length: is not positive: write a number of at least 1 (line 8)`,
 			`condenser.condensers[5].type: is missing: use one of ` + types + ` (line 9)`,
+		}},
+		{"bad.keep.yaml", []string{
+			`condenser.condensers[5].keep: does not belong to type "noop": remove it, this type has no keys (line 10)`,
+			`condenser.condensers[6].keep: must be a section of keys, not a list: write it as {tools: ...} or {patterns: ...} (line 11)`,
+			`condenser.condensers[6].prompt_file: does not belong to type "excerpts": remove it, or use trigger, max_size, max_tokens, min_tokens, keep_first, minimum_progress, per_model, recite, keep, agent_request, condense_command, recall (line 11)`,
+			`condenser.condensers[7].keep.tool: is not a known key: did you mean tools? (line 12)`,
+			`condenser.condensers[7].recite: must be true or false, not a string: write it without quotes (line 12)`,
+			`condenser.keep: names nothing: give it tools or patterns, or remove it (line 3)`,
+			`condenser.condensers[0].keep: has a tool without a name: write the name as in the client's requests (line 5)`,
+			`condenser.condensers[1].keep: keeps all tools: name those whose results have to stay (line 6)`,
+			`condenser.condensers[2].keep: has the tool "a*b", with a * before its end: write a name, or the beginning of one and a * (line 7)`,
+			"condenser.condensers[3].keep: has the pattern \"(\", which is not a regular expression: mend it (error parsing regexp: missing closing ): `(`) (line 8)",
+			`condenser.condensers[4].keep: has the pattern "x*", which occurs in every text: write one that does not match an empty text (line 9)`,
+			`condenser.condensers[7].keep: names nothing: give it tools or patterns, or remove it (line 12)`,
 		}},
 		{"bad.memory.yaml", []string{
 			`tenants[0].memory: has file and webhook: keep one of them (line 4)`,
@@ -158,6 +172,7 @@ func badValues() []badFixture {
 			`llms.cheap.timeout: is negative: write a duration such as 30s (line 2)`,
 			`llms.cheap.max_output: is negative: write a number of tokens, or 0 for the default (line 2)`,
 			`llms.cheap.temperature: is not between 0 and 2: correct it, or remove it (line 2)`,
+			`llms.cheap.reasoning_effort: is not one of none, minimal, low, medium, high, xhigh, max: use one of them (line 2)`,
 		}},
 		{"bad.llm-twice.toml", []string{
 			`llm.cheap: is also given under llms: keep one (line 3)`,

@@ -78,6 +78,6 @@ tenants: [{name: a, api_keys: [{env: KEY}], condenser: {type: pipeline, condense
 	wantProblems(t, err,
 		"DEWPOINT_CONDENSER_PER_MODEL_GPT_4O_LLM_CONFIG: names no configuration key: correct its name, or remove it",
 		"DEWPOINT_CONDENSER_PER_MODEL_GPT_5_MAX_SIZE: names no configuration key: correct its name, or remove it",
-		`tenants[0].condenser.per_model: does not belong to type "pipeline": remove it, or use condensers, agent_request, condense_command, recall (DEWPOINT_TENANTS_0_CONDENSER_PER_MODEL_O3_MAX_SIZE)`,
+		`tenants[0].condenser.per_model: does not belong to type "pipeline": remove it, or use condensers, keep, agent_request, condense_command, recall (DEWPOINT_TENANTS_0_CONDENSER_PER_MODEL_O3_MAX_SIZE)`,
 		"condenser.per_model.gpt-4o.keep_first: is 2, and must be below max_size/2 = 1: lower it, or raise max_size (line 2)")
 }

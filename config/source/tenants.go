@@ -92,7 +92,7 @@ func tenantFiles(dir, within, key string, p *problems) (files []string) {
 
 // ofThisMachine reports whether a key of a tenant names a file or folder.
 func ofThisMachine(path string) bool {
-	return strings.HasSuffix(path, ".memory.file") ||
+	return strings.HasSuffix(path, ".memory.file") || strings.HasSuffix(path, ".prompt_file") ||
 		strings.HasSuffix(path, ".folder") && (strings.HasSuffix(path, ".knowledge.folder") || strings.Contains(path, ".knowledge.also["))
 }
 

@@ -208,7 +208,7 @@ func TestFilesOfTenantsAreConfined(t *testing.T) {
 		"a.yaml": "api_keys: [{env: A}]\nupstream: {base_url: \"http://a\", api_key: \"${SECRET}\"}\nmemory: {file: /etc/x}\n",
 		"b.toml": "api_keys = [{env = \"B\"}]\nmemory.mcp = {url = \"http://b\", arguments = \"{\\\"a\\\": \\\"$${B}\\\"}\", tool = \"t\"}\nknowledge.folder = \"/\"\n",
 		"c.yaml": `api_keys: [{env: C}]
-condenser: {type: pipeline, condensers: [{type: custom, url: "http://c", api_key: "${SECRET}"}, {type: llm, max_size: 50}]}
+condenser: {type: pipeline, condensers: [{type: custom, url: "http://c", api_key: "${SECRET}"}, {type: llm, max_size: 50, prompt_file: /etc/x}]}
 limits: {concurrent: 5}
 memory: {webhook: {url: "http://c"}}
 `,
@@ -228,7 +228,8 @@ memory: {webhook: {url: "http://c"}}
 		`tenants_dir["a.yaml"].upstream.api_key: names an environment variable`+advice+at("a.yaml", 2),
 		`tenants_dir["a.yaml"].memory.file: names a file or folder of this machine`+advice+at("a.yaml", 3),
 		`tenants_dir["b.toml"].knowledge.folder: names a file or folder of this machine`+advice+at("b.toml", 3),
-		`tenants_dir["c.yaml"].condenser.condensers[0].api_key: names an environment variable`+advice+at("c.yaml", 2))
+		`tenants_dir["c.yaml"].condenser.condensers[0].api_key: names an environment variable`+advice+at("c.yaml", 2),
+		`tenants_dir["c.yaml"].condenser.condensers[1].prompt_file: names a file or folder of this machine`+advice+at("c.yaml", 2))
 
 	cfg, _ := buildText(".yaml", fmt.Sprintf("tenants_dir: %q", dir), env...)
 	for _, tenant := range cfg.Tenants { // which further checks may look at

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -50,11 +51,13 @@ func newCalls(transport http.RoundTripper, log *zap.Logger) *calls {
 // unmarked adds no mark, for calls of a process that does not serve.
 func unmarked(t http.RoundTripper) http.RoundTripper { return t }
 
-// caller returns a caller of models. timeout bounds how long a model may stay silent.
-func (c *calls) caller(transport http.RoundTripper, timeout time.Duration, temperature *float64) summariser.Caller {
-	s := summariser.Caller{Client: client(transport), Timeout: timeout, Lacks: c.lacks}
-	if temperature != nil {
-		s.Temperature = new(float32(*temperature))
+// caller returns a caller of a model. timeout bounds how long it may stay silent; 0: that of the model's settings.
+func (c *calls) caller(transport http.RoundTripper, timeout time.Duration, llm config.LLM) summariser.Caller {
+	s := summariser.Caller{
+		Client: client(transport), Timeout: cmp.Or(timeout, llm.Timeout), Effort: llm.ReasoningEffort, Lacks: c.lacks,
+	}
+	if llm.Temperature != nil {
+		s.Temperature = new(float32(*llm.Temperature))
 	}
 	return s
 }

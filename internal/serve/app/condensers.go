@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
@@ -47,10 +50,17 @@ func (b builder) model(key string, c config.Condenser) (func(condense.Input) con
 	if !known {
 		return nil, fmt.Errorf("%s.llm_config: %q is not one of llms", key, c.LLMConfig)
 	}
-	caller := b.out.caller(b.through, cmp.Or(c.Timeout, llm.Timeout), llm.Temperature)
+	caller := b.out.caller(b.through, c.Timeout, llm)
 	common := condense.LLMSettings{
 		Summariser: b.metered(observe.Summariser{Summariser: b.limited(caller, b.keys(llm)...)}),
-		Model:      llm.Model, Health: b.health, MaxEventLength: c.MaxEventLength,
+		Model:      llm.Model, Health: b.health, MaxEventLength: c.MaxEventLength, Instructions: c.Instructions,
+	}
+	if c.PromptFile != "" {
+		prompt, err := readPrompt(c.PromptFile)
+		if err != nil {
+			return nil, fmt.Errorf("%s.prompt_file: %w", key, err)
+		}
+		common.Prompt = prompt
 	}
 	if c.Focus != catalogue.FocusAuto {
 		common.Focus = condense.Focus(c.Focus)
@@ -74,6 +84,24 @@ func (b builder) model(key string, c config.Condenser) (func(condense.Input) con
 		s.Window, s.MaxOutput = b.room(llm, in)
 		return s
 	}, nil
+}
+
+// maxPrompt is the maximum length of a prompt of the operator's own, in bytes.
+const maxPrompt = 32 << 10
+
+// readPrompt reads the operator's own instructions for summaries.
+func readPrompt(file string) (string, error) {
+	text, err := os.ReadFile(file) //nolint:gosec // the operator names the file
+	switch prompt := strings.TrimSpace(string(text)); {
+	case err != nil:
+		return "", fmt.Errorf("%w: create the file, or remove the key", err)
+	case prompt == "":
+		return "", fmt.Errorf("%s is empty: write the instructions for summaries into it, or remove the key", file)
+	case len(text) > maxPrompt || !utf8.ValidString(prompt):
+		return "", fmt.Errorf("%s is longer than %d bytes, or is not text in UTF-8: correct it, or remove the key", file, maxPrompt)
+	default:
+		return prompt, nil
+	}
 }
 
 // callee is the model that is called for requests to one upstream.

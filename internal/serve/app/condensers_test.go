@@ -302,6 +302,26 @@ func TestPerModelTriggers(t *testing.T) {
 	}
 }
 
+// TestPromptFileIsChecked: a condenser whose prompt cannot be used is refused, with its key, and what to do about it.
+func TestPromptFileIsChecked(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"good": "Write a diary.", "empty": " \n", "long": strings.Repeat("x", maxPrompt+1), "binary": "\xff"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"good": "", "empty": "is empty", "long": "is longer than", "binary": "not text", "missing": "create the file"} {
+		cfg := load(t, ".yaml", fmt.Sprintf("condenser: {type: llm, prompt_file: %q}", filepath.Join(dir, name)))
+		err := checkTenants(cfg)
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "condenser.prompt_file: ")):
+			t.Errorf("%s: %v, want that it %s", name, err, want)
+		}
+	}
+}
+
 // TestHealthIsSharedByStages checks that every stage that calls a failed model backs off, and that other stages do not.
 func TestHealthIsSharedByStages(t *testing.T) {
 	out := unshared(t, nil)

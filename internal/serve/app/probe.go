@@ -69,7 +69,7 @@ func Probe(ctx context.Context, cfg *config.Config) []Probed {
 					all = append(all, p)
 					break
 				}
-				p.Err = probeAny(ctx, out.caller(out.transportOf(cfg, t), llm.Timeout, llm.Temperature), a, form, atUpstream && llm.API == "")
+				p.Err = probeAny(ctx, out.caller(out.transportOf(cfg, t), 0, llm), a, form, atUpstream && llm.API == "")
 				all = append(all, p)
 			}
 		}

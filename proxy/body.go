@@ -77,7 +77,7 @@ func (r *accepted) bodyReader() *bodyReader {
 		}
 	}
 	trusted := r.trusted()
-	br.client = client{tenant: r.tenant.Name, credential: r.params.credential, stranger: !trusted()}
+	br.client = client{tenant: r.tenant.Name, credential: r.credential, stranger: !trusted()}
 	return &br
 }
 
@@ -96,10 +96,7 @@ func (r *request) readBody(ctx *fasthttp.RequestCtx) error {
 	if r.body, err = reader.read(stream, ctx.Conn(), declared); err != nil {
 		return err
 	}
-	r.header = outgoing(&ctx.Request.Header)
-	if r.upstream.APIKey != "" {
-		r.dropCredentials()
-	}
+	r.accepted = r.received(&ctx.Request.Header)
 	return r.decodeBody()
 }
 

@@ -52,6 +52,26 @@ func (b *budget) give(c client, n int64) {
 	b.add(c, -n)
 }
 
+// charge is what a client is charged for bytes that it holds for one purpose.
+type charge struct {
+	client client
+	bytes  int64
+}
+
+// resize returns the charge for n bytes in place of what it was for. It reports whether there was room for them; otherwise the charge stays.
+func (b *budget) resize(c charge, n int64) (_ charge, ok bool) {
+	switch more := n - c.bytes; {
+	case more > 0:
+		if b.take(c.client, more, c.bytes) != nil {
+			return c, false
+		}
+	case more < 0:
+		b.give(c.client, -more)
+	}
+	c.bytes = n
+	return c, true
+}
+
 // add must be called with mu held.
 func (b *budget) add(c client, n int64) {
 	b.used += n

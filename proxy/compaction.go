@@ -174,9 +174,9 @@ func (r *request) refusesToManage(why overflow.Refusal) bool {
 }
 
 // answer takes a recognised request to the answer that its client gets. A compaction is given only as a whole.
-func (r *request) answer() (resp *http.Response, err error) {
+func (r *request) answer() (resp answer, err error) {
 	if err := r.pauseToCompact(); err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	c := &r.parsed.compaction
 	if !c.wanted || r.ability(lessons.Compacts, c.Model) == CompactsItself {
@@ -201,7 +201,7 @@ func (r *request) pauseToCompact() error {
 }
 
 // exchangeManaged is exchange, repeated without the request to manage the history if upstream refused that.
-func (r *request) exchangeManaged() (*http.Response, error) {
+func (r *request) exchangeManaged() (answer, error) {
 	resp, err := r.exchange()
 	if err == nil && r.parsed.compaction.managed {
 		resp, err = r.restart(resp)
@@ -210,30 +210,30 @@ func (r *request) exchangeManaged() (*http.Response, error) {
 }
 
 // restart drops an answer, recognises the changed body and sends it.
-func (r *request) restart(resp *http.Response) (*http.Response, error) {
+func (r *request) restart(resp answer) (answer, error) {
 	_ = resp.Body.Close()
 	r.endUnanswered() // another turn begins
 	r.recorder.record.Unread = ""
 	if err := r.recognise(); err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	return r.exchange()
 }
 
 // exchangeCompaction returns the compaction that the client asked for: upstream's, or if upstream makes none, one of ours.
-func (r *request) exchangeCompaction() (*http.Response, error) {
+func (r *request) exchangeCompaction() (answer, error) {
 	resp, err := r.exchangeManaged()
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	d := r.compactor()
 	if !r.parsed.compaction.ours {
-		if !r.failsToCompact(resp, d) {
+		if !r.failsToCompact(resp.Response, d) {
 			return resp, nil
 		}
 		r.askForRecord(d)
 		if resp, err = r.restart(resp); err != nil {
-			return nil, err
+			return answer{}, err
 		}
 	}
 	return r.sealRecord(resp, d)
@@ -285,23 +285,23 @@ func readWhole(resp *http.Response) (head []byte, whole bool) {
 
 // sealRecord replaces upstream's answer by a compaction item with the record in it. If the answer has no usable record, or the history
 // was too long for upstream, the item has excerpts.
-func (r *request) sealRecord(resp *http.Response, d dialect.Compactor) (*http.Response, error) {
-	head, whole := readWhole(resp)
+func (r *request) sealRecord(resp answer, d dialect.Compactor) (answer, error) {
+	head, whole := readWhole(resp.Response)
 	_, tooLong := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), head)
 	if resp.StatusCode != http.StatusOK && !tooLong {
 		return resp, nil
 	}
 	_ = resp.Body.Close()
-	answer := r.readAnswer(resp, head)
-	r.settle(resp.StatusCode, answer)((*Server).atOnce)
-	record, err := r.makeRecord(resp, answer, whole)
+	read := r.readAnswer(resp.Response, head)
+	r.settle(resp.StatusCode, read)((*Server).atOnce)
+	record, err := r.makeRecord(resp.Response, read, whole)
 	if err != nil {
-		return nil, errNoRecord
+		return answer{}, errNoRecord
 	}
 	sealed, err := r.server.o.Engine.Seal(context.WithoutCancel(r.ctx), r.tenant.Name, record)
 	if err != nil {
 		r.server.degraded.readFailed(err)
-		return nil, errCompactionUnavailable
+		return answer{}, errCompactionUnavailable
 	}
 	c := &r.parsed.compaction
 	c.record = record
@@ -311,8 +311,8 @@ func (r *request) sealRecord(resp *http.Response, d dialect.Compactor) (*http.Re
 	if c.streamed {
 		resp.Header.Set("Content-Type", "text/event-stream; charset=utf-8")
 	}
-	replaceBody(resp, d.Compaction(dialect.Compaction{
-		ID: strings.ToLower(rand.Text()), Model: c.Model, Sealed: sealed, Usage: answer.Usage,
+	replaceBody(resp.Response, d.Compaction(dialect.Compaction{
+		ID: strings.ToLower(rand.Text()), Model: c.Model, Sealed: sealed, Usage: read.Usage,
 		Streamed: c.streamed, ByPath: r.params.compact,
 	}))
 	return resp, nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,12 +11,6 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 )
-
-// dropCredentials removes all credentials of the client from what goes upstream, because the operator's key replaces them.
-func (r *request) dropCredentials() {
-	maps.DeleteFunc(r.header, func(name string, _ []string) bool { return agents.IsCredentialHeader(name) })
-	r.params.query = withoutKeys(r.params.query)
-}
 
 // withoutKeys removes the parameters that carry a client's key from a query, and leaves the rest verbatim.
 func withoutKeys(query string) string {

@@ -73,7 +73,7 @@ func (r *request) finish(l *relay, answer dialect.Answer) {
 		r.addToHoldout(answer.Usage)
 	}
 	r.recorder.record.Content = r.content(answer)
-	r.recorder.endRelayed(status, answer.Failed, l.cut, l.end)
+	r.recorder.endRelayed(status, answer.Failed, l.ended.unfinished(), l.end)
 	r.addSavings()
 }
 

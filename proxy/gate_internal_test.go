@@ -12,7 +12,7 @@ import (
 func TestNoLimitAllocatesNothing(t *testing.T) {
 	tenant := &Tenant{Tenant: engine.Tenant{Name: "a"}, gate: &gate{}}
 	s := &Server{o: Options{Now: time.Now}}
-	r := &request{accepted: accepted{server: s, tenant: tenant}, body: &body{}}
+	r := &request{accepted: accepted{arrival: arrival{server: s}, tenant: tenant}, body: &body{}}
 	allocated := testing.AllocsPerRun(100, func() {
 		if _, ok := r.admit(); !ok || r.pay() != nil {
 			t.Fatal("refused")
@@ -32,7 +32,7 @@ func TestRefusedTakeNoPlace(t *testing.T) {
 	} {
 		tenant := &Tenant{Tenant: engine.Tenant{Name: "a"}, Limits: limits, gate: &gate{}}
 		tenant.Limits.Concurrent = 2
-		first, second := (&request{accepted: accepted{server: &Server{o: Options{Now: time.Now}}, tenant: tenant}}), &request{}
+		first, second := (&request{accepted: accepted{arrival: arrival{server: &Server{o: Options{Now: time.Now}}}, tenant: tenant}}), &request{}
 		*second = *first
 		if _, ok := first.admit(); !ok {
 			t.Fatalf("%s: the first is refused", name)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"net/http"
 
 	"github.com/valyala/fasthttp"
 	"go.uber.org/zap"
@@ -72,22 +71,18 @@ func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 	if !ok {
 		return r.refuseEarly(ctx, errLoop)
 	}
-	r.marks = marks
-	r.tenant = r.live.Tenants.find(r.params.key)
-	if r.tenant == nil {
-		if refused, is := refusedBy(r.live.Refused, r.params.key); is {
-			r.recorder.record.Tenant = refused.Name
-			return r.refuseEarly(ctx, errRefused)
-		}
-		return r.refuseEarly(ctx, errUnauthorized)
+	tenant := r.live.Tenants.find(r.params.key)
+	if tenant == nil {
+		return r.refuseStranger(ctx)
 	}
-	if r.upstream = r.tenant.upstreamFor(r.params.provider(), r.params.keys); r.upstream == nil {
+	upstream := tenant.upstreamFor(r.params.provider(), r.params.keys)
+	if upstream == nil {
 		return r.refuseEarly(ctx, errUnpaid)
 	}
-	if r.tenant.Anonymous {
-		r.params.credential = credentialOf(r.tenant, r.upstream, r.params.credentials)
+	r.accepted = r.claimed(tenant, upstream, marks)
+	if r.run != nil {
+		r.recorder.counted = r.run.Begin()
 	}
-	r.count()
 	record := &r.recorder.record
 	record.Tenant = r.tenant.Name
 	record.Condenser = r.tenant.Condenser.Name()
@@ -101,6 +96,15 @@ func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 	}
 	r.begin(ctx)
 	return nil
+}
+
+// refuseStranger refuses a request whose key belongs to no tenant that is served.
+func (r *request) refuseStranger(ctx *fasthttp.RequestCtx) error {
+	if refused, is := refusedBy(r.live.Refused, r.params.key); is {
+		r.recorder.record.Tenant = refused.Name
+		return r.refuseEarly(ctx, errRefused)
+	}
+	return r.refuseEarly(ctx, errUnauthorized)
 }
 
 // orPassThrough runs a step that a request can do without: if the step panics, the body is forwarded unchanged.
@@ -199,15 +203,15 @@ func (r *request) lookUp() (*engine.Form, error) {
 }
 
 // exchange condenses a recognised request where that is due, sends it and returns upstream's answer, without calls of hidden tools.
-func (r *request) exchange() (*http.Response, error) {
+func (r *request) exchange() (answer, error) {
 	r.orPassThrough(r.limitToBudgets)
 	r.orPassThrough(func() { r.withKeepAlive(r.condense) })
 	if err := r.ctx.Err(); err != nil { // the client left during the condensation
-		return nil, upstreamError(r.ctx, err)
+		return answer{}, upstreamError(r.ctx, err)
 	}
 	resp, err := r.payAndSend()
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	return r.answerHidden(resp)
 }
@@ -225,9 +229,9 @@ func (r *request) condense() {
 }
 
 // payAndSend charges the tenant's limits and budgets for the request and sends it, if need be more than once.
-func (r *request) payAndSend() (*http.Response, error) {
+func (r *request) payAndSend() (answer, error) {
 	if err := r.pay(); err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	resp, err := r.send()
 	if err == nil {

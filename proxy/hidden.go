@@ -22,13 +22,12 @@ type hidden struct {
 	rounds   int                  // further calls upstream, with the results of such tools
 	answered bool                 // the calls of the last answer were
 	missed   bool                 // the last answer called nothing but such tools, and was not kept, so that the calls cannot be answered
-	charged  int64                // bytes of the answers that are charged to holder
-	holder   client
+	held     charge               // for the bytes of the answers
 }
 
 // answerHidden removes the calls of the proxy's own tools from upstream's answer and answers them itself. The client gets one answer,
 // however many calls upstream that takes.
-func (r *request) answerHidden(resp *http.Response) (*http.Response, error) {
+func (r *request) answerHidden(resp answer) (answer, error) {
 	offered := !r.params.counts && r.form.Offers()
 	if !offered || resp.StatusCode != http.StatusOK || len(codings(resp.Header)) > 0 {
 		return resp, nil
@@ -40,21 +39,22 @@ func (r *request) answerHidden(resp *http.Response) (*http.Response, error) {
 		return r.answerHiddenWhole(resp)
 	}
 	every := cmp.Or(r.server.o.Limits.KeepAlive, math.MaxInt64)
-	resp.ContentLength = -1
-	resp.Body = &filteredStream{
-		r: r, upstream: resp.Body, buffer: make([]byte, 8<<10), every: every, keepAlive: time.NewTicker(every),
+	stream := *resp.Response
+	stream.ContentLength = -1
+	stream.Body = &filteredStream{
+		r: r, upstream: resp, buffer: make([]byte, 8<<10), every: every, keepAlive: time.NewTicker(every),
 	}
-	return resp, nil
+	return answer{&stream, resp.framed}, nil
 }
 
 // answerHiddenWhole is answerHidden for an answer that is not streamed.
-func (r *request) answerHiddenWhole(resp *http.Response) (*http.Response, error) {
+func (r *request) answerHiddenWhole(resp answer) (answer, error) {
 	strainer := r.hidden.strainer
 	for {
-		body, whole := readWhole(resp)
+		body, whole := readWhole(resp.Response)
 		if len(body) == maxReadAnswer {
 			_ = resp.Body.Close()
-			return nil, errTooLongToRead
+			return answer{}, errTooLongToRead
 		}
 		if !whole { // it breaks off
 			r.hidden.strainer, r.hidden.tee = nil, nil
@@ -66,7 +66,7 @@ func (r *request) answerHiddenWhole(resp *http.Response) (*http.Response, error)
 				_ = resp.Body.Close()
 				r.hidden.tee.Write(body)
 				r.settle(http.StatusOK, r.hidden.tee.Answer())((*Server).atOnce)
-				return nil, errTooLongToRead
+				return answer{}, errTooLongToRead
 			}
 			r.hidden.strainer, r.hidden.tee = nil, nil
 			return resp, nil
@@ -75,7 +75,7 @@ func (r *request) answerHiddenWhole(resp *http.Response) (*http.Response, error)
 		r.hidden.tee.Write(body)
 		if !r.answerCalls() {
 			if shown := strainer.Finish(); !bytes.Equal(body, shown) {
-				replaceBody(resp, shown)
+				replaceBody(resp.Response, shown)
 			}
 			return resp, nil
 		}
@@ -120,24 +120,17 @@ const (
 
 // hold charges the request's client for the bytes that are held of answers. It reports whether there is room for them.
 func (r *request) hold(bytes int) bool {
-	h, budget := &r.hidden, r.server.reader.budget
-	steps := (max(bytes-freeHeld, 0) + holdStep - 1) / holdStep
-	more := int64(steps*holdStep) - h.charged
-	switch {
-	case more == 0:
-		return true
-	case more < 0:
-		budget.give(h.holder, -more)
-	default:
-		if h.charged == 0 {
-			h.holder = r.bodyReader().client
+	steps := int64(max(bytes-freeHeld, 0)+holdStep-1) / holdStep
+	held := r.hidden.held
+	if held.bytes == 0 {
+		if steps == 0 {
+			return true
 		}
-		if budget.take(h.holder, more, h.charged) != nil {
-			return false
-		}
+		held.client = r.bodyReader().client
 	}
-	h.charged += more
-	return true
+	var ok bool
+	r.hidden.held, ok = r.server.reader.budget.resize(held, steps*holdStep)
+	return ok
 }
 
 // noteNotKept records that hidden calls of an answer cannot be answered.
@@ -159,14 +152,14 @@ func (r *request) echo() []byte {
 }
 
 // nextRound calls upstream with the results of hidden calls. It settles the last answer and pays like a request.
-func (r *request) nextRound(streams bool) (*http.Response, error) {
+func (r *request) nextRound(streams bool) (answer, error) {
 	r.hidden.rounds++
 	r.settle(http.StatusOK, r.hidden.tee.Answer())((*Server).atOnce)
 	r.hidden.strainer.Next()
 	r.hidden.tee = r.params.dialect.Tee(streams)
 	r.hidden.answered = false
 	if err := r.ctx.Err(); err != nil {
-		return nil, upstreamError(r.ctx, err)
+		return answer{}, upstreamError(r.ctx, err)
 	}
 	resp, err := r.payAndSend()
 	if err == nil && resp.StatusCode >= http.StatusBadRequest {
@@ -186,10 +179,10 @@ func (r *request) lastAnswer(sent dialect.Answer) dialect.Answer {
 // filteredStream is the client's stream without hidden calls. The relay reads and closes it.
 type filteredStream struct {
 	r        *request
-	upstream io.ReadCloser // the current answer
-	buffer   []byte        // for reads of upstream
-	out      []byte        // for the client
-	end      error         // after out; nil: more may come
+	upstream answer // the current one
+	buffer   []byte // for reads of upstream
+	out      []byte // for the client
+	end      error  // after out; nil: more may come
 
 	every     time.Duration // the longest silence towards the client
 	keepAlive *time.Ticker
@@ -201,7 +194,7 @@ type filteredStream struct {
 type continuation struct {
 	out      []byte
 	end      error
-	upstream io.ReadCloser // nil: there is no other answer
+	upstream answer // another one; without a response: there is none
 }
 
 func (s *filteredStream) Read(p []byte) (int, error) {
@@ -210,7 +203,7 @@ func (s *filteredStream) Read(p []byte) (int, error) {
 			s.awaitNext()
 			continue
 		}
-		n, err := s.upstream.Read(s.buffer)
+		n, err := s.upstream.Body.Read(s.buffer)
 		if n == 0 && err == nil {
 			return 0, nil
 		}
@@ -273,7 +266,7 @@ func (s *filteredStream) awaitNext() {
 	case next := <-s.next:
 		s.out, s.end = next.out, next.end
 		s.ended, s.next = false, nil
-		if next.upstream != nil {
+		if next.upstream.Response != nil {
 			s.upstream = next.upstream
 		}
 	}
@@ -281,7 +274,7 @@ func (s *filteredStream) awaitNext() {
 
 // proceed answers the hidden calls of the answer that has ended and gets the next one. Nothing else may use the request until it returns.
 func (s *filteredStream) proceed() continuation {
-	if s.r.lease.framed {
+	if s.upstream.framed {
 		s.r.hidden.strainer.Ended()
 	}
 	switch again := s.r.answerCalls(); {
@@ -290,24 +283,24 @@ func (s *filteredStream) proceed() continuation {
 	case !again:
 		return continuation{out: s.r.hidden.strainer.Finish(), end: io.EOF}
 	}
-	_ = s.upstream.Close()
+	_ = s.upstream.Body.Close()
 	resp, err := s.r.nextRound(true) //nolint:bodyclose // it becomes upstream, which Close closes
 	switch {
 	case err != nil:
 		return continuation{out: s.r.endWithEvent(err), end: err}
 	case resp.StatusCode != http.StatusOK || !isEventStream(resp.Header):
-		return continuation{out: errorEvent(resp, s.r.params.clientDialect), end: errBroken, upstream: resp.Body}
+		return continuation{out: errorEvent(resp.Response, s.r.params.clientDialect), end: errBroken, upstream: resp}
 	}
-	return continuation{upstream: resp.Body}
+	return continuation{upstream: resp}
 }
 
 func (s *filteredStream) Close() error {
 	s.keepAlive.Stop()
 	if s.next != nil {
 		s.r.cancel(errClientGone)
-		if next := <-s.next; next.upstream != nil {
+		if next := <-s.next; next.upstream.Response != nil {
 			s.upstream = next.upstream
 		}
 	}
-	return s.upstream.Close() // the body's own
+	return s.upstream.Body.Close() // the body's own
 }

@@ -33,17 +33,16 @@ const keepAliveComment = ": condensing\n\n"
 // Read, and calls Close exactly once, whatever happens.
 type relay struct {
 	r        *request
-	answered chan struct{}  // closed when resp or err is set; nil: one of them is set from the start
-	resp     *http.Response // upstream's answer
-	err      error          // why there is none
+	answered chan struct{} // closed when resp or err is set; nil: one of them is set from the start
+	resp     answer        // upstream's
+	err      error         // why there is none
 
 	pending   []byte       // sent to the client before more of the answer is read
 	tee       dialect.Tee  // reads the answer along; nil: nothing does
 	beforeEnd func()       // called before the end of the answer is passed on; nil: nothing is
 	attached  bool         // the answer is being relayed; false: it is waited for
 	received  int64        // bytes of the answer
-	whole     bool         // the answer ended as its framing says
-	cut       bool         // it did, but is a stream without its end mark
+	ended     ending       // how the answer ended
 	over      int          // reads of the answer since its end, that one included; from the second on, the client has been sent all of it
 	end       error        // ends the client's stream: why the answer is not whole, or io.EOF if the client was sent an error
 	keepAlive *time.Ticker // of comments to a client that waits
@@ -92,7 +91,7 @@ func (l *relay) respond(ctx *fasthttp.RequestCtx) error {
 		return l.err
 	}
 	header := &ctx.Response.Header
-	incoming(header, l.resp)
+	incoming(header, l.resp.Response)
 	header.Set(requestIDHeader, l.r.recorder.record.Asked.ID)
 	l.r.shareWithPage(header)
 	l.attach(header)
@@ -101,7 +100,7 @@ func (l *relay) respond(ctx *fasthttp.RequestCtx) error {
 		if size >= 0 { // otherwise it would announce chunks, also in HTTP/1.0
 			header.SetContentLength(size)
 		}
-		l.r.lease.relayed, l.whole = true, true
+		l.r.lease.relayed, l.ended = true, endedWhole
 		return l.Close()
 	}
 	if isEventStream(l.resp.Header) {
@@ -159,7 +158,7 @@ func (l *relay) attach(header *fasthttp.ResponseHeader) {
 		if r.form.Logs() && l.resp.StatusCode == http.StatusOK {
 			l.beforeEnd = func() {
 				// A client that got no more than the beginning of an answer may ask again, and is not to be taken for another run then.
-				if !l.cut && (l.tee == nil || !l.tee.Failed()) {
+				if !l.ended.unfinished() && (l.tee == nil || !l.tee.Failed()) {
 					r.markAnswer(l.tee)
 				}
 			}
@@ -219,7 +218,7 @@ func (l *relay) attachLate() {
 		return
 	}
 	if len(codings(l.resp.Header)) > 0 || l.resp.StatusCode != http.StatusOK || !isEventStream(l.resp.Header) {
-		replaceBody(l.resp, errorEvent(l.resp, l.r.params.clientDialect))
+		replaceBody(l.resp.Response, errorEvent(l.resp.Response, l.r.params.clientDialect))
 	}
 	var header fasthttp.ResponseHeader
 	l.attach(&header)
@@ -246,12 +245,14 @@ func (l *relay) read(p []byte) (int, error) {
 	l.received += int64(n)
 	if !l.r.server.o.guard(func() { l.observe(p[:n], ended) }) { // the answer goes on, unobserved
 		l.tee, l.beforeEnd = nil, nil
-		l.whole = ended
+		if ended {
+			l.ended = endedWhole
+		}
 	}
 	switch {
 	case err == nil:
 		return n, nil
-	case l.whole:
+	case l.ended.framed():
 		return n, io.EOF
 	case ended:
 		err = errBroken
@@ -269,11 +270,10 @@ func (l *relay) observe(p []byte, ended bool) {
 		l.tee.Write(p)
 	}
 	if ended {
-		l.cut = !l.complete()
-		l.whole = !l.cut || l.r.lease.framed
+		l.ended = l.ending()
 	}
 	// Once it has the end mark, or all bytes of a known length, a client may take the answer to be over.
-	if !l.whole && (l.tee == nil || !l.tee.Ended()) && (l.resp.ContentLength < 0 || l.received < l.resp.ContentLength) {
+	if !l.ended.framed() && (l.tee == nil || !l.tee.Ended()) && (l.resp.ContentLength < 0 || l.received < l.resp.ContentLength) {
 		return
 	}
 	l.over++
@@ -283,8 +283,39 @@ func (l *relay) observe(p []byte, ended bool) {
 	}
 }
 
+// ending is how upstream's answer ended.
+type ending int
+
+const (
+	notEnded   ending = iota
+	endedWhole        // as its framing says, with all that belongs to it
+	endedShort        // as its framing says, but it is a stream without its end mark: the cut happened behind upstream
+	brokenOff         // it is a stream without its end mark, and nothing tells its end from a broken connection
+)
+
+// framed reports whether the answer ended as its framing says. The client then gets the same end.
+func (e ending) framed() bool { return e == endedWhole || e == endedShort }
+
+// unfinished reports whether the answer ended before its end mark.
+func (e ending) unfinished() bool { return e == endedShort || e == brokenOff }
+
+// ending returns how the answer ended, of which no more can be read.
+func (l *relay) ending() ending {
+	last := l.resp
+	if s, filtered := l.resp.Body.(*filteredStream); filtered {
+		last = s.upstream
+	}
+	switch {
+	case l.complete():
+		return endedWhole
+	case last.framed:
+		return endedShort
+	}
+	return brokenOff
+}
+
 // complete reports whether an answer that has ended is all of it. A stream without its end mark was cut off between here and the model, unless
-// it ends with an error. If its framing says that it ended, the cut happened behind upstream: the client then gets the same end.
+// it ends with an error.
 func (l *relay) complete() bool {
 	if l.tee == nil || l.resp.StatusCode != http.StatusOK || !isEventStream(l.resp.Header) {
 		return true
@@ -311,13 +342,13 @@ func (l *relay) Close() error {
 	if l.uncut != nil {
 		l.uncut()
 	}
-	if l.resp != nil {
+	if l.resp.Response != nil {
 		_ = l.resp.Body.Close()
 	}
 	switch {
 	case l.over > 1 && (l.end == nil || errors.Is(context.Cause(l.r.ctx), errClientGone)):
 		l.end = nil // the client left with all of the answer
-	case !l.whole && l.end == nil:
+	case !l.ended.framed() && l.end == nil:
 		l.end = errClientGone
 	}
 	l.r.server.o.guard(l.conclude) // a panic in Close would end the process

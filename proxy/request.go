@@ -37,19 +37,60 @@ type request struct {
 	recorder recorder
 }
 
-// accepted is what a request is once its header and body have been read. It does not change afterwards.
+// arrival is what is known of a request before its header is read.
+type arrival struct {
+	server *Server
+	live   *live  // the configuration that the request is served under, to its end
+	origin string // of the web page that sends it; empty: not a web page
+}
+
+// accepted is what a request is once its header and body have been read. Each step of accept returns the next value: read, claimed, received,
+// watched. It does not change afterwards.
 type accepted struct {
-	server   *Server
-	live     *live  // the configuration that it is served under, to its end
-	origin   string // of the web page that sends the request; empty: not a web page
-	tenant   *Tenant
-	upstream *UpstreamConfig // the tenant's for the provider that the client means
-	params   params
-	header   http.Header     // of the client, without what must not go upstream
-	run      *Run            // nil: of no run
-	marks    []string        // of the proxies that the request has passed
-	ctx      context.Context // ends when the client leaves
-	cancel   context.CancelCauseFunc
+	arrival
+	params     params
+	run        *Run // nil: of no run
+	tenant     *Tenant
+	upstream   *UpstreamConfig // the tenant's for the provider that the client means
+	credential credential      // of the client, if only upstream authenticates clients
+	marks      []string        // of the proxies that the request has passed
+	header     http.Header     // of the client, without what must not go upstream
+	ctx        context.Context // ends when the client leaves
+	cancel     context.CancelCauseFunc
+}
+
+// claimed returns the request as that of a tenant, which goes to an upstream of the tenant's.
+func (a accepted) claimed(by *Tenant, to *UpstreamConfig, marks []string) accepted {
+	if a.run != nil && a.run.Observe && !by.Observe {
+		observing := *by
+		observing.Observe = true
+		by = &observing
+	}
+	a.tenant, a.upstream, a.marks = by, to, marks
+	if by.Anonymous {
+		a.credential = credentialOf(by, to, a.params.credentials)
+	}
+	return a
+}
+
+// received returns the request with the header that goes upstream. It is read after the body. The client's credentials are left out if the
+// operator's key replaces them.
+func (a accepted) received(h *fasthttp.RequestHeader) accepted {
+	a.header = outgoing(h)
+	if a.upstream.APIKey != "" {
+		maps.DeleteFunc(a.header, func(name string, _ []string) bool { return agents.IsCredentialHeader(name) })
+		a.params.query = withoutKeys(a.params.query)
+	}
+	return a
+}
+
+// watched returns the request with its context, which ends when the client leaves.
+func (a accepted) watched(record *Record) accepted {
+	a.ctx, a.cancel = context.WithCancelCause(withMarks(limit.WithTrust(a.server.requests, a.trusted()), a.marks))
+	if tracer := a.server.o.Tracer; tracer != nil {
+		a.ctx = tracer.Request(a.ctx, record, a.header)
+	}
+	return a
 }
 
 // parsed is what a body says. A changed body is parsed again.
@@ -66,7 +107,6 @@ type params struct {
 	key           string                   // finds the tenant, and is forwarded
 	keys          []string                 // all keys that the client sent
 	credentials   string                   // the same with their places
-	credential    credential               // the hash of credentials if only upstream authenticates clients
 	header        func(name string) string // reads the client's header; valid until the answer is sent
 	notices       bool                     // notices are sent as comments in a stream
 	route
@@ -79,13 +119,12 @@ type lease struct {
 	timeout  *time.Timer // for the whole answer; nil: none
 	relayed  bool        // the end of the relay releases the request, not the handler
 	sent     *sentBody   // the body last sent upstream; nil: none
-	framed   bool        // the end of upstream's last answer can be told from a broken connection
 	payment  payment
 }
 
 // newRequest starts a request whose header has been read, and sends its id to the client.
 func (s *Server) newRequest(ctx *fasthttp.RequestCtx, id string) *request {
-	r := &request{accepted: accepted{server: s, live: s.live.Load(), origin: string(ctx.Request.Header.Peek("Origin"))}}
+	r := &request{accepted: accepted{arrival: arrival{s, s.live.Load(), string(ctx.Request.Header.Peek("Origin"))}}}
 	r.recorder = recorder{o: &s.o, ctx: context.Background()}
 	r.recorder.record.Asked.ID = id
 	r.recorder.record.Times.Begun = s.o.Now()
@@ -222,7 +261,7 @@ func sharedHeaders(h http.Header) (copied, routing string) {
 	return lines.String(), routes.String()
 }
 
-// begin creates the context of an accepted request, which ends when the client leaves.
+// begin starts to watch the client of an accepted request.
 func (r *request) begin(ctx *fasthttp.RequestCtx) {
 	record := &r.recorder.record
 	record.Times.Read = r.server.o.Now()
@@ -230,10 +269,7 @@ func (r *request) begin(ctx *fasthttp.RequestCtx) {
 		record.Dialect = r.params.dialect.Name()
 		record.Asked.Path = "/v1" + r.params.served
 	}
-	r.ctx, r.cancel = context.WithCancelCause(withMarks(limit.WithTrust(r.server.requests, r.trusted()), r.marks))
-	if tracer := r.server.o.Tracer; tracer != nil {
-		r.ctx = tracer.Request(r.ctx, record, r.header)
-	}
+	r.accepted = r.watched(record)
 	r.recorder.ctx = r.ctx
 	r.lease.unwatch = listen.WatchClient(ctx.Conn(), func() { r.cancel(errClientGone) })
 }

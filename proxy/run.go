@@ -34,7 +34,7 @@ func (r *request) readHeader(ctx *fasthttp.RequestCtx) (answered bool, err error
 	if found != nil {
 		path = found[2]
 	}
-	r.params = r.live.readParams(ctx, path)
+	r.accepted = accepted{arrival: r.arrival, params: r.live.readParams(ctx, path)}
 	if found == nil {
 		return false, nil
 	}
@@ -69,17 +69,4 @@ func (r *request) answerTotals(ctx *fasthttp.RequestCtx) error {
 	ctx.SetBody(text)
 	r.recorder.end(http.StatusOK, "")
 	return nil
-}
-
-// count counts the request in the totals of its run.
-func (r *request) count() {
-	if r.run == nil {
-		return
-	}
-	r.recorder.counted = r.run.Begin()
-	if r.run.Observe && !r.tenant.Observe {
-		tenant := *r.tenant
-		tenant.Observe = true
-		r.tenant = &tenant
-	}
 }

@@ -23,6 +23,12 @@ type attempt struct {
 	parts  [][]byte // of the body
 }
 
+// answer is upstream's answer to an attempt. Its body is the caller's to close.
+type answer struct {
+	*http.Response
+	framed bool // its end can be told from a broken connection
+}
+
 // attempt returns the call that sends the request's form.
 func (r *request) attempt() (a attempt, err error) {
 	path, query := r.params.path, r.params.query
@@ -46,10 +52,10 @@ func (r *request) attempt() (a attempt, err error) {
 }
 
 // send makes one call upstream with the request's form.
-func (r *request) send() (*http.Response, error) {
+func (r *request) send() (answer, error) {
 	a, err := r.attempt()
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	if timeout := r.upstream.Timeout; timeout > 0 && r.lease.timeout == nil {
 		r.lease.timeout = time.AfterFunc(timeout, func() { r.cancel(context.DeadlineExceeded) })
@@ -61,10 +67,10 @@ func (r *request) send() (*http.Response, error) {
 	if err != nil {
 		err = upstreamError(r.ctx, err)
 		r.recorder.callFailed(err)
-		return nil, err
+		return answer{}, err
 	}
 	r.recorder.record.Call.Status, r.recorder.record.Call.Retry = resp.StatusCode, retryAfter(resp.Header, r.server.o.Now())
-	r.lease.framed = resp.ContentLength >= 0 || len(resp.TransferEncoding) > 0 || resp.ProtoMajor > 1
+	framed := resp.ContentLength >= 0 || len(resp.TransferEncoding) > 0 || resp.ProtoMajor > 1
 	if r.params.dialect != nil {
 		decodeAnswer(resp)
 	}
@@ -73,7 +79,7 @@ func (r *request) send() (*http.Response, error) {
 		r.hideOperator(resp, key)
 	}
 	r.noteAccepted(resp.StatusCode)
-	return resp, nil
+	return answer{resp, framed}, nil
 }
 
 // retryAfter returns how long upstream wants to be left alone: the seconds, or the date, of Retry-After. It is 0 if upstream does not say.
@@ -97,7 +103,7 @@ func (r *accepted) transport() http.RoundTripper {
 
 // retryRefused changes a request that upstream refused for a reason that can be cured, and sends it again, until upstream accepts it or no
 // remedy is left. It returns the last answer, which may be upstream's refusal.
-func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
+func (r *request) retryRefused(resp answer) (answer, error) {
 	for {
 		may := r.form.MayRetry()
 		if !may && !r.form.Turn().Recognised() {
@@ -107,8 +113,8 @@ func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 		if !may {
 			opener = nil // nothing is held back for an error that would be passed on anyway
 		}
-		why := r.server.o.readRefusal(resp, opener)
-		cut := r.cutByWindow(resp)
+		why := r.server.o.readRefusal(resp.Response, opener)
+		cut := r.cutByWindow(resp.Response)
 		why.Overflow = cmp.Or(why.Overflow, cut)
 		if r.refusesToManage(why) {
 			return resp, nil
@@ -129,7 +135,7 @@ func (r *request) retryRefused(resp *http.Response) (*http.Response, error) {
 		}
 		if err != nil {
 			r.endUnanswered()
-			return nil, err
+			return answer{}, err
 		}
 	}
 }

@@ -129,7 +129,7 @@ const maxAccepted = 16 << 10
 // trusted returns a function that reports whether the client may spend the operator's money: it is authenticated, or upstream has accepted it.
 // A condensation may call it after the request is over.
 func (r *accepted) trusted() func() bool {
-	anonymous, accepted, c := r.tenant.Anonymous, r.server.accepted, r.params.credential
+	anonymous, accepted, c := r.tenant.Anonymous, r.server.accepted, r.credential
 	return func() bool { return !anonymous || accepted.Contains(c) }
 }
 
@@ -137,6 +137,6 @@ func (r *accepted) trusted() func() bool {
 // upstream checks the key.
 func (r *accepted) noteAccepted(status int) {
 	if r.tenant.Anonymous && r.params.dialect != nil && !r.params.counts && status/100 == 2 {
-		r.server.accepted.Add(r.params.credential, struct{}{})
+		r.server.accepted.Add(r.credential, struct{}{})
 	}
 }

@@ -33,7 +33,7 @@ func TestTrust(t *testing.T) {
 		from := func(key byte) *request {
 			r := &request{}
 			r.server, r.tenant = &Server{accepted: accepted}, &Tenant{Tenant: engine.Tenant{Anonymous: !c.known}}
-			r.params.credential, r.params.counts = credential{key}, c.counts
+			r.credential, r.params.counts = credential{key}, c.counts
 			if c.conversation {
 				r.params.dialect = chat.New(chat.Options{})
 			}

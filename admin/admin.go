@@ -24,6 +24,7 @@ type Options struct {
 	Store     session.Store
 	Archive   session.Archive
 	Forwarder Forwarder
+	Journal   Journal
 	Settings  Settings
 	Metrics   http.Handler
 	Health    http.Handler // serves /livez, /readyz, /startupz and /healthz without a token

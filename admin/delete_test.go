@@ -16,6 +16,7 @@ import (
 // contents returns every record of the service's store. With the embedded store it compacts the file and restarts the service.
 func (r *rig) contents() map[string]string {
 	r.t.Helper()
+	r.call(http.MethodGet, "/api/v1/requests/none") // writes what is recorded
 	all := map[string]string{}
 	if r.cfg.Store.Type == "redis" {
 		client := redis.NewClient(&redis.Options{Addr: r.cfg.Store.Redis.Addrs[0]})

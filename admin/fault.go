@@ -36,6 +36,8 @@ var (
 
 	errNoSession = fault(http.StatusNotFound, "session_not_found",
 		"There is no such session. It has expired, was deleted, or never existed.")
+	errNoRequest = fault(http.StatusNotFound, "request_not_found",
+		"No request with this id is recorded. It has expired, its session was deleted, it was not recognised as part of a session, or it never existed.")
 	errCompacting = fault(http.StatusServiceUnavailable, "compacting",
 		"The store's file is still being rewritten, which goes on. Call again to wait for its end.")
 	errThreadTooLarge = fault(http.StatusConflict, "thread_too_large",

@@ -44,6 +44,8 @@ func (a *api) routes() []route {
 		{method: "POST", path: "/compact", handle: a.compact, status: http.StatusNoContent},
 		{method: "GET", path: "/sessions/{session}/savings", handle: a.sessionSavings},
 		{method: "GET", path: "/sessions/{session}/budgets", handle: a.sessionBudgets},
+		{method: "GET", path: "/sessions/{session}/requests", query: []string{"cursor", "limit"}, handle: a.listRequests},
+		{method: "GET", path: "/requests/{request}", handle: a.oneRequest},
 
 		{method: "GET", path: threadPath, handle: a.oneThread},
 		{method: "GET", path: threadPath + "/events", query: []string{"from", "limit", "content"}, handle: a.listEvents, readsMessages: true},

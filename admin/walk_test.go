@@ -62,6 +62,9 @@ func TestEveryRoute(t *testing.T) {
 		}
 	}
 	r.get("/api/v1/sessions/"+p.session+"/savings", new(any))
+	var recorded requestsShown
+	r.get("/api/v1/sessions/"+p.session+"/requests", &recorded)
+	r.get("/api/v1/requests/"+recorded.Requests[0].Request, new(any))
 	r.get("/api/v1/tenants", new(any))
 	r.get("/api/v1/config", new(any))
 	var held struct {

@@ -205,6 +205,55 @@ func (c *countCache) getOrCount(key countKey, count func() int) int {
 	return n
 }
 
+// Origins are the tokens of what goes upstream by where they come from, uncalibrated.
+type Origins struct {
+	System int // the system prompt and notes
+	Tools  int // and what every request costs
+	Head   int // messages before the first record
+	Record int // summaries and excerpts
+	Kept   int // messages after it that earlier requests had, or all such messages if there is no record
+	New    int // messages that no earlier request had, and hidden calls with their results
+}
+
+// Composition returns the size of what goes upstream, uncalibrated, and where its tokens come from. It counts the view once.
+func (f *Form) Composition() (session.Size, Origins) {
+	if f.verbatim() || f.shown.view.Identity() {
+		size, c := f.Sent(), f.turn.counted()
+		o := Origins{System: c.tally.System, Tools: c.fixed, Kept: max(f.turn.Known()-c.tally.System-c.fixed, 0)}
+		o.New = size.Tokens - o.System - o.Tools - o.Kept
+		return size, o
+	}
+	if f.alternates() { // messages are merged
+		size, o := f.Sent(), f.origins(f.itemTokens(f.turn.tokens, f.shown.view.Items))
+		o.Kept = max(size.Tokens-(o.System+o.Tools+o.Head+o.Record+o.New), 0)
+		return size, o
+	}
+	o := f.origins(f.itemTokens(f.turn.tokens, f.shown.view.Items))
+	return session.Size{Events: len(f.shown.view.Items), Tokens: o.System + o.Tools + o.Head + o.Record + o.Kept + o.New}, o
+}
+
+// origins sorts the tokens of the view's items by where these come from.
+func (f *Form) origins(tokens []int) Origins {
+	o := Origins{Tools: f.turn.counted().fixed, New: f.tailTokens()}
+	items, known := f.shown.view.Items, f.turn.counted().tally.From
+	record := slices.IndexFunc(items, func(i session.Item) bool { return i.Index < 0 && i.Summary != "" })
+	for i, n := range tokens {
+		switch index := items[i].Index; {
+		case index < 0:
+			o.Record += n
+		case f.turn.in.Split.Messages[index].Kind == session.System:
+			o.System += n
+		case f.turn.history.Pos(index) > known:
+			o.New += n
+		case i < record:
+			o.Head += n
+		default:
+			o.Kept += n
+		}
+	}
+	return o
+}
+
 // size returns the size of the view, uncalibrated. Unless the view is the history as the client sent it, it counts item by item.
 func (f *Form) size() session.Size {
 	view := &f.shown.view

@@ -13,7 +13,8 @@ import (
 // describe sets the headers that describe what was done to the request.
 func (r *request) describe(h *fasthttp.ResponseHeader) {
 	t := r.form
-	before, after, thread := t.Turn().Before(), t.Sent(), &t.Place().Thread
+	before, thread := t.Turn().Before(), &t.Place().Thread
+	after, origins := t.Composition()
 	h.Set("X-Dewpoint-Session", string(thread.Session))
 	h.Set("X-Dewpoint-Thread", string(thread.ID))
 	h.Set("X-Dewpoint-Events", fmt.Sprintf("%d;%d", before.Events, after.Events))
@@ -42,7 +43,7 @@ func (r *request) describe(h *fasthttp.ResponseHeader) {
 		h.Set("X-Dewpoint-Notice", notice)
 	}
 	if !r.params.counts {
-		r.recorder.record.Turn.After = after
+		r.recorder.record.Turn.After, r.recorder.record.Turn.Origins = after, origins
 	}
 }
 

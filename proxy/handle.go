@@ -88,6 +88,8 @@ func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 	record.Condenser = r.tenant.Condenser.Name()
 	record.Upstream = r.upstream.BaseURL
 	record.Asked.Method = r.params.method
+	agent := r.params.header("User-Agent")
+	record.Asked.Agent = agent[:min(len(agent), maxAgent)]
 	if e, ok := r.admit(); !ok {
 		return r.refuseEarly(ctx, e)
 	}

@@ -66,8 +66,11 @@ func (r *request) noteRecognised() {
 	}
 }
 
-// maxModel bounds the name of a model that a record keeps, in bytes.
-const maxModel = 100
+// Bounds of the names that a record keeps, in bytes.
+const (
+	maxModel = 100 // of models
+	maxAgent = 100 // of clients
+)
 
 func askedModel(name string) string { return strings.Clone(name[:min(len(name), maxModel)]) }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -46,8 +47,8 @@ type Tracer interface {
 // OtherModel stands for a model that is neither configured nor built in. Clients choose model names, which must not become labels.
 const OtherModel = "other"
 
-// Record describes a request at its end. Only Content and Asked.Model hold text of a client or a model, or names that a client made up: neither
-// may become a label. Asked.ID may be the client's; it is short and plain.
+// Record describes a request at its end. Only Content, Asked.Model and Asked.Agent hold text of a client or a model, or names that a client made
+// up: none of them may become a label. Asked.ID may be the client's; it is short and plain.
 type Record struct {
 	Tenant    string // empty: it belongs to none
 	Condenser string // the tenant's
@@ -65,6 +66,9 @@ type Record struct {
 	Content   *Content // nil: not to be logged
 }
 
+// Counts reports whether the client only asks how many tokens a request has.
+func (r *Record) Counts() bool { return strings.HasSuffix(r.Asked.Path, "_tokens") }
+
 // Asked identifies a client's request.
 type Asked struct {
 	ID     string // of the request: the client's own if it gave one, otherwise random
@@ -72,6 +76,7 @@ type Asked struct {
 	Method string
 	Path   string // at which the dialect is served, in its plain spelling; empty: none
 	Model  string // as the client wrote it, at most maxModel bytes; empty: none was read
+	Agent  string // the User-Agent header, at most maxAgent bytes
 }
 
 // Condensed is what condensing did for a request.
@@ -132,6 +137,7 @@ type TurnRecord struct {
 	Before    session.Size     // as the client sent it
 	Known     int              // tokens of Before that an earlier request had
 	After     session.Size     // as it was forwarded; zero: it was not
+	Origins   engine.Origins   // of the tokens of After
 	Waits     []time.Duration  // one for each condensation
 	Condensed []session.Condensation
 	Relieved  int // overflows after which it was sent again

@@ -141,7 +141,10 @@ func (o *recorder) adjustSizes() {
 	if counted := t.After.Tokens; usage != nil && usage.Input > 0 && counted > 0 && !o.record.Call.Doubted {
 		adjust = func(n int) int { return int(math.Round(float64(n) * float64(usage.Input) / float64(counted))) }
 	}
-	for _, n := range [...]*int{&t.Before.Tokens, &t.After.Tokens, &t.Known, &t.Supposed.Spared} {
+	from := &t.Origins
+	for _, n := range [...]*int{
+		&t.Before.Tokens, &t.After.Tokens, &t.Known, &t.Supposed.Spared, &from.System, &from.Tools, &from.Head, &from.Record, &from.Kept, &from.New,
+	} {
 		*n = adjust(*n)
 	}
 }

@@ -14,6 +14,7 @@ import (
 type Backend interface {
 	Store
 	Archive
+	Journal
 	// Ping checks that the store is reachable and healthy. An error wraps ErrUnavailable.
 	Ping(ctx context.Context) error
 }
@@ -226,6 +227,22 @@ func (g *guarded) Set(ctx context.Context, name string, value []byte) error {
 
 func (g *guarded) Settings(ctx context.Context) (map[string][]byte, error) {
 	return call(g, "settings", nil, func() (map[string][]byte, error) { return g.Backend.Settings(ctx) })
+}
+
+func (g *guarded) WriteJournal(ctx context.Context, b JournalBatch) error {
+	return g.run("write journal", nil, func() error { return g.Backend.WriteJournal(ctx, b) })
+}
+
+func (g *guarded) ReadJournal(ctx context.Context, id SessionID, before uint64, limit int) ([]JournalEntry, error) {
+	return call(g, "read journal of", id, func() ([]JournalEntry, error) { return g.Backend.ReadJournal(ctx, id, before, limit) })
+}
+
+func (g *guarded) FindJournal(ctx context.Context, name Hash) (SessionID, error) {
+	return call(g, "find in journal", nil, func() (SessionID, error) { return g.Backend.FindJournal(ctx, name) })
+}
+
+func (g *guarded) Totals(ctx context.Context, period string) ([]Total, error) {
+	return call(g, "read totals", nil, func() ([]Total, error) { return g.Backend.Totals(ctx, period) })
 }
 
 func (g *guarded) Ping(ctx context.Context) error {

@@ -47,6 +47,7 @@ func deleteSession(c *change, id session.SessionID) ([]session.ThreadID, error) 
 		c.delete(key)
 	}
 	c.delete(sessions.key(string(id)))
+	deleteJournal(c, id)
 	for _, thread := range ses.Threads {
 		switch rec, err := c.thread(thread); {
 		case err == nil:
@@ -108,7 +109,7 @@ func leaveSession(c *change, t session.Thread) (freed int64) {
 	freed = c.delete(unlisted.pair(ses.ID, t.ID))
 	ses.Threads = slices.DeleteFunc(ses.Threads, func(id session.ThreadID) bool { return id == t.ID })
 	if len(ses.Threads) == 0 {
-		return freed + c.delete(key)
+		return freed + deleteJournal(c, ses.ID) + c.delete(key)
 	}
 	c.put(key, codec.Session(ses))
 	return freed

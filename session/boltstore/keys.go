@@ -23,9 +23,15 @@ const (
 	accounts  bucket = 'b' // tenant, account -> amount spent
 	savings   bucket = 'v' // thread -> its savings
 	outbox    bucket = 'o' // tenant -> number of notices; tenant, time, thread -> notice
+	journals  bucket = 'j' // session -> number of entries; session, number -> entry
+	names     bucket = 'n' // name of a journal's entry -> when it expires, session
+	totals    bucket = 'g' // period, row -> when it expires, integers
 )
 
-var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sessions, marked, unlisted, accounts, savings, outbox}
+var buckets = [...]bucket{meta, threads, events, summaries, places, traces, sessions, marked, unlisted, accounts, savings, outbox, journals, names, totals}
+
+// added are the buckets that an older file of the same format may lack.
+var added = [...]bucket{journals, names, totals}
 
 func (b bucket) name() []byte { return []byte{byte(b)} }
 

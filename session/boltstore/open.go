@@ -236,10 +236,12 @@ func (f *opening) check(tx *bolt.Tx) (isNew bool, err error) {
 		}
 		return true, nil // it may be left from a crash at its creation
 	}
-	found := 0
+	found, required := 0, len(buckets)-len(added)
 	for _, b := range buckets {
 		if records := tx.Bucket(b.name()); records != nil {
-			found++
+			if !slices.Contains(added[:], b) {
+				found++
+			}
 			records.Cursor().Seek(nil)
 			records.Cursor().Seek([]byte{0xff})
 		}
@@ -252,10 +254,10 @@ func (f *opening) check(tx *bolt.Tx) (isNew bool, err error) {
 	switch {
 	case known && !valid:
 		return false, fmt.Errorf("%w: its format is %.50q, and this version reads %q: name another file in store.path, or move this one away", errVersion, recorded, format)
-	case !known && found <= len(buckets)/2:
+	case !known && found <= required/2:
 		return false, errVersion
-	case !valid, found < len(buckets):
-		return false, fmt.Errorf("%w: it has %d of %d kinds of records, and the format %.50q", session.ErrDamaged, found, len(buckets), recorded)
+	case !valid, found < required:
+		return false, fmt.Errorf("%w: it has %d of %d kinds of records, and the format %.50q", session.ErrDamaged, found, required, recorded)
 	}
 	return false, nil
 }

@@ -47,6 +47,7 @@ func (s *Store) sweepEvery(ctx context.Context, interval time.Duration) {
 		case <-ticker.C:
 			_ = session.Recover(func() error { return s.expire(ctx) })
 			_ = session.Recover(func() error { return s.expireAccounts(ctx) })
+			_ = session.Recover(func() error { return s.expireJournal(ctx) })
 		case <-ctx.Done():
 			return
 		}

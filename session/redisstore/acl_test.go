@@ -63,6 +63,11 @@ func exercise(t *testing.T, s *Store) {
 	must(t, second(s.Session(ctx, "s")))
 	must(t, s.Enter(ctx, session.Entry{Experiment: "a", Sums: session.Sums{Nano: 1}}))
 	must(t, second(s.Experiment(ctx, "a")))
+	entry := session.JournalEntry{Session: "s", Name: session.Hash{7}, Value: []byte("x")}
+	must(t, s.WriteJournal(ctx, session.JournalBatch{Writer: "w", Number: 1, Entries: []session.JournalEntry{entry}, Totals: []session.Total{{Period: "d", Row: "r", Values: []int64{1}}}}))
+	must(t, second(s.ReadJournal(ctx, "s", 0, 1)))
+	must(t, second(s.FindJournal(ctx, session.Hash{7})))
+	must(t, second(s.Totals(ctx, "d")))
 	told := session.Notice{Tenant: "acme", Thread: "t", Made: time.Now()}
 	must(t, second(s.Enqueue(ctx, told, 1)))
 	must(t, second(s.Enqueue(ctx, session.Notice{Tenant: "acme", Thread: "u", Made: time.Now()}, 1)))

@@ -93,6 +93,9 @@ const maxDetaches = 5
 // stays away.
 func (s *Store) detach(ctx context.Context, id session.SessionID) (ids []session.ThreadID, err error) {
 	for range maxDetaches {
+		if err := s.deleteJournal(ctx, id); err != nil {
+			return nil, err
+		}
 		keys := []string{s.keys.session(id), s.keys.doomedSession(id), s.keys.unlisted(id)}
 		fields, err := result(ctx, s.write, func(ctx context.Context) ([]string, error) {
 			return s.client.Eval(ctx, detachSessionScript, keys).StringSlice()

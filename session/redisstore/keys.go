@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -45,6 +46,16 @@ func (k keys) session(id session.SessionID) string { return k.prefix + "s:{" + t
 
 // unlisted returns the key of a session's threads that its record has no room for.
 func (k keys) unlisted(id session.SessionID) string { return k.session(id) + "u" }
+
+// journal returns what the keys of a session's journal begin with. The number of a block follows.
+func (k keys) journal(id session.SessionID) string { return k.session(id) + "j" }
+
+// names returns the key of the names that were written on a day and begin with a byte.
+func (k keys) names(day uint16, first byte) string {
+	return fmt.Sprintf("%sn:%d:%d", k.prefix, day, first%nameShards)
+}
+
+func (k keys) totals(period string) string { return k.prefix + "g:" + period }
 
 func (k keys) outbox(tenant string) string { return k.prefix + "o:" + tenant }
 

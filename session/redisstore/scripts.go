@@ -275,10 +275,13 @@ return 0
 
 // detachSessionScript moves a session's record away for deletion. KEYS: record, new key, unlisted threads. It returns
 // whether there was a record, followed by all fields under the new key.
-const detachSessionScript = `
+var detachSessionScript = fmt.Sprintf("local journalBlock, journalBlocks = %d, %d", journalBlock, journalBlocks) + `
 local there = redis.call('EXISTS', KEYS[1])
 local unlisted = redis.call('ZRANGE', KEYS[3], 0, -1)
 if there == 1 then
+  local blocks = math.ceil(tonumber(redis.call('HGET', KEYS[1], 'jn') or 0) / journalBlock)
+  for i = math.max(blocks - journalBlocks, 0), blocks do redis.call('DEL', KEYS[1] .. 'j' .. string.format('%.0f', i)) end
+  redis.call('HDEL', KEYS[1], 'jn', 'jo')
   if redis.call('EXISTS', KEYS[2]) == 1 then
     local fields = redis.call('HGETALL', KEYS[1])
     for i = 1, #fields, 2 do redis.call('HSET', KEYS[2], fields[i], fields[i + 1]) end

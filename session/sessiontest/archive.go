@@ -98,6 +98,11 @@ func whole(t *testing.T, store session.Backend, name string) session.SessionID {
 		ok(t, store.Save(ctx(t), id, session.Savings{Tokens: 5}))
 		ok(t, second(store.Lock(ctx(t), id, time.Hour)))
 	}
+	recorded := entries(b.Thread.Session, 300)
+	for i := range recorded {
+		recorded[i].Name = hash(name, "request", i)
+	}
+	ok(t, store.WriteJournal(ctx(t), journal(name, 1, recorded...)))
 	return b.Thread.Session
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/dial"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/findings"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/journal"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/runs"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/served"
@@ -46,6 +47,7 @@ type App struct {
 	metrics   *observe.Metrics
 
 	sessions *lazyRegistry
+	journal  *journal.Journal
 	runs     *runs.Registry
 	control  *runs.Control // nil: no other process can begin runs
 	ports
@@ -102,6 +104,7 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	}
 	store := session.Guard(kept, nil) // for operators: only the store calls of requests are measured
 	a.onStop("store", func(context.Context) error { return store.Close() })
+	a.openJournal(session.Guard(kept, a.metrics.StoreCalls()))
 	a.health.store = store
 	a.overrides.store, a.overrides.log = store, log
 	a.overrides.refresh(context.Background()) // before anything is served; later if the store is unavailable
@@ -165,12 +168,13 @@ func (a *App) buildServer(embedded func() (observe.StoreSize, bool)) error {
 	if err != nil {
 		return err
 	}
+	observer := a.metrics.Observer(nil)
+	if a.config.Log.Requests {
+		observer = a.metrics.Observer(a.log)
+	}
 	o := proxy.Options{
 		Live: live, Upstream: a.calls.transport, Marks: a.marks, Engine: a.engine, Limits: limits(a.config), Log: a.log,
-		Faults: a.metrics, Observer: a.metrics.Observer(nil), Runs: a.runs.Find,
-	}
-	if a.config.Log.Requests {
-		o.Observer = a.metrics.Observer(a.log)
+		Faults: a.metrics, Observer: recorded{observer, a.journal}, Runs: a.runs.Find,
 	}
 	if a.calls.spans != nil {
 		o.Tracer = a.calls.spans

@@ -41,7 +41,7 @@ type line struct {
 func lineOf(r *proxy.Record, today string) (l line, worth bool) {
 	l = line{at: r.Times.Ended, model: terminal.Name(r.Asked.Model), wrong: trouble(r)}
 	t := r.Turn
-	if t == nil || counts(r) {
+	if t == nil || r.Counts() {
 		if l.model == "" {
 			l.model = terminal.Name(strings.TrimSpace(r.Asked.Method + " " + r.Asked.Path))
 		}

@@ -3,7 +3,6 @@ package console
 import (
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -77,12 +76,7 @@ func (t *Tally) Sessions() int { return len(t.sessions) }
 
 // isStep reports whether upstream answered a step of a conversation. Counting the tokens of one is none.
 func isStep(r *proxy.Record) bool {
-	return r.Call.Status == http.StatusOK && r.Turn.After != (session.Size{}) && !counts(r)
-}
-
-// counts reports whether a client only asks how many tokens a request has.
-func counts(r *proxy.Record) bool {
-	return strings.HasSuffix(r.Asked.Path, "/count_tokens") || strings.HasSuffix(r.Asked.Path, "/input_tokens")
+	return r.Call.Status == http.StatusOK && r.Turn.After != (session.Size{}) && !r.Counts()
 }
 
 // known reports whether the price of a request is known, and what upstream used for it.

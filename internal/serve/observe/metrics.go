@@ -197,13 +197,14 @@ func (m *Metrics) StoreCalls() session.Watch {
 	for _, op := range [...]string{
 		"secret", "find", "thread", "append", "condense", "prepare", "prepared", "summary", "events", "trace", "mark", "answers", "enter", "experiment",
 		"save", "saved", "session", "lock", "keep lock", "reserve", "settle", "enqueue", "read outbox", "dequeue", "list sessions",
-		"forget session", "request a condensation of", "compact", "set", "settings", "ping", "close session store",
+		"forget session", "request a condensation of", "compact", "set", "settings", "write journal", "read journal of",
+		"find in journal", "read totals", "ping", "close session store",
 	} {
 		m.process.storeSeconds.WithLabelValues(op)
 		m.process.storeErrors.WithLabelValues(op)
 	}
 	atZero(m.process.storeLosses, nil, "resolve", "append", "append_queue_full", "mark answer", "save", "save_queue_full",
-		"compare", "compare_queue_full", "budget", "shared_limit", "summary_unreadable")
+		"compare", "compare_queue_full", "journal", "journal_queue_full", "budget", "shared_limit", "summary_unreadable")
 	return func(op string, begun time.Time, err error) {
 		m.process.storeSeconds.WithLabelValues(op).Observe(time.Since(begun).Seconds())
 		if storeFailed(err) {

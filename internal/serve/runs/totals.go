@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -32,7 +31,7 @@ func (t *Totals) add(r *proxy.Record) {
 	case r.Status != http.StatusOK || r.Code != "":
 		t.Failed++
 		return
-	case turn == nil || turn.After == (session.Size{}) || strings.HasSuffix(r.Asked.Path, "_tokens"): // as the paths that count tokens
+	case turn == nil || turn.After == (session.Size{}) || r.Counts():
 		t.Other++
 		return
 	}

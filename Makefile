@@ -14,7 +14,7 @@ export GO
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
 .PHONY: help build install run demo quick check ci full needs format vet windows lint quick-tests test race e2e slow-tests mutants schema chart chart-docs chart-package \
-	chart-schema condenser-docs rehearsal cluster vuln vuln-if-reachable clients clients-all clients-sample dist dist-check package-check sbom replay captures recorded matrix forwarded store-size retention grounding cost economics frontier soak soak-short soak-race fuzz bench microbench \
+	chart-schema condenser-docs rehearsal cluster vuln vuln-if-reachable clients clients-run clients-all clients-sample dist dist-check package-check sbom replay captures recorded matrix forwarded store-size retention grounding cost economics frontier soak soak-short soak-race fuzz bench microbench \
 	image clean
 
 help: ## list the targets
@@ -157,12 +157,15 @@ matrix: bin/tools/gotestsum ## RUNS in both newer protocols under every condense
 clients: build ## run real agents and SDKs from npm and PyPI, and write the tables of docs/clients.md
 	@mkdir -p bin && $(GO) build -o bin/clients ./lab/clients && bin/clients -only "$(CLIENTS)" -doc docs/clients.md
 
+clients-run: build ## the same agents, started by 'dewpoint run'
+	@mkdir -p bin && $(GO) build -o bin/clients ./lab/clients && bin/clients -run -only "$(CLIENTS)"
+
 # In full: the page stays as it is, so that the check leaves the work tree alone.
 clients-all: build
-	@mkdir -p bin && $(GO) build -o bin/clients ./lab/clients && bin/clients
+	@mkdir -p bin && $(GO) build -o bin/clients ./lab/clients && bin/clients && bin/clients -run
 
-clients-sample: build ## one client from each of npm and PyPI
-	@mkdir -p bin && $(GO) build -o bin/clients ./lab/clients && bin/clients -only "pi|OpenAI Python, chat"
+clients-sample: build ## one client from each of npm and PyPI, and one by 'dewpoint run'
+	@mkdir -p bin && $(GO) build -o bin/clients ./lab/clients && bin/clients -only "pi|OpenAI Python, chat" && bin/clients -run -only "pi"
 
 forwarded: build ## a SHA-256 of the bytes sent upstream for each of RUNS (folders) and CAPTURES, under five configurations
 	@$(GO) run ./lab/measure forwarded -captures "$(CAPTURES)" $(RUNS)

@@ -46,8 +46,8 @@ func (c *Config) UpstreamsFor(t Tenant) []Upstream {
 // empty name stands for the request's own model at its upstream; Model is then empty. Timeout is always set.
 //
 // A model with a base URL has the key of the upstream with the same address unless it has one of its own. A model without a base URL is called
-// at the general upstream if there is a key for that, its own or the upstream's, and otherwise where the request goes. Its own key is for the
-// configuration's general upstream, and is not sent to a tenant's.
+// at the general upstream if there is a key for that, its own, the upstream's or OpenAI's if the address is the same, and otherwise where the
+// request goes. Its own key is for the configuration's general upstream, and is not sent to a tenant's.
 func (c *Config) LLMFor(name string, t Tenant, at Upstream) (LLM, bool) {
 	llm, known := c.LLMs[name]
 	if !known && name != "" {
@@ -62,7 +62,7 @@ func (c *Config) LLMFor(name string, t Tenant, at Upstream) (LLM, bool) {
 		if general.BaseURL != c.UpstreamFor(Tenant{}, General).BaseURL {
 			llm.APIKey = ""
 		}
-		llm.BaseURL, llm.APIKey = general.BaseURL, cmp.Or(llm.APIKey, general.APIKey)
+		llm.BaseURL, llm.APIKey = general.BaseURL, cmp.Or(llm.APIKey, general.APIKey, c.openAIKeyFor(t, general.BaseURL))
 		if llm.APIKey == "" {
 			llm.BaseURL, llm.APIKey = at.BaseURL, at.APIKey
 		}
@@ -75,6 +75,14 @@ func (c *Config) LLMFor(name string, t Tenant, at Upstream) (LLM, bool) {
 		}
 	}
 	return llm, true
+}
+
+// openAIKeyFor returns the key of the section of OpenAI, if that leads to an address.
+func (c *Config) openAIKeyFor(t Tenant, address string) Secret {
+	if openAI := c.UpstreamFor(t, provider.OpenAI); openAI.BaseURL == address {
+		return openAI.APIKey
+	}
+	return ""
 }
 
 // provider returns the section of a provider.

@@ -152,6 +152,8 @@ func TestCondenserModelsOfRequestsToAnotherProvider(t *testing.T) {
 		{Upstream{APIKey: "k", Anthropic: Provider{APIKey: "ant"}}, "", anthropic, "ant"},
 		{Upstream{}, "cheap", anthropic, ""},
 		{Upstream{APIKey: "k"}, "cheap", openAI, "k"},
+		{Upstream{OpenAI: Provider{APIKey: "oai"}}, "cheap", openAI, "oai"},
+		{Upstream{BaseURL: "http://a/v1", OpenAI: Provider{BaseURL: openAI, APIKey: "oai"}}, "cheap", "http://a/v1", ""},
 		{Upstream{}, "keyed", openAI, "own"},
 		{Upstream{APIKey: "k"}, "haiku", anthropic, ""},
 		{Upstream{APIKey: "k", Anthropic: Provider{APIKey: "ant"}}, "haiku", anthropic, "ant"},

@@ -173,7 +173,7 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 
 func (r *rig) serve() {
 	r.t.Helper()
-	listener, err := listen.Open("127.0.0.1:0")
+	listener, err := listen.Open("127.0.0.1:0", nil)
 	must(r.t, err)
 	r.addr = listener.Addr().String()
 	served := make(chan error, 1)

@@ -53,7 +53,7 @@ func hostRuns(ctx context.Context, args []string, out, errs io.Writer) error {
 	log := lines.log
 	stdlog.SetOutput(io.Discard) // see serveConfig
 	app.LimitMemory(cfg, log.Logger)
-	a, err := app.New(cfg, log.Logger, app.Options{Traced: true, Version: version, Revision: commit(), Config: from.file, Runs: true})
+	a, err := app.New(cfg, log.Logger, app.Options{Traced: true, Version: version, Revision: commit(), Config: from.file, Runs: true, HoldPort: true})
 	if running, is := errors.AsType[*app.RunningError](err); is {
 		return exitError{exitBusy, running.Error()}
 	}

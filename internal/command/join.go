@@ -18,6 +18,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/launch"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/app"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/runs"
+	"github.com/dewpoint-proxy/dewpoint/internal/setup"
 )
 
 // Bounds of the time that run waits: for a proxy to start, and for one that is ending to give its state file free.
@@ -81,11 +82,14 @@ func (r agentRun) mayReplaceUpstream() error {
 		"or remove the key", to)}
 }
 
-// ownServers returns the servers that the user's variables name, by provider, such as https://openrouter.ai/api/v1 in OPENAI_BASE_URL. The
-// variables are about to be replaced. The keys of these servers must not be sent to others, so they are an error where a configuration names
-// other servers.
+// ownServers returns the servers that the user's variables and the agent's files name, by provider, such as https://openrouter.ai/api/v1 in
+// OPENAI_BASE_URL. What names them is about to be replaced. The keys of these servers must not be sent to others, so they are an error where a
+// configuration names other servers.
 func (r agentRun) ownServers(cfg *config.Config, l agents.Launch) (map[string]string, error) {
-	own := map[string]string{}
+	found, err := setup.OwnServers(l, os.Getenv("HOME"), os.Getenv)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("dewpoint run: %w", err)}
+	}
 	for _, v := range l.Env {
 		value := os.Getenv(v.Name)
 		if value == "" || value == v.Value {
@@ -94,16 +98,20 @@ func (r agentRun) ownServers(cfg *config.Config, l agents.Launch) (map[string]st
 		if v.Provider == "" {
 			return nil, usageError{fmt.Errorf("dewpoint run: %s is set to %s, and has to be replaced: unset it", v.Name, value)}
 		}
-		p, url := provider.Name(v.Provider), v.Upstream(value)
+		found = append(found, setup.OwnServer{Setting: v.Name, Provider: v.Provider, URL: v.Upstream(value)})
+	}
+	own := map[string]string{}
+	for _, s := range found {
+		p := provider.Name(s.Provider)
 		up := cfg.UpstreamFor(config.Tenant{}, p)
 		switch {
-		case up.BaseURL == url:
+		case up.BaseURL == s.URL:
 		case up.BaseURL != p.BaseURL(), up.APIKey != "": // a key of the configuration is for its own address
-			return nil, usageError{conflict(v.Name, url, up.BaseURL)}
-		case own[v.Provider] != "" && own[v.Provider] != url:
-			return nil, usageError{fmt.Errorf("dewpoint run: %s names another server than the other variables of %s: unset one of them", v.Name, l.Name)}
+			return nil, usageError{conflict(s.String(), s.URL, up.BaseURL)}
+		case own[s.Provider] != "" && own[s.Provider] != s.URL:
+			return nil, usageError{fmt.Errorf("dewpoint run: %s names %s, but something else of %s's names %s: remove one of them", s, s.URL, l.Name, own[s.Provider])}
 		default:
-			own[v.Provider] = url
+			own[s.Provider] = s.URL
 		}
 	}
 	return own, nil
@@ -111,7 +119,7 @@ func (r agentRun) ownServers(cfg *config.Config, l agents.Launch) (map[string]st
 
 func conflict(variable, url, upstream string) error {
 	return fmt.Errorf("dewpoint run: %s names %s, but the proxy sends these requests to %s, and must not send them the key of another server: "+
-		"unset the variable, or run with --upstream %s", variable, url, upstream, url)
+		"remove it, or run with --upstream %s", variable, url, upstream, url)
 }
 
 // suitable returns a run in a proxy that somebody else has started, unless that is configured in another way than this run asks for.

@@ -71,7 +71,11 @@ func runAgent(ctx context.Context, args []string, out, errs io.Writer) error {
 	}
 	defer lease.End()
 	r.greet(lease)
-	code, err := r.agent(program, pointed.At(lease.Base()), lease, passed)
+	file, err := r.furnish(pointed.File)
+	if err != nil {
+		return err
+	}
+	code, err := r.agent(program, pointed.At(lease.Base(), file), lease, passed)
 	if err != nil {
 		return err
 	}
@@ -138,14 +142,25 @@ func (r agentRun) greet(l *runs.Lease) {
 	}
 }
 
-// agent runs the agent, which keeps the run even if this process is killed, and returns its exit code.
+// agent runs the agent and returns its exit code. The agent keeps the run even if this process is killed, and the proxy's port even if the proxy
+// is: what listens there next would be sent the agent's key. Where a port cannot be held, the agent is stopped when the proxy ends.
 func (r agentRun) agent(program string, l agents.Launch, lease *runs.Lease, passed <-chan os.Signal) (code int, err error) {
+	a := launch.Agent{Command: r.command, Launch: l, Signals: passed, Stop: lease.Lost()}
 	held, err := lease.File()
 	if err != nil {
 		return 0, fmt.Errorf("run: %w", err)
 	}
 	defer held.Close() //nolint:errcheck // a copy
-	code, err = launch.Agent{Command: r.command, Launch: l, Held: held, Signals: passed}.Run(program)
+	a.Held = append(a.Held, held)
+	if lease.Holdable {
+		port, err := platform.Hold(lease.Listen)
+		if err != nil {
+			return 0, fmt.Errorf("run: the port of the proxy cannot be held: %w", err)
+		}
+		defer port.Close() //nolint:errcheck // nothing was written
+		a.Held, a.Stop = append(a.Held, port), nil
+	}
+	code, err = a.Run(program)
 	return code, r.notStarted(err)
 }
 
@@ -165,22 +180,49 @@ func (r agentRun) notStarted(err error) error {
 func (r agentRun) report(l *runs.Lease) {
 	totals, err := l.Totals(context.Background())
 	if err != nil {
-		fmt.Fprintln(r.errs, "Dewpoint: the proxy ended before the agent. Its log is", r.logName())
+		what := " Its log is " + r.logName()
+		if !l.Holdable { // by a process that serves
+			what = " So that no other program on its port was sent the agent's key, the agent was stopped."
+		}
+		fmt.Fprintln(r.errs, "Dewpoint: the proxy ended before the agent."+what)
 		return
 	}
 	fmt.Fprintln(r.errs, "Dewpoint:", totals.Line())
 }
 
 func (r agentRun) logName() string {
-	cfg, err := load(r.from, nil)
-	if err != nil {
-		return "in the state folder"
-	}
-	path, err := app.RunLog(cfg)
+	path, err := r.logPath()
 	if err != nil {
 		return "in the state folder"
 	}
 	return path
+}
+
+func (r agentRun) logPath() (string, error) {
+	cfg, err := load(r.from, nil)
+	if err != nil {
+		return "", err
+	}
+	return app.RunLog(cfg)
+}
+
+// furnish writes a file that the agent reads into the state folder, and returns its path. It stays there: each run of the agent reads it.
+func (r agentRun) furnish(f agents.File) (path string, err error) {
+	if f.Name == "" {
+		return "", nil
+	}
+	log, err := r.logPath()
+	if err != nil {
+		return "", fmt.Errorf("run: %w", err)
+	}
+	path = filepath.Join(filepath.Dir(log), f.Name)
+	if is, err := os.ReadFile(path); err == nil && string(is) == f.Text { //nolint:gosec // in the state folder
+		return path, nil
+	}
+	if err := os.WriteFile(path, []byte(f.Text), 0o600); err != nil { //nolint:gosec // in the state folder
+		return "", fmt.Errorf("run: %w", err)
+	}
+	return path, nil
 }
 
 // sameFile reports whether two paths of configuration files are the same. The first one is absolute or empty.

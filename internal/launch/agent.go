@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/platform"
@@ -24,9 +26,13 @@ var (
 type Agent struct {
 	Command []string // with its arguments
 	Launch  agents.Launch
-	Held    *os.File // kept open by the agent; nil: nothing
+	Held    []*os.File // kept open by the agent
 	Signals <-chan os.Signal
+	Stop    <-chan struct{} // closed to end the agent; nil: never
 }
+
+// stopTime is how long an agent that is told to end may take.
+const stopTime = 10 * time.Second
 
 // Find finds the program of a command.
 func Find(command string) (path string, err error) {
@@ -47,8 +53,8 @@ func (a Agent) Run(program string) (code int, err error) {
 	command.Args[0] = a.Command[0]
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.Env = environment(os.Environ(), a.Launch)
-	if a.Held != nil && platform.CanInherit {
-		command.ExtraFiles = []*os.File{a.Held}
+	if platform.CanInherit {
+		command.ExtraFiles = a.Held
 	}
 	if err := command.Start(); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNotExecutable, err)
@@ -58,8 +64,12 @@ func (a Agent) Run(program string) (code int, err error) {
 		defer close(ended)
 		_ = command.Wait() // the state says how it ended
 	}()
+	stop := a.Stop
 	for {
 		select {
+		case <-stop:
+			stop = nil
+			end(command.Process)
 		case s := <-a.Signals:
 			if !platform.FromTerminal(s) {
 				_ = command.Process.Signal(s) // it may have ended already
@@ -68,6 +78,15 @@ func (a Agent) Run(program string) (code int, err error) {
 			return platform.ExitCode(command.ProcessState), nil
 		}
 	}
+}
+
+// end tells a process to end, and kills it if it does not in time, or if it cannot be told.
+func end(p *os.Process) {
+	wait := stopTime
+	if p.Signal(syscall.SIGTERM) != nil {
+		wait = 0
+	}
+	time.AfterFunc(wait, func() { _ = p.Kill() })
 }
 
 // environment adds the variables of a launch to an environment, and exempts this machine from the environment's own proxies.

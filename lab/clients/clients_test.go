@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -33,6 +35,55 @@ func TestResultsAreOfThePinnedVersions(t *testing.T) {
 			t.Errorf("docs/clients.md has no result of %s %s: make clients", c.Name, c.version())
 		}
 	}
+}
+
+// TestPageOfRunHasThePinnedVersions: docs/run.md says with which versions 'dewpoint run' was tried.
+func TestPageOfRunHasThePinnedVersions(t *testing.T) {
+	page, err := os.ReadFile("../../docs/run.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := readTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range table.Clients {
+		if c.Run != nil && !regexp.MustCompile(`(?m)^\| `+regexp.QuoteMeta(c.Name)+`( \(.*\))? \| `+regexp.QuoteMeta(c.version())+` \|`).Match(page) {
+			t.Errorf("docs/run.md has no row of %s %s: make clients-run", c.Name, c.version())
+		}
+	}
+}
+
+// TestJudgeOfRun: each kind of damage is noticed where only upstream's side is seen.
+func TestJudgeOfRun(t *testing.T) {
+	f := func(want string, damage func(*report, []fakeupstream.Request, map[int]part)) {
+		t.Helper()
+		requests, parts := make([]fakeupstream.Request, steps), map[int]part{}
+		for i := range requests {
+			parts[i], requests[i].Messages = mainLine, make([]json.RawMessage, 1+2*(i%20))
+			requests[i].Path = "/v1/chat/completions"
+		}
+		r := report{said: "Dewpoint: 25 steps, 1 condensation, 1 of 2 tokens sent\n"}
+		damage(&r, requests, parts)
+		r.judgeRun(requests, parts, 0)
+		if got := strings.Join(r.problems, "\n"); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	f("", func(*report, []fakeupstream.Request, map[int]part) {})
+	f("24 requests came", func(_ *report, _ []fakeupstream.Request, parts map[int]part) { delete(parts, 3) })
+	f("upstream refused", func(_ *report, requests []fakeupstream.Request, _ map[int]part) {
+		requests[3].Refused = &fakeupstream.APIError{Status: 400}
+	})
+	f("no request became shorter", func(_ *report, requests []fakeupstream.Request, _ map[int]part) {
+		for i := range requests {
+			requests[i].Messages = make([]json.RawMessage, i)
+		}
+	})
+	f("printed no total", func(r *report, _ []fakeupstream.Request, _ map[int]part) { r.said = "" })
+	f("run printed", func(r *report, _ []fakeupstream.Request, _ map[int]part) {
+		r.said = "Dewpoint: 25 steps, 0 condensations, "
+	})
 }
 
 func pageAndTable(t *testing.T) (string, table) {

@@ -47,6 +47,10 @@ func (x *exchange) asksModel() bool {
 // judge checks every exchange of a run.
 func (r *report) judge(e evidence) {
 	r.sessions, r.threads, r.causes = map[string]bool{}, map[string]bool{}, map[string]int{}
+	if r.client.Unread {
+		r.judgeUnread(asked(e.near), asked(e.far))
+		return
+	}
 	for _, up := range e.upstream {
 		path, _, _ := strings.Cut(up.Path, "?")
 		if up.Refused != nil && modelPaths.MatchString(path) { // clients may ask for paths that tell servers apart
@@ -74,15 +78,36 @@ func (r *report) judge(e evidence) {
 	r.conclude(places, mainSessions)
 }
 
+// asked returns the exchanges that ask a model.
+func asked(all []*exchange) (found []*exchange) {
+	for _, x := range all {
+		if x.asksModel() {
+			found = append(found, x)
+		}
+	}
+	return found
+}
+
+// judgeUnread checks a run in a protocol that passes unread: one request follows another, and both sides see the same.
+func (r *report) judgeUnread(near, far []*exchange) {
+	if r.requests = len(near); len(near) < steps || len(near) != len(far) {
+		r.problem("%d requests came, not %d, and %d reached upstream", len(near), steps, len(far))
+		return
+	}
+	for i, x := range near {
+		r.note(factsOf(x))
+		switch {
+		case !bytes.Equal(x.sent, far[i].sent):
+			r.problem("%s: the request was altered: %s", x.path, difference(x.sent, far[i].sent))
+		case x.answer.String() != far[i].answer.String():
+			r.problem("%s: the answer was altered: %s", x.path, difference(far[i].answer.Bytes(), x.answer.Bytes()))
+		}
+	}
+}
+
 // conclude checks what must hold of the whole run.
 func (r *report) conclude(threads map[part]map[string]bool, sessions map[string]bool) {
 	c := r.client
-	if c.Unread {
-		if r.unread < r.requests {
-			r.problem("%d of %d requests were read", r.requests-r.unread, r.requests)
-		}
-		return
-	}
 	if least := max(steps, c.Turns); r.requests < least {
 		r.problem("%d requests came, not %d", r.requests, least)
 	}
@@ -250,8 +275,11 @@ func (r *report) notDone() string {
 }
 
 func (r *report) print(out io.Writer) {
-	fmt.Fprintf(out, "%-34s %-13s %3d requests, %d condensations, sessions/threads %d/%d %s\n", r.client.Name+" "+r.client.version(), r.outcome(), r.requests,
-		r.condensations, len(r.sessions), len(r.threads), r.notDone())
+	fmt.Fprintf(out, "%-34s %-13s %3d requests, %d condensations", r.client.Name+" "+r.client.version(), r.outcome(), r.requests, r.condensations)
+	if r.sessions != nil { // not if 'dewpoint run' started it
+		fmt.Fprintf(out, ", sessions/threads %d/%d %s", len(r.sessions), len(r.threads), r.notDone())
+	}
+	fmt.Fprintln(out)
 	for _, p := range r.problems {
 		fmt.Fprintf(out, "    %s\n", p)
 	}

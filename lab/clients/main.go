@@ -36,6 +36,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	only := fs.String("only", "", "run the clients whose name matches this regular expression")
 	page := fs.String("doc", "", "write the tables into this page, whose other rows stay as they are; the page's sections are written too")
 	cache := fs.String("cache", "", "folder for installed clients (default: dewpoint-clients in the user's cache folder)")
+	byRun := fs.Bool("run", false, "start the clients by 'dewpoint run', those that it knows")
 	verbose := fs.Bool("v", false, "print what each client said that failed")
 	traffic := fs.String("traffic", "", "folder to keep what each client sent and got")
 	if err := fs.Parse(args); err != nil {
@@ -61,7 +62,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	reports := runAll(ctx, trial{binary: binary, installer: installer, out: out, verbose: *verbose, traffic: *traffic}, table.matching(wanted))
+	reports := runAll(ctx, trial{binary: binary, installer: installer, out: out, byRun: *byRun, verbose: *verbose, traffic: *traffic}, table.matching(wanted, *byRun))
 	if err := errors.Join(publish(*page, table, reports), ctx.Err()); err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (r report) row() string {
 		return fmt.Sprintf("| %s | %s | %s | | | | not installed |", c.link(), c.version(), c.Protocol)
 	}
 	return fmt.Sprintf("| %s | %s | %s | %d | %d | %d/%d | %s |", c.link(), c.version(), c.Protocol, r.requests, r.condensations,
-		len(r.sessions), len(r.threads), strings.TrimPrefix(r.outcome()+", "+r.notDone(), ", "))
+		len(r.sessions), len(r.threads), strings.TrimSuffix(r.outcome()+", "+r.notDone(), ", "))
 }
 
 // link is the client's name, as a link to its section.

@@ -52,10 +52,19 @@ type client struct {
 	Uncounted bool  // too little history comes together for a condensation
 	Unread    bool  // its protocol passes unread
 
+	Run *byRun // how 'dewpoint run' drives it; nil: it does not know this client
+
 	// What its user should know.
 	Sees string
 	Off  string // what to switch off in it
 	Note string
+}
+
+// byRun is a client as 'dewpoint run' starts it. It has the variables and files of the client that do not name Dewpoint's address, and those here.
+type byRun struct {
+	Program     []string          // with its arguments
+	Environment map[string]string // more variables
+	Files       map[string]string
 }
 
 // call is a call of one of the client's tools. In the input, COMMAND is replaced with a command of the shell, PROMPT with the task of a sub-agent,
@@ -120,11 +129,11 @@ func (c client) version() string {
 	return c.Packages[0][at+1:]
 }
 
-// matching returns the clients whose name matches.
-func (t table) matching(name *regexp.Regexp) []client {
+// matching returns the clients whose name matches, all or only those that 'dewpoint run' starts.
+func (t table) matching(name *regexp.Regexp, byRun bool) []client {
 	var out []client
 	for _, c := range t.Clients {
-		if name.MatchString(c.Name) {
+		if name.MatchString(c.Name) && (!byRun || c.Run != nil) {
 			out = append(out, c)
 		}
 	}

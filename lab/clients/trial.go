@@ -27,6 +27,7 @@ type trial struct {
 	binary    string
 	installer *installer
 	out       io.Writer
+	byRun     bool // 'dewpoint run' starts the clients
 	verbose   bool
 	traffic   string // folder for what each client sent and got; empty: nothing is kept
 }
@@ -39,7 +40,11 @@ func (t trial) run(ctx context.Context, c client) report {
 		r.missing = absent.Error()
 		return r
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case t.byRun:
+		err = t.runFor(ctx, &r, folder, programs)
+	default:
 		err = t.drive(ctx, &r, folder, programs)
 	}
 	if err != nil {
@@ -64,7 +69,7 @@ func (t trial) drive(ctx context.Context, r *report, folder, programs string) er
 	}
 	upstream := fakeupstream.New(fakeupstream.Options{Reply: m.reply, IsSummary: isSummary, Seals: r.client.seals(), APIKeys: []string{key}})
 	defer upstream.Close()
-	far, err := startTap(before(upstream))
+	far, err := startTap(before((&gemini{model: m}).beside(upstream)))
 	if err != nil {
 		return err
 	}
@@ -94,10 +99,21 @@ func (t trial) drive(ctx context.Context, r *report, folder, programs string) er
 	return err
 }
 
-// serve starts Dewpoint with limits that a short task exceeds several times. Requests wait for their summaries, so that each run is alike.
+// serve starts Dewpoint.
 func (t trial) serve(ctx context.Context, work, upstream string) (*process.Process, string, error) {
-	config := filepath.Join(work, "dewpoint.yaml")
-	err := os.WriteFile(config, fmt.Appendf(nil, `
+	config, err := configure(work, upstream)
+	if err != nil {
+		return nil, "", err
+	}
+	proxy, at, err := servers.Serve(ctx, t.binary, "--config", config)
+	return proxy, at.Listen, err
+}
+
+// configure writes a configuration with limits that a short task exceeds several times. Requests wait for their summaries, so that each run is
+// alike.
+func configure(work, upstream string) (path string, err error) {
+	path = filepath.Join(work, "dewpoint.yaml")
+	return path, os.WriteFile(path, fmt.Appendf(nil, `
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: "%s/v1"}
@@ -105,11 +121,6 @@ store: {path: %q}
 condenser: {type: llm, max_size: 24, keep_first: 2, min_tokens: 0, background_at: 0, wait: deadline, deadline: 1m}
 shutdown: {delay: 0s, timeout: 1m}
 `, upstream, filepath.Join(work, "state.db")), 0o600)
-	if err != nil {
-		return nil, "", err
-	}
-	proxy, at, err := servers.Serve(ctx, t.binary, "--config", config)
-	return proxy, at.Listen, err
 }
 
 // key is the client's own, which reaches upstream.

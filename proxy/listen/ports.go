@@ -17,9 +17,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Open listens on a TCP address.
-func Open(address string) (net.Listener, error) {
-	var c net.ListenConfig
+// Open listens on a TCP address. prepare is called with the socket before it is bound; nil: nothing.
+func Open(address string, prepare func(network, address string, socket syscall.RawConn) error) (net.Listener, error) {
+	c := net.ListenConfig{Control: prepare}
 	// Watching and parking connections is tested over plain TCP only.
 	c.SetMultipathTCP(false)
 	return c.Listen(context.Background(), "tcp", address) // it names the address

@@ -12,7 +12,7 @@ import (
 // pair returns both ends of a connection.
 func pair(t *testing.T) (client, server net.Conn) {
 	t.Helper()
-	l, err := listen.Open("127.0.0.1:0")
+	l, err := listen.Open("127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

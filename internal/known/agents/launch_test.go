@@ -19,10 +19,12 @@ func TestAgentsArePointedByWhatTheyAreStartedWith(t *testing.T) {
 		"openhands":             "LLM_BASE_URL=" + base + "/v1",
 		"gemini":                "GOOGLE_GEMINI_BASE_URL=" + base,
 		"kilo":                  `KILO_CONFIG_CONTENT={"provider":{"openai":{"options":{"baseURL":"` + base + `/v1"}},"anthropic":{"options":{"baseURL":"` + base + `/v1"}}}}`,
+		"hermes":                "OPENAI_BASE_URL=" + base + "/v1",
+		"pi":                    "-e /state/file",
 		"my-agent":              "OPENAI_BASE_URL=" + base + "/v1",
 		"python3":               "ANTHROPIC_BASE_URL=" + base,
 	} {
-		l := LaunchOf(command).At(base)
+		l := LaunchOf(command).At(base, "/state/file")
 		var has []string
 		for _, v := range l.Env {
 			has = append(has, v.Name+"="+v.Value)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 
 	"go.uber.org/zap"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/findings"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/journal"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/platform"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/runs"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/served"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -73,6 +75,7 @@ type Options struct {
 	Watcher           observe.Watcher    // receives requests that have ended and own calls; may be nil
 	Config            string             // the configuration file; empty: none
 	Runs              bool               // let other processes begin runs of agents
+	HoldPort          bool               // let other processes hold the data port: see platform.Hold
 	Encoders          *tokenize.Registry // vocabularies that other services of the process share; nil: the service loads its own
 }
 
@@ -249,8 +252,12 @@ func limits(cfg *config.Config) proxy.Limits {
 
 // listen opens the ports, so that a port that is in use is reported before anything is served.
 func (a *App) listen() error {
+	var prepare func(network, address string, socket syscall.RawConn) error
+	if a.options.HoldPort {
+		prepare = platform.Holdable
+	}
 	var err error
-	if a.dataListener, err = listen.Open(a.config.Listen); err != nil {
+	if a.dataListener, err = listen.Open(a.config.Listen, prepare); err != nil {
 		return fmt.Errorf("%w: choose another address with --listen or DEWPOINT_LISTEN", err)
 	}
 	a.onStop("data listener", func(context.Context) error { return ignoreClosed(a.dataListener.Close()) })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/provider"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/platform"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/runs"
 )
 
@@ -39,7 +40,8 @@ func (a *App) service() runs.Service {
 			file = absolute
 		}
 	}
-	s := runs.Service{Listen: a.Addr(), Admin: a.AdminAddr(), Version: a.options.Version, Config: file, Upstreams: map[string]string{}}
+	s := runs.Service{Listen: a.Addr(), Admin: a.AdminAddr(), Version: a.options.Version, Config: file, Upstreams: map[string]string{},
+		Holdable: a.options.HoldPort && platform.CanHold}
 	for _, p := range provider.Names() {
 		s.Upstreams[string(p)] = cfg.UpstreamFor(config.Tenant{}, p).BaseURL
 	}

@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -25,6 +27,7 @@ type Service struct {
 	Version   string            `json:"version"`   // of the program
 	Config    string            `json:"config"`    // absolute path of its configuration file; empty: none
 	Upstreams map[string]string `json:"upstreams"` // addresses by provider
+	Holdable  bool              `json:"holdable"`  // the data port can be held: see platform.Hold
 }
 
 // begun answers a process that has begun a run.
@@ -45,6 +48,7 @@ type Control struct {
 	listener net.Listener
 	secret   string
 	http     *http.Server
+	end      context.CancelFunc // of the runs
 	serving  sync.WaitGroup
 }
 
@@ -57,7 +61,8 @@ func NewControl(r *Registry, service func() Service) (*Control, error) {
 	c := &Control{registry: r, service: service, listener: listener, secret: rand.Text()}
 	routes := http.NewServeMux()
 	routes.HandleFunc("POST /runs", c.begin)
-	c.http = &http.Server{Handler: routes, ReadHeaderTimeout: 10 * time.Second}
+	base, end := context.WithCancel(context.Background())
+	c.http, c.end = &http.Server{Handler: routes, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return base }}, end
 	c.serving.Go(func() { _ = c.http.Serve(listener) }) // always ErrServerClosed
 	return c, nil
 }
@@ -70,6 +75,7 @@ func (c *Control) Addr() net.Addr { return c.listener.Addr() }
 
 // Close ends the runs.
 func (c *Control) Close() error {
+	c.end()
 	err := c.http.Close()
 	c.serving.Wait()
 	return err
@@ -116,8 +122,25 @@ func (c *Control) begin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer c.registry.End(id)
-	w.Header().Set(proofHeader, c.Address().proof(ofServer, nonce))
-	if json.NewEncoder(w).Encode(begun{c.service(), id}) == nil && http.NewResponseController(w).Flush() == nil {
-		<-r.Context().Done()
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, "the connection cannot be kept", http.StatusInternalServerError)
+		return
 	}
+	defer conn.Close()                                                  //nolint:errcheck // both sides are done with it
+	defer context.AfterFunc(r.Context(), func() { _ = conn.Close() })() // Close of the Control
+	if c.answer(conn, nonce, id) == nil {
+		_, _ = io.Copy(io.Discard, conn) // an agent has the connection too, and may write to it what it likes
+	}
+}
+
+// answer answers a process whose run has begun. What ends the answer is the end of the connection.
+func (c *Control) answer(to io.Writer, nonce, id string) error {
+	text, err := json.Marshal(begun{c.service(), id})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(to, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n%s: %s\r\n\r\n%s\n", proofHeader,
+		c.Address().proof(ofServer, nonce), text)
+	return err
 }

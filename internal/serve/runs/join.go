@@ -23,6 +23,7 @@ type Lease struct {
 	Service
 	ID   string
 	conn *net.TCPConn
+	lost chan struct{}
 }
 
 // ErrNobody is returned by Join if no process at the address knows its secret, or it is stopping.
@@ -51,8 +52,22 @@ func Join(ctx context.Context, at Address, wish Wish) (_ *Lease, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNobody, err)
 	}
-	return &Lease{answer.Service, answer.ID, conn}, conn.SetDeadline(time.Time{})
+	l := &Lease{answer.Service, answer.ID, conn, make(chan struct{})}
+	err = conn.SetDeadline(time.Time{})
+	if err == nil {
+		go l.watch()
+	}
+	return l, err
 }
+
+// watch notices the end of the process that serves the run. It ends with the run.
+func (l *Lease) watch() {
+	defer close(l.lost)
+	_, _ = io.Copy(io.Discard, l.conn)
+}
+
+// Lost returns a channel that is closed when the process that serves the run has ended, or the run has.
+func (l *Lease) Lost() <-chan struct{} { return l.lost }
 
 // ask sends the request that begins a run, and reads the first line of its answer.
 func ask(ctx context.Context, conn net.Conn, at Address, wish Wish) (answer begun, err error) {
@@ -87,7 +102,11 @@ func ask(ctx context.Context, conn net.Conn, at Address, wish Wish) (answer begu
 func (l *Lease) File() (*os.File, error) { return l.conn.File() }
 
 // End ends the run, even if child processes have the connection open.
-func (l *Lease) End() { _ = errors.Join(l.conn.CloseWrite(), l.conn.Close()) }
+func (l *Lease) End() {
+	_ = errors.Join(l.conn.CloseWrite(), l.conn.CloseRead()) // of all processes that have it
+	<-l.lost
+	_ = l.conn.Close()
+}
 
 // Base returns the base URL of the run's requests, without a version.
 func (l *Lease) Base() string { return "http://" + reachable(l.Listen) + proxy.RunPath + l.ID }

@@ -47,6 +47,42 @@ func TestARunLastsAsLongAsItsConnection(t *testing.T) {
 	}
 }
 
+// An agent has the connection of its run, and may write to whatever it has.
+func TestARunEndsWhateverWasWrittenToItsConnection(t *testing.T) {
+	registry, control := newControl(t)
+	lease, err := runs.Join(t.Context(), control.Address(), runs.Wish{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inherited, err := lease.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := inherited.WriteString("x"); err != nil {
+		t.Fatal(err)
+	}
+	_ = inherited.Close()
+	lease.End()
+	<-registry.Idle()
+}
+
+func TestARunIsLostWithTheProcessThatServesIt(t *testing.T) {
+	registry, control := newControl(t)
+	lease, err := runs.Join(t.Context(), control.Address(), runs.Wish{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lease.End()
+	select {
+	case <-lease.Lost():
+		t.Fatal("it is lost already")
+	default:
+	}
+	_ = control.Close()
+	<-lease.Lost()
+	<-registry.Idle()
+}
+
 // Both sides prove that they know the secret: a process that has taken over the address of another one gets no agent, and nobody begins runs who
 // cannot read the secret.
 func TestRunsAreBegunOnlyWithTheSecret(t *testing.T) {

@@ -60,7 +60,7 @@ var allowedImports = map[string][]string{
 	"internal/serve/watch":              {},
 	"internal/serve/platform":           {},
 	"internal/serve/terminal":           {"internal/serve/platform"},
-	"internal/setup":                    {"internal/serve/terminal"},
+	"internal/setup":                    {"internal/known/agents", "internal/serve/terminal", "internal/yamlfile"},
 	"internal/doctor":                   {"condense", "config", "internal/serve/app", "internal/serve/health", "internal/serve/terminal", "internal/setup", "session"},
 	"internal/serve/console":            {"condense/catalogue", "config", "engine", "internal/limit", "internal/serve/observe", "internal/serve/terminal", "proxy", "session"},
 	"internal/hosts":                    {},

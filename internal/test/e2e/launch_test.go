@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -308,6 +310,67 @@ func TestKilledRuns(t *testing.T) {
 	first.wantLine("reading")
 	ok(t, first.input.Close())
 	a.wantNobody()
+}
+
+// TestNobodyTakesThePortOfAProxyThatWasKilled: an agent would send its key there. It keeps the port, even if run is killed as well.
+func TestNobodyTakesThePortOfAProxyThatWasKilled(t *testing.T) {
+	t.Parallel()
+	a := newAgents(t)
+	c := a.start("talk=1", "read", "talk=1", "read")
+	c.wantLine("answered 200")
+	c.wantLine("reading")
+	at := a.announced()[0]
+	ok(t, syscall.Kill(a.host(), syscall.SIGKILL))
+	a.wantNobody()
+	taken := func() error {
+		l, err := net.Listen("tcp", at)
+		if err == nil {
+			_ = l.Close()
+		}
+		return err
+	}
+	if err := taken(); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("another process listens on %s: %v", at, err)
+	}
+	c.write("\n")
+	c.wantLine("answered nothing")
+	c.wantLine("reading")
+	ok(t, c.command.Process.Kill())
+	_, _ = c.command.Process.Wait()
+	if err := taken(); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("after the end of run, another process listens on %s: %v", at, err)
+	}
+	ok(t, c.input.Close())
+}
+
+// TestAgentIsStoppedWithAProxyThatServes: the port of such a proxy cannot be kept.
+func TestAgentIsStoppedWithAProxyThatServes(t *testing.T) {
+	t.Parallel()
+	a := newAgents(t)
+	command := exec.Command(built(t), "--config", a.flags[1], "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	command.Env = append(running.Environment(), "XDG_STATE_HOME="+a.state)
+	p := started(t, command)
+	c := a.start("signal")
+	c.wantLine("waiting")
+	p.kill()
+	c.wantLine("got terminated")
+	c.wantEnd(5, "the proxy ended before the agent", "the agent was stopped")
+}
+
+// TestServersInTheFilesOfAnAgent: a server that an agent's own file names is the upstream, as if a variable named it.
+func TestServersInTheFilesOfAnAgent(t *testing.T) {
+	t.Parallel()
+	a := newAgents(t)
+	config := a.flags
+	a.flags = nil
+	ok(t, a.up.Start())
+	ok(t, os.WriteFile(filepath.Join(a.work, ".env"), []byte("OPENAI_BASE_URL="+a.up.URL()+"/v1\n"), 0o600))
+	c := a.start("talk=2")
+	c.wantLine("answered 200")
+	c.wantEnd(0, "Dewpoint: 2 steps")
+	a.wantNobody()
+	a.flags = config
+	a.start("say").wantEnd(2, "OPENAI_BASE_URL in .env names "+a.up.URL(), "must not send them the key of another server")
 }
 
 // TestRunUsesAProxyThatServes: a proxy that already serves on the state file is used, and goes on after the run.

@@ -10,7 +10,7 @@ import (
 
 // TestCloseGivesWhatWasBegun closes a listener with connections waiting: it accepts them all, and is closed then.
 func TestCloseGivesWhatWasBegun(t *testing.T) {
-	l, err := Open("127.0.0.1:0")
+	l, err := Open("127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestCloseGivesWhatWasBegun(t *testing.T) {
 
 // TestCloseWakesUp closes ports whose listener is waiting for connections.
 func TestCloseWakesUp(t *testing.T) {
-	l, err := Open("127.0.0.1:0")
+	l, err := Open("127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,32 +12,38 @@ import (
 	"testing"
 )
 
-// TestSecurityNamesItsTests: every test named in docs/security.md exists, and every threat in its table has one.
-func TestSecurityNamesItsTests(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/security.md")
+// TestThreatsNameTheirTests: every test named in docs/threats.md exists, every threat has one, and so has every attempt.
+func TestThreatsNameTheirTests(t *testing.T) {
+	doc, err := os.ReadFile("../../../docs/threats.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	exists := tests(t)
 	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`")
-	rows := 0
-	for line := range strings.Lines(string(doc)) {
-		found := named.FindAllStringSubmatch(line, -1)
-		for _, name := range found {
-			if !exists[name[1]] {
-				t.Errorf("docs/security.md names %s, which is not a test", name[1])
-			}
-		}
-		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") || strings.HasPrefix(line, "| Threat") {
-			continue
-		}
-		rows++
-		if len(found) == 0 {
-			t.Errorf("a threat without a test: %.80s", line)
+	for _, name := range named.FindAllStringSubmatch(string(doc), -1) {
+		if !exists[name[1]] {
+			t.Errorf("docs/threats.md names %s, which is not a test", name[1])
 		}
 	}
-	if rows < 12 {
-		t.Errorf("only %d threats were found", rows)
+	threats, attempts, found := strings.Cut(string(doc), "\n## Attempts\n")
+	_, threats, begun := strings.Cut(threats, "\n## Threats\n")
+	if !found || !begun {
+		t.Fatal("docs/threats.md has no threats or no attempts")
+	}
+	var all []string
+	all = append(all, strings.Split(threats, "\n### ")[1:]...)
+	for line := range strings.Lines(attempts) {
+		if strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "|---") && !strings.HasPrefix(line, "| Threat") {
+			all = append(all, line)
+		}
+	}
+	for _, one := range all {
+		if !named.MatchString(one) {
+			t.Errorf("a threat without a test: %.80s", one)
+		}
+	}
+	if len(all) < 40 {
+		t.Errorf("only %d threats and attempts were found", len(all))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay/missing"
 )
 
 // direct is a run as it was without the proxy. It is the same under every configuration.
@@ -89,7 +90,7 @@ func (d *direct) add(m *meter, c Call) error {
 		arguments.WriteString(call.Arguments + "\n")
 	}
 	d.sources.learn(p.parts)
-	d.steps = append(d.steps, sent{call: c, model: name, usage: usage, messages: len(p.parts), action: namesIn(arguments.String())})
+	d.steps = append(d.steps, sent{call: c, model: name, usage: usage, messages: len(p.parts), action: missing.Names(arguments.String())})
 	if usage.Input > d.largest {
 		fixed, err := d.fixed(m, name)
 		d.largest, d.messages, d.events = usage.Input, usage.Input-fixed, len(p.parts)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/replay/missing"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -24,7 +25,7 @@ func TestMissing(t *testing.T) {
 		all = append(all, partOf([]byte(text)))
 	}
 	s.learn(all)
-	action := namesIn(`{"path":"shop/cart.go","query":"order_total","other":"new_thing","then":"user_name","word":"nothing"}`)
+	action := missing.Names(`{"path":"shop/cart.go","query":"order_total","other":"new_thing","then":"user_name","word":"nothing"}`)
 	for _, c := range []struct {
 		shown []session.Message
 		want  string
@@ -36,16 +37,9 @@ func TestMissing(t *testing.T) {
 		{messagesOf(s.texts[0], `"- of the long line: shop/cart.go"`), "2 named, 2 missing"},
 		{messagesOf(s.texts[3]), "2 named, 2 missing"}, // not sent yet
 	} {
-		named, missing := s.look(action, 3, c.shown, plain)
-		if got := fmt.Sprintf("%d named, %d missing", named, missing); got != c.want || named != s.named(action, 3) {
+		named, gone := s.look(action, 3, c.shown, plain)
+		if got := fmt.Sprintf("%d named, %d missing", named, gone); got != c.want || named != s.named(action, 3) {
 			t.Errorf("%d shown: %s, want %s", len(c.shown), got, c.want)
 		}
-	}
-}
-
-func TestNamesArePathsIdentifiersAndLongNumbers(t *testing.T) {
-	got := fmt.Sprint(namesIn(`{"cmd":"cd /srv/app && grep -n \"orderTotal\" cart.go\nid 20260105 short 1234 a.b ordinary"}`))
-	if want := "[20260105 cart.go orderTotal srv/app]"; got != want {
-		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/replay/missing"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -77,7 +77,7 @@ func NewRun(recorded replay.Run, fixed int, counter Counter) (*Run, error) {
 		if m.Kind.ByModel() && i > 0 {
 			s := step{at: i, named: map[string]int{}, answer: len(m.Raw) / bytesPerToken}
 			for _, call := range c.Calls {
-				for t := range terms(call.Arguments) {
+				for _, t := range missing.Names(call.Arguments) {
 					if at, known := newest[t]; known {
 						s.named[t] = at
 					}
@@ -85,9 +85,9 @@ func NewRun(recorded replay.Run, fixed int, counter Counter) (*Run, error) {
 			}
 			r.steps = append(r.steps, s)
 		}
-		own := terms(string(m.Raw))
-		for t := range own {
-			newest[t] = i
+		own := map[string]bool{}
+		for _, t := range missing.Names(string(m.Raw)) {
+			own[t], newest[t] = true, i
 		}
 		r.terms = append(r.terms, own)
 	}
@@ -135,8 +135,3 @@ func (r *Run) measure(items []session.Item) []int {
 	}
 	return out
 }
-
-// lines are those of a message, whatever JSON escapes them.
-func lines(raw []byte) []string { return strings.Split(unescape.Replace(string(raw)), "\n") }
-
-var unescape = strings.NewReplacer(`\\n`, "\n", `\n`, "\n", `\t`, " ", `\\t`, " ", `\\\"`, " ", `\"`, " ", `\\`, " ")

@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/launch"
@@ -58,7 +57,10 @@ func runAgent(ctx context.Context, args []string, out, errs io.Writer) error {
 		return r.notStarted(err)
 	}
 	pointed := agents.LaunchOf(r.command[0])
-	if pointed.Instead != "" {
+	switch {
+	case pointed.Never:
+		return usageError{fmt.Errorf("dewpoint run: %s cannot be pointed at a proxy: %s", pointed.Name, pointed.Note)}
+	case pointed.Instead != "":
 		return usageError{fmt.Errorf("dewpoint run: %s takes no address when it is started. Start 'dewpoint', and point it once by hand: %s",
 			pointed.Name, pointed.Instead)}
 	}
@@ -114,21 +116,36 @@ func parseRun(args []string, out, errs io.Writer) (r agentRun, list bool, err er
 	return r, list, nil
 }
 
-// listAgents prints how the known agents are pointed at a proxy.
+// listAgents prints how the known agents are pointed at a proxy: a line for each, and one for what its user has to know.
 func listAgents(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "AGENT\tCOMMAND\tPOINTED BY\tNOTE")
 	for _, l := range agents.Launches() {
-		by, note := strings.Join(l.Args, " "), l.Note
-		for _, v := range l.Env {
-			by += " " + v.Name
+		by := strings.Join(pointedBy(l), ", ")
+		switch {
+		case l.Never:
+			by = "cannot be pointed"
+		case l.Instead != "":
+			by = "by hand: " + l.Instead
 		}
-		if l.Instead != "" {
-			by, note = "hand", l.Instead
+		fmt.Fprintln(out, strings.TrimSuffix(l.Name+" ("+strings.Join(l.Commands, ", ")+")", " ()"))
+		for _, line := range []string{by, l.Note} {
+			if line != "" {
+				fmt.Fprintln(out, "    "+line)
+			}
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", l.Name, strings.Join(l.Commands, ", "), strings.TrimSpace(by), note)
 	}
-	return table.Flush()
+	return nil
+}
+
+// pointedBy names the variables and arguments by which an agent is pointed.
+func pointedBy(l agents.Launch) (names []string) {
+	at := l.At("URL", l.File.Name)
+	for _, v := range at.Env {
+		names = append(names, v.Name)
+	}
+	if len(at.Args) > 0 {
+		names = append(names, strings.Join(at.Args, " "))
+	}
+	return names
 }
 
 // greet says where the proxy is, before the agent has the terminal.

@@ -33,6 +33,10 @@ func serviceCommand(ctx context.Context, args []string, out, errs io.Writer) err
 	s := userService{plan, out, execute}
 	switch set.Arg(0) {
 	case "install":
+		if manager := plan.Start[0][0]; !installed(manager) {
+			return fmt.Errorf("this system has no %s, which would run it at login, so nothing was written: start 'dewpoint' as your system starts services, "+
+				"or use 'dewpoint run -- AGENT', which needs none", manager)
+		}
 		return s.install(ctx)
 	case "remove":
 		return s.remove(ctx)
@@ -40,6 +44,11 @@ func serviceCommand(ctx context.Context, args []string, out, errs io.Writer) err
 		return s.status(ctx)
 	}
 	return usageError{fmt.Errorf("dewpoint: service knows install, remove and status, not %q", set.Arg(0))}
+}
+
+func installed(program string) bool {
+	_, err := exec.LookPath(program)
+	return err == nil
 }
 
 // servicePlan is this system's plan for this program.

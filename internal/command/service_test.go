@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +45,24 @@ func TestServiceIsInstalledOnce(t *testing.T) {
 	text, err := os.ReadFile(s.plan.Link)
 	if err != nil || string(text) != s.plan.Text || !slices.Equal(*commands, []string{"stop", "start", "status"}) {
 		t.Errorf("%v: %s; %v", err, text, *commands)
+	}
+}
+
+// TestServiceNeedsAManager: on a system that runs nothing at login, no file is written.
+func TestServiceNeedsAManager(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no plan")
+	}
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", "")
+	t.Setenv("PATH", t.TempDir())
+	err := serviceCommand(t.Context(), []string{"install"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "nothing was written") {
+		t.Errorf("it says %v", err)
+	}
+	if written, _ := os.ReadDir(home); len(written) > 0 {
+		t.Errorf("it wrote %v", written)
 	}
 }
 

@@ -16,6 +16,7 @@ type Launch struct {
 	File     File       // that it reads
 	Note     string     // what its user has to know; may be empty
 	Instead  string     // how it is pointed by hand, because it cannot be by what it is started with; empty: it can
+	Never    bool       // it cannot be pointed at all: the note says why
 
 	// What the agent reads that may name a server of its user's, and that Env, Args and File replace: files in which variables of Env are set
 	// (beside .env in the current folder), and keys of others. The key for that server may stand there, too.
@@ -137,7 +138,7 @@ var launches = [...]Launch{
 			{[]string{"$PI_CODING_AGENT_DIR/models.json", "~/.pi/agent/models.json"}, "providers.anthropic.baseUrl", "anthropic"},
 		},
 	},
-	{Name: "Amp and Auggie", Commands: []string{"amp", "auggie"}, Instead: "not at all: they talk to their own servers only"},
+	{Name: "Amp and Auggie", Commands: []string{"amp", "auggie"}, Never: true, Note: "they talk to their own servers only"},
 }
 
 // anyClient is how a program that is not known is pointed.

@@ -10,17 +10,27 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Options configure the API. All but Token and Hosts are required.
+// Options configure the API and its pages. All but Token, Tokens, StartToken, Hosts, Version and Audit are required.
 type Options struct {
-	Token     string   // empty: no token is required, and only requests addressed to a loopback name are accepted
-	Hosts     []string // further names that are accepted without a token
+	Token   string   // of an operator
+	Tokens  []Token  // further tokens. If there are none at all, only requests addressed to a loopback name are accepted
+	Hosts   []string // further names that are accepted without a token
+	Version string
+
+	// StartToken is for whoever started the process, if there are no tokens: without it figures are shown, but no content. Empty: content is
+	// shown without it, too.
+	StartToken string
+
+	Audit     Audit // nil: what people read and change is reported to OnChange only
 	Store     session.Store
 	Archive   session.Archive
 	Forwarder Forwarder
@@ -34,12 +44,14 @@ type Options struct {
 }
 
 // Change is a request that changed something. Query is without session keys.
-type Change struct{ Method, Path, Query, From string }
+type Change struct{ Method, Path, Query, From, Who string }
 
 // Forwarder shows a logged history as the proxy forwards it, explains which thread a request belongs to, and opens the
 // records that clients carry. It is implemented by engine.Engine.
 type Forwarder interface {
 	Show(engine.Past) (engine.Shown, error)
+	// Read decodes a logged message; protocol is that of its thread.
+	Read(protocol string, raw []byte) (session.Content, error)
 	Explain(context.Context, engine.Question) (engine.Explanation, error)
 	Unseal(ctx context.Context, tenant, sealed string) (text string, err error)
 	// Experiment returns the sums over a tenant's sessions, of which the given share is held out.
@@ -83,28 +95,45 @@ type Tenant struct {
 type api struct {
 	o       Options
 	reading chan struct{} // a semaphore: at most one request reads messages
+	doors   *doors
+	readers lru.Cache[string, struct{}] // who has read which session lately
 }
+
+// maxReaders is how many readers of sessions are remembered, so that each is noted once.
+const maxReaders = 10_000
 
 // New returns the handler of the admin port.
 func New(o Options) http.Handler {
-	a := &api{o: o, reading: make(chan struct{}, 1)}
+	a := &api{o: o, reading: make(chan struct{}, 1), doors: newDoors(&o), readers: lru.New[string, struct{}](maxReaders)}
 	guarded := http.NewServeMux()
 	a.mount(guarded)
-	guarded.Handle("GET /metrics", o.Metrics)
+	guarded.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if err := totals.permit(who(r)); err != nil {
+			a.fail(w, err)
+			return
+		}
+		o.Metrics.ServeHTTP(w, r)
+	})
 	guarded.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, fault(http.StatusNotFound, "not_found", "There is nothing at this path. GET %s/openapi.yaml describes the API.", base))
 	})
 
 	mux := http.NewServeMux()
 	mux.Handle("/", a.guard(guarded))
+	newPages(a).mount(mux)
 	for _, path := range [...]string{"/livez", "/readyz", "/startupz", "/healthz"} {
 		mux.Handle(path, o.Health)
 	}
 	return mux
 }
 
-func (a *api) tenants(*http.Request, *query) (any, error) {
-	return map[string][]Tenant{"tenants": a.o.Settings.Tenants()}, nil
+func (a *api) tenants(r *http.Request, _ *query) (any, error) {
+	return map[string][]Tenant{"tenants": a.tenantsOf(who(r))}, nil
+}
+
+// tenantsOf returns the tenants that a token opens.
+func (a *api) tenantsOf(i *identity) []Tenant {
+	return slices.DeleteFunc(slices.Clone(a.o.Settings.Tenants()), func(t Tenant) bool { return !i.sees(t.Name) })
 }
 
 func (a *api) config(*http.Request, *query) (any, error) {

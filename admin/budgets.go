@@ -27,7 +27,7 @@ type budgetList struct {
 // budgets lists the budgets of the tenants.
 func (a *api) budgets(r *http.Request, _ *query) (any, error) {
 	list := budgetList{Budgets: []budgetBody{}}
-	for _, t := range a.o.Settings.Tenants() {
+	for _, t := range a.tenantsOf(who(r)) {
 		if err := a.addBudget(r, &list, engine.Budget{Budget: t.Limits.Budget, Tenant: t.Name}); err != nil {
 			return nil, err
 		}

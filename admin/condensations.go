@@ -118,11 +118,16 @@ func (a *api) listCondensations(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if who(r).mayRead() {
+		if err := a.noteRead(r, "/s/"+string(t.Session), t.Tenant); err != nil {
+			return nil, err
+		}
+	}
 	first := min(from-1, len(t.Condensations))
 	last := min(first+limit, len(t.Condensations))
 	list := condensationList{Condensations: []condensationRow{}}
 	for _, c := range t.Condensations[first:last] {
-		text, err := a.summary(r.Context(), c.ID)
+		text, err := a.summaryFor(r, c.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -132,6 +137,14 @@ func (a *api) listCondensations(r *http.Request, q *query) (any, error) {
 		list.Next = last + 1
 	}
 	return list, nil
+}
+
+// summaryFor reads a summary for who may read content; others get "".
+func (a *api) summaryFor(r *http.Request, id session.CondensationID) (string, error) {
+	if !who(r).mayRead() {
+		return "", nil
+	}
+	return a.summary(r.Context(), id)
 }
 
 func (h *history) condensation(c session.Condensation, summary string) condensationRow {
@@ -179,6 +192,9 @@ func (a *api) condense(r *http.Request, q *query) (any, error) {
 		return nil, err
 	}
 	if err := a.checkCondensable(t.Tenant); err != nil {
+		return nil, err
+	}
+	if err := a.note(r, AuditEntry{Did: "asked for a condensation", Change: true, On: "/s/" + string(t.Session), Tenant: t.Tenant, Detail: string(t.ID)}); err != nil {
 		return nil, err
 	}
 	if t.Requested == 0 {

@@ -36,9 +36,19 @@ func (e entry) row() eventRow {
 
 func (a *api) listEvents(r *http.Request, q *query) (any, error) {
 	from, limit, content := q.number("from", 1, 1<<50), q.number("limit", defaultPageSize, maxPageSize), q.flag("content")
+	if content {
+		if err := readsContent.permit(who(r)); err != nil {
+			return nil, err
+		}
+	}
 	t, err := a.threadAt(r, q)
 	if err != nil {
 		return nil, err
+	}
+	if content {
+		if err := a.noteRead(r, "/s/"+string(t.Session), t.Tenant); err != nil {
+			return nil, err
+		}
 	}
 	events, err := a.o.Store.Events(r.Context(), t.ID, uint64(from), limit) //nolint:gosec // between 1 and 1<<50
 	end := limit

@@ -61,8 +61,11 @@ func (a *api) explain(r *http.Request, _ *query) (any, error) {
 	if len(asked.Body) == 0 {
 		return nil, badParam("body", `Send {"tenant": ..., "dialect": ..., "headers": {...}, "body": {...}}, where body is the request as its client sends it.`)
 	}
-	tenant, err := a.resolveTenant(asked.Tenant)
+	tenant, err := a.tenantFor(r, asked.Tenant)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.noteRead(r, "explain", tenant); err != nil {
 		return nil, err
 	}
 	header := http.Header{}
@@ -111,8 +114,11 @@ func (a *api) unseal(r *http.Request, _ *query) (any, error) {
 	if asked.Sealed == "" {
 		return nil, badParam("body", `Send {"tenant": ..., "sealed": "dewpoint.1..."}, where sealed is the content of a compaction that this proxy made.`)
 	}
-	tenant, err := a.resolveTenant(asked.Tenant)
+	tenant, err := a.tenantFor(r, asked.Tenant)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.noteRead(r, "unseal", tenant); err != nil {
 		return nil, err
 	}
 	text, err := a.o.Forwarder.Unseal(r.Context(), tenant, asked.Sealed)
@@ -134,6 +140,15 @@ func (a *api) readBody(r *http.Request, into any) error {
 		return badParam("body", "The body is not valid: %v.", err)
 	}
 	return nil
+}
+
+// tenantFor returns the tenant that a request names, if its sender may see it.
+func (a *api) tenantFor(r *http.Request, name string) (string, error) {
+	tenant, err := a.resolveTenant(name)
+	if err == nil && !who(r).sees(tenant) {
+		return "", fault(http.StatusForbidden, "not_permitted", "The token does not open this tenant.")
+	}
+	return tenant, err
 }
 
 // resolveTenant checks the name of a tenant. It may be empty if there is only one tenant.

@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"mime"
 	"net"
 	"net/http"
@@ -23,14 +21,15 @@ const ownHeader = "X-Dewpoint-Admin"
 func (a *api) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setSecurityHeaders(w.Header())
-		if f := a.check(r); f != nil {
+		i, f := a.check(r)
+		if f != nil {
 			if f.Status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", "Bearer")
 			}
 			refuse(w, f)
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, withIdentity(r, i))
 	})
 }
 
@@ -44,18 +43,30 @@ func setSecurityHeaders(h http.Header) {
 	h.Set("X-Frame-Options", "DENY")
 }
 
-func (a *api) check(r *http.Request) *Fault {
+// check returns who sent a request of the API, or why it is refused.
+func (a *api) check(r *http.Request) (*identity, *Fault) {
+	if f := a.checkOrigin(r); f != nil {
+		return nil, f
+	}
+	i := a.doors.identify(r)
 	switch {
-	case a.o.Token == "" && !a.allowedHost(r.Host):
+	case i == nil:
+		return nil, fault(http.StatusUnauthorized, "token_required", "Send the admin token as 'Authorization: Bearer TOKEN'.")
+	case !safe(r.Method) && !preflighted(r.Header):
+		return nil, fault(http.StatusForbidden, "header_required",
+			"A request that changes something needs the header 'Content-Type: application/json' or '%s: 1'.", ownHeader)
+	}
+	return i, nil
+}
+
+// checkOrigin rejects requests that a page of another site made a browser send.
+func (a *api) checkOrigin(r *http.Request) *Fault {
+	switch {
+	case !a.doors.closed() && !a.allowedHost(r.Host):
 		return fault(http.StatusMisdirectedRequest, "unknown_host",
 			"Address the admin port as localhost or by a loopback address, add this host to admin.hosts, or set admin.token.")
 	case crossOrigin(r):
 		return fault(http.StatusForbidden, "cross_origin", "Requests from pages of other sites are refused.")
-	case a.o.Token != "" && !a.validToken(r.Header.Get("Authorization")):
-		return fault(http.StatusUnauthorized, "token_required", "Send the admin token as 'Authorization: Bearer TOKEN'.")
-	case !safe(r.Method) && !preflighted(r.Header):
-		return fault(http.StatusForbidden, "header_required",
-			"A request that changes something needs the header 'Content-Type: application/json' or '%s: 1'.", ownHeader)
 	}
 	return nil
 }
@@ -85,13 +96,6 @@ func crossOrigin(r *http.Request) bool {
 	}
 	u, err := url.Parse(origins[0])
 	return err != nil || len(origins) > 1 || u.Host == "" || !strings.EqualFold(u.Host, r.Host)
-}
-
-// validToken compares the token in constant time.
-func (a *api) validToken(authorization string) bool {
-	scheme, token, _ := strings.Cut(authorization, " ")
-	got, want := sha256.Sum256([]byte(strings.TrimSpace(token))), sha256.Sum256([]byte(a.o.Token))
-	return subtle.ConstantTimeCompare(got[:], want[:]) == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
 func safe(method string) bool { return method == http.MethodGet || method == http.MethodHead }

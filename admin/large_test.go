@@ -39,6 +39,8 @@ func (f slowForwarder) Explain(context.Context, engine.Question) (engine.Explana
 	return engine.Explanation{}, nil
 }
 
+func (f slowForwarder) Read(string, []byte) (session.Content, error) { return session.Content{}, nil }
+
 func (f slowForwarder) Unseal(context.Context, string, string) (string, error) { return "", nil }
 
 // TestOneReadsMessagesAtATime checks that concurrent requests do not read messages at the same time, which bounds memory.

@@ -67,9 +67,10 @@ type condensingBody struct {
 }
 
 // condensing lists the overrides, and the mode of each tenant.
-func (a *api) condensing(*http.Request, *query) (any, error) {
-	modes := rows(a.o.Settings.Tenants(), func(t Tenant) tenantCondensing { return tenantCondensing{t.Name, t.Condensing} })
-	return condensingBody{Overrides: a.o.Settings.Overrides(), Tenants: modes}, nil
+func (a *api) condensing(r *http.Request, _ *query) (any, error) {
+	modes := rows(a.tenantsOf(who(r)), func(t Tenant) tenantCondensing { return tenantCondensing{t.Name, t.Condensing} })
+	overrides := slices.DeleteFunc(a.o.Settings.Overrides(), func(o Override) bool { return o.Tenant != "" && !who(r).sees(o.Tenant) })
+	return condensingBody{Overrides: overrides, Tenants: modes}, nil
 }
 
 // Bounds of an override.
@@ -88,17 +89,14 @@ func (a *api) setOverride(r *http.Request, q *query) (any, error) {
 	if err := a.readBody(r, &asked); err != nil {
 		return nil, fault(http.StatusBadRequest, "invalid_body", `Send {"mode": "off", "for": "2h", "reason": "..."}.`)
 	}
-	if !slices.Contains([]Mode{ModeOn, ModeObserve, ModeOff}, asked.Mode) {
-		return nil, badParam("mode", "Give on, observe or off.")
-	}
-	if len(asked.Reason) > maxTextBytes || strings.ContainsFunc(asked.Reason, func(c rune) bool { return c < ' ' }) {
-		return nil, badParam("reason", "Give a single line of at most %d bytes.", maxTextBytes)
-	}
-	duration, err := time.ParseDuration(asked.For)
-	if err != nil || duration < minOverrideTime || duration > maxOverrideTime {
-		return nil, badParam("for", "Give a duration from 1m to 720h, such as 2h30m. For a permanent change, edit the configuration.")
+	duration, err := asked.check()
+	if err != nil {
+		return nil, err
 	}
 	now := time.Now().UTC()
+	if err := a.noteMode(r, tenant, string(asked.Mode), asked.Reason); err != nil {
+		return nil, err
+	}
 	override := Override{Tenant: tenant, Mode: asked.Mode, Since: now, Until: now.Add(duration), From: r.RemoteAddr, Reason: asked.Reason}
 	if err := a.o.Settings.SetOverride(r.Context(), override); err != nil {
 		return nil, err // it names its operation
@@ -106,10 +104,28 @@ func (a *api) setOverride(r *http.Request, q *query) (any, error) {
 	return override, nil
 }
 
+// check returns how long the override is asked for, or what is wrong with the request.
+func (o *overrideRequest) check() (time.Duration, error) {
+	if !slices.Contains([]Mode{ModeOn, ModeObserve, ModeOff}, o.Mode) {
+		return 0, badParam("mode", "Give on, observe or off.")
+	}
+	if len(o.Reason) > maxTextBytes || strings.ContainsFunc(o.Reason, func(c rune) bool { return c < ' ' }) {
+		return 0, badParam("reason", "Give a single line of at most %d bytes.", maxTextBytes)
+	}
+	duration, err := time.ParseDuration(o.For)
+	if err != nil || duration < minOverrideTime || duration > maxOverrideTime {
+		return 0, badParam("for", "Give a duration from 1m to 720h, such as 2h30m. For a permanent change, edit the configuration.")
+	}
+	return duration, nil
+}
+
 // dropOverride removes an override.
 func (a *api) dropOverride(r *http.Request, q *query) (any, error) {
 	tenant, err := a.overrideTenant(r, q)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.noteMode(r, tenant, asConfigured, ""); err != nil {
 		return nil, err
 	}
 	now := time.Now().UTC()
@@ -126,5 +142,15 @@ func (a *api) overrideTenant(r *http.Request, q *query) (string, error) {
 	if q.err != nil {
 		return "", q.err
 	}
+	if !who(r).sees(name) {
+		return "", fault(http.StatusForbidden, "not_permitted", "The token does not open this tenant.")
+	}
 	return a.resolveTenant(name)
+}
+
+// asConfigured is the mode that removes an override.
+const asConfigured = "as configured"
+
+func (a *api) noteMode(r *http.Request, tenant, mode, reason string) error {
+	return a.note(r, AuditEntry{Did: "set condensing to " + mode, Change: true, Tenant: tenant, Detail: reason})
 }

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -242,7 +243,7 @@ func (r *rig) callWith(content, method, path string, header ...string) answer {
 	req, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+r.app.AdminAddr()+path, strings.NewReader(content))
 	must(r.t, err)
 	req.Header.Set("X-Dewpoint-Admin", "1")
-	if token := r.cfg.Admin.Token.Reveal(); token != "" {
+	if token := cmp.Or(r.cfg.Admin.Token.Reveal(), r.app.AdminToken()); token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	for i := 0; i < len(header); i += 2 {

@@ -32,16 +32,42 @@ type route struct {
 	readsMessages bool // such requests run one at a time
 	readOnly      bool // changes nothing, although its method is POST
 	body          bool // accepts a body
+	needs         need
+}
+
+// need is what a route takes.
+type need int
+
+const (
+	figures      need = iota // any token; it shows figures only, of tenants that the token opens
+	readsContent             // a token that opens content, of such tenants
+	changes                  // an operator's token, for such tenants
+	everything               // an operator's token that is not limited to some tenants
+	totals                   // any token that is not limited to some tenants
+)
+
+// permit returns why a request is refused to whom it is from.
+func (n need) permit(i *identity) error {
+	switch {
+	case n == readsContent && !i.mayRead() && i.local:
+		return fault(http.StatusForbidden, "content_needs_token",
+			"Content is shown only to who started Dewpoint: send the token of the link that it printed as 'Authorization: Bearer TOKEN', or set admin.token.")
+	case n == readsContent && !i.mayRead(), (n == changes || n == everything) && !i.mayChange() && !i.local:
+		return fault(http.StatusForbidden, "not_permitted", "The token's role (%s) does not permit this.", i.role)
+	case (n == everything || n == totals) && !i.unlimited():
+		return fault(http.StatusForbidden, "not_permitted", "The token is limited to some tenants, and this concerns all.")
+	}
+	return nil
 }
 
 func (a *api) routes() []route {
 	view := []string{"model", "at", "request"}
 	return []route{
 		{method: "GET", path: "/sessions", query: []string{"tenant", "key", "since", "cursor", "limit"}, handle: a.listSessions},
-		{method: "DELETE", path: "/sessions", query: []string{"tenant", "key"}, handle: a.deleteSessions},
+		{method: "DELETE", path: "/sessions", query: []string{"tenant", "key"}, handle: a.deleteSessions, needs: changes},
 		{method: "GET", path: "/sessions/{session}", handle: a.oneSession},
-		{method: "DELETE", path: "/sessions/{session}", handle: a.deleteSession, status: http.StatusNoContent},
-		{method: "POST", path: "/compact", handle: a.compact, status: http.StatusNoContent},
+		{method: "DELETE", path: "/sessions/{session}", handle: a.deleteSession, status: http.StatusNoContent, needs: changes},
+		{method: "POST", path: "/compact", handle: a.compact, status: http.StatusNoContent, needs: everything},
 		{method: "GET", path: "/sessions/{session}/savings", handle: a.sessionSavings},
 		{method: "GET", path: "/sessions/{session}/budgets", handle: a.sessionBudgets},
 		{method: "GET", path: "/sessions/{session}/requests", query: []string{"cursor", "limit"}, handle: a.listRequests},
@@ -50,24 +76,24 @@ func (a *api) routes() []route {
 		{method: "GET", path: threadPath, handle: a.oneThread},
 		{method: "GET", path: threadPath + "/events", query: []string{"from", "limit", "content"}, handle: a.listEvents, readsMessages: true},
 		{method: "GET", path: threadPath + "/condensations", query: []string{"from", "limit"}, handle: a.listCondensations, readsMessages: true},
-		{method: "GET", path: threadPath + "/view", query: view, handle: a.view, readsMessages: true},
-		{method: "GET", path: threadPath + "/diff", query: view, handle: a.diff, readsMessages: true},
+		{method: "GET", path: threadPath + "/view", query: view, handle: a.view, readsMessages: true, needs: readsContent},
+		{method: "GET", path: threadPath + "/diff", query: view, handle: a.diff, readsMessages: true, needs: readsContent},
 		{method: "GET", path: threadPath + "/savings", handle: a.threadSavings},
-		{method: "POST", path: threadPath + "/condense", handle: a.condense, status: http.StatusAccepted},
+		{method: "POST", path: threadPath + "/condense", handle: a.condense, status: http.StatusAccepted, needs: changes},
 
-		{method: "POST", path: "/explain", handle: a.explain, readsMessages: true, readOnly: true, body: true},
-		{method: "POST", path: "/unseal", handle: a.unseal, readsMessages: true, readOnly: true, body: true},
+		{method: "POST", path: "/explain", handle: a.explain, readsMessages: true, readOnly: true, body: true, needs: readsContent},
+		{method: "POST", path: "/unseal", handle: a.unseal, readsMessages: true, readOnly: true, body: true, needs: readsContent},
 
 		{method: "GET", path: "/condensing", handle: a.condensing},
-		{method: "PUT", path: "/condensing", handle: a.setOverride, body: true},
-		{method: "DELETE", path: "/condensing", handle: a.dropOverride, status: http.StatusNoContent},
-		{method: "PUT", path: "/tenants/{tenant}/condensing", handle: a.setOverride, body: true},
-		{method: "DELETE", path: "/tenants/{tenant}/condensing", handle: a.dropOverride, status: http.StatusNoContent},
+		{method: "PUT", path: "/condensing", handle: a.setOverride, body: true, needs: everything},
+		{method: "DELETE", path: "/condensing", handle: a.dropOverride, status: http.StatusNoContent, needs: everything},
+		{method: "PUT", path: "/tenants/{tenant}/condensing", handle: a.setOverride, body: true, needs: changes},
+		{method: "DELETE", path: "/tenants/{tenant}/condensing", handle: a.dropOverride, status: http.StatusNoContent, needs: changes},
 
 		{method: "GET", path: "/tenants", handle: a.tenants},
 		{method: "GET", path: "/budgets", handle: a.budgets},
 		{method: "GET", path: "/holdouts", handle: a.holdouts},
-		{method: "GET", path: "/config", handle: a.config},
+		{method: "GET", path: "/config", handle: a.config, needs: totals},
 	}
 }
 
@@ -104,7 +130,7 @@ func (a *api) serve(r route) http.HandlerFunc {
 			return
 		}
 		if !safe(r.method) && !r.readOnly {
-			a.o.OnChange(Change{Method: r.method, Path: req.URL.Path, Query: loggedQuery(req.URL), From: req.RemoteAddr})
+			a.o.OnChange(Change{Method: r.method, Path: req.URL.Path, Query: loggedQuery(req.URL), From: req.RemoteAddr, Who: who(req).name})
 		}
 		if status == http.StatusNoContent {
 			w.WriteHeader(status)
@@ -127,6 +153,9 @@ func loggedQuery(u *url.URL) string {
 
 // respond checks a request, runs its handler and returns the encoded result.
 func (a *api) respond(r route, req *http.Request) ([]byte, error) {
+	if err := r.needs.permit(who(req)); err != nil {
+		return nil, err
+	}
 	q, err := readQuery(req.URL.RawQuery, r.query)
 	if err != nil {
 		return nil, err
@@ -165,16 +194,25 @@ func encode(v any) ([]byte, error) {
 
 // fail sends an error. An error that is not a Fault is reported to OnError, and the client gets a generic message.
 func (a *api) fail(w http.ResponseWriter, err error) {
+	f := a.faultOf(err)
+	if f.Code == codeUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	refuse(w, f)
+}
+
+const codeUnavailable = "store_unavailable"
+
+// faultOf returns an error as clients are told of it, and reports one that is not a Fault.
+func (a *api) faultOf(err error) *Fault {
 	var f *Fault
 	switch {
 	case errors.As(err, &f):
+		return f
 	case errors.Is(err, session.ErrUnavailable):
 		a.o.OnError(err)
-		f = fault(http.StatusServiceUnavailable, "store_unavailable", "The store cannot be reached. Try again shortly.")
-		w.Header().Set("Retry-After", "1")
-	default:
-		a.o.OnError(err)
-		f = fault(http.StatusInternalServerError, "internal_error", "The request failed. See the log for the cause.")
+		return fault(http.StatusServiceUnavailable, codeUnavailable, "The store cannot be reached. Try again shortly.")
 	}
-	refuse(w, f)
+	a.o.OnError(err)
+	return fault(http.StatusInternalServerError, "internal_error", "The request failed. See the log for the cause.")
 }

@@ -137,7 +137,7 @@ type holdoutBody struct {
 // holdouts compares the cost of held-out and condensed sessions for each tenant that holds sessions out.
 func (a *api) holdouts(r *http.Request, _ *query) (any, error) {
 	list := []holdoutBody{}
-	for _, t := range a.o.Settings.Tenants() {
+	for _, t := range a.tenantsOf(who(r)) {
 		if t.Holdout == 0 {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -82,6 +83,9 @@ func (a *api) listSessions(r *http.Request, q *query) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
+	if f := who(r).limit(&filter); f != nil {
+		return nil, f
+	}
 	page, err := a.o.Archive.Sessions(r.Context(), filter)
 	if errors.Is(err, session.ErrCursor) {
 		return nil, badParam("cursor", "Give the 'next' of the previous page, unchanged.")
@@ -89,10 +93,22 @@ func (a *api) listSessions(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sessionList{Sessions: rows(page.Sessions, rowOf), Next: page.Next}, nil
+	seen := slices.DeleteFunc(page.Sessions, func(s session.Session) bool { return !who(r).sees(s.Tenant) })
+	return sessionList{Sessions: rows(seen, rowOf), Next: page.Next}, nil
 }
 
-// sessionAt reads the session named in a request's path, and its threads. Threads that no longer exist are skipped.
+// limit limits a list of sessions to the tenants that a token opens. If there are several, the list has to be filtered as well.
+func (i *identity) limit(q *session.SessionQuery) error {
+	switch {
+	case q.Tenant != "" && !i.sees(q.Tenant):
+		return fault(http.StatusForbidden, "not_permitted", "The token does not open this tenant.")
+	case q.Tenant == "" && len(i.tenants) == 1:
+		q.Tenant = i.tenants[0]
+	}
+	return nil
+}
+
+// sessionAt reads the session named in a request's path, and its threads.
 func (a *api) sessionAt(r *http.Request, q *query) (s session.Session, threads []session.Thread, err error) {
 	id := session.SessionID(q.id(r, "session"))
 	if q.err != nil {
@@ -101,17 +117,26 @@ func (a *api) sessionAt(r *http.Request, q *query) (s session.Session, threads [
 	if s, err = a.o.Store.Session(r.Context(), id); err != nil {
 		return s, nil, replaceNotFound(err, errNoSession)
 	}
+	if !who(r).sees(s.Tenant) {
+		return s, nil, errNoSession
+	}
+	threads, err = a.threads(r.Context(), &s)
+	return s, threads, err
+}
+
+// threads reads the threads of a session. Those that no longer exist are skipped.
+func (a *api) threads(ctx context.Context, s *session.Session) (threads []session.Thread, err error) {
 	for _, id := range s.Threads {
-		t, err := a.o.Store.Thread(r.Context(), id)
+		t, err := a.o.Store.Thread(ctx, id)
 		if errors.Is(err, session.ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return s, nil, err
+			return nil, err // it names its operation
 		}
 		threads = append(threads, t)
 	}
-	return s, threads, nil
+	return threads, nil
 }
 
 func (a *api) oneSession(r *http.Request, q *query) (any, error) {
@@ -126,6 +151,16 @@ func (a *api) deleteSession(r *http.Request, q *query) (any, error) {
 	id := session.SessionID(q.id(r, "session"))
 	if q.err != nil {
 		return nil, q.err
+	}
+	s, err := a.o.Store.Session(r.Context(), id)
+	if err == nil && !who(r).sees(s.Tenant) {
+		return nil, errNoSession
+	}
+	if err != nil && !errors.Is(err, session.ErrNotFound) && !who(r).unlimited() {
+		return nil, err // it names its operation
+	}
+	if err := a.note(r, AuditEntry{Did: "deleted a session", Change: true, On: "/s/" + string(id), Tenant: s.Tenant}); err != nil {
+		return nil, err
 	}
 	return nil, replaceNotFound(a.o.Archive.Forget(r.Context(), id), errNoSession)
 }
@@ -147,6 +182,12 @@ func (a *api) deleteSessions(r *http.Request, q *query) (any, error) {
 	if filter.Tenant == "" && filter.Key == "" {
 		return nil, badParam("tenant", "Give a tenant, a session key, or both.")
 	}
+	if f := who(r).limit(&filter); f != nil {
+		return nil, f
+	}
+	if err := a.note(r, AuditEntry{Did: "deleted sessions of a tenant or key", Change: true, Tenant: filter.Tenant}); err != nil {
+		return nil, err
+	}
 	end := time.Now().Add(maxDeleteTime)
 	var out deletedBody
 	for {
@@ -158,6 +199,9 @@ func (a *api) deleteSessions(r *http.Request, q *query) (any, error) {
 			if time.Now().After(end) {
 				out.More = true
 				return out, nil
+			}
+			if !who(r).sees(s.Tenant) {
+				continue
 			}
 			err := a.o.Archive.Forget(r.Context(), s.ID)
 			if err == nil {
@@ -194,7 +238,7 @@ func (a *api) threadAt(r *http.Request, q *query) (session.Thread, error) {
 		return session.Thread{}, q.err
 	}
 	t, err := a.o.Store.Thread(r.Context(), threadID)
-	if errors.Is(err, session.ErrNotFound) || err == nil && t.Session != sessionID {
+	if errors.Is(err, session.ErrNotFound) || err == nil && (t.Session != sessionID || !who(r).sees(t.Tenant)) {
 		return t, errNoThread
 	}
 	return t, err

@@ -82,6 +82,9 @@ func (a *api) show(r *http.Request, q *query) (*shown, error) {
 	if err := a.rewind(r, q, h); err != nil {
 		return nil, err
 	}
+	if err := a.noteRead(r, "/s/"+string(t.Session), t.Tenant); err != nil {
+		return nil, err
+	}
 	entries := h.messages()
 	past, err := a.past(r.Context(), h.thread, entries, model)
 	if err != nil {

@@ -218,7 +218,7 @@ func TestRefusals(t *testing.T) {
 	get(p.url("/condensations?limit=51"), 400, "invalid_parameter")
 	get(p.url("/nothing"), 404, "not_found")
 	get("/api/v2/sessions", 404, "not_found")
-	get("/", 404, "not_found")
+	get("/nothing", 404, "not_found")
 	get(p.url("/condense"), 405, "method_not_allowed")
 	r.call(http.MethodPut, p.url("")).fails(t, 405, "method_not_allowed")
 	r.call(http.MethodPost, "/api/v1/sessions").fails(t, 405, "method_not_allowed")

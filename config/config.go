@@ -61,11 +61,39 @@ type Refused struct {
 // Admin is the listener for health, metrics and the admin API.
 type Admin struct {
 	Listen string `yaml:"listen"`
-	Token  Secret `yaml:"token"` // required when Listen is not a loopback address
+	Token  Secret `yaml:"token"` // of an operator. It or Tokens are required when Listen is not a loopback address
+
+	// Tokens are further tokens, with less rights or for some tenants only.
+	Tokens []AdminToken `yaml:"tokens,omitempty"`
 
 	// Hosts lists the host names that requests may use for the listener while there is no token, in addition to those of loopback.
 	Hosts []string `yaml:"hosts"`
 }
+
+// The values of AdminToken.Role.
+const (
+	RoleViewer   = "viewer"   // sees figures
+	RoleAuditor  = "auditor"  // reads content as well
+	RoleOperator = "operator" // changes things as well
+)
+
+// AdminToken is a token of the admin listener, given as its SHA-256 or as the name of the environment variable that holds it.
+type AdminToken struct {
+	Name    string   `yaml:"name"` // of its owner, for the audit log
+	SHA256  string   `yaml:"sha256,omitempty"`
+	Env     string   `yaml:"env,omitempty"`
+	Role    string   `yaml:"role"`
+	Tenants []string `yaml:"tenants,omitempty"` // whose sessions it opens; none: all
+
+	// Value is the content of the variable when the configuration was loaded.
+	Value Secret `yaml:"-"`
+}
+
+// Key returns the token as a key.
+func (t AdminToken) Key() APIKey { return APIKey{SHA256: t.SHA256, Env: t.Env, Value: t.Value} }
+
+// Locked reports whether the listener requires a token.
+func (a *Admin) Locked() bool { return a.Token != "" || len(a.Tokens) > 0 }
 
 // Upstream is where requests are forwarded. In a Tenant, an empty field is inherited: see Config.UpstreamFor.
 //

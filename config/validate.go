@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"maps"
 	"net"
 	"net/netip"
@@ -66,16 +67,40 @@ func (v *validator) listeners() {
 	v.when(ok && adminOK && c.Listen == c.Admin.Listen && port != "0" && adminPort != "0",
 		"admin.listen", "is the same address as listen: give the admin listener its own port")
 	switch {
-	case c.Admin.Token != "":
+	case c.Admin.Locked():
 	case adminOK && !loopback(host):
 		v.add("admin.token", "is missing while admin.listen is not on loopback: set a token, or listen on 127.0.0.1")
 	case c.HasTeamsFiles():
 		v.add("admin.token", "is missing while teams write the files of tenants_dir: set a token, or set tenants_trusted to true if you trust every file")
 	}
 	v.headerValue("admin.token", c.Admin.Token)
+	v.adminTokens()
 	for i, name := range c.Admin.Hosts {
 		v.when(net.ParseIP(name) == nil && !plainBut(name, "."), // a name as in a Host header, without a port
 			syntax.Index("admin.hosts", i), "is not a host name: write it without a scheme, port or path, as in dewpoint.internal")
+	}
+}
+
+// adminTokens checks the further tokens of the admin listener.
+func (v *validator) adminTokens() {
+	first := map[[sha256.Size]byte]string{}
+	names := map[string]string{}
+	for i, t := range v.config.Admin.Tokens {
+		key := syntax.Index("admin.tokens", i)
+		v.when(!plainBut(t.Name, " .-_@"), key+".name", "is not a name: write who has the token, in letters, digits, spaces and . - _ @")
+		v.when(names[t.Name] != "", key+".name", "is also the name of %s: the audit log could not tell them apart", names[t.Name])
+		names[t.Name] = key
+		v.when(!slices.Contains([]string{RoleViewer, RoleAuditor, RoleOperator}, t.Role), key+".role", "is not viewer, auditor or operator")
+		for j, name := range t.Tenants {
+			known := slices.ContainsFunc(v.config.EveryTenant(), func(o Tenant) bool { return o.Name == name })
+			v.when(!known && !v.config.HasTeamsFiles(), syntax.Index(key+".tenants", j), "is not the name of a tenant: correct it")
+		}
+		if !v.apiKey(key, t.Key()) {
+			continue
+		}
+		digest, _ := t.Key().Digest()
+		v.when(first[digest] != "", key, "is also the token of %s: give each its own", first[digest])
+		first[digest] = key
 	}
 }
 

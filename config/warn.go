@@ -172,7 +172,7 @@ func (w *warner) tenants() {
 	w.when(c.TenantsDir == "" && c.TenantsTrusted, "tenants_trusted", "has no effect without tenants_dir: set tenants_dir, or remove it")
 	w.when(!c.HasTeamsFiles() && len(c.TenantsHosts) > 0, "tenants_hosts",
 		"has no effect, because it restricts only files of tenants_dir that are not trusted: set tenants_dir and leave tenants_trusted false, or remove it")
-	w.when(c.Admin.Token != "" && len(c.Admin.Hosts) > 0, "admin.hosts", "has no effect while admin.token is set: remove one of them")
+	w.when(c.Admin.Locked() && len(c.Admin.Hosts) > 0, "admin.hosts", "has no effect while admin.token is set: remove one of them")
 	for i, t := range c.EveryTenant() {
 		key := "knowledge"
 		if len(c.Tenants) > 0 {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,6 +78,38 @@ func (e *Engine) Show(p Past) (Shown, error) {
 	}
 	f = f.Shape()
 	return Shown{View: f.shown.view, Messages: f.messages(), Before: f.turn.Before(), After: f.size()}, nil
+}
+
+// Read decodes a logged message. A message that consists of several items of a list, as in the Responses API, is read as one.
+func (e *Engine) Read(protocol string, raw []byte) (session.Content, error) {
+	d := e.settings.Load().dialect(protocol)
+	if d == nil {
+		return session.Content{}, fmt.Errorf("read message: the wire protocol %q is not served", protocol)
+	}
+	split, err := d.Split("", d.Compose([][]byte{raw}))
+	if err != nil {
+		return session.Content{}, fmt.Errorf("read message: %w", err)
+	}
+	var all session.Content
+	for i := range split.Messages {
+		c, err := d.Read(split.Messages[i].Raw)
+		if err != nil {
+			return session.Content{}, fmt.Errorf("read message: %w", err)
+		}
+		all = joined(all, c)
+	}
+	return all, nil
+}
+
+// joined returns the content of two parts of one message.
+func joined(a, b session.Content) session.Content {
+	if a.Text != "" && b.Text != "" {
+		b.Text = a.Text + "\n" + b.Text
+	}
+	b.Text, b.Role, b.Result, b.Name = cmp.Or(b.Text, a.Text), cmp.Or(a.Role, b.Role), cmp.Or(a.Result, b.Result), cmp.Or(a.Name, b.Name)
+	b.Reasoning = cmp.Or(a.Reasoning, b.Reasoning)
+	b.Calls, b.Images, b.Files = slices.Concat(a.Calls, b.Calls), slices.Concat(a.Images, b.Images), slices.Concat(a.Files, b.Files)
+	return b
 }
 
 // asLogged returns the messages with these payloads, which together were split as given. A message that referred to several items may have been

@@ -98,6 +98,9 @@ func build(root *node, src Input, env map[string]string, p *problems) *config.Co
 	if tenants := root.get("tenants"); tenants.isEmpty() && cfg.TenantsDir == "" {
 		p.add("tenants", "is empty, so that any key would pass: add a tenant, or remove tenants to open the proxy to all")
 	}
+	for i, token := range cfg.Admin.Tokens {
+		cfg.Admin.Tokens[i].Value = config.Secret(env[token.Env])
+	}
 	cfg.Warnings = foreign.found()
 	for _, tenant := range cfg.Tenants {
 		for i, key := range tenant.APIKeys {

@@ -58,6 +58,9 @@ func (o output) serving(a *app.App, cfg *config.Config, file string) {
 	b := console.Banner{Version: version, File: file, Config: cfg, Listen: health.Reachable(a.Addr()), Store: a.StorePath(), Kept: kept(a)}
 	if admin := a.AdminAddr(); admin != "" {
 		b.Admin = health.Reachable(admin)
+		if token := a.AdminToken(); token != "" {
+			b.Admin += "/?token=" + token
+		}
 	}
 	b.Home, _ = os.UserHomeDir()
 	o.people.Start(b)

@@ -30,19 +30,19 @@ func (a *App) buildAdmin(store session.Backend) error {
 		return nil
 	}
 	token := a.config.Admin.Token.Reveal()
-	if ip := a.adminListener.Addr().(*net.TCPAddr).IP; token == "" && !ip.IsLoopback() {
+	if ip := a.adminListener.Addr().(*net.TCPAddr).IP; !a.config.Admin.Locked() && !ip.IsLoopback() {
 		return fmt.Errorf("admin.listen: %s resolves to %s, which is not a loopback address: set admin.token", a.config.Admin.Listen, ip)
 	}
 	probes := http.NewServeMux()
 	a.probes().Register(probes) // without a token, because a kubelet has none
 	handler := admin.New(admin.Options{
-		Token: token, Hosts: a.config.Admin.Hosts, Store: store, Archive: store,
+		Token: token, Tokens: adminTokens(a.config), StartToken: a.startToken, Hosts: a.config.Admin.Hosts, Version: a.options.Version, Store: store, Archive: store,
 		Forwarder: a.engine, Journal: a.journal, Settings: inForce{a}, Metrics: a.metrics.Handler(), Health: probes,
 		MaxBytes: int64(a.config.Limits.InFlight(memoryLimit())) / adminShare,
 		OnError:  func(err error) { a.log.Warn("admin request failed", zap.Error(err)) },
 		OnChange: func(c admin.Change) {
 			a.log.Info("admin change", zap.String("method", c.Method), zap.String("path", c.Path),
-				zap.String("query", c.Query), zap.String("from", c.From))
+				zap.String("query", c.Query), zap.String("from", c.From), zap.String("who", c.Who))
 		},
 	})
 	a.admin = &http.Server{
@@ -51,6 +51,20 @@ func (a *App) buildAdmin(store session.Backend) error {
 	}
 	return nil
 }
+
+// adminTokens returns the further tokens of the admin port.
+func adminTokens(cfg *config.Config) (all []admin.Token) {
+	for _, t := range cfg.Admin.Tokens {
+		if digest, ok := t.Key().Digest(); ok { // it has been validated
+			all = append(all, admin.Token{Name: t.Name, Hash: digest, Role: admin.Role(t.Role), Tenants: t.Tenants})
+		}
+	}
+	return all
+}
+
+// AdminToken returns the token that shows content on an admin port that requires no token; "" if it requires one. Who started the process is
+// told, so that other users of the machine see figures only.
+func (a *App) AdminToken() string { return a.startToken }
 
 // inForce implements admin.Settings for the configuration in force.
 type inForce struct{ app *App }

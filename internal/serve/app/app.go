@@ -4,6 +4,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -64,6 +65,7 @@ type ports struct {
 	dataListener  net.Listener
 	adminListener net.Listener // nil: no admin port
 	admin         *http.Server // nil: no admin port
+	startToken    string       // see AdminToken
 	serving       sync.WaitGroup
 	failed        chan error
 }
@@ -85,6 +87,9 @@ func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	o.Encoders = cmp.Or(o.Encoders, tokenize.New())
 	a := &App{
 		config: cfg, loaded: cfg, options: o, log: log, metrics: observe.NewMetrics(), runs: runs.NewRegistry(), ports: ports{failed: make(chan error, 2)},
+	}
+	if !cfg.Admin.Locked() {
+		a.startToken = rand.Text()
 	}
 	a.metrics.Build(o.Version, o.Revision)
 	a.metrics.Watch(o.Watcher)

@@ -31,7 +31,7 @@ func (a *App) Reload(cfg *config.Config) error {
 	}
 	loaded := cfg
 	cfg, later := effective(a.config, loaded)
-	if cfg.HasTeamsFiles() && cfg.Admin.Token == "" {
+	if cfg.HasTeamsFiles() && !cfg.Admin.Locked() {
 		a.NotReloaded()
 		return errTokenLater
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
@@ -18,6 +19,7 @@ type announcement struct {
 	PID           int
 	Since         time.Time
 	Control       runs.Address // empty: it serves no runs
+	AdminToken    string       // see App.AdminToken
 }
 
 // announce leaves an announcement beside an embedded store. Without it, another start cannot say where this process serves.
@@ -27,9 +29,11 @@ func (a *App) announce(backend session.Backend) {
 		return
 	}
 	text := fmt.Appendf(nil, "%s %s %d %s", a.Addr(), cmp.Or(a.AdminAddr(), "-"), os.Getpid(), time.Now().Format(time.RFC3339))
+	control := runs.Address{Listen: "-", Secret: "-"}
 	if a.control != nil {
-		text = fmt.Appendf(text, " %s %s", a.control.Address().Listen, a.control.Address().Secret)
+		control = a.control.Address()
 	}
+	text = fmt.Appendf(text, " %s %s %s", control.Listen, control.Secret, cmp.Or(a.startToken, "-"))
 	text = append(text, '\n')
 	if err := store.Announce(text); err != nil {
 		a.log.Debug("another start will not be told where this process serves: " + err.Error())
@@ -39,7 +43,10 @@ func (a *App) announce(backend session.Backend) {
 // announced returns what the process that has the file has announced, the zero value if that cannot be read.
 func announced(path string) (a announcement) {
 	var since string
-	read, err := fmt.Sscan(string(boltstore.Announced(path)), &a.Listen, &a.Admin, &a.PID, &since, &a.Control.Listen, &a.Control.Secret)
+	read, err := fmt.Sscan(string(boltstore.Announced(path)), &a.Listen, &a.Admin, &a.PID, &since, &a.Control.Listen, &a.Control.Secret, &a.AdminToken)
+	if a.Control.Listen == "-" {
+		a.Control = runs.Address{}
+	}
 	if read >= 4 {
 		a.Since, err = time.Parse(time.RFC3339, since)
 	}
@@ -61,6 +68,20 @@ func Announced(cfg *config.Config) (control runs.Address, pid int) {
 	}
 	a := announced(path)
 	return a.Control, a.PID
+}
+
+// AnnouncedAdmin returns the address of the admin port of the process that uses the embedded store of a configuration, and the token for it
+// if it requires none. Both are empty if that is not known.
+func AnnouncedAdmin(cfg *config.Config) (address, token string) {
+	if cfg.Store.Type != config.StoreEmbedded {
+		return "", ""
+	}
+	path, err := storePath(cfg.Store)
+	if err != nil {
+		return "", ""
+	}
+	a := announced(path)
+	return strings.TrimPrefix(a.Admin, "-"), strings.TrimPrefix(a.AdminToken, "-")
 }
 
 // RunningError reports that another process uses the file of the embedded store.

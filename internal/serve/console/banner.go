@@ -17,7 +17,7 @@ type Banner struct {
 	File    string         // the configuration file; empty: none
 	Config  *config.Config // in force
 	Listen  string         // address of the data port that clients on this machine can use
-	Admin   string         // of the admin port; empty: none
+	Admin   string         // of the admin port, as in a link; empty: none
 	Store   string         // the embedded store's file; empty: another store
 	Kept    string         // how much the store has, such as "12 sessions"; empty: not known
 	Home    string         // the user's home folder, shown as ~; empty: not known
@@ -66,7 +66,7 @@ func (b *Banner) rows() (rows []row) {
 	base := "http://" + b.Listen
 	add("agents", base, assignment+"OPENAI_BASE_URL="+base+"/v1", assignment+"ANTHROPIC_BASE_URL="+base)
 	if b.Admin != "" {
-		add("admin", "http://"+b.Admin)
+		add("look", "http://"+b.Admin)
 	}
 	add("upstream", upstream(b.Config))
 	add("state", b.state())

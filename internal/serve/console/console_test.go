@@ -306,7 +306,7 @@ func TestTheBannerComesFirst(t *testing.T) {
 	got := out.String()
 	for _, says := range []string{
 		"Dewpoint 1.2.3\n", "  agents    http://127.0.0.1:8080\n", "            export OPENAI_BASE_URL=http://127.0.0.1:8080/v1\n",
-		"            export ANTHROPIC_BASE_URL=http://127.0.0.1:8080\n", "  admin     http://127.0.0.1:9090\n",
+		"            export ANTHROPIC_BASE_URL=http://127.0.0.1:8080\n", "  look      http://127.0.0.1:9090\n",
 		"  upstream  https://models.example/v1, with each client's own key\n",
 		"  state     " + filepath.Join("~", "state.db") + " (12 sessions)\n", "warning: condenser.max_tokens: is 75 tokens (line 1)\n",
 	} {

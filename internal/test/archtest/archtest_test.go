@@ -76,7 +76,8 @@ var allowedImports = map[string][]string{
 	"internal/serve/holdout":            {"session"},
 	"internal/account":                  {"session"},
 	"internal/serve/journal":            {"internal/account", "internal/known/model", "proxy", "session"},
-	"admin":                             {"internal/account", "internal/serve/holdout", "session", "engine", "internal/limit"},
+	"admin/ui":                          {"session", "condense/excerpt", "condense/record", "internal/figures"},
+	"admin":                             {"admin/ui", "condense/record", "internal/lru", "internal/account", "internal/serve/holdout", "session", "engine", "internal/limit"},
 	"internal/serve/app":                {"internal/serve/journal", "internal/figures", "internal/serve/dial", "internal/hosts", "internal/serve/holdout", "internal/serve/served", "internal/known/agents", "admin", "session", "session/seal", "session/boltstore", "session/redisstore", "tokenize", "condense", "condense/catalogue", "condense/summariser", "config", "engine", "proxy", "proxy/listen", "dialect", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "internal/serve/health", "internal/limit", "internal/known/model", "internal/known/provider", "internal/serve/observe", "internal/knowledge", "internal/serve/watch", "internal/serve/findings", "internal/serve/otlp", "internal/serve/platform", "internal/serve/runs"},
 	"internal/serve/health":             {},
 	"internal/launch":                   {"internal/known/agents", "internal/serve/platform"},
@@ -130,7 +131,7 @@ var dependencyRules = []struct {
 		"internal/test/judge", "internal/replay", "internal/serve/console", "internal/setup", "internal/doctor", "internal/serve/served", "internal/serve/findings", "internal/serve/dial", "internal/command", "internal/serve/runs",
 	}},
 	{"encoding/json", "a client's JSON is never decoded and re-encoded", []string{
-		"engine", "proxy", "admin", "config", "condense", "condense/summariser", "condense/condensetest", "condense/tidy", "internal/test/fakeupstream", "internal/test/judge", "internal/replay",
+		"engine", "proxy", "admin", "admin/ui", "config", "condense", "condense/summariser", "condense/condensetest", "condense/tidy", "internal/test/fakeupstream", "internal/test/judge", "internal/replay",
 		"internal/serve/health", "internal/serve/served", "internal/serve/findings", "internal/setup", "internal/doctor", "dialect/assemble", "internal/serve/runs",
 		"internal/replay/logs", "internal/demo", "internal/test/process", "session/sessiontest", "session/boltstore", "internal/command",
 	}},

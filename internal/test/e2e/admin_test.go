@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
@@ -24,6 +27,9 @@ func (p *process) administerWith(content []byte, method, path string, status int
 	req, err := http.NewRequestWithContext(p.t.Context(), method, "http://"+p.Admin+"/api/v1"+path, bytes.NewReader(content))
 	ok(p.t, err)
 	req.Header.Set("X-Dewpoint-Admin", "1")
+	if token := p.startToken(); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	ok(p.t, err)
 	defer resp.Body.Close()
@@ -115,4 +121,22 @@ func checkFileHolds(t testing.TB, p *process, want int) {
 	if ids := again.listed(); len(ids) != want {
 		t.Errorf("after a restart: %v", ids)
 	}
+}
+
+// startToken returns the token that the process announces beside its embedded store, "" if it announces none.
+func (p *process) startToken() string {
+	folder := fmt.Sprintf("/proc/%d/fd", p.command.Process.Pid)
+	open, _ := os.ReadDir(folder)
+	for _, file := range open {
+		path, _ := os.Readlink(filepath.Join(folder, file.Name()))
+		if filepath.Ext(path) != ".lock" {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		ok(p.t, err)
+		if fields := strings.Fields(string(text)); len(fields) > 6 && fields[6] != "-" {
+			return fields[6]
+		}
+	}
+	return ""
 }

@@ -31,8 +31,9 @@ func badParam(name, format string, args ...any) *Fault {
 
 var (
 	// errBusy is for a client that left while it waited for other requests.
-	errBusy     = fault(http.StatusServiceUnavailable, "busy", "Another request is reading messages. Try again shortly.")
-	errNoThread = fault(http.StatusNotFound, "thread_not_found", "The session has no such thread.")
+	errBusy        = fault(http.StatusServiceUnavailable, "busy", "Another request is reading messages. Try again shortly.")
+	errUnavailable = fault(http.StatusServiceUnavailable, "store_unavailable", "The store cannot be reached. Try again shortly.")
+	errNoThread    = fault(http.StatusNotFound, "thread_not_found", "The session has no such thread.")
 
 	errNoSession = fault(http.StatusNotFound, "session_not_found",
 		"There is no such session. It has expired, was deleted, or never existed.")

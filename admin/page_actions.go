@@ -99,6 +99,8 @@ func (p *pages) withKey(v *visit, key string) (found []session.Session, err erro
 	return found, err
 }
 
+var errNoKey = sorry(http.StatusNotFound, "No session has this key.")
+
 // confirmDeleteKey asks whether to delete all sessions with a key.
 func (p *pages) confirmDeleteKey(v *visit) (ui.Page, error) {
 	key := v.URL.Query().Get("key")
@@ -107,7 +109,7 @@ func (p *pages) confirmDeleteKey(v *visit) (ui.Page, error) {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, fault(http.StatusNotFound, "session_not_found", "No session has this key.")
+		return nil, errNoKey
 	}
 	return ui.Confirm{
 		Title: "Delete all sessions of this key?", Text: ui.Plural(len(found), "session") + " with the key " + key + ".",
@@ -119,6 +121,9 @@ func (p *pages) confirmDeleteKey(v *visit) (ui.Page, error) {
 func (p *pages) doDeleteKey(v *visit) (ui.Page, error) {
 	p.list.forget()
 	found, err := p.withKey(v, v.PostFormValue("key"))
+	if err == nil && len(found) == 0 {
+		err = errNoKey
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/dewpoint-proxy/dewpoint/admin/ui"
 	"github.com/dewpoint-proxy/dewpoint/engine"
@@ -143,22 +144,33 @@ func missingFor(in *ui.StepReads, err error) error {
 // contents returns messages as they are shown, with or without their content.
 func (p *pages) contents(in *ui.StepReads, entries []entry, content bool) []ui.Message {
 	out := make([]ui.Message, len(entries))
-	calls := map[string]string{} // names of tools by call
+	calls := sync.OnceValue(func() map[string]string { return p.callNames(in.Thread.Dialect, entries) })
 	for i, e := range entries {
 		out[i] = ui.Message{Pos: e.Pos, Kind: e.Kind, Tokens: e.Tokens}
-		if !content || len(e.Payload) == 0 {
-			continue
+		if content && len(e.Payload) > 0 {
+			out[i].Content = sync.OnceValue(func() *session.Content {
+				c := p.content(in.Thread.Dialect, e.Payload)
+				if c.Name == "" && c.Result != "" {
+					c.Name = calls()[c.Result]
+				}
+				return c
+			})
 		}
-		c := p.content(in.Thread.Dialect, e.Payload)
-		for _, call := range c.Calls {
-			calls[call.ID] = call.Name
-		}
-		if c.Name == "" {
-			c.Name = calls[c.Result]
-		}
-		out[i].Content = c
 	}
 	return out
+}
+
+// callNames returns the names of the tools that were called, by the ids of the calls.
+func (p *pages) callNames(protocol string, entries []entry) map[string]string {
+	names := map[string]string{}
+	for _, e := range entries {
+		if e.Kind == session.Action && len(e.Payload) > 0 {
+			for _, call := range p.content(protocol, e.Payload).Calls {
+				names[call.ID] = call.Name
+			}
+		}
+	}
+	return names
 }
 
 // content decodes a message. What cannot be decoded is shown as it is.
@@ -184,8 +196,7 @@ func (p *pages) seen(in *ui.StepReads, s *shown) []ui.Seen {
 			continue
 		}
 		if one.Fate = fateOf(s, item, s.Messages[i]); one.Fate != ui.Kept && in.Missing == ui.NotMissing {
-			one.Content = p.content(in.Thread.Dialect, s.Messages[i])
-			one.Content.Name = in.Messages[item.Index].Content.Name
+			one.Content = sync.OnceValue(func() *session.Content { return p.content(in.Thread.Dialect, s.Messages[i]) })
 		}
 		out[i] = one
 	}

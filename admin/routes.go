@@ -195,13 +195,11 @@ func encode(v any) ([]byte, error) {
 // fail sends an error. An error that is not a Fault is reported to OnError, and the client gets a generic message.
 func (a *api) fail(w http.ResponseWriter, err error) {
 	f := a.faultOf(err)
-	if f.Code == codeUnavailable {
+	if f.Code == errUnavailable.Code {
 		w.Header().Set("Retry-After", "1")
 	}
 	refuse(w, f)
 }
-
-const codeUnavailable = "store_unavailable"
 
 // faultOf returns an error as clients are told of it, and reports one that is not a Fault.
 func (a *api) faultOf(err error) *Fault {
@@ -211,7 +209,7 @@ func (a *api) faultOf(err error) *Fault {
 		return f
 	case errors.Is(err, session.ErrUnavailable):
 		a.o.OnError(err)
-		return fault(http.StatusServiceUnavailable, codeUnavailable, "The store cannot be reached. Try again shortly.")
+		return errUnavailable
 	}
 	a.o.OnError(err)
 	return fault(http.StatusInternalServerError, "internal_error", "The request failed. See the log for the cause.")

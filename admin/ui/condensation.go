@@ -192,12 +192,13 @@ func (out *Condensation) uses(in *CondensationReads) {
 		if m.Kind.ByModel() {
 			out.Checked++
 		}
+		last := ""
 		for name := range excerpt.Names(written(m.Content)) {
 			from, wasHidden := hidden[name]
-			if wasHidden && !shown[name] && m.Kind.ByModel() {
+			if wasHidden && !shown[name] && m.Kind.ByModel() && !strings.HasSuffix(last, "/"+name) {
 				out.use(in, m, name, from, held[name])
 			}
-			shown[name] = true // from here on the model sees it again
+			shown[name], last = true, name // from here on the model sees it again
 		}
 	}
 }
@@ -226,7 +227,7 @@ func (out *Condensation) use(in *CondensationReads, m *Message, name string, fro
 	}
 	u := Use{Name: visible(cut(name, 120)), Held: held, From: Link{"message " + count(in.Messages[from].Pos), ""}}
 	at := in.Place
-	if n := stepAfter(in.Steps, m.Pos); n > 0 {
+	if n, _ := slices.BinarySearch(in.Steps, m.Pos); n > 0 { // the request that the message answers
 		u.Step, u.StepURL = n, in.Place.stepURL(in.Steps[n-1])
 		at.At = in.Steps[n-1]
 		u.From.URL = at.messageURL(from)

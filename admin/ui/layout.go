@@ -14,9 +14,13 @@ type Row struct {
 	Gap         *Gap
 	Record      *Record
 	More        *More
-	cost        int // bytes, roughly
-	first       int // index of its first message
-	always      bool
+}
+
+// draft is a row that may be on the page.
+type draft struct {
+	first  int  // index of its first message
+	always bool // it has a place before others
+	row    func() (row Row, cost int)
 }
 
 // Shown is a message as it is shown.
@@ -125,29 +129,26 @@ func (l *layout) fate(i int) Fate {
 }
 
 // rows returns a row for each message, but one for a run of hidden messages unless they are listed from a message on.
-func (l *layout) rows() (rows []Row) {
+func (l *layout) rows() (rows []draft) {
 	placed := l.record == nil || len(l.in.View) > 0 && l.at < 0
-	for i := 0; i < len(l.in.Messages); {
-		end := i + 1
+	for next := 0; next < len(l.in.Messages); {
+		i, end := next, next+1
 		if !l.fate(i).Shown() && l.in.From == 0 {
 			for end < len(l.in.Messages) && !l.fate(end).Shown() {
 				end++
 			}
-			row := l.gap(i, end)
-			if !placed && (l.at < 0 || l.at >= i && l.at <= end) {
-				row.Record, placed = l.recordOf(), true
-				row.cost += row.Record.cost
-			}
-			rows = append(rows, row)
-			i = end
+			withRecord := !placed && (l.at < 0 || l.at >= i && l.at <= end)
+			placed = placed || withRecord
+			rows = append(rows, draft{i, true, func() (Row, int) { return l.gap(i, end, withRecord) }})
+			next = end
 			continue
 		}
 		if !placed && l.at == i {
 			placed = true
 			rows = append(rows, l.recordRow(i))
 		}
-		rows = append(rows, l.row(i))
-		i = end
+		rows = append(rows, draft{i, l.isNew(i) || i < headRows, func() (Row, int) { return l.row(i) }})
+		next = end
 	}
 	if !placed {
 		rows = append(rows, l.recordRow(len(l.in.Messages)))
@@ -155,36 +156,38 @@ func (l *layout) rows() (rows []Row) {
 	return rows
 }
 
-func (l *layout) recordRow(i int) Row {
-	r := l.recordOf()
-	return Row{Record: r, cost: r.cost, first: i, always: true}
+func (l *layout) isNew(i int) bool { return l.before > 0 && l.in.Messages[i].Pos > l.before }
+
+func (l *layout) recordRow(i int) draft {
+	return draft{i, true, func() (Row, int) {
+		r := l.recordOf()
+		return Row{Record: r}, r.cost
+	}}
 }
 
 // row shows a message that the model saw, or a hidden one in a list of all.
-func (l *layout) row(i int) Row {
+func (l *layout) row(i int) (row Row, cost int) {
 	m, fate := &l.in.Messages[i], l.fate(i)
 	left := l.shown(i, m.Content, fate)
-	row := Row{first: i, cost: rowBytes + len(left.Text), always: left.New || i < headRows}
+	cost = rowBytes + escaped(left.Text)
 	if fate == Kept {
 		row.Both = &left
-		return row
+		return row, cost
 	}
 	row.Left = &left
 	if seen, ok := l.seen[i]; ok {
 		right := l.shown(i, seen.Content, fate)
 		right.Tag, right.Back = "as the model saw it", nil
 		row.Right = &right
-		row.cost += rowBytes + len(right.Text)
+		cost += rowBytes + escaped(right.Text)
 	}
-	return row
+	return row, cost
 }
 
 // shown returns a message as it is shown.
-func (l *layout) shown(i int, c *session.Content, fate Fate) Shown {
+func (l *layout) shown(i int, c Content, fate Fate) Shown {
 	m := &l.in.Messages[i]
-	out := Shown{
-		Index: i, Who: speakers[m.Kind], Tokens: m.Tokens, Fate: fate, Tag: fate.Words(), New: l.before > 0 && m.Pos > l.before, Back: l.refs.back[i],
-	}
+	out := Shown{Index: i, Who: speakers[m.Kind], Tokens: m.Tokens, Fate: fate, Tag: fate.Words(), New: l.isNew(i), Back: l.refs.back[i]}
 	if m.Pos > 0 {
 		out.Number = count(m.Pos)
 	}
@@ -195,21 +198,23 @@ func (l *layout) shown(i int, c *session.Content, fate Fate) Shown {
 		out.Missing = true
 		return out
 	}
-	if c.Name != "" && m.Kind == session.Observation {
-		out.Who = "Result of " + visible(firstLine(c.Name, 40))
+	if name := c().Name; name != "" && m.Kind == session.Observation {
+		out.Who = "Result of " + visible(firstLine(name, 40))
 	}
-	text := visible(written(c))
-	out.Text = text
+	text := written(c)
 	if len(text) > foldBytes {
-		out.Text, out.Size, out.Whole = cut(text, previewBytes), size(len(text)), l.in.Place.messageURL(i)
+		out.Size, out.Whole = size(len(text)), l.in.Place.messageURL(i)
+		text = cut(text, previewBytes)
 	}
+	out.Text = visible(text)
 	return out
 }
 
-// gap shows a run of hidden messages.
-func (l *layout) gap(from, to int) Row {
+// gap shows a run of hidden messages, with the record beside it if that stands there.
+func (l *layout) gap(from, to int, withRecord bool) (row Row, cost int) {
 	messages := l.in.Messages[from:to]
 	g := Gap{Count: len(messages), From: messages[0].Pos, To: messages[len(messages)-1].Pos, Fate: l.fate(from)}
+	cost = rowBytes
 	var by []session.CondensationID
 	for i := range messages {
 		g.Tokens += messages[i].Tokens
@@ -217,7 +222,9 @@ func (l *layout) gap(from, to int) Row {
 			by = append(by, id)
 		}
 		if i < gapItems {
-			g.Items = append(g.Items, l.line(from+i))
+			line := l.line(from + i)
+			g.Items = append(g.Items, line)
+			cost += escaped(line.Text) + rowBytes/2
 		}
 	}
 	for i := range l.in.Applied {
@@ -228,7 +235,12 @@ func (l *layout) gap(from, to int) Row {
 	if l.in.Place.File == "" {
 		g.All = l.in.Place.fromURL(from)
 	}
-	return Row{Gap: &g, first: from, cost: rowBytes + len(g.Items)*(lineBytes+250), always: true}
+	row.Gap = &g
+	if withRecord {
+		row.Record = l.recordOf()
+		cost += row.Record.cost
+	}
+	return row, cost
 }
 
 // line shows a hidden message as one line.
@@ -259,60 +271,68 @@ func (l *layout) hrefOf(i int) string {
 }
 
 // fit leaves out rows until the others fit the page: the head, gaps, the record and what is new stay, then the newest.
-func (l *layout) fit(rows []Row) []Row {
+func (l *layout) fit(drafts []draft) []Row {
 	left := rowsBytes
-	keep := make([]bool, len(rows))
-	for i := range rows {
-		if rows[i].always && left >= rows[i].cost {
-			keep[i] = true
-			left -= rows[i].cost
+	made := make([]*Row, len(drafts))
+	keep := func(i int) bool {
+		row, cost := drafts[i].row()
+		if cost > left {
+			return false
+		}
+		left -= cost
+		made[i] = &row
+		return true
+	}
+	for i := range drafts {
+		if drafts[i].always {
+			keep(i)
 		}
 	}
-	for i := range slices.Backward(rows) {
-		if keep[i] {
-			continue
-		}
-		if rows[i].cost > left {
+	for i := range slices.Backward(drafts) {
+		if made[i] == nil && !keep(i) {
 			break
 		}
-		keep[i] = true
-		left -= rows[i].cost
 	}
 	var out []Row
-	for i := 0; i < len(rows); i++ {
-		if keep[i] {
-			out = append(out, rows[i])
+	for i := 0; i < len(drafts); i++ {
+		if made[i] != nil {
+			out = append(out, *made[i])
 			continue
 		}
-		first, more := rows[i].first, More{}
-		for i < len(rows) && !keep[i] {
+		begin := i
+		for i+1 < len(drafts) && made[i+1] == nil {
 			i++
 		}
 		end := len(l.in.Messages)
-		if i < len(rows) {
-			end = rows[i].first
+		if i+1 < len(drafts) {
+			end = drafts[i+1].first
 		}
-		for _, m := range l.in.Messages[first:end] {
-			more.Count, more.Tokens = more.Count+1, more.Tokens+m.Tokens
-		}
-		more.URL = l.in.Place.fromURL(first)
-		out = append(out, Row{More: &more})
-		i--
+		out = append(out, Row{More: l.more(drafts[begin].first, end)})
 	}
 	return out
 }
 
+// more stands for messages for which the page has no room.
+func (l *layout) more(from, to int) *More {
+	m := More{URL: l.in.Place.fromURL(from)}
+	for _, one := range l.in.Messages[from:to] {
+		m.Count, m.Tokens = m.Count+1, m.Tokens+one.Tokens
+	}
+	return &m
+}
+
 // window returns the rows from In.From on that fit a page, and the address of those after them.
-func (l *layout) window(rows []Row) (out []Row, next string) {
+func (l *layout) window(drafts []draft) (out []Row, next string) {
 	left := rowsBytes
-	for i := range rows {
-		if rows[i].first < l.in.From {
+	for i := range drafts {
+		if drafts[i].first < l.in.From {
 			continue
 		}
-		if left -= rows[i].cost; left < 0 && len(out) > 0 {
-			return out, l.in.Place.fromURL(rows[i].first)
+		row, cost := drafts[i].row()
+		if left -= cost; left < 0 && len(out) > 0 {
+			return out, l.in.Place.fromURL(drafts[i].first)
 		}
-		out = append(out, rows[i])
+		out = append(out, row)
 	}
 	return out, ""
 }

@@ -151,7 +151,7 @@ func (l *layout) recordOf() *Record {
 	parts := []Part{{}, {Title: "A person’s words, verbatim"}, {Title: "Excerpts: lines of the hidden messages, verbatim"}}
 	for i, line := range l.refs.lines {
 		part := &parts[line.part]
-		if r.cost += len(line.text) + 120 + 60*len(line.from); r.cost > recordBytes {
+		if r.cost += escaped(line.text) + 120 + 60*len(line.from); r.cost > recordBytes {
 			part.More++
 			continue
 		}

@@ -12,15 +12,18 @@ type Message struct {
 	Pos     int // 0: a system message
 	Kind    session.Kind
 	Tokens  int
-	Content *session.Content // nil: it may not be shown, or is not kept
+	Content Content // nil: it may not be shown, or is not kept
 }
+
+// Content returns what a message says. It is called only for messages that a page shows or looks into, since decoding all would take long.
+type Content func() *session.Content
 
 // Seen is one message as the model saw it.
 type Seen struct {
 	Index   int // of the message that it was made from; -1: the record
 	Fate    Fate
-	Content *session.Content // nil: as Message.Content; unused where it was kept as sent
-	Record  string           // text of the record
+	Content Content // nil: as Message.Content; unused where it was kept as sent
+	Record  string  // text of the record
 }
 
 // Missing says why content is not shown.

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // visible returns a text whose invisible characters can be seen: control characters, which could act on a terminal that it is copied to, marks
@@ -44,7 +42,8 @@ func acts(c rune) bool {
 }
 
 // written returns a message's content as one text.
-func written(c *session.Content) string {
+func written(content Content) string {
+	c := content()
 	var parts []string
 	add := func(text string) {
 		if text != "" {
@@ -121,4 +120,16 @@ func firstLine(text string, n int) string {
 		return line
 	}
 	return strings.TrimSpace(cut(line, n)) + " …"
+}
+
+// escaped returns the length of a text as HTML has it.
+func escaped(text string) int {
+	n := len(text)
+	for i := range len(text) {
+		switch text[i] {
+		case '<', '>', '&', '"', '\'', '+':
+			n += 4
+		}
+	}
+	return n
 }

@@ -30,7 +30,7 @@ func (Whole) template() string { return "whole" }
 func (w Whole) Heading() string { return fmt.Sprintf("Message %s · %s", w.Number, w.Title) }
 
 // partBytes is how much of a message a page shows.
-const partBytes = 48 << 10
+const partBytes = 40 << 10
 
 // NewWhole makes the page of the message with an index, and reports whether there is one.
 func NewWhole(in *StepReads, index, part int) (Whole, bool) {
@@ -50,13 +50,17 @@ func NewWhole(in *StepReads, index, part int) (Whole, bool) {
 	if m.Content == nil {
 		return w, true
 	}
-	text := visible(written(m.Content))
+	text := written(m.Content)
 	w.Size = size(len(text))
-	w.Parts = max(1, (len(text)+partBytes-1)/partBytes)
+	each := partBytes
+	if escaped(text) > 2*len(text) {
+		each /= 3
+	}
+	w.Parts = max(1, (len(text)+each-1)/each)
 	w.Part = min(max(part, 1), w.Parts)
-	w.Left = piece(text, w.Part)
+	w.Left = visible(piece(text, w.Part, each))
 	if seen, ok := l.seen[index]; ok && fate != Kept && seen.Content != nil && w.Parts == 1 {
-		w.Right = piece(visible(written(seen.Content)), 1)
+		w.Right = visible(piece(written(seen.Content), 1, each))
 	}
 	url := in.Place.messageURL(index)
 	if w.Part > 1 {
@@ -69,7 +73,7 @@ func NewWhole(in *StepReads, index, part int) (Whole, bool) {
 }
 
 // piece returns a part of a text, at whole characters.
-func piece(text string, part int) string {
+func piece(text string, part, each int) string {
 	edge := func(n int) int {
 		n = min(n, len(text))
 		for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
@@ -77,5 +81,5 @@ func piece(text string, part int) string {
 		}
 		return n
 	}
-	return text[edge((part-1)*partBytes):edge(part*partBytes)]
+	return text[edge((part-1)*each):edge(part*each)]
 }

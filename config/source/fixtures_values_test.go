@@ -16,6 +16,15 @@ func badValues() []badFixture {
 		{"bad.admin-token-missing.yaml", []string{
 			`admin.token: is missing while admin.listen is not on loopback: set a token, or listen on 127.0.0.1 (line 1)`,
 		}},
+		{"bad.admin-tokens.yaml", []string{
+			`admin.tokens[0].name: is not a name: write who has the token, in letters, digits, spaces and . - _ @ (line 3)`,
+			`admin.tokens[1].role: is not viewer, auditor or operator (line 4)`,
+			`admin.tokens[1]: is also the token of admin.tokens[0]: give each its own (line 4)`,
+			`admin.tokens[2].name: is also the name of admin.tokens[1]: the audit log could not tell them apart (line 5)`,
+			`admin.tokens[2].tenants[0]: is not the name of a tenant: correct it (line 5)`,
+			`admin.tokens[2].sha256: is not 64 hexadecimal digits: write the SHA-256 of the key, never the key itself (line 5)`,
+			`admin.tokens[3]: has neither sha256 nor env: give the key's SHA-256, or name the variable that holds it (line 6)`,
+		}},
 		{"bad.base-url-garbage.yaml", []string{
 			`upstream.base_url: is not a URL: write it as https://api.openai.com/v1 (line 1)`,
 			`llms.a.base_url: has no port between 1 and 65535: correct it, or leave it out (line 2)`,

@@ -125,8 +125,12 @@ func (a *api) listRequests(r *http.Request, q *query) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	if _, err := a.o.Store.Session(r.Context(), id); err != nil {
+	ses, err := a.o.Store.Session(r.Context(), id)
+	if err != nil {
 		return nil, replaceNotFound(err, errNoSession)
+	}
+	if !who(r).sees(ses.Tenant) {
+		return nil, errNoSession
 	}
 	steps, err := a.o.Journal.Steps(r.Context(), id, before, limit)
 	if err != nil {
@@ -152,6 +156,9 @@ func (a *api) oneRequest(r *http.Request, q *query) (any, error) {
 	s, err := a.o.Journal.Step(r.Context(), id)
 	if err != nil {
 		return nil, replaceNotFound(err, errNoRequest)
+	}
+	if !who(r).sees(s.Tenant) {
+		return nil, errNoRequest
 	}
 	return requestOf(s), nil
 }

@@ -79,7 +79,7 @@ func (g *guarded) addresses() (all []string) {
 	for _, p := range []place{g.a, g.b} {
 		page := "/s/" + p.session
 		all = append(all, p.url("/view"), p.url("/diff"), p.url("/events?content=true"), p.url("/condensations"), p.url(""), p.url("/savings"), "/api/v1/sessions/"+p.session,
-			"/api/v1/sessions/"+p.session+"/budgets", page, page+"/"+p.thread+"/12", page+"/"+p.thread+"/12?from=2", page+"/"+p.thread+"/12/m/2", page+"/"+p.thread+"/12/m/4", page+"/export")
+			"/api/v1/sessions/"+p.session+"/budgets", "/api/v1/sessions/"+p.session+"/requests", page, page+"/"+p.thread+"/12", page+"/"+p.thread+"/12?from=2", page+"/"+p.thread+"/12/m/2", page+"/"+p.thread+"/12/m/4", page+"/export")
 		all = append(all, g.condensations(p)...)
 	}
 	return append(all, "/", "/sessions", "/sessions?q="+wordsOfB, "/sessions?q="+keyOfB, "/sessions?tenant=beta", "/activity", "/activity/export", "/api/v1/sessions",

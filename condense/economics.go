@@ -138,12 +138,12 @@ func (s Settings) economic(in Input, share float64) (target int, due bool) {
 	return e.Target - in.Fixed, e.dueFor(&in, tokens, m, share)
 }
 
-// head returns the tokens of a request before everything that may be hidden.
+// head returns the tokens of a request before everything that may be hidden. As in picker.head, it ends where messages were hidden before.
 func (s Settings) head(in Input, tokens []int) int {
 	n, left := in.Fixed, s.KeepFirst
 	for i, item := range in.View.Items {
 		if item.Kind != session.System {
-			if left <= 0 {
+			if left <= 0 || item.Index < 0 {
 				break
 			}
 			left--

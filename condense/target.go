@@ -8,7 +8,7 @@ import (
 
 // memoryUnit and minMemory set the room for memory, in tokens. See Memory.
 const (
-	memoryUnit = 550
+	memoryUnit = 600
 	minMemory  = 2000
 )
 

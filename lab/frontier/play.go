@@ -9,13 +9,15 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Prices are those of a token, in those of an uncached input token.
-type Prices struct{ Read, Output float64 }
+// Prices are those of a token read from the cache, written to it, and answered, in those of an input token without a cache.
+type Prices struct{ Read, Write, Output float64 }
 
 // bill is the size of a prompt and what of it is cached, in tokens.
 type bill struct{ total, cached int }
 
-func (p Prices) of(b bill) float64 { return p.Read*float64(b.cached) + float64(b.total-b.cached) }
+func (p Prices) of(b bill) float64 {
+	return p.Read*float64(b.cached) + p.Write*float64(b.total-b.cached)
+}
 
 // Granularity of a provider's cache, in tokens.
 const (

@@ -30,7 +30,7 @@ func Rules(p Prices) []Rule {
 		return s
 	}
 	byPrice := shipped
-	byPrice.Economics = &condense.Economics{Read: p.Read, Write: 1, Answer: p.Output, Floor: floorTokens}
+	byPrice.Economics = &condense.Economics{Read: p.Read, Write: p.Write, Answer: p.Output, Floor: floorTokens}
 	rules := []Rule{
 		{"`excerpts`, by price", condense.Excerpts{Settings: byPrice}},
 		{"`amortized_forgetting`, by price", condense.AmortizedForgetting{Settings: byPrice}},
@@ -49,17 +49,9 @@ func Write(ctx context.Context, w io.Writer, runs []*Run, rules []Rule, p Prices
 	fmt.Fprintln(w, "| rule | saved | with re-reads | missing | runs that cost over 1% more, the worst | condensations | saved and missing, every other run | the others | dialogues |")
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|")
 	for _, rule := range rules {
-		all := make([]Outcome, len(runs))
-		var playing errgroup.Group
-		playing.SetLimit(runtime.GOMAXPROCS(0))
-		for i, r := range runs {
-			playing.Go(func() (err error) {
-				all[i], err = r.Play(ctx, rule.Condenser, p)
-				return err
-			})
-		}
-		if err := playing.Wait(); err != nil {
-			return fmt.Errorf("%s: %w", rule.Name, err)
+		all, err := play(ctx, runs, rule, p)
+		if err != nil {
+			return err
 		}
 		writeRow(w, rule.Name, all)
 	}
@@ -70,6 +62,23 @@ func Write(ctx context.Context, w io.Writer, runs []*Run, rules []Rule, p Prices
 	}
 	fmt.Fprintf(w, "| as deep as by price, with hindsight | %.1f%% | | | | | | | |\n", 100*(1-least/direct))
 	return nil
+}
+
+// play plays all runs under a rule, several at once.
+func play(ctx context.Context, runs []*Run, rule Rule, p Prices) ([]Outcome, error) {
+	all := make([]Outcome, len(runs))
+	var playing errgroup.Group
+	playing.SetLimit(runtime.GOMAXPROCS(0))
+	for i, r := range runs {
+		playing.Go(func() (err error) {
+			all[i], err = r.Play(ctx, rule.Condenser, p)
+			return err
+		})
+	}
+	if err := playing.Wait(); err != nil {
+		return nil, fmt.Errorf("%s: %w", rule.Name, err)
+	}
+	return all, nil
 }
 
 // direct returns what a run costs without a condenser.

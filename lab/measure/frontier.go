@@ -11,10 +11,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
-// measureFrontier reckons what rules save and what is missing under them, and writes the table to out or into a document.
+// measureFrontier reckons what rules save and what is missing under them, at one price and at several, and writes the tables to out or into a
+// document.
 func measureFrontier(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("frontier", flag.ContinueOnError)
-	doc := fs.String("doc", "", "document to put the table into")
+	doc := fs.String("doc", "", "document to put the tables into")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -32,10 +33,14 @@ func measureFrontier(ctx context.Context, args []string, out io.Writer) error {
 			return fmt.Errorf("measure the frontier: %w", err)
 		}
 	}
-	prices := frontier.Prices{Read: 0.1, Output: 6}
-	var table bytes.Buffer
-	if err := frontier.Write(ctx, &table, read, frontier.Rules(prices), prices); err != nil {
+	tariffs := frontier.Tariffs()
+	var tables bytes.Buffer
+	if err := frontier.Write(ctx, &tables, read, frontier.Rules(tariffs[0].Prices), tariffs[0].Prices); err != nil {
 		return fmt.Errorf("measure the frontier: %w", err)
 	}
-	return publish(out, measured, *doc, table.String())
+	tables.WriteString("\n`excerpts`, by price, at other prices:\n\n")
+	if err := frontier.WriteTariffs(ctx, &tables, read, tariffs); err != nil {
+		return fmt.Errorf("measure the frontier: %w", err)
+	}
+	return publish(out, measured, *doc, tables.String())
 }

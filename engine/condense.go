@@ -39,7 +39,7 @@ func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
 	case f.refusedRecently():
 		return f.asAccepted(), Report{Kept: Refused}
 	}
-	f = f.addKnowledge(ctx, &report)
+	f = f.knowing().addKnowledge(ctx, &report)
 	f = f.catchUp(ctx, &report)
 	f = f.limitSize(ctx, &report)
 	if f.belowAllThresholds() {

@@ -25,7 +25,8 @@ func (f *Form) requested() condense.Need {
 	return condense.Need{}
 }
 
-// decide asks the condenser about the view. As long as the request fits the window, nothing is due for a probe, nor for an agent that
+// decide asks the condenser about the form's view. It reads nothing but the form; how tokens are counted, and whether the summariser answers, is
+// the condenser's and the counter's to know. As long as the request fits the window, nothing is due for a probe, nor for an agent that
 // makes its own summary, since it must see what it summarises.
 func (f *Form) decide() (in condense.Input, d condense.Decision) {
 	in = f.input(f.requested())
@@ -53,7 +54,7 @@ func (f *Form) belowAllThresholds() bool {
 // inputFor returns the condenser's input for a request of total tokens, fixed of which are not messages; both are uncalibrated. Whether
 // it fits the window, or soon will not, is judged by the larger of both counts, since upstream may report too little.
 func (f *Form) inputFor(need condense.Need, fixed, total int) condense.Input {
-	need.AtOnce = (need.AtOnce || f.neverWaits() || f.turn.engine.summaries.Paused()) && !need.Ahead
+	need.AtOnce = (need.AtOnce || f.neverWaits() || f.known.paused) && !need.Ahead
 	need.WindowOnly = need.WindowOnly || f.turn.purpose == session.PurposeCompaction
 	reserved, window := f.reserved(), f.relief.window
 	byLarger := need.Ahead && need.WindowOnly || window > 0 && total+min(reserved, window/2) > window
@@ -97,7 +98,7 @@ func (f *Form) thread() condense.Thread {
 		c.Edited = p
 	}
 	if !f.place.New {
-		c.Idle = f.turn.engine.o.Now().Sub(f.place.Thread.Seen)
+		c.Idle = f.known.now.Sub(f.place.Thread.Seen)
 	}
 	if c.Idle >= minCacheLife {
 		c.CacheFor = f.turn.in.Dialect.CacheTTL(f.turn.in.Split.Body)
@@ -214,11 +215,10 @@ func (s *sending) Cached(v *session.View) int {
 	if !isOwn || f.verbatim() || f.alternates() || f.turn.remote() || refusedBefore || len(f.calls.tail) > 0 {
 		return 0
 	}
-	last, _ := f.turn.engine.memory.usages.Get(f.place.Thread.ID)
-	if last.cachedBy != f.turn.counter.cacheKey {
-		return 0
+	if last := f.known.usage; last.cachedBy == f.turn.counter.cacheKey {
+		return last.cached
 	}
-	return last.cached
+	return 0
 }
 
 // cacheKey identifies everything in front of the messages that a prompt cache depends on: upstream, key, model, tools and system prompt.

@@ -19,6 +19,7 @@ type Form struct {
 	shown  projection
 	made   []session.Condensation // those of the view that were made for this request
 	asked  asked
+	known  known
 	relief relief
 	calls  hiddenCalls
 	waits  waits
@@ -29,6 +30,22 @@ type Form struct {
 type asked struct {
 	wish  Wish
 	limit int // tokens above which the history is to be condensed; 0: none
+}
+
+// known is what the engine knows besides the request when a step begins. A form carries it, so that what is decided follows from the form.
+type known struct {
+	now    time.Time
+	paused bool // no model is asked: the store has lost what models wrote
+	usage  usage
+}
+
+// knowing returns the form with what the engine knows now.
+func (f *Form) knowing() *Form {
+	e := f.turn.engine
+	return f.with(func(next *Form) {
+		next.known = known{now: e.o.Now(), paused: e.summaries.Paused()}
+		next.known.usage, _ = e.memory.usages.Get(f.place.Thread.ID)
+	})
 }
 
 // waits is how a request waits for condensations.
@@ -43,7 +60,7 @@ func (t *Turn) form(applied []session.Condensation) *Form {
 	f := &Form{turn: t, place: t.place, bound: t.engine.memory.boundOf(t.place.Thread.ID), asked: asked{t.in.Wish, t.in.Limit}}
 	f.relief.window = t.model.Window
 	f.shown = f.project(applied)
-	return f
+	return f.knowing()
 }
 
 // with returns a changed copy of the form.

@@ -62,37 +62,67 @@ const (
 type remedy struct {
 	Remedy
 	cures func(overflow.Refusal) bool
-	// next returns the form to try, and whether there is one. It adds to the report what was given up.
-	next func(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool)
+	// plan returns what is to be done about a refusal of the form, and whether there is anything. It reads nothing but its arguments. If
+	// there is nothing to be done, the form of the plan goes on to the next row.
+	plan func(f *Form, r refusal) (plan, bool)
 	last bool // if it does not help, nothing does, unless the reason for the refusal is uncertain
+}
+
+// refusal is why upstream refused a form, and what it has shown of itself before.
+type refusal struct {
+	overflow.Refusal
+	failsUnchanged bool // it failed on an unchanged request of the client's after a changed one
+	sizeKnown      bool // it has refused a body for its size
+}
+
+// refusal adds to r what upstream has shown before.
+func (t *Turn) refusal(r overflow.Refusal) refusal {
+	_, sizeKnown := t.engine.lessons.Size(t.lessons)
+	return refusal{Refusal: r, failsUnchanged: t.engine.lessons.Has(lessons.FailsUnchanged, t.unshared()), sizeKnown: sizeKnown}
+}
+
+// plan is what a remedy does about a refusal.
+type plan struct {
+	form   *Form    // to send, or to make condensations on
+	gaveUp *Attempt // the condensation that is given up; nil: none is
+
+	work   formWork // makes the condensations that the remedy needs, on trial until the form is settled; nil: it needs none
+	need   condense.Need
+	helps  func(next *Form) bool // reports whether the form with the condensations may be accepted
+	inVain bool                  // if it may not, no further summary of the conversation is paid for
 }
 
 // remedies returns all remedies, in the order in which they are tried.
 func remedies() []remedy {
 	return []remedy{
-		{Remedy: Shrink, cures: func(r overflow.Refusal) bool { return r.Overflow != nil }, next: shrunk, last: true},
-		{Remedy: DropFiles, cures: overflow.Refusal.MayBeLarge, next: withoutFiles},
-		{Remedy: Shrink, cures: func(r overflow.Refusal) bool { return r.MayBeLarge() && !r.Files }, next: shrunkBody},
-		{Remedy: Alternate, cures: func(r overflow.Refusal) bool { return r.Alternates }, next: alternating},
-		{Remedy: WithdrawTools, cures: overflow.Refusal.Objects, next: withoutTools},
-		{Remedy: KeepReasoning, cures: overflow.Refusal.Objects, next: untouched},
-		{Remedy: PlaceReasoning, cures: overflow.Refusal.Objects, next: placed},
-		{Remedy: Unseal, cures: overflow.Refusal.Objects, next: unsealed},
-		{Remedy: Verbatim, cures: overflow.Refusal.Objects, next: refusedChange},
-		{Remedy: Verbatim, cures: overflow.Refusal.NotFound, next: refusedHistory},
-		{Remedy: OnTrial, cures: overflow.Refusal.MayObject, next: doubtedChange},
+		{Remedy: Shrink, cures: func(r overflow.Refusal) bool { return r.Overflow != nil }, plan: shrunk, last: true},
+		{Remedy: DropFiles, cures: overflow.Refusal.MayBeLarge, plan: withoutFiles},
+		{Remedy: Shrink, cures: func(r overflow.Refusal) bool { return r.MayBeLarge() && !r.Files }, plan: shrunkBody},
+		{Remedy: Alternate, cures: func(r overflow.Refusal) bool { return r.Alternates }, plan: alternating},
+		{Remedy: WithdrawTools, cures: overflow.Refusal.Objects, plan: withoutTools},
+		{Remedy: KeepReasoning, cures: overflow.Refusal.Objects, plan: untouched},
+		{Remedy: PlaceReasoning, cures: overflow.Refusal.Objects, plan: placed},
+		{Remedy: Unseal, cures: overflow.Refusal.Objects, plan: unsealed},
+		{Remedy: Verbatim, cures: overflow.Refusal.Objects, plan: refusedChange},
+		{Remedy: Verbatim, cures: overflow.Refusal.NotFound, plan: refusedHistory},
+		{Remedy: OnTrial, cures: overflow.Refusal.MayObject, plan: doubtedChange},
 	}
 }
 
 // Next returns the form to send instead of one that upstream refused; the report names the remedy. If there is none, the form that it returns
 // goes on all the same.
 func (f *Form) Next(ctx context.Context, r overflow.Refusal) (next *Form, report Report) {
+	f = f.knowing()
+	why := f.turn.refusal(r)
 	for _, row := range remedies() {
 		if !row.cures(r) {
 			continue
 		}
-		var helps bool
-		if f, helps = row.next(ctx, f, r, &report); helps {
+		p, helps := row.plan(f, why)
+		if f = p.form; helps {
+			f, helps = p.carryOut(ctx, &report)
+		}
+		if helps {
 			report.Remedy = row.Remedy
 			break
 		}
@@ -103,50 +133,71 @@ func (f *Form) Next(ctx context.Context, r overflow.Refusal) (next *Form, report
 	return f, report
 }
 
-// shrunk is the remedy for a request that is too long for upstream. Its condensations are on trial until the form is settled.
-func shrunk(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
-	if r.Overflow.ByOutput {
-		return f, false
+// carryOut makes the condensations of a plan and returns the form to send. It reports whether that may be accepted.
+func (p *plan) carryOut(ctx context.Context, report *Report) (*Form, bool) {
+	f := p.form
+	if p.gaveUp != nil {
+		f.attempted(report, *p.gaveUp)
 	}
-	f, smaller := f.tryShrinking(ctx, *r.Overflow, report)
-	isSummary := func(a Attempt) bool { return a.Made.Made() == session.MadeSummary }
-	if !smaller && slices.ContainsFunc(f.relief.trial, isSummary) {
-		f.turn.engine.lessons.Learn(lessons.RefusesSummaries, f.alone(), true)
-	}
-	return f, smaller
-}
-
-func (f *Form) tryShrinking(ctx context.Context, over overflow.Overflow, report *Report) (*Form, bool) {
-	if !f.mayShrink() {
-		return f, false
+	if p.work == nil {
+		return f, true
 	}
 	f.awaitLog()
-	before := f.Sent()
-	f, plausible := f.learnOverflow(over, before)
-	if !plausible {
-		return f, false
+	done := func([]session.Condensation) {}
+	if p.need.Hard {
+		ctx, done = f.announce(ctx, p.need)
 	}
-	f = f.with(func(next *Form) {
-		r := &next.relief
-		if r.withheld != nil { // the request is too long without it
-			next.shown = *r.withheld
-			r.withheld, r.verbatim, r.refused = nil, false, false
-		}
-		if len(r.trial) == 0 {
-			shown := next.shown
-			r.beforeTrial = &shown
-		}
-		r.tries++
-	})
-	ctx, done := f.announce(ctx, condense.Need{Reason: session.ReasonOverflow, Hard: true})
-	made := len(f.made)
-	f, step, _ := f.await(ctx, session.ReasonOverflow, func(ctx context.Context, f *Form, report *Report) *Form {
-		f = f.with(func(next *Form) { next.relief.onTrial = true })
-		return f.shrink(ctx, report).with(func(next *Form) { next.relief.onTrial = false })
-	})
-	done(f.made[made:])
+	next, step, _ := f.await(ctx, p.need.Reason, p.work)
+	done(next.made[len(f.made):])
 	report.add(step)
-	return f, f.size().Tokens < before.Tokens
+	helps := p.helps(next)
+	isSummary := func(a Attempt) bool { return a.Made.Made() == session.MadeSummary }
+	if !helps && p.inVain && slices.ContainsFunc(next.relief.trial, isSummary) {
+		f.turn.engine.lessons.Learn(lessons.RefusesSummaries, f.alone(), true)
+	}
+	return next, helps
+}
+
+// shrunk is the remedy for a request that is too long for upstream.
+func shrunk(f *Form, r refusal) (plan, bool) {
+	if r.Overflow.ByOutput {
+		return plan{form: f}, false
+	}
+	p, plausible := f.shrinking(*r.Overflow)
+	p.inVain = true
+	return p, plausible
+}
+
+// shrinking returns the plan that makes a request smaller after an overflow. It reports false if that is not possible, or would not help.
+func (f *Form) shrinking(over overflow.Overflow) (plan, bool) {
+	if !f.mayShrink() {
+		return plan{form: f}, false
+	}
+	sent := f.Sent()
+	f, plausible := f.learnOverflow(over, sent)
+	if !plausible {
+		return plan{form: f}, false
+	}
+	return plan{
+		form: f.with(func(next *Form) {
+			r := &next.relief
+			if r.withheld != nil { // the request is too long without it
+				next.shown = *r.withheld
+				r.withheld, r.verbatim, r.refused = nil, false, false
+			}
+			if len(r.trial) == 0 {
+				shown := next.shown
+				r.beforeTrial = &shown
+			}
+			r.tries++
+		}),
+		work: func(ctx context.Context, f *Form, report *Report) *Form {
+			f = f.with(func(next *Form) { next.relief.onTrial = true })
+			return f.shrink(ctx, report).with(func(next *Form) { next.relief.onTrial = false })
+		},
+		need:  condense.Need{Reason: session.ReasonOverflow, Hard: true},
+		helps: func(next *Form) bool { return next.size().Tokens < sent.Tokens },
+	}, true
 }
 
 // mayShrink reports whether the request may be made smaller after an overflow.
@@ -295,43 +346,45 @@ func (f *Form) showingOnTrial(a Attempt) *Form {
 }
 
 // alternating is the remedy for a changed request whose roles do not alternate.
-func alternating(_ context.Context, f *Form, _ overflow.Refusal, _ *Report) (*Form, bool) {
+func alternating(f *Form, _ refusal) (plan, bool) {
 	if f.alternates() || !f.changed() {
-		return f, false
+		return plan{form: f}, false
 	}
-	p := f.shown
-	p.view.Items = slices.Clone(p.view.Items)
+	shown := f.shown
+	shown.view.Items = slices.Clone(shown.view.Items)
 	f = f.with(func(next *Form) { next.relief.alternates = true })
-	return f.showing(f.turn.bind(p, f.binding())), true
+	return plan{form: f.showing(f.turn.bind(shown, f.binding()))}, true
 }
 
 // withoutTools is the remedy for a request that offers hidden tools.
-func withoutTools(_ context.Context, f *Form, _ overflow.Refusal, _ *Report) (*Form, bool) {
+func withoutTools(f *Form, _ refusal) (plan, bool) {
 	if !f.Offers() {
-		return f, false
+		return plan{form: f}, false
 	}
-	return f.with(func(next *Form) { next.relief.withdrawn, next.calls.tail = true, nil }), true
+	return plan{form: f.with(func(next *Form) { next.relief.withdrawn, next.calls.tail = true, nil })}, true
 }
 
 // refusedChange is the remedy for a changed request: the client's body unchanged.
-func refusedChange(_ context.Context, f *Form, _ overflow.Refusal, report *Report) (*Form, bool) {
+func refusedChange(f *Form, _ refusal) (plan, bool) {
 	if !f.changed() {
-		return f, false
+		return plan{form: f}, false
 	}
 	reason := session.ReasonOverflow
 	if n := len(f.shown.applied); n > 0 {
 		reason = f.shown.applied[n-1].Reason
 	}
-	f.attempted(report, Attempt{Reason: reason, Err: ErrRefused})
-	return f.with(func(next *Form) { next.relief.verbatim, next.relief.refused, next.relief.strippedTo = true, true, 0 }), true
+	return plan{
+		form:   f.with(func(next *Form) { next.relief.verbatim, next.relief.refused, next.relief.strippedTo = true, true, 0 }),
+		gaveUp: &Attempt{Reason: reason, Err: ErrRefused},
+	}, true
 }
 
 // refusedHistory is refusedChange for a history that was sent although upstream keeps it: an item in it may not be found.
-func refusedHistory(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
+func refusedHistory(f *Form, r refusal) (plan, bool) {
 	if !f.turn.remote() {
-		return f, false
+		return plan{form: f}, false
 	}
-	return refusedChange(ctx, f, r, report)
+	return refusedChange(f, r)
 }
 
 // fitsUnchanged reports whether the client's own body fits the window, as far as is known.
@@ -341,20 +394,15 @@ func (f *Form) fitsUnchanged() bool {
 
 // doubtedChange is refusedChange for a failure that the change may not have caused. The unchanged body is tried once, if it should fit, and not
 // while upstream fails on unchanged requests as well. A 5xx, which may have passed, is not remembered.
-func doubtedChange(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
-	if !f.changed() {
-		return f, false
+func doubtedChange(f *Form, r refusal) (plan, bool) {
+	p, changed := refusedChange(f, r)
+	if !changed || f.relief.doubted || r.failsUnchanged || !f.fitsUnchanged() {
+		return plan{form: f}, false
 	}
-	if f.relief.doubted || f.turn.engine.lessons.Has(lessons.FailsUnchanged, f.turn.unshared()) || !f.fitsUnchanged() {
-		return f, false
-	}
-	next, again := refusedChange(ctx, f, r, report)
-	if !again {
-		return f, false
-	}
-	return next.asAccepted().with(func(next *Form) { // shrunk shows the view again if the unchanged body is too long
+	p.form = p.form.asAccepted().with(func(next *Form) { // shrinking shows the view again if the unchanged body is too long
 		next.calls.tail, next.relief.doubted, next.relief.refused = nil, true, r.Status < 500
-	}), true
+	})
+	return p, true
 }
 
 // Settle must be called with upstream's last answer to the form: whether it accepted the request, or why it refused it and no remedy is left. It
@@ -493,20 +541,20 @@ func (f *Form) refusedRecently() bool {
 
 // untouched is the remedy for a request that asks upstream to drop reasoning bound to another history, which an older model refuses. Such a model
 // checks no such bond.
-func untouched(_ context.Context, f *Form, _ overflow.Refusal, _ *Report) (*Form, bool) {
+func untouched(f *Form, _ refusal) (plan, bool) {
 	if f.relief.reasoning != reasoningOfModel || !f.shown.isLoose() || !f.changed() {
-		return f, false
+		return plan{form: f}, false
 	}
-	return f.treating(reasoningUntouched), true
+	return plan{form: f.treating(reasoningUntouched)}, true
 }
 
 // placed is the remedy for a request with reasoning that is known to be free of its place, as by the model's name, and that upstream refuses all
 // the same: a gateway may serve another model by this name.
-func placed(_ context.Context, f *Form, r overflow.Refusal, _ *Report) (*Form, bool) {
+func placed(f *Form, r refusal) (plan, bool) {
 	if f.relief.reasoning != reasoningOfModel || !f.turn.byAuthor || f.turn.neverUnbinds || !r.Thinking || !f.changed() {
-		return f, false
+		return plan{form: f}, false
 	}
-	return f.treating(reasoningPlaced), true
+	return plan{form: f.treating(reasoningPlaced)}, true
 }
 
 // treating returns the form that treats sealed reasoning in another way.
@@ -519,31 +567,31 @@ func (f *Form) treating(how reasoning) *Form {
 // reasoning: its client may have edited or left out what the reasoning is bound to. It strips the unchanged history if that may be bound to a
 // condensed one. An open tool loop that needs its reasoning keeps it, or, if the objection mentions thinking, as much of it as upstream demands,
 // and upstream is asked to drop what is bound to another history.
-func unsealed(_ context.Context, f *Form, r overflow.Refusal, _ *Report) (*Form, bool) {
+func unsealed(f *Form, r refusal) (plan, bool) {
 	changed := f.changed()
 	switch {
 	case f.turn.remote(), changed && !r.Reasoning:
-		return f, false
+		return plan{form: f}, false
 	case !changed && (f.relief.strippedTo > 0 || !f.mayBeBound() && !f.hasUnloggedAnswers()):
-		return f, false
+		return plan{form: f}, false
 	}
-	p, end, sent := f.shown, f.stripEnd(r.Thinking), f.shown.strippedCount()
-	p.view.Items = slices.Clone(p.view.Items)
+	shown, end, sent := f.shown, f.stripEnd(r.Thinking), f.shown.strippedCount()
+	shown.view.Items = slices.Clone(shown.view.Items)
 	if !changed {
-		p = f.project(nil)
+		shown = f.project(nil)
 		if f.relief.withheld == nil {
 			sent = 0 // of the client's own body
 		}
 	}
 	b := f.binding()
 	b.end, b.free = end, false
-	if p = f.turn.bind(p, b); p.strippedCount() == sent {
-		return f, false
+	if shown = f.turn.bind(shown, b); shown.strippedCount() == sent {
+		return plan{form: f}, false
 	}
-	return f.with(func(next *Form) {
-		next.shown = p
+	return plan{form: f.with(func(next *Form) {
+		next.shown = shown
 		next.relief.verbatim, next.relief.strippedTo = !changed, min(end-1, f.turn.history.Len())
-	}), true
+	})}, true
 }
 
 // strippedCount returns how many messages a projection shows without their sealed reasoning, or with reasoning that upstream may drop.
@@ -573,7 +621,7 @@ func (f *Form) mayBeBound() bool {
 // hasUnloggedAnswers reports whether the history has sealed answers to requests that the log does not hold, because the store was
 // unavailable or has lost them. Those requests may have been condensed.
 func (f *Form) hasUnloggedAnswers() bool {
-	if f.turn.engine.memory.stripTo.Contains(f.place.Thread.ID) {
+	if f.bound.stripTo > 0 {
 		return true
 	}
 	missing := 0

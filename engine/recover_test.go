@@ -11,7 +11,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestRemedies: for each form and each refusal of upstream's, which remedy is tried, and then which others if upstream refuses that as well.
+// sent returns the body that goes upstream in a form.
+func sent(f *engine.Form) string { return string(bytes.Join(f.Body(), nil)) }
+
+// TestRemedies: for each form and each refusal of upstream's, which remedy is tried, and then which others if upstream refuses that as well. The
+// next form follows from the refused one, which stays as it was: asked again, the table gives the same.
 func TestRemedies(t *testing.T) {
 	tooLong := &overflow.Overflow{}
 	refusals := map[string]overflow.Refusal{
@@ -71,7 +75,12 @@ func TestRemedies(t *testing.T) {
 				r.logged(turn)
 				var tried []string
 				for len(tried) < 9 {
+					refused := sent(turn.Form)
 					next, report := turn.Next(t.Context(), why)
+					twin, second := turn.Next(t.Context(), why)
+					if sent(turn.Form) != refused || second.Remedy != report.Remedy || sent(twin) != sent(next) {
+						t.Errorf("asked twice for %s and %s, the next forms or the refused one differ", report.Remedy, second.Remedy)
+					}
 					if turn.Form = next; report.Remedy == "" {
 						break
 					}
@@ -113,14 +122,14 @@ func TestRemediesWithoutTheEngine(t *testing.T) {
 		must(t, err)
 		split.Kept = c.kept
 		f := r.engine.Pass(r.settings.Dialects[0], split, split.Body)
-		if sent := bytes.Join(f.Body(), nil); !bytes.Equal(sent, split.Body) {
+		if sent := sent(f); sent != string(split.Body) {
 			t.Errorf("%s: forwards %s", name, sent)
 		}
 		next, report := f.Next(t.Context(), c.why)
 		if string(report.Remedy) != c.want || f.MayRetry() != (c.answer == sealed) {
 			t.Errorf("%s: tried %q, want %q; may retry %t", name, report.Remedy, c.want, f.MayRetry())
 		}
-		if sent := bytes.Join(next.Body(), nil); bytes.Contains(sent, []byte("thinking_blocks")) != (c.answer == sealed && c.want == "") {
+		if sent := sent(next); strings.Contains(sent, "thinking_blocks") != (c.answer == sealed && c.want == "") {
 			t.Errorf("%s: forwards %s", name, sent)
 		}
 		if again, report := next.Next(t.Context(), c.why); report.Remedy != "" || again.Turn().Recognised() {

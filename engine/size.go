@@ -11,15 +11,14 @@ import (
 
 // withoutFiles is the remedy for a request that is too large for upstream in bytes, images or pages: old messages go without theirs. The
 // condensation is on trial until the form is settled.
-func withoutFiles(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
+func withoutFiles(f *Form, r refusal) (plan, bool) {
 	if f.relief.withoutFiles || !f.mayShrink() {
-		return f, false
+		return plan{form: f}, false
 	}
-	f.awaitLog()
 	size := f.bodySize()
 	job := condense.WithoutFiles(f.input(f.requested()), size)
 	if job == nil {
-		return f, false
+		return plan{form: f}, false
 	}
 	f = f.with(func(next *Form) {
 		next.relief.withoutFiles = true
@@ -32,38 +31,40 @@ func withoutFiles(ctx context.Context, f *Form, r overflow.Refusal, report *Repo
 		}
 		next.relief.onTrial = true
 	})
-	return f.applyNow(ctx, job, report)
+	return plan{form: f, work: applying(job), need: job.Need(), helps: f.condensedFurther}, true
 }
 
 // shrunkBody is the remedy for a request that is too large for upstream in bytes without any images or files to leave out. If upstream does not say
 // that this is the reason and has not refused large bodies before, and the request is changed, the change may be: it is tried unchanged first.
-func shrunkBody(ctx context.Context, f *Form, r overflow.Refusal, report *Report) (*Form, bool) {
-	_, known := f.turn.engine.lessons.Size(f.turn.lessons)
-	if f.relief.tries > 0 || !f.mayShrink() || !r.Large && f.changed() && !known {
-		return f, false
+func shrunkBody(f *Form, r refusal) (plan, bool) {
+	if f.relief.tries > 0 || !f.mayShrink() || !r.Large && f.changed() && !r.sizeKnown {
+		return plan{form: f}, false
 	}
 	if view := f.relief.withheld; view != nil { // unchanged, it is too large as well
 		f = f.showing(*view).with(func(next *Form) {
 			next.relief.withheld, next.relief.verbatim, next.relief.refused = nil, false, false
 		})
 	}
-	f.awaitLog()
 	size := f.bodySize()
-	next, smaller := f.tryShrinking(ctx, overflow.Overflow{Evidence: overflow.ByForm}, report)
-	return next.with(func(next *Form) {
+	p, plausible := f.shrinking(overflow.Overflow{Evidence: overflow.ByForm})
+	p.form = p.form.with(func(next *Form) {
 		next.relief.exceeded = 0 // it says nothing about tokens
 		next.relief.tooLarge = cmp.Or(next.relief.tooLarge, size)
-	}), smaller
+	})
+	return p, plausible
 }
 
-// applyNow runs a job that asks no model, and reports whether it has changed the view. Unless the form is on trial, it logs the condensation.
-func (f *Form) applyNow(ctx context.Context, job condense.Job, report *Report) (*Form, bool) {
-	next, step, _ := f.await(ctx, job.Need().Reason, func(ctx context.Context, f *Form, report *Report) *Form {
+// applying returns the work of running a job that asks no model. Unless the form is on trial, it logs the condensation.
+func applying(job condense.Job) formWork {
+	return func(ctx context.Context, f *Form, report *Report) *Form {
 		f, _ = f.applyJob(ctx, job, !f.relief.onTrial, report)
 		return f.with(func(next *Form) { next.relief.onTrial = false })
-	})
-	report.add(step)
-	return next, len(next.shown.applied) > len(f.shown.applied)
+	}
+}
+
+// condensedFurther reports whether a later form has more condensations.
+func (f *Form) condensedFurther(next *Form) bool {
+	return len(next.shown.applied) > len(f.shown.applied)
 }
 
 // limitSize makes the request smaller if its body has as many bytes as one that upstream refused for its size: old messages are shown without
@@ -79,7 +80,9 @@ func (f *Form) limitSize(ctx context.Context, report *Report) *Form {
 		return f
 	}
 	if job := condense.WithoutFiles(f.input(f.requested()), size); job != nil {
-		f, _ = f.applyNow(ctx, job, report)
+		next, step, _ := f.await(ctx, job.Need().Reason, applying(job))
+		report.add(step)
+		f = next
 	}
 	size = f.bodySize()
 	window := int(float64(f.calibrate(f.size().Tokens))*float64(refused)/float64(size)) + f.reserved()

@@ -72,7 +72,7 @@ func (f *Form) start(ctx context.Context, reason session.Reason, ahead bool, wor
 	own, err := f.turn.engine.summaries.Start(f.billed(ctx), t, summaries.Work[progress]{
 		Make: func(ctx context.Context, own *task) progress {
 			f = f.with(func(next *Form) { next.waits.task = own })
-			next := work(ctx, f.resolved(ctx), &report)
+			next := work(ctx, f.resolved(ctx).knowing(), &report)
 			return progress{next, report}
 		},
 		Panicked: func(so progress, value any) progress {

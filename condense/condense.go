@@ -124,20 +124,20 @@ func (n Need) mayTry() bool { return n.Hard || n.Try }
 
 // Decision is the result of a condenser: another view, a condensation, or neither.
 type Decision struct {
-	View *session.View // nil: the view is unchanged
-	Job  Job           // nil: no condensation is due, or Kept says why there is none
-	Kept Kept
+	View     *session.View // nil: the view is unchanged
+	Job      Job           // nil: no condensation is due, or Obstacle says what prevents it
+	Obstacle Obstacle
 }
 
-// Kept says why nothing is condensed although a limit is exceeded. It is empty if no limit is.
-type Kept string
+// Obstacle is what prevents a condensation that is due. It is empty if nothing is due.
+type Obstacle string
 
 // Reasons to condense nothing.
 const (
-	KeptCooling Kept = "cooling"  // the summariser failed recently
-	KeptUncut   Kept = "uncut"    // no permitted cut makes enough progress
-	KeptLoop    Kept = "loop"     // an open tool loop needs its reasoning
-	KeptHeldOut Kept = "held_out" // the session is not condensed, for comparison
+	ObstacleCooling Obstacle = "cooling"  // the summariser failed recently
+	ObstacleUncut   Obstacle = "uncut"    // no permitted cut makes enough progress
+	ObstacleLoop    Obstacle = "loop"     // an open tool loop needs its reasoning
+	ObstacleHeldOut Obstacle = "held_out" // the session is not condensed, for comparison
 )
 
 // Job is a condensation that is due. Run must be called at most once.
@@ -177,7 +177,7 @@ func (h HeldOut) Condense(in Input) Decision {
 	case in.Need.Reason != "", d.Job != nil && d.Job.Need().Hard:
 		return d
 	case d.Job != nil:
-		return Decision{Kept: KeptHeldOut}
+		return Decision{Obstacle: ObstacleHeldOut}
 	}
-	return Decision{Kept: d.Kept}
+	return Decision{Obstacle: d.Obstacle}
 }

@@ -26,7 +26,7 @@ const quoteShare = 80
 
 func (e Excerpts) Condense(in Input) Decision {
 	j := &excerptsJob{job: e.job(e.Name(), in)}
-	return j.decide(j, func() Kept { return j.shrink(j.quoteRoom()) })
+	return j.decide(j, func() Obstacle { return j.shrink(j.quoteRoom()) })
 }
 
 type excerptsJob struct {

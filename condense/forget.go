@@ -16,7 +16,7 @@ func (AmortizedForgetting) Name() string { return "amortized_forgetting" }
 
 func (a AmortizedForgetting) Condense(in Input) Decision {
 	j := a.job(a.Name(), in)
-	return j.decide(&j, func() Kept { return j.shrink(session.Size{}) })
+	return j.decide(&j, func() Obstacle { return j.shrink(session.Size{}) })
 }
 
 // ConversationWindow condenses only on request and after an overflow. It keeps the essentials (system messages, the first
@@ -38,7 +38,7 @@ func (w ConversationWindow) Condense(in Input) Decision {
 	p.tail(session.Size{Events: unlimited, Tokens: target})
 	c, ok := p.cut()
 	if !ok || c.After.Tokens >= c.Before.Tokens {
-		return Decision{Kept: KeptUncut}
+		return Decision{Obstacle: ObstacleUncut}
 	}
 	return Decision{Job: &job{name: w.Name(), due: Due{Need: in.Need}, cut: c}}
 }

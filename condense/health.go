@@ -94,7 +94,7 @@ func Cause(err error) string {
 	case errors.Is(err, ErrMissing):
 		return "missing"
 	case errors.Is(err, errUncut):
-		return string(KeptUncut)
+		return string(ObstacleUncut)
 	case errors.Is(err, context.Canceled):
 		return string(FailureCanceled)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -29,20 +29,20 @@ func TestHeldOut(t *testing.T) {
 		asked    condense.Need
 		job      bool
 		view     bool
-		kept     condense.Kept
+		obstacle condense.Obstacle
 	}{
 		"nothing": {},
 		"a view":  {decision: condense.Decision{View: &session.View{}}},
 		"a view, asked for": {
 			decision: condense.Decision{View: &session.View{}}, asked: asked, view: true,
 		},
-		"soft":   {decision: condense.Decision{Job: jobOf{}}, kept: condense.KeptHeldOut},
+		"soft":   {decision: condense.Decision{Job: jobOf{}}, obstacle: condense.ObstacleHeldOut},
 		"hard":   {decision: condense.Decision{Job: jobOf{need: condense.Need{Hard: true}}}, job: true},
 		"asked":  {decision: condense.Decision{Job: jobOf{}}, asked: asked, job: true},
-		"cooled": {decision: condense.Decision{Kept: condense.KeptCooling}, kept: condense.KeptCooling},
+		"cooled": {decision: condense.Decision{Obstacle: condense.ObstacleCooling}, obstacle: condense.ObstacleCooling},
 	} {
 		d := condense.HeldOut{Condenser: decided(c.decision)}.Condense(condense.Input{Need: c.asked})
-		if (d.Job != nil) != c.job || (d.View != nil) != c.view || d.Kept != c.kept {
+		if (d.Job != nil) != c.job || (d.View != nil) != c.view || d.Obstacle != c.obstacle {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}

@@ -39,22 +39,22 @@ func (s Settings) job(name string, in Input) job {
 }
 
 // decide returns the decision to run a job, if a condensation is due and cut finds a cut for it. cut returns why not, or "".
-func (j *job) decide(run Job, cut func() Kept) Decision {
+func (j *job) decide(run Job, cut func() Obstacle) Decision {
 	if j.due.Need.Reason == "" {
-		return Decision{Kept: j.due.Kept}
+		return Decision{Obstacle: j.due.Obstacle}
 	}
-	if kept := cut(); kept != "" {
-		return Decision{Kept: kept}
+	if obstacle := cut(); obstacle != "" {
+		return Decision{Obstacle: obstacle}
 	}
 	return Decision{Job: run}
 }
 
 // shrink sets the cut that leaves room for a summary of the given size.
-func (j *job) shrink(summary session.Size) Kept {
+func (j *job) shrink(summary session.Size) Obstacle {
 	var ok bool
 	j.cut, ok = j.cutFor(summary)
 	if !ok {
-		return KeptUncut
+		return ObstacleUncut
 	}
 	return ""
 }

@@ -61,19 +61,19 @@ func (l *LLM) Condense(in Input) Decision {
 	priced := l.pricedSettings(in)
 	if priced.Economics != nil && !l.ranks && !priced.earned(in) {
 		if x := l.withoutCall(in); x.due.Need.Reason == session.ReasonEconomics && !in.Need.Ahead {
-			return x.decide(x, func() Kept { return x.shrink(x.quoteRoom()) })
+			return x.decide(x, func() Obstacle { return x.shrink(x.quoteRoom()) })
 		}
 		priced.Economics = nil
 	}
 	j := &llmJob{LLM: l, job: priced.job(l.typeName, in)}
-	return j.decide(j, func() Kept {
+	return j.decide(j, func() Obstacle {
 		if j.modelMissing() {
 			j.LLM = l.ownModel(in)
 			j.modelErr = ErrMissing
 		}
 		j.LLM = j.fitted(in)
 		if !j.due.Need.mayTry() && !j.due.Need.AtOnce && j.isCooling() {
-			return KeptCooling
+			return ObstacleCooling
 		}
 		if j.ranks {
 			return j.shrink(session.Size{})

@@ -25,7 +25,7 @@ func (p Pipeline) Condense(in Input) Decision {
 	staged := in
 	for _, stage := range p.Stages {
 		d := stage.Condense(staged)
-		out.Kept = cmp.Or(out.Kept, d.Kept)
+		out.Obstacle = cmp.Or(out.Obstacle, d.Obstacle)
 		if d.Job != nil && out.Job == nil {
 			out.Job = d.Job
 			if out.View != nil || d.View != nil {

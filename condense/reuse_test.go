@@ -143,7 +143,7 @@ func condenseWarm(t *testing.T, s LLMSettings, in Input) (session.Condensation, 
 	}
 	d := NewLLM(s).Condense(in)
 	if d.Job == nil {
-		t.Fatalf("nothing is due: %s", d.Kept)
+		t.Fatalf("nothing is due: %s", d.Obstacle)
 	}
 	r, err := d.Job.Run(t.Context())
 	return r.Condensation, err
@@ -409,7 +409,7 @@ func TestDueByMoreTokens(t *testing.T) {
 			next := session.Reason("")
 			if in.Need.Ahead {
 				next = l.pricedSettings(in).Due(in).Need.Reason
-			} else if d := l.Condense(in); d.Job != nil || d.Kept != "" {
+			} else if d := l.Condense(in); d.Job != nil || d.Obstacle != "" {
 				next = session.ReasonEconomics
 			}
 			if due != "" && next == "" {

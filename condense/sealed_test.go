@@ -35,15 +35,15 @@ func TestOnlyTheWindowCutsALoop(t *testing.T) {
 	messages := []session.Message{{Kind: session.User}, {Kind: session.Action, Sealed: true}, {Kind: session.Observation}}
 	view := session.Project(session.NewHistory(session.Hash{}, messages), nil)
 	for window, want := range map[int]condense.Due{
-		1000: {Kept: condense.KeptLoop}, 150: {Need: condense.Need{Reason: session.ReasonWindow, Hard: true}},
+		1000: {Obstacle: condense.ObstacleLoop}, 150: {Need: condense.Need{Reason: session.ReasonWindow, Hard: true}},
 	} {
 		in := condense.Input{View: &view, Total: 200, Window: window, NeedsReasoning: true, Measure: func(items []session.Item) []int { return make([]int, len(items)) }}
-		if due := (condense.Settings{MaxTokens: 100}).Due(in); due.Need != want.Need || due.Kept != want.Kept {
-			t.Errorf("a window of %d: due by %+v, kept %q", window, due.Need, due.Kept)
+		if due := (condense.Settings{MaxTokens: 100}).Due(in); due.Need != want.Need || due.Obstacle != want.Obstacle {
+			t.Errorf("a window of %d: due by %+v, kept %q", window, due.Need, due.Obstacle)
 		}
 		in.CutsLoops = true
-		if due := (condense.Settings{MaxTokens: 100}).Due(in); due.Need.Reason == "" || due.Kept != "" {
-			t.Errorf("a window of %d, loops may be cut: due by %+v, kept %q", window, due.Need, due.Kept)
+		if due := (condense.Settings{MaxTokens: 100}).Due(in); due.Need.Reason == "" || due.Obstacle != "" {
+			t.Errorf("a window of %d, loops may be cut: due by %+v, kept %q", window, due.Need, due.Obstacle)
 		}
 	}
 }

@@ -23,10 +23,10 @@ type Settings struct {
 
 // Due says whether and why a condensation is due, and the size to which the view must shrink.
 type Due struct {
-	Need   Need         // the most urgent reason; hard if any reason is, since the window is in danger
-	Target session.Size // tokens count messages only; unlimited in a dimension that is not among the reasons
-	Later  session.Size // the target that the same limits will set once the condensation is due, if it is prepared before that
-	Kept   Kept         // KeptLoop: a condensation is due, but must wait for the end of a tool loop
+	Need     Need         // the most urgent reason; hard if any reason is, since the window is in danger
+	Target   session.Size // tokens count messages only; unlimited in a dimension that is not among the reasons
+	Later    session.Size // the target that the same limits will set once the condensation is due, if it is prepared before that
+	Obstacle Obstacle     // ObstacleLoop: a condensation is due, but must wait for the end of a tool loop
 }
 
 // unlimited is a target that any size meets.
@@ -44,7 +44,7 @@ func (s Settings) Due(in Input) Due {
 	}
 	d.Need.AtOnce = in.Need.AtOnce
 	if d.Need.Reason != "" && !d.Need.Hard && !in.CutsLoops && in.Loop() > 0 {
-		d, d.Kept = none, KeptLoop
+		d, d.Obstacle = none, ObstacleLoop
 	}
 	return d
 }

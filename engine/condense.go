@@ -20,24 +20,24 @@ func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
 	if !f.turn.Recognised() {
 		return f, report
 	}
-	report.Kept = Below
+	report.Outcome = Below
 	switch {
 	case f.turn.unknown():
 		if f.turn.kept.unread {
-			report.Kept = Unread
+			report.Outcome = Unread
 		}
 		return f, report
 	case f.turn.remote() && f.turn.place.New: // a fork is logged with its answer, and can be condensed from then on
 		if f.dueReason() != "" {
-			report.Kept = Unread
+			report.Outcome = Unread
 		}
 		return f, report
 	case f.asked.wish == WishOff:
-		return f.asAccepted(), Report{Kept: Off, Supposed: Supposed{Due: f.dueReason()}}
+		return f.asAccepted(), Report{Outcome: Off, Supposed: Supposed{Due: f.dueReason()}}
 	case f.turn.in.Tenant.Observe:
-		return f, Report{Kept: Observed, Supposed: f.suppose()}
+		return f, Report{Outcome: Observed, Supposed: f.suppose()}
 	case f.refusedRecently():
-		return f.asAccepted(), Report{Kept: Refused}
+		return f.asAccepted(), Report{Outcome: Refused}
 	}
 	f = f.knowing().addKnowledge(ctx, &report)
 	f = f.catchUp(ctx, &report)
@@ -51,16 +51,16 @@ func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
 	in, decision := f.decide()
 	switch {
 	case decision.Job == nil:
-		report.Kept = cmp.Or(Outcome(decision.Kept), Below)
+		report.Outcome = cmp.Or(Outcome(decision.Obstacle), Below)
 		if !again {
 			f.prepare(ctx)
 		}
 	case again && !(decision.Job.Need().Hard && (f.neverWaits() || !decision.Job.Asks())): // a retry is forwarded as it was before
-		report.Kept = Again
+		report.Outcome = Again
 	case f.awaitsSummary(decision.Job):
-		report.Kept = Preparing
+		report.Outcome = Preparing
 	default:
-		report.Kept = Done // even if another request made the condensation
+		report.Outcome = Done // even if another request made the condensation
 		next, made, inTime := f.condenseDue(ctx, decision.Job.Need())
 		f = next
 		report.add(made)
@@ -69,8 +69,8 @@ func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
 		}
 	}
 	shaped, ok := f.shape(in, decision)
-	if ok && report.Kept == Below {
-		report.Kept = Shaped
+	if ok && report.Outcome == Below {
+		report.Outcome = Shaped
 	}
 	return shaped, report
 }
@@ -123,7 +123,7 @@ func (f *Form) condenseAll(ctx context.Context, need condense.Need, report *Repo
 			sent.form = f
 		}
 		if decision.Job == nil || made == maxCondensations || lost == maxCondensations {
-			report.Kept = Outcome(decision.Kept)
+			report.Outcome = Outcome(decision.Obstacle)
 			return f
 		}
 		before, seen := len(f.made), f.shown.seen
@@ -213,7 +213,7 @@ func (f *Form) applyJob(ctx context.Context, job condense.Job, locked bool, repo
 	if locked {
 		next, held, release, err := f.lockThread(limited, need.Hard || need.AtOnce || need.Try || f.relief.onTrial)
 		if f = next; errors.Is(err, session.ErrLocked) {
-			report.Kept = Locked // this request goes on without a condensation
+			report.Outcome = Locked // this request goes on without a condensation
 			return f, false
 		}
 		changed := false

@@ -48,7 +48,7 @@ func (f *Form) belowAllThresholds() bool {
 		return false
 	}
 	d := f.turn.in.Tenant.Condenser.Condense(f.inputFor(f.requested(), f.turn.fixed(), f.maxTokens()))
-	return d.View == nil && d.Job == nil && d.Kept == ""
+	return d.View == nil && d.Job == nil && d.Obstacle == ""
 }
 
 // inputFor returns the condenser's input for a request of total tokens, fixed of which are not messages; both are uncalibrated. Whether

@@ -511,7 +511,7 @@ func TestCloseOfAnIdleEngine(t *testing.T) {
 func TestWishOff(t *testing.T) {
 	r := newRig(t, rolling())
 	turn := r.begin(says(21), engine.WishOff)
-	if report := turn.Condense(t.Context()); report.Outcome() != engine.Off || report.Supposed.Due != session.ReasonEvents || len(report.Attempts) != 0 {
+	if report := turn.Condense(t.Context()); report.Overall() != engine.Off || report.Supposed.Due != session.ReasonEvents || len(report.Attempts) != 0 {
 		t.Errorf("%+v", report)
 	}
 	if !bytes.Equal(forwarded(turn), says(21).bytes) {

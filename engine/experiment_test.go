@@ -76,8 +76,8 @@ func TestBudgetsLeaveHeldOutSessionsAlone(t *testing.T) {
 		turn := r.begin(says(9), engine.WishNone)
 		turn.LimitTo(10)
 		report := turn.Condense(t.Context())
-		if made := report.Outcome() == engine.Done; made != want {
-			t.Errorf("with a share of %v held out: %s", share, report.Outcome())
+		if made := report.Overall() == engine.Done; made != want {
+			t.Errorf("with a share of %v held out: %s", share, report.Overall())
 		}
 	}
 }

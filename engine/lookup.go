@@ -77,7 +77,7 @@ func (f *Form) quoteLines(earlier session.Earlier, query string) string {
 // unsearched returns a note on the part of a conversation that could not be searched; empty if there is none.
 func unsearched(e session.Earlier) string {
 	switch {
-	case !e.Kept:
+	case !e.Readable:
 		return "(What was said before the client shortened this conversation is not kept, or cannot be read: it was not searched.)"
 	case !e.Whole:
 		return "(There is more from before the client shortened this conversation than could be searched.)"

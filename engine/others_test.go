@@ -104,7 +104,7 @@ func TestOneClientsTroubleIsItsOwn(t *testing.T) {
 						if bytes.Contains(got, []byte("dewpoint_record")) {
 							condensed++
 						}
-						if report.Outcome() == engine.Failed || report.Outcome() == engine.Excerpts {
+						if report.Overall() == engine.Failed || report.Overall() == engine.Excerpts {
 							failed++
 						}
 					}

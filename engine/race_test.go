@@ -64,7 +64,7 @@ func TestTheLoserShowsTheWinnersView(t *testing.T) {
 	loser, winner := r.begin(says(23), engine.WishNone), other.begin(says(23), engine.WishNone)
 	runs := r.overtakes(func() { other.standsIn(winner) })
 	report := loser.Condense(t.Context())
-	if len(report.Attempts) > 0 || report.Outcome() != engine.Done || *runs != 1 {
+	if len(report.Attempts) > 0 || report.Overall() != engine.Done || *runs != 1 {
 		t.Errorf("%+v after %d runs", report, *runs)
 	}
 	if got := forwarded(loser); !bytes.Equal(got, forwarded(winner)) || loser.Sent().Tokens > r.window {

@@ -10,7 +10,7 @@ import (
 // Report is the result of one step of a turn.
 type Report struct {
 	Attempts []Attempt
-	Kept     Outcome // the outcome if there were no attempts
+	Outcome  Outcome // if nothing was attempted; see Overall
 	Remedy   Remedy  // how the request was changed after upstream refused it; empty: it was not
 	Window   int     // the context window that was learnt from upstream, in tokens; 0: none
 	Panic    any     // value that a condensation panicked with; nil: none did
@@ -73,8 +73,8 @@ const (
 // Skips reports whether the outcome is that of a request which was not to be condensed: nothing failed.
 func (o Outcome) Skips() bool { return o == Off || o == Observed || o == HeldOut || o == Again }
 
-// Outcome returns the overall outcome; empty if the step was not about condensing.
-func (r *Report) Outcome() Outcome {
+// Overall returns the outcome of the step as a whole: that of its attempts, if there were any. It is empty if the step was not about condensing.
+func (r *Report) Overall() Outcome {
 	for _, a := range slices.Backward(r.Attempts) {
 		switch {
 		case a.Made != nil && a.Fallback != nil:
@@ -86,13 +86,13 @@ func (r *Report) Outcome() Outcome {
 	if len(r.Attempts) > 0 {
 		return Failed
 	}
-	return r.Kept
+	return r.Outcome
 }
 
 // add adds the report of a further step.
 func (r *Report) add(step Report) {
 	r.Attempts = append(r.Attempts, step.Attempts...)
-	r.Kept, r.Panic = cmp.Or(step.Kept, r.Kept), cmp.Or(step.Panic, r.Panic)
+	r.Outcome, r.Panic = cmp.Or(step.Outcome, r.Outcome), cmp.Or(step.Panic, r.Panic)
 }
 
 // made reports whether anything was condensed.

@@ -217,7 +217,7 @@ func TestRequestsAtThePriceGoOnUntilTheirSummaryIsWritten(t *testing.T) {
 		report := turn.Condense(t.Context())
 		r.logged(turn)
 		summarised = slices.ContainsFunc(report.Attempts, func(a engine.Attempt) bool { return a.Made != nil && !a.Made.Provisional })
-		if report.Kept != engine.Preparing {
+		if report.Outcome != engine.Preparing {
 			continue
 		}
 		if preparing++; len(report.Attempts) > 0 {

@@ -84,20 +84,20 @@ func (b *budget) add(c client, n int64) {
 	}
 }
 
-// Held is how many request bytes a tenant holds.
-type Held struct {
+// HeldBytes is how many request bytes a tenant holds.
+type HeldBytes struct {
 	Bytes int64 // all of its clients together
 	Most  int64 // the client that holds most
 }
 
 // byTenant returns what each tenant holds, and all of them together.
-func (b *budget) byTenant() (all map[string]Held, used int64) {
+func (b *budget) byTenant() (all map[string]HeldBytes, used int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all = map[string]Held{}
+	all = map[string]HeldBytes{}
 	for c, n := range b.held {
 		h := all[c.tenant]
-		all[c.tenant] = Held{h.Bytes + n, max(h.Most, n)}
+		all[c.tenant] = HeldBytes{h.Bytes + n, max(h.Most, n)}
 	}
 	return all, b.used
 }

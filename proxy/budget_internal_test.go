@@ -28,7 +28,7 @@ func TestBudget(t *testing.T) {
 	f(other, 160, 0, "")
 	f(other, 1, 0, codeShare)
 	f(known, 0, 0, codeShare) // it has what it has, and gets no more
-	if h, used := b.byTenant(); used != 960 || h["a"] != (Held{800, 800}) || h["b"] != (Held{160, 160}) {
+	if h, used := b.byTenant(); used != 960 || h["a"] != (HeldBytes{800, 800}) || h["b"] != (HeldBytes{160, 160}) {
 		t.Errorf("%v", h)
 	}
 	b.give(known, 800)
@@ -42,7 +42,7 @@ func TestBudget(t *testing.T) {
 	f(third, 51, 0, codeShare) // alone it might: together they may not
 	f(third, 50, 0, "")
 	f(known, 160, 0, "")
-	if all, _ := b.byTenant(); all["c"] != (Held{800, 500}) {
+	if all, _ := b.byTenant(); all["c"] != (HeldBytes{800, 500}) {
 		t.Errorf("%v", all["c"])
 	}
 	for c, n := range maps.Clone(b.held) {

@@ -36,7 +36,7 @@ const maxHold = time.Second
 func (r *request) markAnswer(tee dialect.Tee) {
 	s := r.server
 	begun := s.o.Now()
-	defer func() { r.recorder.record.Times.Held = max(s.o.Now().Sub(begun), 1) }()
+	defer func() { r.recorder.record.Times.LogWait = max(s.o.Now().Sub(begun), 1) }()
 	var answer dialect.Answer
 	if tee != nil {
 		answer = tee.Answer()

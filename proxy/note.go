@@ -80,7 +80,7 @@ func (r *request) noteReport(report engine.Report) {
 	for _, a := range report.Attempts {
 		r.recorder.failed = cause(cmp.Or(a.Err, a.Fallback, a.Replaced))
 	}
-	if outcome := report.Outcome(); outcome != "" {
+	if outcome := report.Overall(); outcome != "" {
 		r.recorder.noteOutcome(outcome, r.recorder.failed, report.Due)
 		if whole := r.recorder.record.Condensed.Whole; whole.Skips() {
 			r.recorder.skipped = string(whole)

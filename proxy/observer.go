@@ -108,7 +108,7 @@ type Times struct {
 	Resolved time.Time // the thread was looked up
 	Ended    time.Time
 	Overhead time.Duration // added by the proxy from Read to the first call upstream, condensing not included
-	Held     time.Duration // how long the end of the answer was held back for the log; 0: it was not
+	LogWait  time.Duration // how long the end of the answer was held back for the log; 0: it was not
 }
 
 // Call is a call upstream.

@@ -161,7 +161,7 @@ func (s *Server) InFlight() int64 {
 }
 
 // Held is an iterator over the request bytes that the clients of each tenant hold.
-func (s *Server) Held(yield func(tenant string, h Held) bool) {
+func (s *Server) Held(yield func(tenant string, h HeldBytes) bool) {
 	held, _ := s.reader.budget.byTenant()
 	for _, t := range s.live.Load().Tenants {
 		if !yield(t.Name, held[t.Name]) {

@@ -17,9 +17,9 @@ const (
 
 // Earlier is the part of a conversation before the history that its client sends.
 type Earlier struct {
-	Threads []EarlierThread // nearest first; as the conversation goes on, the order and the numbers stay the same
-	Kept    bool            // false if some events have no content because it was not stored or cannot be read
-	Whole   bool            // false if there is more than was read
+	Threads  []EarlierThread // nearest first; as the conversation goes on, the order and the numbers stay the same
+	Readable bool            // false if some events have no content because it was not stored or cannot be read
+	Whole    bool            // false if there is more than was read
 }
 
 // EarlierThread is the part of a thread that the client no longer sends.
@@ -32,7 +32,7 @@ type EarlierThread struct {
 // threads of its session that began before it. When ctx is done, Earlier returns the messages that it has read so far.
 func (r *Registry) Earlier(ctx context.Context, res *Resolution) Earlier {
 	e := earlierReader{
-		Earlier: Earlier{Kept: true, Whole: true}, registry: r, store: r.store, history: res.query.History, seen: map[Hash]bool{},
+		Earlier: Earlier{Readable: true, Whole: true}, registry: r, store: r.store, history: res.query.History, seen: map[Hash]bool{},
 		visited: map[ThreadID]bool{"": true, res.Thread.ID: true}, eventsLeft: maxEarlierEvents, bytesLeft: maxEarlierBytes,
 	}
 	for i := range e.history.Messages {
@@ -106,7 +106,7 @@ func (e *earlierReader) readSiblings(ctx context.Context, own *Thread) {
 // failed records that something could not be read, unless it no longer exists.
 func (e *earlierReader) failed(err error) {
 	if errors.Is(err, ErrUnreadable) {
-		e.Kept = false
+		e.Readable = false
 		return
 	}
 	e.Whole = e.Whole && errors.Is(err, ErrNotFound)
@@ -216,7 +216,7 @@ func (e *earlierReader) charge(page []Event, err error) bool {
 	e.eventsLeft -= len(page)
 	for i := range page {
 		e.bytesLeft -= len(page[i].Payload)
-		e.Kept = e.Kept && page[i].Kind != Unreadable
+		e.Readable = e.Readable && page[i].Kind != Unreadable
 	}
 	return true
 }
@@ -236,7 +236,7 @@ func (e *earlierReader) content(ctx context.Context, events []Event) []Event {
 		if event.Ref.Thread != "" {
 			e.bytesLeft -= len(event.Payload)
 		}
-		e.Kept = e.Kept && (len(event.Payload) > 0 || errors.Is(err, ErrTooLarge))
+		e.Readable = e.Readable && (len(event.Payload) > 0 || errors.Is(err, ErrTooLarge))
 		return len(event.Payload) == 0
 	})
 }

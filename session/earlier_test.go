@@ -60,8 +60,8 @@ func TestEarlier(t *testing.T) {
 				}
 			}
 			got, e := d.earlier(t.Context(), last)
-			if strings.TrimSpace(got) != c.want || !e.Kept || !e.Whole {
-				t.Errorf("got %q, want %q; kept %t, whole %t", got, c.want, e.Kept, e.Whole)
+			if strings.TrimSpace(got) != c.want || !e.Readable || !e.Whole {
+				t.Errorf("got %q, want %q; readable %t, whole %t", got, c.want, e.Readable, e.Whole)
 			}
 		})
 	}
@@ -169,19 +169,19 @@ func TestEarlierOfLargeEvents(t *testing.T) {
 	}
 }
 
-// TestEarlierOfADamagedLog: Kept reports that an entry is damaged, and all others are read.
+// TestEarlierOfADamagedLog: Readable reports that an entry is damaged, and all others are read.
 func TestEarlierOfADamagedLog(t *testing.T) {
 	d, scope := newFixture(t), session.Scope{Tenant: "t", Key: "k"}
 	first := d.send(d.registry, query(scope, "u1 a1 o1 a2 o2"))
 	last := d.send(d.registry, query(scope, "u9"))
 	d.store = &damaged{d.store.(session.Backend), map[session.EntryID]bool{{Thread: first.Thread.ID, Seq: 3}: true}}
 	d.registry = d.another()
-	if said, e := d.earlier(t.Context(), last); strings.TrimSpace(said) != "u1 a1 a2 o2" || e.Kept || !e.Whole {
-		t.Errorf("read %q, kept %t, whole %t", said, e.Kept, e.Whole)
+	if said, e := d.earlier(t.Context(), last); strings.TrimSpace(said) != "u1 a1 a2 o2" || e.Readable || !e.Whole {
+		t.Errorf("read %q, readable %t, whole %t", said, e.Readable, e.Whole)
 	}
 }
 
-// TestEarlierWithoutContent: events whose content was not stored are left out, and Kept reports that.
+// TestEarlierWithoutContent: events whose content was not stored are left out, and Readable reports that.
 func TestEarlierWithoutContent(t *testing.T) {
 	d := newFixture(t)
 	store, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "bare.db")})
@@ -193,7 +193,7 @@ func TestEarlierWithoutContent(t *testing.T) {
 	d.registry = d.another()
 	scope := session.Scope{Tenant: "t", Key: "k"}
 	d.send(d.registry, query(scope, "u1 a1 o1"))
-	if said, e := d.earlier(t.Context(), d.send(d.registry, query(scope, "u9"))); said != "" || e.Kept || !e.Whole {
-		t.Errorf("read %q, kept %t, whole %t", said, e.Kept, e.Whole)
+	if said, e := d.earlier(t.Context(), d.send(d.registry, query(scope, "u9"))); said != "" || e.Readable || !e.Whole {
+		t.Errorf("read %q, readable %t, whole %t", said, e.Readable, e.Whole)
 	}
 }

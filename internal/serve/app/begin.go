@@ -108,7 +108,7 @@ const (
 // the window is.
 func (r sampleRun) begins(c condense.Condenser, name string, of model.Info) (tokens int, why session.Reason) {
 	due := func(steps int) condense.Decision { return c.Condense(r.input(steps, name, of)) }
-	is := func(d condense.Decision) bool { return d.Job != nil || d.Kept != "" }
+	is := func(d condense.Decision) bool { return d.Job != nil || d.Obstacle != "" }
 	most := 16
 	for ; !is(due(most)); most *= 2 {
 		if r.tokens(most) > 2*of.ContextWindow {

@@ -84,7 +84,7 @@ type Gauges struct {
 	InFlight, Limit func() int64            // bytes of requests in memory, and their limit
 	Degraded        func() bool             // whether the store is degraded
 	Cooling         iter.Seq2[string, bool] // whether a tenant's summariser is cooling down
-	Held            iter.Seq2[string, proxy.Held]
+	Held            iter.Seq2[string, proxy.HeldBytes]
 	Holdouts        iter.Seq2[string, holdout.Comparison]
 	Budgets         iter.Seq2[string, engine.Spending]
 	Pending         iter.Seq2[string, int]    // condensations whose findings wait to be delivered
@@ -108,9 +108,9 @@ func (m *Metrics) Gauges(g Gauges) {
 	f.gaugeFunc("store_degraded", "1 while the store cannot be reached or accepts no writes.",
 		func() float64 { return boolValue(g.Degraded()) })
 	byTenant(f, "bytes_held", "Request bytes held for a tenant's clients.", g.Held,
-		func(h proxy.Held) float64 { return float64(h.Bytes) })
+		func(h proxy.HeldBytes) float64 { return float64(h.Bytes) })
 	byTenant(f, "bytes_held_most", "Request bytes held for the tenant's client that holds the most.", g.Held,
-		func(h proxy.Held) float64 { return float64(h.Most) })
+		func(h proxy.HeldBytes) float64 { return float64(h.Most) })
 	f.holdouts(g.Holdouts)
 	f.budgets(g.Budgets)
 	f.storeSize("store_bytes", "Bytes of the embedded store's records.", g.Embedded, func(s StoreSize) int64 { return s.Records })

@@ -103,8 +103,8 @@ func (m *Metrics) observeTimes(r *proxy.Record) {
 	if !r.Call.First.IsZero() {
 		observe(m.traffic.firstByte.WithLabelValues(r.Tenant), r.Call.First.Sub(r.Call.Sent).Seconds(), trace)
 	}
-	if at.Held > 0 {
-		observe(m.traffic.overhead.WithLabelValues(r.Tenant, "answer"), at.Held.Seconds(), trace)
+	if at.LogWait > 0 {
+		observe(m.traffic.overhead.WithLabelValues(r.Tenant, "answer"), at.LogWait.Seconds(), trace)
 	}
 	if r.Turn == nil {
 		return

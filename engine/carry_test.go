@@ -24,8 +24,8 @@ func calls(task string, n, cut int) *body {
 	return &body{bytes: []byte(`{"model":"m","messages":[` + strings.Join(all, ",") + `]}`)}
 }
 
-// TestWhatIsCarriedOverIsCounted: counts stay right if a client cuts hidden messages, or changes its first message.
-func TestWhatIsCarriedOverIsCounted(t *testing.T) {
+// TestCountsStayRightWhenCondensationsAreCarriedOver: counts stay right if a client cuts hidden messages, or changes its first message.
+func TestCountsStayRightWhenCondensationsAreCarriedOver(t *testing.T) {
 	r := newRig(t, rolling())
 	first := r.begin(calls("now 1", 8, 0), engine.WishNone)
 	if report := first.Condense(t.Context()); len(report.Attempts) != 1 {

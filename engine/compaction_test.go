@@ -84,8 +84,8 @@ func TestACompactionSeesNoSealedReasoning(t *testing.T) {
 	}
 }
 
-// TestAReliefOfACompactionHoldsForTheNext: its condensation builds on all earlier ones of its thread.
-func TestAReliefOfACompactionHoldsForTheNext(t *testing.T) {
+// TestReliefOfACompactionBuildsOnEarlierCondensations: its condensation builds on all earlier ones of its thread.
+func TestReliefOfACompactionBuildsOnEarlierCondensations(t *testing.T) {
 	r := newRig(t, rolling())
 	main := r.begin(calls("build it", 8, 0), engine.WishNone)
 	condensed := main.Condense(t.Context()).Attempts
@@ -108,8 +108,8 @@ func TestAReliefOfACompactionHoldsForTheNext(t *testing.T) {
 	}
 }
 
-// TestALostRaceIsNoFailure: a request whose thread another one is condensing goes on without, and reports no failure.
-func TestALostRaceIsNoFailure(t *testing.T) {
+// TestRequestThatLosesARaceReportsNoFailure: a request whose thread another one is condensing goes on without, and reports no failure.
+func TestRequestThatLosesARaceReportsNoFailure(t *testing.T) {
 	r := newRig(t, rolling())
 	first := r.begin(calls("build it", 3, 0), engine.WishNone)
 	r.logged(first)

@@ -19,8 +19,8 @@ func TestOverWindow(t *testing.T) {
 	}
 }
 
-// TestLostSummaries: no model writes a summary once two threads in a row have lost theirs, unless the client asks for one.
-func TestLostSummaries(t *testing.T) {
+// TestNoSummaryAfterTwoThreadsLostTheirs: no model writes a summary once two threads in a row have lost theirs, unless the client asks for one.
+func TestNoSummaryAfterTwoThreadsLostTheirs(t *testing.T) {
 	for lost, never := range map[int]bool{0: false, 1: false, 2: true, 3: true} {
 		f := Form{turn: &Turn{}}
 		f.turn.in.Tenant, f.place.Thread.Lost = &Tenant{}, lost

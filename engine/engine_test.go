@@ -338,8 +338,8 @@ func TestMayRetry(t *testing.T) {
 	}
 }
 
-// TestRelieve: an overflow makes the request smaller, and the window is learnt once it is certain that the request was too long.
-func TestRelieve(t *testing.T) {
+// TestOverflowMakesTheRequestSmaller: an overflow makes the request smaller, and the window is learnt once it is certain that the request was too long.
+func TestOverflowMakesTheRequestSmaller(t *testing.T) {
 	r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
 	r.window = 100_000
 	turn := r.begin(says(21), engine.WishNone)
@@ -371,9 +371,9 @@ func TestRelieve(t *testing.T) {
 	}
 }
 
-// TestWhatUpstreamTookIsKept: an accepted condensation is logged even if its client has left and another request holds the thread's lock. If
+// TestAcceptedCondensationIsLogged: an accepted condensation is logged even if its client has left and another request holds the thread's lock. If
 // upstream did not answer, only condensations made by a model are.
-func TestWhatUpstreamTookIsKept(t *testing.T) {
+func TestAcceptedCondensationIsLogged(t *testing.T) {
 	r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{KeepFirst: 1}})
 	for _, answered := range []bool{false, true} {
 		turn := r.begin(says(41), engine.WishNone)
@@ -401,8 +401,8 @@ func TestWhatUpstreamTookIsKept(t *testing.T) {
 	}
 }
 
-// TestAlternatesIsForgotten: roles alternate for hours after upstream last refused others, not after it last accepted alternating ones.
-func TestAlternatesIsForgotten(t *testing.T) {
+// TestAlternationIsForgottenAfterTheLastRefusal: roles alternate for hours after upstream last refused others, not after it last accepted alternating ones.
+func TestAlternationIsForgottenAfterTheLastRefusal(t *testing.T) {
 	r := newRig(t, rolling())
 	asked := func() bool { // reports whether upstream's refusal changes anything
 		turn := r.begin(says(21), engine.WishNone)
@@ -507,8 +507,8 @@ func TestCloseOfAnIdleEngine(t *testing.T) {
 	}
 }
 
-// TestWishOff: a client that opted out gets no condensation, and is told what was due.
-func TestWishOff(t *testing.T) {
+// TestClientThatOptedOutIsToldWhatWasDue: a client that opted out gets no condensation, and is told what was due.
+func TestClientThatOptedOutIsToldWhatWasDue(t *testing.T) {
 	r := newRig(t, rolling())
 	turn := r.begin(says(21), engine.WishOff)
 	if report := turn.Condense(t.Context()); report.Overall() != engine.Off || report.Supposed.Due != session.ReasonEvents || len(report.Attempts) != 0 {
@@ -519,8 +519,8 @@ func TestWishOff(t *testing.T) {
 	}
 }
 
-// TestLimitTo: a budget that saves asks for a condensation of what exceeds its limit, and only of that. The lowest limit counts.
-func TestLimitTo(t *testing.T) {
+// TestLowestLimitAsksForACondensation: a budget that saves asks for a condensation of what exceeds its limit, and only of that. The lowest limit counts.
+func TestLowestLimitAsksForACondensation(t *testing.T) {
 	for above, condenses := range map[int]bool{-1: true, 0: false, 1: false} {
 		r := newRig(t, condense.AmortizedForgetting{Settings: condense.Settings{MaxSize: 1000, KeepFirst: 1}})
 		turn := r.begin(says(21), engine.WishNone)

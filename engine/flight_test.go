@@ -130,8 +130,8 @@ func (j lateJob) Run(ctx context.Context) (condense.Result, error) {
 	return condense.Result{}, errors.New("no summary came")
 }
 
-// TestABillAfterTheDeadline: a call is billed without a race while the request goes on with the earlier condensation.
-func TestABillAfterTheDeadline(t *testing.T) {
+// TestCallAfterTheDeadlineIsBilled: a call is billed without a race while the request goes on with the earlier condensation.
+func TestCallAfterTheDeadlineIsBilled(t *testing.T) {
 	over := make(chan struct{})
 	r := newRig(t, &thenLate{Condenser: rolling(), over: over})
 	r.clock, r.tenant.Deadline, r.tenant.Holdout = time.Time{}, time.Second, 1e-12 // no session is held out

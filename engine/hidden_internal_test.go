@@ -6,9 +6,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestStandFor: what replaces an answer of two messages is shown in the place of the second, and the first is hidden. If only the first
+// TestReplacementIsShownInPlaceOfTheLastMessage: what replaces an answer of two messages is shown in the place of the second, and the first is hidden. If only the first
 // is in view, it is shown unchanged.
-func TestStandFor(t *testing.T) {
+func TestReplacementIsShownInPlaceOfTheLastMessage(t *testing.T) {
 	var messages []session.Message
 	for _, kind := range []session.Kind{session.System, session.User, session.Agent, session.Agent, session.User} {
 		messages = append(messages, session.Message{Raw: []byte("{}"), Kind: kind})

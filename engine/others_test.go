@@ -57,9 +57,9 @@ func sharing(t rapid.TB, r *rig, settings condense.Settings, s condense.Summaris
 	return all
 }
 
-// TestOneClientsTroubleIsItsOwn: a client whose key or model is refused, or whose history no model summarises, does not change what goes
+// TestFailuresOfOneClientAffectNoOther: a client whose key or model is refused, or whose history no model summarises, does not change what goes
 // upstream for another client, whatever the content of both histories.
-func TestOneClientsTroubleIsItsOwn(t *testing.T) {
+func TestFailuresOfOneClientAffectNoOther(t *testing.T) {
 	quick.Skip(t)
 	const condensers = 6
 	seeds := 20

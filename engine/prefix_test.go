@@ -22,9 +22,9 @@ func (l *looking) Condense(in condense.Input) condense.Decision {
 	return condense.Decision{}
 }
 
-// TestCachedIsOfTheSamePrefix: cached tokens that upstream reported apply only to requests with the same tools, system prompt, model, upstream
+// TestCachedTokensHoldForTheSamePrefixOnly: cached tokens that upstream reported apply only to requests with the same tools, system prompt, model, upstream
 // and key.
-func TestCachedIsOfTheSamePrefix(t *testing.T) {
+func TestCachedTokensHoldForTheSamePrefixOnly(t *testing.T) {
 	asks := func(head string, n int) *body {
 		b := says(n)
 		b.bytes = append([]byte(head), b.bytes[len(`{"model":"m","messages":[`):]...)
@@ -85,8 +85,8 @@ func (s *shaping) Run(context.Context) (condense.Result, error) {
 	return condense.Result{}, errors.New("no record")
 }
 
-// TestCachedIsOfWhatIsSent: nothing of a view is in upstream's cache if another one is sent.
-func TestCachedIsOfWhatIsSent(t *testing.T) {
+// TestViewThatIsNotSentIsNotCached: nothing of a view is in upstream's cache if another one is sent.
+func TestViewThatIsNotSentIsNotCached(t *testing.T) {
 	s := &shaping{looking: looking{cached: -1}}
 	r := newRig(t, s)
 	turn := r.begin(says(9), engine.WishNone)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestBriefly: a promise that hangs leaves three quarters of the time to log the condensation.
-func TestBriefly(t *testing.T) {
+// TestPromiseThatHangsLeavesTimeToLog: a promise that hangs leaves three quarters of the time to log the condensation.
+func TestPromiseThatHangsLeavesTimeToLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 		defer cancel()

@@ -52,9 +52,9 @@ func (r *rig) overtakes(meanwhile func()) *int {
 	return runs
 }
 
-// TestTheLoserShowsTheWinnersView: of two requests that condense a thread at once and do not wait, one logs its condensation, and both forward
+// TestRequestsThatRaceForwardTheCondensationLoggedFirst: of two requests that condense a thread at once and do not wait, one logs its condensation, and both forward
 // it. A request that loses may make another condensation if it needs one, but does not try forever.
-func TestTheLoserShowsTheWinnersView(t *testing.T) {
+func TestRequestsThatRaceForwardTheCondensationLoggedFirst(t *testing.T) {
 	r, summariser := hurrying(t)
 	close(summariser.free)
 	r.window = 1500
@@ -72,8 +72,8 @@ func TestTheLoserShowsTheWinnersView(t *testing.T) {
 	}
 }
 
-// TestALoserTriesOnceMore: if the winner's view is still too long, the loser makes another condensation, but it does not try forever.
-func TestALoserTriesOnceMore(t *testing.T) {
+// TestLosingRequestCondensesAgainIfTheViewIsTooLong: if the winner's view is still too long, the loser makes another condensation, but it does not try forever.
+func TestLosingRequestCondensesAgainIfTheViewIsTooLong(t *testing.T) {
 	for _, losses := range []int{1, 5} {
 		r, _ := hurrying(t)
 		r.tenant.Ahead = false
@@ -137,8 +137,8 @@ func TestACondensationIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// TestRepeatedAtOnce: a request that repeats one that is being condensed without a model shows the result.
-func TestRepeatedAtOnce(t *testing.T) {
+// TestRepeatedRequestShowsTheCondensationUnderWay: a request that repeats one that is being condensed without a model shows the result.
+func TestRepeatedRequestShowsTheCondensationUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := hurrying(t)
 		r.tenant.Ahead = false

@@ -39,9 +39,9 @@ func (p paid) Summarise(context.Context, condense.Request) (condense.Reply, erro
 	return condense.Reply{Text: "DISCUSSED: the sea.", Finish: "stop"}, nil
 }
 
-// TestNothingIsPaidThatIsNotKept: while the store does not keep summaries, few are paid for, whether requests wait for them or they are
+// TestNoSummaryIsPaidForThatTheStoreLoses: while the store does not keep summaries, few are paid for, whether requests wait for them or they are
 // prepared. Excerpts tell when the store keeps condensations again.
-func TestNothingIsPaidThatIsNotKept(t *testing.T) {
+func TestNoSummaryIsPaidForThatTheStoreLoses(t *testing.T) {
 	for name, ahead := range map[string]bool{"waited for": false, "prepared": true} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0

@@ -2,8 +2,8 @@ package engine
 
 import "testing"
 
-// TestPlateau: which series of counts shows that upstream cuts prompts.
-func TestPlateau(t *testing.T) {
+// TestPlateauShowsThatPromptsAreCut: which series of counts shows that upstream cuts prompts.
+func TestPlateauShowsThatPromptsAreCut(t *testing.T) {
 	for name, c := range map[string]struct {
 		series []countPair
 		cut    bool

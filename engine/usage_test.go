@@ -143,8 +143,8 @@ func TestWindowOfAnError(t *testing.T) {
 	f("a configured window", 41, 128_000, true, overflow.Overflow{Limit: 2000}, 0)
 }
 
-// TestWhatIsTakenForAWindow: only a count that has stopped growing is taken for a window. Tokens that upstream never counts are not cut off.
-func TestWhatIsTakenForAWindow(t *testing.T) {
+// TestOnlyCountsThatStoppedGrowingAreTakenForAWindow: only a count that has stopped growing is taken for a window. Tokens that upstream never counts are not cut off.
+func TestOnlyCountsThatStoppedGrowingAreTakenForAWindow(t *testing.T) {
 	reasoning := func(percent int) func(i, ours int) int {
 		return func(i, ours int) int { return 3000 + (ours-3000)*(100-percent)/100 }
 	}

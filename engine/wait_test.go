@@ -70,9 +70,9 @@ func TestSummariesArePrepared(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotReadyIsNotWaitedFor: if no summary is ready, excerpts stand in at once, even while one is being written. The next summary covers
+// TestExcerptsStandInForASummaryThatIsNotReady: if no summary is ready, excerpts stand in at once, even while one is being written. The next summary covers
 // the same messages.
-func TestWhatIsNotReadyIsNotWaitedFor(t *testing.T) {
+func TestExcerptsStandInForASummaryThatIsNotReady(t *testing.T) {
 	r, summariser := hurrying(t)
 	r.late = func(report engine.Report) { r.failed(report) }
 	early := says(17)
@@ -261,8 +261,8 @@ func (r *rig) replica() *rig {
 	return other
 }
 
-// TestAWishIsWaitedFor: a client that asks for a condensation waits for it.
-func TestAWishIsWaitedFor(t *testing.T) {
+// TestClientThatAsksForACondensationWaitsForIt: a client that asks for a condensation waits for it.
+func TestClientThatAsksForACondensationWaitsForIt(t *testing.T) {
 	r, summariser := hurrying(t)
 	close(summariser.free)
 	asked := r.begin(says(23), engine.WishNow)

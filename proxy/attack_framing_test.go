@@ -232,8 +232,8 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// TestSmuggledToNobody pipelines: bytes after a body are the next request, never a part of the first.
-func TestSmuggledToNobody(t *testing.T) {
+// TestBytesAfterABodyAreTheNextRequest pipelines: bytes after a body are the next request, never a part of the first.
+func TestBytesAfterABodyAreTheNextRequest(t *testing.T) {
 	r, got := mirrored(t, setup{})
 	w := r.dial()
 	w.send(fmt.Sprintf("POST /v1/a HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(hello), hello) +

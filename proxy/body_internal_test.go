@@ -168,8 +168,8 @@ func TestBuffersHaveRoom(t *testing.T) {
 	}
 }
 
-// TestBodyPace has clients that never pause for long: a body that trickles in is cut off in time, one that is merely slow is read.
-func TestBodyPace(t *testing.T) {
+// TestTricklingBodiesAreCutOff has clients that never pause for long: a body that trickles in is cut off in time, one that is merely slow is read.
+func TestTricklingBodiesAreCutOff(t *testing.T) {
 	const size = 10 << 20
 	for _, f := range []struct {
 		burst int // bytes at once

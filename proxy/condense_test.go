@@ -263,8 +263,8 @@ func windowOf(tokens int) func(string) proxy.ModelInfo {
 	return func(string) proxy.ModelInfo { return proxy.ModelInfo{Model: engine.Model{Window: tokens}} }
 }
 
-// TestSummariserFailsHard: a request that upstream would refuse is shortened even if the summariser, which is tried once each time, fails.
-func TestSummariserFailsHard(t *testing.T) {
+// TestRequestOverTheWindowIsShortenedIfTheSummariserFails: a request that upstream would refuse is shortened even if the summariser, which is tried once each time, fails.
+func TestRequestOverTheWindowIsShortenedIfTheSummariserFails(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
 	for name, answer := range bad() {
@@ -291,9 +291,9 @@ func TestSummariserFailsHard(t *testing.T) {
 	}
 }
 
-// TestFarBelowTheWindowNothingIsForgotten: a token limit or a client's request for condensing is no emergency. If there is no summary, the
+// TestNothingIsForgottenWithoutASummaryFarBelowTheWindow: a token limit or a client's request for condensing is no emergency. If there is no summary, the
 // request is forwarded unchanged.
-func TestFarBelowTheWindowNothingIsForgotten(t *testing.T) {
+func TestNothingIsForgottenWithoutASummaryFarBelowTheWindow(t *testing.T) {
 	failing := fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return fakeupstream.ServerError() }}
 	r := condensing(t, setup{condenser: llm(800, "", patience), upstream: failing, models: windowOf(128000)})
 	r.wantUnchanged(messages(turns("ships", 9)...))
@@ -314,8 +314,8 @@ func TestSummariserDown(t *testing.T) {
 	hard.wantCondensed(messages(turns("ships", 9)...))
 }
 
-// TestOneClientsTroubleIsItsOwn: failures of the summariser for one client's key or history do not keep other clients from their summaries.
-func TestOneClientsTroubleIsItsOwn(t *testing.T) {
+// TestFailuresOfOneClientAffectNoOther: failures of the summariser for one client's key or history do not keep other clients from their summaries.
+func TestFailuresOfOneClientAffectNoOther(t *testing.T) {
 	denied := fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusUnauthorized, Message: "bad key"}}
 	for name, answer := range map[string]fakeupstream.Answer{"its key": denied, "its content": {Refusal: "no"}} {
 		t.Run(name, func(t *testing.T) {
@@ -477,8 +477,8 @@ func (r *rig) ended(outcome string) float64 {
 	return r.metric(`dewpoint_condensations_total{condenser="llm",outcome="` + outcome + `",reason="events",tenant="default"}`)
 }
 
-// TestASummaryIsNotPrepared: a summary that cannot be prepared is not a failed condensation.
-func TestASummaryIsNotPrepared(t *testing.T) {
+// TestSummaryThatCannotBePreparedIsNoFailure: a summary that cannot be prepared is not a failed condensation.
+func TestSummaryThatCannotBePreparedIsNoFailure(t *testing.T) {
 	answer := bad()["error 500"]
 	r := condensing(t, setup{
 		upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer { return answer }},
@@ -560,8 +560,8 @@ func (u unlocking) Lock(ctx context.Context, id session.ThreadID, ttl time.Durat
 	}}, err
 }
 
-// TestOthersGoOnWhileSummarising has two requests of one thread: one condenses, the other does not wait for it.
-func TestOthersGoOnWhileSummarising(t *testing.T) {
+// TestOtherRequestsOfAThreadDoNotWaitForItsSummary has two requests of one thread: one condenses, the other does not wait for it.
+func TestOtherRequestsOfAThreadDoNotWaitForItsSummary(t *testing.T) {
 	hold := make(chan struct{})
 	r := condensing(t, setup{upstream: fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
 		return fakeupstream.Answer{Content: "DISCUSSED: they spoke of ships.", Fault: fakeupstream.Fault{HoldHeaders: hold}}

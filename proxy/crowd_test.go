@@ -10,9 +10,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 )
 
-// TestCrowd has many concurrent clients, each with its own conversation, which grows and is condensed. Some leave early now and then. None
+// TestConcurrentClientsNeverShareMessages has many concurrent clients, each with its own conversation, which grows and is condensed. Some leave early now and then. None
 // may get, or be summarised with, another's messages.
-func TestCrowd(t *testing.T) {
+func TestConcurrentClientsNeverShareMessages(t *testing.T) {
 	const clients, steps = 8, 6
 	r := condensing(t, setup{upstream: fakeupstream.Options{Reply: func(req *fakeupstream.Request) fakeupstream.Answer {
 		return fakeupstream.Answer{Content: "DISCUSSED: " + topicOf(req.Text()), ChunkRunes: 40}

@@ -188,8 +188,8 @@ func TestStoreAway(t *testing.T) {
 	}
 }
 
-// TestStoreTakesNoWrites: requests are still recognised, and the server reports that new messages are being lost.
-func TestStoreTakesNoWrites(t *testing.T) {
+// TestLostWritesAreReported: requests are still recognised, and the server reports that new messages are being lost.
+func TestLostWritesAreReported(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
 	r, store := unreliable(t, false)
@@ -219,8 +219,8 @@ func TestStoreTakesNoWrites(t *testing.T) {
 	r.wantLogged(began.Header.Get("X-Dewpoint-Thread"), turns("ships", 9))
 }
 
-// TestStoreBackWithoutRequests: without requests, CheckStore finds out that the store is back.
-func TestStoreBackWithoutRequests(t *testing.T) {
+// TestCheckStoreFindsTheStoreBack: without requests, CheckStore finds out that the store is back.
+func TestCheckStoreFindsTheStoreBack(t *testing.T) {
 	t.Parallel()
 	var clock stopped
 	store := &flaky{done: make(chan struct{}, 100)}
@@ -248,8 +248,8 @@ func TestStoreBackWithoutRequests(t *testing.T) {
 	want(false)
 }
 
-// TestStoreAwayFromTheStart serves before the store was ever reached, and so before there is a secret.
-func TestStoreAwayFromTheStart(t *testing.T) {
+// TestServesBeforeTheStoreWasEverReached serves before the store was ever reached, and so before there is a secret.
+func TestServesBeforeTheStoreWasEverReached(t *testing.T) {
 	r := newRig(t, setup{sessions: noSessions{}})
 	for range 3 {
 		r.wantUnchanged(hello)
@@ -259,9 +259,9 @@ func TestStoreAwayFromTheStart(t *testing.T) {
 	}
 }
 
-// TestStoreAwayForTheSecondTry: a request whose body was changed after upstream had refused it is forwarded with that body, even if it cannot
+// TestChangedBodyIsForwardedIfTheStoreFailsMeanwhile: a request whose body was changed after upstream had refused it is forwarded with that body, even if it cannot
 // be recognised again.
-func TestStoreAwayForTheSecondTry(t *testing.T) {
+func TestChangedBodyIsForwardedIfTheStoreFailsMeanwhile(t *testing.T) {
 	t.Parallel()
 	store, refused := &flaky{done: make(chan struct{}, 8)}, atomic.Int32{}
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -291,8 +291,8 @@ func TestStoreAwayForTheSecondTry(t *testing.T) {
 	}
 }
 
-// TestBrokenStreamWhileStoreIsAway: a broken stream is detected without the store.
-func TestBrokenStreamWhileStoreIsAway(t *testing.T) {
+// TestBrokenStreamIsDetectedWithoutTheStore: a broken stream is detected without the store.
+func TestBrokenStreamIsDetectedWithoutTheStore(t *testing.T) {
 	stream := "data: " + chunkOne + "\n\n"
 	r := newRig(t, setup{sessions: noSessions{}, base: cannedUpstream(t,
 		"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"+stream)})
@@ -353,8 +353,8 @@ func (r *rig) wantLoggedAll(thread string, want []string) {
 	}
 }
 
-// TestStreamEndsWhileStoreHangs: the client gets its whole answer although nothing can be logged.
-func TestStreamEndsWhileStoreHangs(t *testing.T) {
+// TestStreamEndsAlthoughTheStoreHangs: the client gets its whole answer although nothing can be logged.
+func TestStreamEndsAlthoughTheStoreHangs(t *testing.T) {
 	quick.Skip(t)
 	r, store := unreliable(t, true)
 	store.fail(true, "append", "mark")

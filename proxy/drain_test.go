@@ -29,8 +29,8 @@ func (r *rig) shutdown(ctx context.Context) <-chan error {
 	}
 }
 
-// TestDrainTells: once the server drains, answers tell clients to close the connection.
-func TestDrainTells(t *testing.T) {
+// TestDrainingServerTellsClientsToClose: once the server drains, answers tell clients to close the connection.
+func TestDrainingServerTellsClientsToClose(t *testing.T) {
 	r := newRig(t, setup{})
 	kept := r.dial()
 	kept.post(hello)

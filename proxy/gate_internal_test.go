@@ -25,8 +25,8 @@ func TestNoLimitAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestRefusedTakeNoPlace: a request that a limit refuses gives its place back at once, before its body has arrived.
-func TestRefusedTakeNoPlace(t *testing.T) {
+// TestRefusedRequestsGiveTheirPlaceBackAtOnce: a request that a limit refuses gives its place back at once, before its body has arrived.
+func TestRefusedRequestsGiveTheirPlaceBackAtOnce(t *testing.T) {
 	for name, limits := range map[string]limit.Tenant{
 		"requests_per_minute_exceeded": {Requests: 1}, "tokens_per_minute_exceeded": {Tokens: 1},
 	} {

@@ -132,8 +132,8 @@ func TestClientLeavesAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestClientTakesNothing has a client that stays but does not read. It is cut off in the end; otherwise it would hold its request for ever.
-func TestClientTakesNothing(t *testing.T) {
+// TestClientThatDoesNotReadIsCutOff has a client that stays but does not read. It is cut off in the end; otherwise it would hold its request for ever.
+func TestClientThatDoesNotReadIsCutOff(t *testing.T) {
 	quick.Skip(t)
 	ended := make(chan struct{}, 1)
 	r := newRig(t, setup{

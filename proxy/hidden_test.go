@@ -367,8 +367,8 @@ func TestHiddenCallsInARow(t *testing.T) {
 	})
 }
 
-// TestSlowBehindHiddenCalls: an upstream that is slow to answer after a hidden call does not time out as idle.
-func TestSlowBehindHiddenCalls(t *testing.T) {
+// TestSlowUpstreamAfterAHiddenCallIsNotIdle: an upstream that is slow to answer after a hidden call does not time out as idle.
+func TestSlowUpstreamAfterAHiddenCallIsNotIdle(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
 	release := make(chan struct{})
@@ -412,8 +412,8 @@ func TestSlowWholeAnswer(t *testing.T) {
 	}
 }
 
-// TestKeptAliveBehindHiddenCalls: while a hidden call condenses the history, a streaming client gets comments.
-func TestKeptAliveBehindHiddenCalls(t *testing.T) {
+// TestClientGetsCommentsWhileAHiddenCallCondenses: while a hidden call condenses the history, a streaming client gets comments.
+func TestClientGetsCommentsWhileAHiddenCallCondenses(t *testing.T) {
 	hold := make(chan struct{})
 	s := hiding(fakeupstream.Options{Summarise: func(*fakeupstream.Request) fakeupstream.Answer {
 		return fakeupstream.Answer{Content: "DISCUSSED: the roof.", Fault: fakeupstream.Fault{HoldHeaders: hold}}
@@ -437,8 +437,8 @@ func TestKeptAliveBehindHiddenCalls(t *testing.T) {
 	}
 }
 
-// TestClientLeavesBehindHiddenCalls: work for a client that has left ends.
-func TestClientLeavesBehindHiddenCalls(t *testing.T) {
+// TestWorkForHiddenCallsEndsWhenTheClientLeaves: work for a client that has left ends.
+func TestWorkForHiddenCallsEndsWhenTheClientLeaves(t *testing.T) {
 	hold := make(chan struct{})
 	defer close(hold)
 	s := hiding(fakeupstream.Options{}, 0)
@@ -501,8 +501,8 @@ func TestEndlessStreamToStrain(t *testing.T) {
 	must(t, w.Close())
 }
 
-// TestUpstreamThatTakesNoMoreTools refuses a request with a tool of the proxy's, and then accepts it without.
-func TestUpstreamThatTakesNoMoreTools(t *testing.T) {
+// TestRefusedToolsAreWithdrawn refuses a request with a tool of the proxy's, and then accepts it without.
+func TestRefusedToolsAreWithdrawn(t *testing.T) {
 	bothWays(t, func(t *testing.T, streams bool) {
 		a := hidingRig(t, streams, fakeupstream.Options{}, 400)
 		refused := fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusBadRequest, Message: "Too many tools.", Type: "invalid_request_error"}}
@@ -579,9 +579,9 @@ func TestCommandSaysWhatTheRecordIsAbout(t *testing.T) {
 // commandNoteBegins begins what the model sees in place of a command.
 const commandNoteBegins = "[The user asked for the older part"
 
-// TestNothingCondensed: when condensing fails, neither the user's command nor the model's call is answered as if it had been done, or as if
+// TestFailedCondensationIsNotReportedAsDone: when condensing fails, neither the user's command nor the model's call is answered as if it had been done, or as if
 // the history were too short.
-func TestNothingCondensed(t *testing.T) {
+func TestFailedCondensationIsNotReportedAsDone(t *testing.T) {
 	broken := func(*fakeupstream.Request) fakeupstream.Answer { return fakeupstream.ServerError() }
 	a := hidingRig(t, true, fakeupstream.Options{Summarise: broken}, 400)
 	a.warmUp(8)
@@ -677,9 +677,9 @@ func (a *agent) recalls(arguments ...string) (told []string) {
 	return told
 }
 
-// TestRecallBehindTheClientsCompaction: messages that the client no longer sends are found in the log of its own conversation, and in no
+// TestRecallFindsWhatTheClientCompacted: messages that the client no longer sends are found in the log of its own conversation, and in no
 // other.
-func TestRecallBehindTheClientsCompaction(t *testing.T) {
+func TestRecallFindsWhatTheClientCompacted(t *testing.T) {
 	a := hidingRig(t, true, fakeupstream.Options{}, 0, engine.Hidden{Recall: true})
 	a.session = "roof"
 	a.warmUp(5)

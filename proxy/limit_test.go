@@ -120,8 +120,8 @@ func TestTokensPerMinute(t *testing.T) {
 	r.final[`dewpoint_requests_total{code="tokens_per_minute_exceeded",dialect="chat",model="gpt-4o",status="4xx",tenant="a"}`] = 1
 }
 
-// TestTokensOfNobody: requests that fail because upstream is down do not use up a tenant's minute.
-func TestTokensOfNobody(t *testing.T) {
+// TestFailedRequestsUseNoTokens: requests that fail because upstream is down do not use up a tenant's minute.
+func TestFailedRequestsUseNoTokens(t *testing.T) {
 	var clock stopped
 	r := newRig(t, setup{
 		base: "http://127.0.0.1:1/v1", tenants: bounded(limit.Tenant{Tokens: 6000}), now: clock.now,
@@ -133,8 +133,8 @@ func TestTokensOfNobody(t *testing.T) {
 	}
 }
 
-// TestTokensUpstreamTold: the usage of an answer counts, even if it is more than a minute's worth. A refused request uses nothing.
-func TestTokensUpstreamTold(t *testing.T) {
+// TestReportedUsageIsCharged: the usage of an answer counts, even if it is more than a minute's worth. A refused request uses nothing.
+func TestReportedUsageIsCharged(t *testing.T) {
 	var clock stopped
 	reply := using(9000, 3000)
 	r := newRig(t, setup{
@@ -161,8 +161,8 @@ func TestTokensUpstreamTold(t *testing.T) {
 	r.wantLimited(hello, "tokens_per_minute_exceeded")
 }
 
-// TestTokensOfAStreamAndWithoutAStore counts the usage at the end of a stream, and estimates if nothing can be counted.
-func TestTokensOfAStreamAndWithoutAStore(t *testing.T) {
+// TestTokensOfStreamsAreChargedAlsoWithoutTheStore counts the usage at the end of a stream, and estimates if nothing can be counted.
+func TestTokensOfStreamsAreChargedAlsoWithoutTheStore(t *testing.T) {
 	var clock stopped
 	r := newRig(t, setup{tenants: bounded(limit.Tenant{Tokens: 1000}), now: clock.now, sessions: noSessions{}})
 	large := messages(say("user", strings.Repeat("x", 3600)))
@@ -199,8 +199,8 @@ func TestBodyOfATenant(t *testing.T) {
 	}
 }
 
-// TestLimitsSayWhose: the answer to a refused request names whose limit it is, and the setting that would raise it.
-func TestLimitsSayWhose(t *testing.T) {
+// TestRefusalNamesTheLimitAndItsSetting: the answer to a refused request names whose limit it is, and the setting that would raise it.
+func TestRefusalNamesTheLimitAndItsSetting(t *testing.T) {
 	for _, c := range []struct {
 		tenants func(limit.Tenant) func(*url.URL) []*proxy.Tenant
 		limits  limit.Tenant
@@ -271,8 +271,8 @@ func TestConcurrentRequests(t *testing.T) {
 	idle("after errors of all kinds")
 }
 
-// TestPlacesAfterPanics has everything panic that can: no place is lost.
-func TestPlacesAfterPanics(t *testing.T) {
+// TestPanicsGiveTheirPlaceBack has everything panic that can: no place is lost.
+func TestPanicsGiveTheirPlaceBack(t *testing.T) {
 	for name, s := range map[string]setup{
 		"sessions": {sessions: panicking{}}, "tokens": {tokens: panicking{}}, "transport": {transport: panicking{}},
 		"no upstream": {base: "http://127.0.0.1:1/v1"},
@@ -295,8 +295,8 @@ func TestPlacesAfterPanics(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: there are never more than the limit of requests under way.
-func TestManyAtOnce(t *testing.T) {
+// TestConcurrentRequestsStayWithinTheLimit: there are never more than the limit of requests under way.
+func TestConcurrentRequestsStayWithinTheLimit(t *testing.T) {
 	const bound = 3
 	var under, most atomic.Int64
 	r := newRig(t, setup{tenants: bounded(limit.Tenant{Concurrent: bound}), upstream: fakeupstream.Options{
@@ -333,8 +333,8 @@ func TestManyAtOnce(t *testing.T) {
 	eventually(t, "the places are free", func() bool { return r.server.Busy("a") == 0 })
 }
 
-// TestSharedLimitHoldsUpNoAnswer has a store that hangs while an answer's usage is recorded: the client gets its whole answer meanwhile.
-func TestSharedLimitHoldsUpNoAnswer(t *testing.T) {
+// TestSlowLimitStoreDoesNotDelayAnswers has a store that hangs while an answer's usage is recorded: the client gets its whole answer meanwhile.
+func TestSlowLimitStoreDoesNotDelayAnswers(t *testing.T) {
 	hold := make(chan struct{})
 	r := newRig(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
 		tenants := bounded(limit.Tenant{Tokens: 1000})(base)

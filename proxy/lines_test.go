@@ -74,8 +74,8 @@ func TestRequestLines(t *testing.T) {
 	}
 }
 
-// TestLinesSayNothing: no log line contains text of a client or a model.
-func TestLinesSayNothing(t *testing.T) {
+// TestLogLinesHoldNoText: no log line contains text of a client or a model.
+func TestLogLinesHoldNoText(t *testing.T) {
 	r := newRig(t, setup{lines: true, models: priced})
 	const secret = "nobody-must-see-this"
 	r.up.Script(fakeupstream.Answer{Content: secret})
@@ -95,8 +95,8 @@ func TestLinesSayNothing(t *testing.T) {
 	}
 }
 
-// TestNoLines: requests are logged only if that is configured.
-func TestNoLines(t *testing.T) {
+// TestRequestsAreLoggedOnlyIfConfigured: requests are logged only if that is configured.
+func TestRequestsAreLoggedOnlyIfConfigured(t *testing.T) {
 	r := newRig(t, setup{tenants: one(func(t *proxy.Tenant) { t.LogContent = true })})
 	r.ask(hello)
 	resp, _ := r.ask(hello)
@@ -105,8 +105,8 @@ func TestNoLines(t *testing.T) {
 	}
 }
 
-// TestContentLines: the content of requests is logged for one tenant that is so configured, whole and shortened.
-func TestContentLines(t *testing.T) {
+// TestContentIsLoggedForTenantsThatAskForIt: the content of requests is logged for one tenant that is so configured, whole and shortened.
+func TestContentIsLoggedForTenantsThatAskForIt(t *testing.T) {
 	r := condensing(t, setup{lines: true, models: priced, tenants: one(func(tenant *proxy.Tenant) {
 		tenant.LogContent, tenant.Condenser = true, llm(0, "", patience)
 	})})
@@ -155,9 +155,9 @@ func (h *holding) Message(c session.Content) int {
 	return h.quarters.Message(c)
 }
 
-// TestLinesCountWhatIsHeld: the body of a failed request that is counted only for its log line is held until then, so that no other request
+// TestBodyIsHeldUntilItsLogLineIsWritten: the body of a failed request that is counted only for its log line is held until then, so that no other request
 // is read into its buffer.
-func TestLinesCountWhatIsHeld(t *testing.T) {
+func TestBodyIsHeldUntilItsLogLineIsWritten(t *testing.T) {
 	for name, s := range map[string]setup{
 		"refused":  {base: "http://127.0.0.1:1/v1"},
 		"panicked": {transport: broken{}},
@@ -184,8 +184,8 @@ func (broken) RoundTrip(r *http.Request) (*http.Response, error) {
 	panic("a defect of the transport")
 }
 
-// TestClientsThatCondense: that a client makes summaries of its own is said once, with its name and how to switch it off.
-func TestClientsThatCondense(t *testing.T) {
+// TestClientWithSummariesOfItsOwnIsNamedOnce: that a client makes summaries of its own is said once, with its name and how to switch it off.
+func TestClientWithSummariesOfItsOwnIsNamedOnce(t *testing.T) {
 	r := newRig(t, setup{})
 	for client, body := range map[string]string{
 		"OpenHands": messages(say("system", "You are maintaining a context-aware state summary for an interactive agent.\nYou will be given a list of events."),

@@ -70,8 +70,8 @@ func TestRequestsAreCounted(t *testing.T) {
 	r.atEnd(`dewpoint_bytes_in_flight_limit`, float64(proxy.DefaultLimits().InFlight))
 }
 
-// TestStrangersAreNoTenant: a request with an unknown key is counted without a tenant.
-func TestStrangersAreNoTenant(t *testing.T) {
+// TestUnknownKeysAreCountedWithoutATenant: a request with an unknown key is counted without a tenant.
+func TestUnknownKeysAreCountedWithoutATenant(t *testing.T) {
 	r := newRig(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
 		return []*proxy.Tenant{{Tenant: engine.Tenant{Name: "a", Condenser: condense.Noop{}}, Upstream: proxy.UpstreamConfig{BaseURL: base}}}
 	}})

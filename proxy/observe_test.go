@@ -48,8 +48,8 @@ func TestEstimateWhileObserving(t *testing.T) {
 	}
 }
 
-// TestSwitchedOff: everything is forwarded whole, whatever the client asks for, even if it was condensed before.
-func TestSwitchedOff(t *testing.T) {
+// TestSwitchedOffTenantIsForwardedWhole: everything is forwarded whole, whatever the client asks for, even if it was condensed before.
+func TestSwitchedOffTenantIsForwardedWhole(t *testing.T) {
 	r := condensing(t, setup{})
 	r.wantCondensed(messages(turns("ships", 11)...))
 	live := r.live

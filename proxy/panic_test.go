@@ -36,8 +36,8 @@ type panickingStore struct{ session.Store }
 
 func (panickingStore) Append(context.Context, session.Batch) error { panic("append") }
 
-// TestPanics: if nothing was sent yet, the request is forwarded unchanged.
-func TestPanics(t *testing.T) {
+// TestPanicForwardsTheRequestUnchanged: if nothing was sent yet, the request is forwarded unchanged.
+func TestPanicForwardsTheRequestUnchanged(t *testing.T) {
 	for name, s := range map[string]setup{
 		"sessions":  {sessions: panicking{}},
 		"tokens":    {tokens: panicking{}},
@@ -76,8 +76,8 @@ func (p panicsInNeed) Condense(in condense.Input) condense.Decision {
 	return p.Condenser.Condense(in)
 }
 
-// TestPanicInRelief: the client gets upstream's own error if making the request smaller panics.
-func TestPanicInRelief(t *testing.T) {
+// TestPanicWhileShrinkingRelaysUpstreamsError: the client gets upstream's own error if making the request smaller panics.
+func TestPanicWhileShrinkingRelaysUpstreamsError(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 2000}}, condenser: panicsInNeed{onRequest()}})
 	r.atEnd("dewpoint_panics_total", 1)
 	resp, body := r.ask(messages(turns("tea", 31)...))
@@ -124,8 +124,8 @@ func TestStoreThatPanics(t *testing.T) {
 	}
 }
 
-// TestPanicMeanwhile: a panic in background work during a request does not end the process.
-func TestPanicMeanwhile(t *testing.T) {
+// TestPanicInBackgroundWorkDoesNotEndTheProcess: a panic in background work during a request does not end the process.
+func TestPanicInBackgroundWorkDoesNotEndTheProcess(t *testing.T) {
 	r := newRig(t, setup{store: func(s session.Store) session.Store { return panickingStore{s} }})
 	r.atEnd("dewpoint_panics_total", 2)
 	for range 2 {
@@ -162,8 +162,8 @@ func (t panickingTee) Answer() dialect.Answer {
 	return t.Tee.Answer()
 }
 
-// TestPanicInRelay: a panic of the tee is counted, and the client gets its whole answer.
-func TestPanicInRelay(t *testing.T) {
+// TestPanicOfTheTeeDoesNotCutTheAnswer: a panic of the tee is counted, and the client gets its whole answer.
+func TestPanicOfTheTeeDoesNotCutTheAnswer(t *testing.T) {
 	for _, at := range []string{"write", "answer"} {
 		for _, body := range []string{hello, helloing} {
 			t.Run(at, func(t *testing.T) {

@@ -109,8 +109,8 @@ func TestARefusalIsRemembered(t *testing.T) {
 	step(35, 2, 0)
 }
 
-// TestARefusalIsTriedAgain if the client asks for it, or the history does not fit otherwise.
-func TestARefusalIsTriedAgain(t *testing.T) {
+// TestRefusedHistoryIsTriedAgainWhenAskedOrNeeded if the client asks for it, or the history does not fit otherwise.
+func TestRefusedHistoryIsTriedAgainWhenAskedOrNeeded(t *testing.T) {
 	for name, s := range map[string]setup{
 		"asked for":      {},
 		"window known":   {models: windowOf(4000)},
@@ -136,8 +136,8 @@ func TestARefusalIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestWhatIsShapedAndRefused: refusals of a shaped history are remembered, too.
-func TestWhatIsShapedAndRefused(t *testing.T) {
+// TestRefusalOfAShapedHistoryIsRemembered: refusals of a shaped history are remembered, too.
+func TestRefusalOfAShapedHistoryIsRemembered(t *testing.T) {
 	r := condensing(t, setup{condenser: condense.RecentEvents{KeepFirst: 1, MaxEvents: 5}, upstream: fakeupstream.Options{
 		Reply: func(r *fakeupstream.Request) fakeupstream.Answer {
 			if len(r.Messages) < 10 {
@@ -154,8 +154,8 @@ func TestWhatIsShapedAndRefused(t *testing.T) {
 	}
 }
 
-// TestAnErrorInPlaceOfAnAnswer counts as a refusal, unless it is about the rate, the load or the key, or the status it states says so.
-func TestAnErrorInPlaceOfAnAnswer(t *testing.T) {
+// TestErrorInPlaceOfAnAnswerIsARefusal counts as a refusal, unless it is about the rate, the load or the key, or the status it states says so.
+func TestErrorInPlaceOfAnAnswerIsARefusal(t *testing.T) {
 	quick.Skip(t)
 	transport := proxy.NewTransport(0, dial.Guard{})
 	t.Cleanup(transport.CloseIdleConnections)
@@ -191,16 +191,16 @@ func TestAnErrorInPlaceOfAnAnswer(t *testing.T) {
 	f(`{"error":{"message":"No credit is left.","code":"insufficient_quota"}}`, false)
 }
 
-// TestAnAnswerWithAnEmptyError is an answer.
-func TestAnAnswerWithAnEmptyError(t *testing.T) {
+// TestEmptyErrorInAnAnswerIsNoRefusal is an answer.
+func TestEmptyErrorInAnAnswerIsNoRefusal(t *testing.T) {
 	c := newChoosy(t, setup{})
 	c.refusal = stated("application/json", `{"choices":[{"message":{"role":"assistant","content":"Fine."}}],"error":"","errors":[]}`)
 	c.wantCondensed(messages(turns("ships", 11)...))
 }
 
-// TestAnOutageIsNotDoubled: an upstream that fails whatever it is sent gets an unchanged body a minute, and is not remembered to refuse
+// TestOutageDoesNotDoubleRequests: an upstream that fails whatever it is sent gets an unchanged body a minute, and is not remembered to refuse
 // condensed histories.
-func TestAnOutageIsNotDoubled(t *testing.T) {
+func TestOutageDoesNotDoubleRequests(t *testing.T) {
 	for name, answer := range map[string]fakeupstream.Answer{
 		"500": failed(http.StatusInternalServerError, "It broke."), "200": stated("application/json", `{"error":{"message":"It broke."}}`),
 	} {
@@ -229,8 +229,8 @@ func TestAnOutageIsNotDoubled(t *testing.T) {
 	}
 }
 
-// TestAPassingFailure: a request that failed once in its condensed form is served unchanged, and the next one condensed. A refusal lasts.
-func TestAPassingFailure(t *testing.T) {
+// TestFailureThatPassesIsNoRefusal: a request that failed once in its condensed form is served unchanged, and the next one condensed. A refusal lasts.
+func TestFailureThatPassesIsNoRefusal(t *testing.T) {
 	for status, lasts := range map[int]bool{http.StatusInternalServerError: false, http.StatusForbidden: true} {
 		c := newChoosy(t, setup{})
 		c.strict.Store(false)
@@ -246,9 +246,9 @@ func TestAPassingFailure(t *testing.T) {
 	}
 }
 
-// TestAFailureOfALongHistory: if upstream fails once, and the unchanged body would be too long for it, the condensed one is sent again, and
+// TestFailureIsRetriedCondensedIfTheUnchangedBodyIsTooLong: if upstream fails once, and the unchanged body would be too long for it, the condensed one is sent again, and
 // not remembered as refused.
-func TestAFailureOfALongHistory(t *testing.T) {
+func TestFailureIsRetriedCondensedIfTheUnchangedBodyIsTooLong(t *testing.T) {
 	c := newChoosy(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 4000}}})
 	c.strict.Store(false)
 	c.wantCondensed(messages(turns("ships", 31)...))

@@ -94,9 +94,9 @@ func forEach(t *testing.T, shapes, few bool, run func(t *testing.T, c condense.C
 	}
 }
 
-// TestNothingIsRefusedThatCanFit: whatever the history and the condenser, a request that can be made to fit is answered, and forwarded
+// TestRequestsThatCanFitAreAnswered: whatever the history and the condenser, a request that can be made to fit is answered, and forwarded
 // messages are forwarded again unchanged until something else is condensed.
-func TestNothingIsRefusedThatCanFit(t *testing.T) {
+func TestRequestsThatCanFitAreAnswered(t *testing.T) {
 	quick.Skip(t)
 	forEach(t, true, testing.Short(), func(t *testing.T, c condense.Condenser, shapes, alternates bool, random *rand.Rand) {
 		r := condensing(t, setup{condenser: c, upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 4000}, Alternates: alternates}})
@@ -120,8 +120,8 @@ func TestNothingIsRefusedThatCanFit(t *testing.T) {
 	})
 }
 
-// TestWhatIsRefusedAsChangedGoesAsItCame is invariant 40.
-func TestWhatIsRefusedAsChangedGoesAsItCame(t *testing.T) {
+// TestRefusedCondensationIsForwardedVerbatim is invariant 40.
+func TestRefusedCondensationIsForwardedVerbatim(t *testing.T) {
 	quick.Skip(t)
 	forEach(t, true, testing.Short(), func(t *testing.T, c condense.Condenser, _, alternates bool, random *rand.Rand) {
 		var sent atomic.Value
@@ -147,9 +147,9 @@ func TestWhatIsRefusedAsChangedGoesAsItCame(t *testing.T) {
 	})
 }
 
-// TestNothingIsKeptOfWhatDidNotHelp is invariant 39: an overflow that cannot be cured leaves no trace, and the next request is forwarded
+// TestOverflowThatCannotBeCuredLeavesNoTrace is invariant 39: an overflow that cannot be cured leaves no trace, and the next request is forwarded
 // unchanged.
-func TestNothingIsKeptOfWhatDidNotHelp(t *testing.T) {
+func TestOverflowThatCannotBeCuredLeavesNoTrace(t *testing.T) {
 	forEach(t, false, testing.Short(), func(t *testing.T, c condense.Condenser, _, alternates bool, random *rand.Rand) {
 		var open atomic.Bool
 		r := condensing(t, setup{condenser: c, upstream: fakeupstream.Options{Alternates: alternates, Reply: func(*fakeupstream.Request) fakeupstream.Answer {

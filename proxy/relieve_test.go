@@ -122,8 +122,8 @@ func TestASummaryOutlivesAnAnswerThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// TestOverflowWithStatus200: some gateways report an overflow so.
-func TestOverflowWithStatus200(t *testing.T) {
+// TestOverflowStatedWithStatus200IsRelieved: some gateways report an overflow so.
+func TestOverflowStatedWithStatus200IsRelieved(t *testing.T) {
 	r := condensing(t, setup{condenser: onRequest()})
 	r.up.Script(fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: http.StatusOK, ContentType: "application/json", Body: []byte(
 		`{"error":{"message":"This endpoint's maximum context length is 1000 tokens. However, you requested about 3000 tokens (3000 of text input).","code":400}}`)}})
@@ -133,8 +133,8 @@ func TestOverflowWithStatus200(t *testing.T) {
 	}
 }
 
-// TestOverflowInAStream: others report it in the first event of a stream.
-func TestOverflowInAStream(t *testing.T) {
+// TestOverflowStatedInAStreamIsRelieved: others report it in the first event of a stream.
+func TestOverflowStatedInAStreamIsRelieved(t *testing.T) {
 	r := condensing(t, setup{condenser: onRequest()})
 	r.up.Script(fakeupstream.Answer{Raw: &fakeupstream.Raw{Status: http.StatusOK, ContentType: "text/event-stream", Body: []byte(
 		fakeupstream.ErrorEvent(&fakeupstream.APIError{
@@ -147,8 +147,8 @@ func TestOverflowInAStream(t *testing.T) {
 	}
 }
 
-// TestOverflowThatStays: if a request cannot be made to fit, the client gets upstream's error unchanged.
-func TestOverflowThatStays(t *testing.T) {
+// TestOverflowThatCannotBeRelievedIsRelayed: if a request cannot be made to fit, the client gets upstream's error unchanged.
+func TestOverflowThatCannotBeRelievedIsRelayed(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 500}}, condenser: onRequest()})
 	resp, body := r.ask(messages(say("user", strings.Repeat("one long question ", 300))))
 	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "context_length_exceeded") || r.refusals() != 1 {
@@ -156,9 +156,9 @@ func TestOverflowThatStays(t *testing.T) {
 	}
 }
 
-// TestOverflowThatWeDoNotCount: an upstream that counts more than we do, and gives its limit but not its count, refuses a request that
+// TestOverflowByUpstreamsCountIsRelieved: an upstream that counts more than we do, and gives its limit but not its count, refuses a request that
 // fits by ours. It is relieved under every condenser, and those that have limits keep the next conversation below that size.
-func TestOverflowThatWeDoNotCount(t *testing.T) {
+func TestOverflowByUpstreamsCountIsRelieved(t *testing.T) {
 	const limit = 4000
 	for what, text := range map[string]string{
 		"limit alone": "This model's maximum context length is 4000 tokens.",
@@ -220,8 +220,8 @@ func TestWindowIsLearntWithTheReserve(t *testing.T) {
 	}
 }
 
-// TestOverflowByMaxTokens: if the answer may be too long for the window, condensing the history does not help.
-func TestOverflowByMaxTokens(t *testing.T) {
+// TestOverflowByMaxTokensIsRelayed: if the answer may be too long for the window, condensing the history does not help.
+func TestOverflowByMaxTokensIsRelayed(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 8000}}, condenser: onRequest()})
 	body := strings.Replace(messages(turns("tea", 9)...), `{"model"`, `{"max_tokens":7900,"model"`, 1)
 	resp, answer := r.ask(body)
@@ -245,8 +245,8 @@ func TestOtherErrorsAreNotOverflows(t *testing.T) {
 	}
 }
 
-// TestTrailingResultIsCut: if a single new tool result overflows the window, it is shown in part from then on.
-func TestTrailingResultIsCut(t *testing.T) {
+// TestNewResultThatOverflowsTheWindowIsCut: if a single new tool result overflows the window, it is shown in part from then on.
+func TestNewResultThatOverflowsTheWindowIsCut(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"gpt-4o": 4000}}, condenser: onRequest()})
 	history := []string{
 		say("user", "read it"),
@@ -333,8 +333,8 @@ func TestAGuessedWindowIsNotLearnt(t *testing.T) {
 	}
 }
 
-// TestOverflowOfAPrefix: a client that goes back in its history gets relief like any other.
-func TestOverflowOfAPrefix(t *testing.T) {
+// TestOverflowOfAForkIsRelieved: a client that goes back in its history gets relief like any other.
+func TestOverflowOfAForkIsRelieved(t *testing.T) {
 	r := condensing(t, setup{upstream: fakeupstream.Options{Windows: map[string]int{"small": 2000}}, condenser: onRequest()})
 	if resp, body := r.ask(messages(turns("tea", 41)...)); resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %s", resp.Status, body)
@@ -348,9 +348,9 @@ func TestOverflowOfAPrefix(t *testing.T) {
 	}
 }
 
-// TestAPromptThatDoesNotFitIsNotTheSummarisersFault: the history is shortened without the summariser, which is logged, and others still get
+// TestPromptTooLongForTheSummariserIsNoFailureOfIt: the history is shortened without the summariser, which is logged, and others still get
 // their summaries.
-func TestAPromptThatDoesNotFitIsNotTheSummarisersFault(t *testing.T) {
+func TestPromptTooLongForTheSummariserIsNoFailureOfIt(t *testing.T) {
 	health := healthAt(time.Now)
 	small := condense.NewLLM(condense.LLMSettings{
 		Settings:   condense.Settings{KeepFirst: 1},
@@ -446,9 +446,9 @@ func TestRolesAlternateAsConfigured(t *testing.T) {
 	}
 }
 
-// TestRefusedAsChanged: a changed request that upstream refuses is sent again unchanged, and that is reported. If upstream refuses it for
+// TestRefusedChangeIsSentAgainUnchanged: a changed request that upstream refuses is sent again unchanged, and that is reported. If upstream refuses it for
 // its key or rate, or is overloaded or away, it is not.
-func TestRefusedAsChanged(t *testing.T) {
+func TestRefusedChangeIsSentAgainUnchanged(t *testing.T) {
 	quick.Skip(t)
 	refused := func(status int) fakeupstream.Answer {
 		return fakeupstream.Answer{Error: &fakeupstream.APIError{Status: status, Message: "Something in it is wrong.", Type: "invalid_request_error"}}
@@ -470,8 +470,8 @@ func TestRefusedAsChanged(t *testing.T) {
 	}
 }
 
-// TestRefusedAsItCame: an unchanged body is not sent twice.
-func TestRefusedAsItCame(t *testing.T) {
+// TestUnchangedBodyIsNotSentTwice: an unchanged body is not sent twice.
+func TestUnchangedBodyIsNotSentTwice(t *testing.T) {
 	r := condensing(t, setup{condenser: headed()})
 	r.up.Script(fakeupstream.Answer{Error: &fakeupstream.APIError{Status: 400, Message: "Something in it is wrong.", Type: "invalid_request_error"}})
 	if resp, _ := r.ask(messages(turns("tea", 5)...)); resp.StatusCode != 400 || len(r.up.Requests()) != 1 {
@@ -503,8 +503,8 @@ func TestALargeResultLeavesTheHistoryAlone(t *testing.T) {
 	}
 }
 
-// TestNothingIsKeptThatDidNotHelp: results that were trimmed for an attempt that upstream refused are not trimmed afterwards.
-func TestNothingIsKeptThatDidNotHelp(t *testing.T) {
+// TestTrimsThatDidNotHelpAreUndone: results that were trimmed for an attempt that upstream refused are not trimmed afterwards.
+func TestTrimsThatDidNotHelpAreUndone(t *testing.T) {
 	for name, c := range map[string]condense.Condenser{
 		"noop": condense.Noop{}, "llm": onRequest(), "window": condense.ConversationWindow{}, "masking": condense.ObservationMasking{AttentionWindow: 100},
 	} {
@@ -533,9 +533,9 @@ func TestNothingIsKeptThatDidNotHelp(t *testing.T) {
 	}
 }
 
-// TestSummariesInVainArePaidOnce: a client that retries a request which no condensation makes acceptable does not pay for summaries each
+// TestSummariesThatDoNotHelpArePaidForOnce: a client that retries a request which no condensation makes acceptable does not pay for summaries each
 // time.
-func TestSummariesInVainArePaidOnce(t *testing.T) {
+func TestSummariesThatDoNotHelpArePaidForOnce(t *testing.T) {
 	r := condensing(t, setup{condenser: onRequest(), upstream: fakeupstream.Options{Reply: func(req *fakeupstream.Request) (a fakeupstream.Answer) {
 		if req.Model == cheapModel {
 			return a
@@ -577,8 +577,8 @@ func TestResultsThatWereTrimmedAreTrimmedFurther(t *testing.T) {
 	}
 }
 
-// TestALoopThatFillsTheWindow: every condenser but noop makes a single tool loop fit, in one try.
-func TestALoopThatFillsTheWindow(t *testing.T) {
+// TestLoopThatFillsTheWindowIsMadeToFit: every condenser but noop makes a single tool loop fit, in one try.
+func TestLoopThatFillsTheWindowIsMadeToFit(t *testing.T) {
 	steps := 60
 	if testing.Short() {
 		steps = 25

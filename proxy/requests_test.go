@@ -201,9 +201,9 @@ func TestMultipartIsNotParsed(t *testing.T) {
 	}
 }
 
-// TestEarlyAnswer has an upstream that answers while the body is still being sent. The bytes must not change until the transport has closed
+// TestBodyIsHeldUntilTheTransportClosesIt has an upstream that answers while the body is still being sent. The bytes must not change until the transport has closed
 // them, even after the client has its whole answer.
-func TestEarlyAnswer(t *testing.T) {
+func TestBodyIsHeldUntilTheTransportClosesIt(t *testing.T) {
 	transport := &early{rest: make(chan io.ReadCloser, 1)}
 	r := newRig(t, setup{transport: transport, base: "http://upstream.invalid/v1"})
 	first := messages(say("user", strings.Repeat("a", 100<<10)))
@@ -227,8 +227,8 @@ func TestEarlyAnswer(t *testing.T) {
 	}
 }
 
-// TestRetriedBody has a transport that sends a request again, as one does when a kept connection turns out to be closed.
-func TestRetriedBody(t *testing.T) {
+// TestBodyCanBeSentAgain has a transport that sends a request again, as one does when a kept connection turns out to be closed.
+func TestBodyCanBeSentAgain(t *testing.T) {
 	got := make(chan string, 1)
 	r := newRig(t, setup{base: "http://upstream.invalid/v1", transport: transportFunc(func(r *http.Request) (*http.Response, error) {
 		_, _ = io.ReadFull(r.Body, make([]byte, 5))

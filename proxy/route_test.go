@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestSpellings spells the path of chat completions in every way that some server accepts: each is read, and goes upstream in its plain
+// TestEverySpellingOfThePathIsRead spells the path of chat completions in every way that some server accepts: each is read, and goes upstream in its plain
 // spelling.
-func TestSpellings(t *testing.T) {
+func TestEverySpellingOfThePathIsRead(t *testing.T) {
 	r, got := mirrored(t, setup{})
 	for _, path := range []string{
 		"/v1/chat/completions", "/chat/completions", "/v1/v1/chat/completions", "/v1//v1/chat/completions", "/v1/chat/completions/",

@@ -102,9 +102,9 @@ func TestRefusedAfterSealedAnswers(t *testing.T) {
 	s.wantCondensedAgain()
 }
 
-// TestALoopThatBeganUnchanged: a tool loop that began with an unchanged history goes on so, with its own reasoning, which upstream requires,
+// TestLoopThatBeganUnchangedStaysUnchanged: a tool loop that began with an unchanged history goes on so, with its own reasoning, which upstream requires,
 // and without reasoning from before it.
-func TestALoopThatBeganUnchanged(t *testing.T) {
+func TestLoopThatBeganUnchangedStaysUnchanged(t *testing.T) {
 	s := talkSealed(t)
 	s.next()
 	call := func(n int) fakeupstream.Answer {
@@ -134,9 +134,9 @@ func (e *elsewhere) Find(ctx context.Context, hashes []session.Hash, hint sessio
 	return e.Store.Find(ctx, hashes, hint, traces...)
 }
 
-// TestSealedAnswersWhileTheStoreIsAway: without the store it is not known that answers are bound to a condensed history. Upstream refuses
+// TestReasoningIsStrippedAfterARefusalWhileTheStoreIsAway: without the store it is not known that answers are bound to a condensed history. Upstream refuses
 // the unchanged history, and accepts it without their reasoning.
-func TestSealedAnswersWhileTheStoreIsAway(t *testing.T) {
+func TestReasoningIsStrippedAfterARefusalWhileTheStoreIsAway(t *testing.T) {
 	var store elsewhere
 	s := talkSealedOver(t, func(of session.Store) session.Store { store.Store = of; return &store })
 	s.next()
@@ -156,9 +156,9 @@ func TestSealedAnswersWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// TestSealedAnswersThatAreNotKnown: the same if the store does not have the conversation, or no longer has it, or has it in another
+// TestReasoningOfUnknownAnswersIsStrippedAfterARefusal: the same if the store does not have the conversation, or no longer has it, or has it in another
 // session's scope.
-func TestSealedAnswersThatAreNotKnown(t *testing.T) {
+func TestReasoningOfUnknownAnswersIsStrippedAfterARefusal(t *testing.T) {
 	s := talkSealed(t)
 	s.next()
 	before := s.refusals()
@@ -176,9 +176,9 @@ func TestSealedAnswersThatAreNotKnown(t *testing.T) {
 	}
 }
 
-// TestUnchangedIsRefusedOnce: a condensed conversation that is now forwarded unchanged is refused once for the reasoning made under the
+// TestUnchangedHistoryIsRefusedForItsReasoningOnce: a condensed conversation that is now forwarded unchanged is refused once for the reasoning made under the
 // condensed history, not with every request.
-func TestUnchangedIsRefusedOnce(t *testing.T) {
+func TestUnchangedHistoryIsRefusedForItsReasoningOnce(t *testing.T) {
 	s := talkSealed(t)
 	s.next()
 	before := s.refusals()
@@ -194,9 +194,9 @@ func TestUnchangedIsRefusedOnce(t *testing.T) {
 	s.wantCondensedAgain()
 }
 
-// TestARefusedLoopIsRefusedOnce: if the condensed history is refused for another reason, the next requests go at once as upstream accepted
+// TestLoopThatUpstreamRefusedIsNotRefusedAgain: if the condensed history is refused for another reason, the next requests go at once as upstream accepted
 // this one: whole, without the reasoning that is bound to the condensed history.
-func TestARefusedLoopIsRefusedOnce(t *testing.T) {
+func TestLoopThatUpstreamRefusedIsNotRefusedAgain(t *testing.T) {
 	s := talkSealed(t)
 	s.next()
 	s.up.Script(fakeupstream.Answer{Error: &fakeupstream.APIError{Status: http.StatusBadRequest, Message: "not like this"}})

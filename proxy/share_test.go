@@ -17,8 +17,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// TestNoClientHoldsAll has one client, and then twenty that make up credentials, send as much as they can without end. Others are served.
-func TestNoClientHoldsAll(t *testing.T) {
+// TestOneClientCannotHoldAllBytes has one client, and then twenty that make up credentials, send as much as they can without end. Others are served.
+func TestOneClientCannotHoldAllBytes(t *testing.T) {
 	const budget, largest = 16 << 20, 4 << 20
 	r := newRig(t, setup{limits: func(l *proxy.Limits) { l.InFlight, l.Body = budget, largest }})
 	known := []string{"Authorization", "Bearer " + keyMark + "known"}

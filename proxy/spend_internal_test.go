@@ -11,8 +11,8 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// TestUsedBy: what upstream reports is charged within bounds, what it refused is free, and an answer without a report is estimated.
-func TestUsedBy(t *testing.T) {
+// TestChargedUsageIsBounded: what upstream reports is charged within bounds, what it refused is free, and an answer without a report is estimated.
+func TestChargedUsageIsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		answer dialect.Answer

@@ -66,8 +66,8 @@ func pricedRig(t *testing.T, o *overheard, up fakeupstream.Options, change func(
 
 func inTokens(n int) limit.Budget { return limit.Budget{Tokens: n, Period: limit.Period(time.Hour)} }
 
-// TestRoomOfAbsurdAnswers: however long an answer the client allows, no more is reserved than the model can write.
-func TestRoomOfAbsurdAnswers(t *testing.T) {
+// TestReservationIsBoundedByTheModelsOutput: however long an answer the client allows, no more is reserved than the model can write.
+func TestReservationIsBoundedByTheModelsOutput(t *testing.T) {
 	var o overheard
 	r := pricedRig(t, &o, fakeupstream.Options{}, func(t *proxy.Tenant) {
 		t.Limits.Budget = limit.Budget{Tokens: 1e9, USD: 1e6, Period: limit.Period(time.Hour)}
@@ -85,8 +85,8 @@ func TestRoomOfAbsurdAnswers(t *testing.T) {
 	}
 }
 
-// TestRoomOfChoices: a request for several answers reserves all of them.
-func TestRoomOfChoices(t *testing.T) {
+// TestReservationCoversAllChoices: a request for several answers reserves all of them.
+func TestReservationCoversAllChoices(t *testing.T) {
 	var o overheard
 	r := pricedRig(t, &o, fakeupstream.Options{}, func(t *proxy.Tenant) { t.Limits.Budget = inTokens(1e9) })
 	for _, n := range []string{"1", "null", "5", "999999999999999999"} {
@@ -101,8 +101,8 @@ func TestRoomOfChoices(t *testing.T) {
 	}
 }
 
-// TestUnsureReservation: a reservation that the store made without answering is settled with the answer.
-func TestUnsureReservation(t *testing.T) {
+// TestReservationWithoutAnAnswerIsSettled: a reservation that the store made without answering is settled with the answer.
+func TestReservationWithoutAnAnswerIsSettled(t *testing.T) {
 	o := overheard{fails: session.ErrUnavailable}
 	r := pricedRig(t, &o, fakeupstream.Options{Reply: func(*fakeupstream.Request) fakeupstream.Answer {
 		return fakeupstream.Answer{Content: "ok", Usage: &fakeupstream.Usage{Prompt: 100, Completion: 10}}
@@ -147,9 +147,9 @@ func TestHiddenCallsAreCompared(t *testing.T) {
 	}
 }
 
-// TestHiddenCallsAreSpent: each answer after a hidden call is reserved, charged and settled like that of a request, and refused if the
+// TestHiddenCallsAreCharged: each answer after a hidden call is reserved, charged and settled like that of a request, and refused if the
 // budget is spent.
-func TestHiddenCallsAreSpent(t *testing.T) {
+func TestHiddenCallsAreCharged(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits limit.Tenant
 		code   string // of the refusal; empty: none
@@ -191,8 +191,8 @@ func TestHiddenCallsAreSpent(t *testing.T) {
 	}
 }
 
-// TestCompactionsAreSpent: all that upstream bills for a compaction is charged, whether or not it becomes one.
-func TestCompactionsAreSpent(t *testing.T) {
+// TestCompactionsAreCharged: all that upstream bills for a compaction is charged, whether or not it becomes one.
+func TestCompactionsAreCharged(t *testing.T) {
 	for name, stops := range map[string][]string{ // "": upstream refuses
 		"refused":            {"", "end_turn"},
 		"another answer":     {"end_turn", "end_turn"},
@@ -231,9 +231,9 @@ func TestCompactionsAreSpent(t *testing.T) {
 	}
 }
 
-// TestCutAnswersAreSpent: what a model had written of an answer that was cut off is charged, whatever upstream had reported by then. So is
+// TestCutAnswersAreCharged: what a model had written of an answer that was cut off is charged, whatever upstream had reported by then. So is
 // what is not text: reasoning, and further choices.
-func TestCutAnswersAreSpent(t *testing.T) {
+func TestCutAnswersAreCharged(t *testing.T) {
 	words := strings.Repeat("words and ", 400)
 	for name, c := range map[string]struct {
 		dialect dialect.Dialect
@@ -279,8 +279,8 @@ func TestCutAnswersAreSpent(t *testing.T) {
 	}
 }
 
-// TestUnreadBodiesAreSpent: a body that is no conversation, but which upstream serves, is charged in dollars by its model's price.
-func TestUnreadBodiesAreSpent(t *testing.T) {
+// TestUnreadBodiesAreCharged: a body that is no conversation, but which upstream serves, is charged in dollars by its model's price.
+func TestUnreadBodiesAreCharged(t *testing.T) {
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"id":"resp_1","status":"completed","output":[],"usage":{"input_tokens":1000,"output_tokens":100}}`)
 	}))
@@ -329,9 +329,9 @@ func (b balanced) Reserve(_ context.Context, _ string, charges []session.Charge)
 	return got, nil
 }
 
-// TestBudgetsThatSave: when at most a fifth of a budget is left, what requests under way may cost included, histories are condensed to a tenth of
+// TestLowBudgetsCondenseHarder: when at most a fifth of a budget is left, what requests under way may cost included, histories are condensed to a tenth of
 // what is left, but not below 8000 tokens.
-func TestBudgetsThatSave(t *testing.T) {
+func TestLowBudgetsCondenseHarder(t *testing.T) {
 	quick.Skip(t)
 	tokens, usd := limit.Budget{Tokens: 1_000_000, Period: limit.Period(time.Hour), Then: limit.Condense}, limit.Budget{USD: 3, Period: limit.Period(time.Hour), Then: limit.Condense}
 	refuses := tokens

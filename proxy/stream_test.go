@@ -41,8 +41,8 @@ func readEvent(t *testing.T, r *bufio.Reader) string {
 	}
 }
 
-// TestEachChunkAtOnce sends the next event only when the client has the one before.
-func TestEachChunkAtOnce(t *testing.T) {
+// TestEachChunkIsRelayedAtOnce sends the next event only when the client has the one before.
+func TestEachChunkIsRelayedAtOnce(t *testing.T) {
 	quick.Skip(t)
 	drip := make(chan struct{})
 	r := newRig(t, setup{})

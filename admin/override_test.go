@@ -79,7 +79,7 @@ func TestKillSwitch(t *testing.T) {
 					t.Errorf("condensed although it is off: %+v", p)
 				}
 				replica.call(http.MethodPost, p.url("/condense")).fails(t, http.StatusConflict, "condensing_off")
-				lines := replica.logs.FilterMessage("condensing is switched").All()
+				lines := replica.logs.FilterMessage("an override of condensing is in force").All()
 				if len(lines) != 1 || lines[0].ContextMap()["mode"] != "off" || lines[0].ContextMap()["reason"] != "drill" || lines[0].ContextMap()["from"] == "" {
 					t.Errorf("%d lines: %v", len(lines), lines)
 				}
@@ -167,10 +167,10 @@ func TestOverrideEnds(t *testing.T) {
 	must(t, err)
 	withStore(t, r.cfg, func(set func(name string, value []byte)) { set("condensing:", soon) })
 	r.restart()
-	begun := r.logs.FilterMessage("condensing is switched").Len()
+	begun := r.logs.FilterMessage("an override of condensing is in force").Len()
 	until(t, "it has ended", func() bool { return r.inForce().InForce == admin.ModeOn && r.inForce().Override == nil })
 	until(t, "it is condensed", func() bool { return r.ask(turns(fmt.Sprint("at ", time.Now().UnixNano()), 15)).condensed != "" })
-	if n := r.logs.FilterMessage("condensing switch ended").Len(); n != begun {
+	if n := r.logs.FilterMessage("an override of condensing has ended").Len(); n != begun {
 		t.Errorf("%d lines say so, %d that it was switched", n, begun)
 	}
 }

@@ -341,7 +341,7 @@ func (r *request) makeRecord(resp *http.Response, answer dialect.Answer, whole b
 		return "", failed
 	}
 	r.recorder.failed, r.recorder.record.Condensed.Compaction = cause(failed), CompactionExcerpts
-	r.server.o.Log.Warn("no summary for a compaction", append(r.reporter().fields(r.form.Place().Thread), zap.Error(failed))...)
+	r.server.o.Log.Warn("the model wrote no usable summary for a compaction, which has excerpts instead", append(r.reporter().fields(r.form.Place().Thread), zap.Error(failed))...)
 	return r.form.Record(r.ctx, "") // the client gets errNoRecord
 }
 

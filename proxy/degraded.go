@@ -53,7 +53,7 @@ func (d *degraded) away(err error) {
 
 func (d *degraded) readOK() {
 	if d.reads.CompareAndSwap(true, false) {
-		d.o.Log.Info("store back")
+		d.o.Log.Info("the store answers again: requests are recognised and condensed")
 	}
 }
 
@@ -72,6 +72,6 @@ func (d *degraded) writeFailed(op string, err error) {
 
 func (d *degraded) writeOK() {
 	if d.writes.CompareAndSwap(true, false) {
-		d.o.Log.Info("store takes writes again")
+		d.o.Log.Info("the store accepts writes again")
 	}
 }

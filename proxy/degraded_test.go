@@ -180,7 +180,7 @@ func TestStoreAway(t *testing.T) {
 			}
 			<-store.done
 			r.wantLogged(back.Header.Get("X-Dewpoint-Thread"), turns("ships", 9))
-			if away, n := r.metric("dewpoint_store_degraded"), r.countLogs("store back"); away != 0 || n != 1 {
+			if away, n := r.metric("dewpoint_store_degraded"), r.countLogs("the store answers again: requests are recognised and condensed"); away != 0 || n != 1 {
 				t.Errorf("degraded %v, logged %d times", away, n)
 			}
 			r.wantCondensed(messages(turns("ships", 17)...))
@@ -213,7 +213,7 @@ func TestLostWritesAreReported(t *testing.T) {
 	r.wantUnchanged(messages(turns("ships", 9)...))
 	<-store.done
 	must(t, r.server.Shutdown(guard(t)))
-	if away, n := r.metric("dewpoint_store_degraded"), r.countLogs("store takes writes again"); away != 0 || n != 1 {
+	if away, n := r.metric("dewpoint_store_degraded"), r.countLogs("the store accepts writes again"); away != 0 || n != 1 {
 		t.Errorf("degraded %v, logged %d times", away, n)
 	}
 	r.wantLogged(began.Header.Get("X-Dewpoint-Thread"), turns("ships", 9))

@@ -162,7 +162,7 @@ func (r *request) endWithError(err error) (e apiError, ok bool) {
 		return e, false
 	}
 	if !errors.As(err, &e) {
-		r.server.o.Log.Error("request failed", zap.Error(err))
+		r.server.o.Log.Error("a request failed for a reason that the proxy does not know, and its client was answered with status 500", zap.Error(err))
 		e = errInternal
 	}
 	r.recorder.end(e.Status, e.Code)

@@ -137,7 +137,7 @@ func (r *request) begun() (*engine.Form, error) {
 	record := &r.recorder.record
 	r.parsed.split = nil // of an earlier body
 	if r.params.gemini && r.server.first("protocol", "Gemini") {
-		r.server.o.Log.Warn("Gemini's own API passes unread, so that nothing is condensed; its OpenAI-compatible API is read. Said once",
+		r.server.o.Log.Warn("Gemini's own API passes unread, so that nothing is condensed; its OpenAI-compatible API is read. Logged once",
 			zap.String("tenant", r.tenant.Name))
 	}
 	if r.params.dialect == nil {
@@ -178,7 +178,7 @@ func (r *request) parse() error {
 	}
 	r.markUnread(unreadUnsupported)
 	if ok && refused.Param != "" && r.server.first("unread", r.params.dialect.Name()+refused.Message) {
-		r.server.o.Log.Info("a request is forwarded as it is, and nothing of it is condensed. Said once",
+		r.server.o.Log.Info("a request is forwarded as it is, and nothing of it is condensed. Logged once",
 			zap.String("tenant", r.tenant.Name), zap.String("protocol", r.params.dialect.Name()), zap.String("why", refused.Message))
 	}
 	// Upstream may serve it all the same, as it does a stored prompt in the Responses API. Budgets in dollars need the model's price.

@@ -138,7 +138,7 @@ func (r *request) noteNotKept() {
 	r.recorder.record.Condensed.NotKept++
 	if r.server.first("not kept", r.tenant.Name) {
 		r.server.o.Log.Warn("an answer may call tools of the proxy's own, and is too long to be kept until they are answered, or limits.bytes_in_flight "+
-			"has no room for it. Said once; counted in dewpoint_answers_not_kept_total", zap.String("tenant", r.tenant.Name))
+			"has no room for it. Logged once; counted in dewpoint_answers_not_kept_total", zap.String("tenant", r.tenant.Name))
 	}
 }
 

@@ -43,7 +43,7 @@ func (r *request) noteRecognised() {
 			zap.String("model", name), zap.Float64("cached_input", ratios.CachedInput/ratios.Input), zap.Float64("output", ratios.Output/ratios.Input))
 	}
 	if c := r.form.Turn().Compactor(); c.Client != "" && s.first("compactor", c.Client) {
-		s.o.Log.Warn("a client condenses its history by itself, so that summaries are paid for twice; switch that off. Said once",
+		s.o.Log.Warn("a client condenses its history by itself, so that summaries are paid for twice; switch that off. Logged once",
 			zap.String("tenant", r.tenant.Name), zap.String("client", c.Client), zap.String("how", c.Off))
 	}
 	// The key of these summaries is not configured, or they were altered. The history is forwarded without their condensations, and
@@ -96,12 +96,12 @@ func (r *request) noteReport(report engine.Report) {
 		}
 	}
 	if report.Window > 0 {
-		o.Log.Info("context window learnt", append(r.reporter().fields(r.form.Place().Thread),
+		o.Log.Info("a context window was learnt from upstream", append(r.reporter().fields(r.form.Place().Thread),
 			zap.String("name", r.form.Turn().ModelName()), zap.Int("window", report.Window))...)
 	}
 	r.recorder.record.Call.Doubted = report.Doubted
 	if m := report.Misreport; m != nil { // reported once for each model
-		message := "usage is not believed: upstream counted far less than was sent; the count stays as it is. Said once for each model"
+		message := "usage is not believed: upstream counted far less than was sent; the count stays as it is. Logged once for each model"
 		if m.Cut {
 			message = "upstream cuts prompts and says nothing: its count stays while the history grows, and is taken for its window"
 		}

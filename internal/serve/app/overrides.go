@@ -123,13 +123,13 @@ func nameField(tenant string) zap.Field {
 func (l *overrides) logChanges(now map[string]admin.Override) {
 	for tenant, override := range now {
 		if override != l.byTenant[tenant] && override.Mode != "" {
-			l.log.Warn("condensing is switched", nameField(tenant), zap.String("mode", string(override.Mode)), zap.Time("until", override.Until),
+			l.log.Warn("an override of condensing is in force", nameField(tenant), zap.String("mode", string(override.Mode)), zap.Time("until", override.Until),
 				zap.String("from", override.From), zap.String("reason", override.Reason))
 		}
 	}
 	for tenant, before := range l.byTenant {
 		if before.Mode != "" && now[tenant].Mode == "" {
-			l.log.Warn("condensing switch ended", nameField(tenant))
+			l.log.Warn("an override of condensing has ended", nameField(tenant))
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (a *App) followStore() {
 			case <-ticker.C:
 			}
 			if err := a.refreshOverrides(ctx); err != nil {
-				a.log.Error("condensing could not be switched", zap.Error(err))
+				a.log.Error("an override of condensing was not applied: the tenants cannot be built with it", zap.Error(err))
 			}
 			a.followSecret(ctx)
 		}

@@ -270,7 +270,7 @@ func TestWarningsAreSaidOnce(t *testing.T) {
 		log.Error("store unavailable: requests are forwarded unchanged", zap.Error(errors.New("timeout")))
 		log.Info("request", zap.String("model", "m"))
 		log.Info("condensed", zap.String("model", "m"))
-		log.Info("store back")
+		log.Info("the store answers again")
 		log.Debug("a detail")
 	}
 	say()
@@ -278,7 +278,7 @@ func TestWarningsAreSaidOnce(t *testing.T) {
 	const warning = "  warning: not condensed: call summariser: denied\n"
 	got := s.shown()
 	if strings.Count(got, warning) != 1 || strings.Count(got, "  error: store unavailable: requests are forwarded unchanged: timeout\n") != 2 ||
-		strings.Count(got, "  store back\n") != 2 || strings.Count(got, "\n") != 5 {
+		strings.Count(got, "  the store answers again\n") != 2 || strings.Count(got, "\n") != 5 {
 		t.Error(got)
 	}
 	s.now = s.now.Add(repeatAfter)

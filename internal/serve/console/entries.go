@@ -47,7 +47,7 @@ func (core) Sync() error { return nil }
 
 // silent lists messages for information that people need not see: the banner, the lines of requests or the total say it.
 var silent = []string{
-	"request", "condensed", "condensed without a summary", "serving", "stopped", "memory is limited", "context window learnt",
+	"request", "condensed", "condensed without a summary", "serving", "stopped", "memory is limited", "a context window was learnt from upstream",
 }
 
 // details lists fields that a person at a terminal does not need: who reads further takes the log in JSON.

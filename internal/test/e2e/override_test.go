@@ -62,7 +62,7 @@ func TestLostOverrideIsWrittenBack(t *testing.T) {
 	serve(t, "--config", config).wantMode("off")
 	p.wantMode("off")
 	for _, p := range []*process{p, other} {
-		if strings.Contains(p.log.String(), "condensing switch ended") {
+		if strings.Contains(p.log.String(), "an override of condensing has ended") {
 			t.Error("the override has ended meanwhile")
 		}
 	}
@@ -82,7 +82,7 @@ func TestDeletedOverrideIsNotWrittenBack(t *testing.T) {
 	redis.Do("FLUSHALL")
 	stored(t, redis, `"mode":""`) // p knows that it was deleted
 	ok(t, other.command.Process.Signal(syscall.SIGCONT))
-	other.awaitLine("condensing switch ended")
+	other.awaitLine("an override of condensing has ended")
 	other.wantMode("on")
 	p.wantMode("on")
 	serve(t, "--config", config).wantMode("on")

@@ -95,7 +95,7 @@ func (p *process) checkStoreMetrics() {
 	}) {
 		p.t.Errorf("no request is counted that was not recognised:\n%s", strings.Join(metrics, "\n"))
 	}
-	for _, message := range []string{"store unavailable", "store back"} {
+	for _, message := range []string{"store unavailable", "the store answers again"} {
 		if n := strings.Count(p.log.String(), `"msg":"`+message); n != 1 {
 			p.t.Errorf("%q was logged %d times", message, n)
 		}

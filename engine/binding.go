@@ -29,9 +29,9 @@ type reasoning int
 
 // The values of reasoning.
 const (
-	reasoningOfModel   reasoning = iota // as what is known of the model and upstream demands
-	reasoningUntouched                  // it stays: upstream refused to be asked to drop it
-	reasoningPlaced                     // it is bound to its place: upstream refused what was known to be free
+	reasoningOfModel   reasoning = iota // as is right for what is known about the model and upstream
+	reasoningUntouched                  // it stays: upstream refused the request to drop what does not fit
+	reasoningPlaced                     // it is treated as bound to its place: upstream refused it elsewhere, although the model is known not to
 )
 
 // keepsReasoning reports whether sealed reasoning stays where its answers stay: its signature proves who wrote it and not what stood before it,

@@ -75,8 +75,8 @@ func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
 	return shaped, report
 }
 
-// awaitsSummary reports whether a job is due only by price and its summary is being written. A few more requests at the old size cost less than
-// to condense without it now, and once more with it later. The request does not wait.
+// awaitsSummary reports whether a job is due only by price while its summary is being written. The request then goes on as it is, without
+// waiting: a few more requests at the old size cost less than condensing without the summary now and with it later.
 func (f *Form) awaitsSummary(job condense.Job) bool {
 	need := job.Need()
 	running := f.turn.engine.summaries.Find(f.place.Thread.ID)
@@ -97,8 +97,8 @@ func (f *Form) dueReason() session.Reason {
 // maxCondensations is how many condensations one request may cause.
 const maxCondensations = 2
 
-// condenseDue makes condensations until nothing is due, maxCondensations are made, or other requests were first that many times. It reports
-// whether it finished in time.
+// condenseDue makes condensations until nothing is due, or it has made maxCondensations, or other requests have condensed the thread first that
+// many times. It reports whether it finished in time.
 func (f *Form) condenseDue(ctx context.Context, need condense.Need) (*Form, Report, bool) {
 	ctx, done := f.announce(ctx, need)
 	before := len(f.made)
@@ -114,7 +114,7 @@ func (f *Form) condenseAll(ctx context.Context, need condense.Need, report *Repo
 	for made, lost := 0, 0; ; {
 		in, decision := f.decide()
 		if n := len(f.made); decision.Job == nil && made > 0 && need.AtOnce && hidesNothing(&f.made[n-1]) {
-			in = f.input(condense.Need{Reason: need.Reason}) // what was due before excerpts were replaced by their summary still is
+			in = f.input(condense.Need{Reason: need.Reason}) // the summary has only replaced excerpts, so that the condensation is still due
 			decision = f.turn.in.Tenant.Condenser.Condense(in)
 		}
 		f, _ = f.shape(in, decision)
@@ -152,8 +152,8 @@ func (f *Form) condenseAll(ctx context.Context, need condense.Need, report *Repo
 	}
 }
 
-// hidesNothing reports whether c made the view hardly smaller, as the summary of excerpts does that were shown already. Alone it would rewrite
-// the cached beginning of the prompt for nothing.
+// hidesNothing reports whether c has hardly made the view smaller. The summary that replaces excerpts is such a condensation. If it were the only
+// change, the cached beginning of the prompt would be rewritten for nothing.
 func hidesNothing(c *session.Condensation) bool {
 	return c.Before.Events == c.After.Events && c.After.Tokens > c.Before.Tokens*9/10
 }
@@ -315,7 +315,8 @@ func (f *Form) commit(ctx context.Context, made Attempt, later condense.Job, rep
 	return next, changed
 }
 
-// commitUnlessLate is commit while the request can neither leave nor return; left tells whether it has gone on.
+// commitUnlessLate does the work of commit. Meanwhile the request can neither go on without the task nor take its result; left tells whether it
+// has gone on before.
 func (f *Form) commitUnlessLate(ctx context.Context, made Attempt, later condense.Job, left bool, report *Report) (next *Form, changed bool) {
 	var err error
 	if f.relief.onTrial && !left {
@@ -380,7 +381,7 @@ func (f *Form) logCondensation(ctx context.Context, c session.Condensation) (*Fo
 	}
 	place := f.at()
 	c, err := f.turn.registry.Condense(ctx, place, &f.shown.view, c)
-	if err != nil || c.Answers() { // a trim may fit where a summary does not
+	if err != nil || c.Answers() { // a successful trim proves little: the store may have room for it and none for a summary
 		f.turn.engine.summaries.NoteWrite(err)
 	}
 	if err == nil {

@@ -254,7 +254,8 @@ func (f *Form) origins(tokens []int) Origins {
 	return o
 }
 
-// size returns the size of the view, uncalibrated. Unless the view is the history as the client sent it, it counts item by item.
+// size returns the size of the view, uncalibrated. If the view is the history as the client sent it, the size is known; otherwise it counts each
+// item.
 func (f *Form) size() session.Size {
 	view := &f.shown.view
 	if view.Identity() {

@@ -74,7 +74,7 @@ type hidden struct {
 // hiddenCalls are the calls of hidden tools that a request has led to.
 type hiddenCalls struct {
 	tail    [][]byte // messages to append to the view: what the model said in this turn so far, with the results of its calls
-	answers int      // answers so far after which upstream was asked again
+	answers int      // how many answers upstream has given so far after which it was asked again
 	answer  [][]byte // messages that replace the answer that the client gets
 }
 
@@ -224,7 +224,7 @@ func (f *Form) logRequest(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.turn.engine.o.Limits.Store)
 	defer cancel()
-	_ = archive.Request(ctx, f.logged.place.Thread.ID, f.turn.engine.o.Now()) // if it is lost, at worst the request is not met
+	_ = archive.Request(ctx, f.logged.place.Thread.ID, f.turn.engine.o.Now()) // if the write is lost, nothing worse happens than that no condensation is made
 }
 
 // logReplacement logs the messages that replace the answer that the client got, if there are any.

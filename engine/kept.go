@@ -24,7 +24,7 @@ type kept struct {
 	own    *dialect.Request  // the request as the client sent it, if the turn's own has the whole history; else nil
 	answer []session.Message // that the request continues, if the log lacks it; read together with own
 	stored session.Stored    // under the id of that answer
-	failed bool              // that could not be read
+	failed bool              // what is stored could not be read
 	unread bool              // the history could not be condensed because the log does not have all of it
 }
 

@@ -67,8 +67,8 @@ func (f *Form) condensedFurther(next *Form) bool {
 	return len(next.shown.applied) > len(f.shown.applied)
 }
 
-// limitSize makes the request smaller if its body has as many bytes as one that upstream refused for its size: old messages are shown without
-// their images and files, and then there is a window of as many tokens as the refused body would have had.
+// limitSize makes the request smaller if its body has as many bytes as one that upstream has refused for its size. Old messages are shown without
+// their images and files. If that is not enough, the request has to fit a window of as many tokens as a body just below that size would have.
 func (f *Form) limitSize(ctx context.Context, report *Report) *Form {
 	refused, known := f.turn.engine.lessons.Size(f.turn.lessons)
 	if !known {

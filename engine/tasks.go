@@ -202,8 +202,8 @@ func (f *Form) ancestorPrepares(ctx context.Context) bool {
 	return busy || err != nil
 }
 
-// summariseLater starts writing the summary for which excerpts stand in, or else one that will soon be due. If one is being written, which
-// the excerpts have overtaken, theirs is next. It returns the form without that job.
+// summariseLater starts writing the summary that excerpts stand in for, or if there is none, one that will soon be due. If another summary of the
+// thread is being written, which does not fit the excerpts any more, theirs is written next. It returns the form without that job.
 func (f *Form) summariseLater(ctx context.Context) *Form {
 	job := f.waits.later
 	f = f.with(func(next *Form) { next.waits.later = nil })

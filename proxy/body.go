@@ -17,11 +17,11 @@ import (
 type body struct {
 	bytes    []byte
 	reader   *bodyReader
-	charged  int64        // to the budget
-	users    atomic.Int32 // besides the first
+	charged  int64        // bytes that the budget counts for it
+	users    atomic.Int32 // how many there are besides the first
 	coding   []string     // the Content-Encoding of bytes
-	original *body        // means the same to upstream, and is sent unless this is altered; nil: this is sent. This has a share in it
-	altered  bool         // it means something else than what the client sent
+	original *body        // what the client sent, if that means the same to upstream. It is sent unless altered is set, and released with this body; nil: none
+	altered  bool         // it no longer means what the client sent
 }
 
 // replace replaces the text of the body. Nothing may alias the old one any more.
@@ -30,8 +30,8 @@ func (b *body) replace(text []byte) {
 	b.bytes = text
 }
 
-// rephrased returns a body with another text that means the same to upstream. It takes over the caller's share in b. If the budget has no room
-// for both, it is b with that text.
+// rephrased returns a body with another text that means the same to upstream. The new body replaces the caller as a user of b. If the budget has
+// no room for both texts, the new text replaces that of b, and b is returned.
 func (b *body) rephrased(text []byte) *body {
 	n := int64(len(text))
 	if bytes.Equal(text, b.bytes) || b.reader.budget.take(b.reader.client, n, b.charged) != nil {
@@ -61,7 +61,7 @@ func (b *body) Release() {
 type bodyReader struct {
 	pool    *bufferPool
 	budget  *budget
-	client  client        // that is charged
+	client  client        // who is charged for the bytes
 	limit   int64         // of one body, in bytes
 	setting string        // that holds the limit
 	idle    time.Duration // longest pause between two reads
@@ -161,7 +161,7 @@ func (br *bodyReader) fill(b *body, r io.Reader, conn net.Conn, declared int) er
 		case err == io.EOF && len(b.bytes) >= declared:
 			return nil
 		case err != nil:
-			return err // read names it
+			return err // read turns it into an answer
 		}
 	}
 }

@@ -2,8 +2,8 @@ package proxy
 
 import "sync"
 
-// A client may hold a multiple of the bytes that are free, so that some room is left for another one, however many there are. One client
-// alone may hold four fifths of the budget, and all of it for a single body.
+// A client may hold share times as many bytes as are free. Some bytes are therefore left for the next client, however many clients there are. A
+// client that is alone may hold four fifths of the budget, and all of it for a single body.
 const (
 	share         = 4
 	strangerShare = 1

@@ -33,8 +33,8 @@ const (
 
 // compaction is what a request asks for about the compaction of its history.
 type compaction struct {
-	wanted   bool   // the client asks for one
-	streamed bool   // as a stream
+	wanted   bool   // the client asks for a compaction
+	streamed bool   // the client asks for a stream
 	ours     bool   // the proxy makes it: upstream's model is asked to write a record of the history
 	record   string // the record that the client was given
 	managed  bool   // upstream turned out not to manage the history
@@ -147,7 +147,7 @@ func (r *accepted) ability(kind lessons.Kind, model string) Compacts {
 	return CompactsNot
 }
 
-// lessons is the place for what the client is shown of upstream, and then all of the tenant's clients.
+// lessons returns the place under which the engine remembers what upstream has shown this client, and later all clients of the tenant.
 func (r *accepted) lessons(model string) lessons.Place {
 	return lessons.PlaceOf(r.tenant.Name, r.params.credentials, r.upstream.BaseURL.String(), model, r.params.keys)
 }
@@ -212,7 +212,7 @@ func (r *request) exchangeManaged() (answer, error) {
 // restart drops an answer, recognises the changed body and sends it.
 func (r *request) restart(resp answer) (answer, error) {
 	_ = resp.Body.Close()
-	r.endUnanswered() // another turn begins
+	r.endUnanswered() // this turn is over: the changed body begins another one
 	r.recorder.record.Unread = ""
 	if err := r.recognise(); err != nil {
 		return answer{}, err
@@ -341,7 +341,8 @@ func (r *request) makeRecord(resp *http.Response, answer dialect.Answer, whole b
 		return "", failed
 	}
 	r.recorder.failed, r.recorder.record.Condensed.Compaction = cause(failed), CompactionExcerpts
-	r.server.o.Log.Warn("the model wrote no usable summary for a compaction, which has excerpts instead", append(r.reporter().fields(r.form.Place().Thread), zap.Error(failed))...)
+	r.server.o.Log.Warn("the model wrote no usable summary for a compaction, which has excerpts instead",
+		append(r.reporter().fields(r.form.Place().Thread), zap.Error(failed))...)
 	return r.form.Record(r.ctx, "") // the client gets errNoRecord
 }
 

@@ -22,8 +22,8 @@ func withoutKeys(query string) string {
 	return strings.Join(kept, "&")
 }
 
-// hideOperator keeps from the client what an answer says of the operator's account: its key, which some servers repeat in errors, and its
-// cookies, which would also join clients that share the account.
+// hideOperator removes what an answer says about the operator's account. Some servers repeat the key in their errors. Cookies would make all
+// clients that share the account look like one.
 func (r *request) hideOperator(resp *http.Response, key string) {
 	resp.Header.Del("Set-Cookie")
 	if len(key) < minMaskedKey {
@@ -90,7 +90,7 @@ func (b *maskedBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads once, behind what was held back, and masks the key in both.
+// fill reads once, appends the text to what was held back, and masks the key in both together.
 func (b *maskedBody) fill() {
 	if b.buffer == nil {
 		b.buffer = make([]byte, maskedAtOnce+len(b.key))

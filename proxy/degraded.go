@@ -11,11 +11,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// degraded tracks whether the store is unavailable. While it cannot be read, requests pass unrecognised. While it takes no writes, being
-// full or a replica, new messages are lost until a later request brings them again. Each change is logged once.
+// degraded tracks whether the store is unavailable. While it cannot be read, requests pass unrecognised. While it rejects writes, because
+// it is full or read-only, new messages are not logged until a later request sends them again. Each change is logged once.
 type degraded struct {
 	o              *Options
-	reads, writes  atomic.Bool  // fail
+	reads, writes  atomic.Bool  // set while they fail
 	lastWriteError atomic.Int64 // in nanoseconds of Unix time
 }
 

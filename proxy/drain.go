@@ -12,11 +12,11 @@ import (
 // ErrCut is returned by Shutdown if it had to cut off requests to end in time.
 var ErrCut = errors.New("requests under way were cut off")
 
-// cutTimeout is how long requests that are cut off have to answer their clients, and the log writes after them to end.
+// cutTimeout is how long Shutdown waits for the answers and the log writes of requests that it has cut off.
 const cutTimeout = 5 * time.Second
 
 // Serve accepts connections from a TCP listener until Shutdown. A listener from listen.Open loses no connection then.
-func (s *Server) Serve(l net.Listener) error { return s.ports.Serve(l) } // it says "serve"
+func (s *Server) Serve(l net.Listener) error { return s.ports.Serve(l) } // the error says "serve" already
 
 // Drain sends "Connection: close" in every answer from now on. Requests are served as before.
 func (s *Server) Drain() { s.draining.Store(true) }
@@ -40,7 +40,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.cut()
 		waitFor(drained, cutTimeout)
 		s.ports.Abort()
-		waitFor(drained, cutTimeout) // a handler that does not return is left behind
+		waitFor(drained, cutTimeout) // a handler that does not return by then is abandoned
 	}
 	done := s.after.close()
 	waitFor(done, cutTimeout)
@@ -68,7 +68,7 @@ type background struct {
 	pending chan struct{} // holds an element per log write under way
 }
 
-// inBackground runs work in a goroutine, or if the server is about to end, before it returns.
+// inBackground runs work in a goroutine of its own. Once the server is about to end, it runs the work before it returns.
 func (s *Server) inBackground(work func()) {
 	guarded := func() { s.o.guard(work) }
 	s.after.mu.Lock()

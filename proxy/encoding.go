@@ -83,8 +83,8 @@ func (r *request) wireBody(header http.Header, parts [][]byte) ([][]byte, *body)
 // maxDecoded is how much a compressed answer may decode to, in bytes: a thousand for each of the 128,000 tokens of a long answer.
 const maxDecoded = 128 << 20
 
-// decodeAnswer makes the answer of an upstream readable that compresses although it was asked not to. Clients of any kind accept an answer
-// that is not compressed. An answer in a coding that is not known stays as it is. One that decodes to more than maxDecoded breaks off.
+// decodeAnswer decodes an answer that upstream has compressed although it was asked not to: every client accepts an answer that is not compressed.
+// An answer in an unknown coding stays as it is. Reading an answer fails once more than maxDecoded bytes of it were decoded.
 func decodeAnswer(resp *http.Response) {
 	all := codings(resp.Header)
 	if len(all) == 0 || resp.Request != nil && resp.Request.Method == http.MethodHead {

@@ -9,11 +9,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 )
 
-// eventTimeout is how long what opens a stream may be held back. An upstream that checks a request's length does so at once; some send
+// eventTimeout is how long the first events of a stream may be held back. An upstream that checks a request's length does so at once; some send
 // their header long before their model has read the prompt, and clients want to see it.
 const eventTimeout = time.Second
 
-// maxOpening bounds what is held back of a stream, in bytes. The Responses API repeats instructions and tools in its opening events.
+// maxOpening is how many bytes of a stream are held back at most. The Responses API repeats instructions and tools in its opening events.
 const maxOpening = 4 * maxRefusal
 
 // firstEvent is a stream whose first event is read in advance, along with the comments and opening events before it, which only announce an
@@ -24,7 +24,7 @@ type firstEvent struct {
 	isOpening func(event []byte) bool // reports whether an event only opens the stream; nil: none does
 	buffer    []byte                  // what is being read
 	read      chan int                // bytes in buffer, once err is set
-	late      bool                    // they did not come in time, so nothing is held back any more
+	late      bool                    // the first event did not come in time, so nothing is held back any more
 	head      []byte                  // what was read and not passed on
 	opening   int                     // bytes of head that opening events take
 	err       error                   // comes after head
@@ -98,7 +98,7 @@ func (e *firstEvent) Read(p []byte) (int, error) {
 	case e.err != nil:
 		return 0, e.err
 	}
-	return e.body.Read(p) // the body's own
+	return e.body.Read(p) // its error is passed on as it is
 }
 
 // Close implements io.Closer. It ends the Read of peek.
@@ -108,5 +108,5 @@ func (e *firstEvent) Close() error {
 		<-e.read
 		e.late = false
 	}
-	return err // the body's own
+	return err // of the body, passed on as it is
 }

@@ -27,8 +27,8 @@ func (r *request) startLog() {
 	})
 }
 
-// maxHold is how long the end of an answer is held back for the log. A write that takes longer goes on in the background, and the requests of
-// sub-agents and forks that the answer brings about may then begin sessions of their own.
+// maxHold is how long the end of an answer is held back for the log. A write that takes longer goes on in the background. Requests
+// of sub-agents and forks that follow from the answer may then arrive before it has ended, and begin sessions of their own.
 const maxHold = time.Second
 
 // markAnswer marks in the log what the client was sent, so that its next request is recognised, and settles what the request has paid.
@@ -44,7 +44,7 @@ func (r *request) markAnswer(tee dialect.Tee) {
 	if record := r.parsed.compaction.record; record != "" {
 		answer.Text = record // the client sends its compaction item back, which is read as this text
 	}
-	echo := r.echo() // first: it may answer hidden calls, after which another form goes on
+	echo := r.echo() // first, since it may answer hidden calls, which leads to another form
 	mark := r.form.Answered(answer, echo)
 	settle := r.settle(http.StatusOK, r.lastAnswer(answer))
 	done := make(chan struct{})
@@ -114,7 +114,8 @@ func (r *request) addToHoldout(usage *session.Usage) {
 	if r.params.counts || !turn.Turn().Compared() {
 		return
 	}
-	// A sum over several calls is no measure of one prompt, but it is the bill. Only a single call's usage is doubted here.
+	// The usage of several calls is a sum. It says nothing about one prompt, but it is what upstream bills, so that only the usage of a single call
+	// can be doubted here.
 	doubted := r.recorder.record.Call.Doubted && r.hidden.rounds == 0
 	known := usage != nil && price.Known() && !doubted
 	usd := 0.0

@@ -111,8 +111,8 @@ func screen(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// refuseEarly drops the body of a request that is refused by its header, so that the client sees the answer. It returns e, which closes the
-// connection if there was a body.
+// refuseEarly reads and drops the body of a request that is refused because of its header. A client that is still sending would not see the
+// answer. It returns e, which closes the connection if there was a body.
 func (r *request) refuseEarly(ctx *fasthttp.RequestCtx, e apiError) error {
 	e.Close = r.discardBody(ctx) || e.Close
 	return e

@@ -19,9 +19,9 @@ import (
 type hidden struct {
 	strainer dialect.AnswerFilter // removes the calls from the answers; nil: no such tool is offered
 	tee      dialect.Tee          // reads the last answer as upstream gave it
-	rounds   int                  // further calls upstream, with the results of such tools
-	answered bool                 // the calls of the last answer were
-	missed   bool                 // the last answer called nothing but such tools, and was not kept, so that the calls cannot be answered
+	rounds   int                  // how many more times upstream was called, with the results of such tools
+	answered bool                 // the calls of the last answer were answered
+	missed   bool                 // the last answer called only such tools, and was too long to be kept: its calls cannot be answered
 	held     charge               // for the bytes of the answers
 }
 
@@ -56,11 +56,11 @@ func (r *request) answerHiddenWhole(resp answer) (answer, error) {
 			_ = resp.Body.Close()
 			return answer{}, errTooLongToRead
 		}
-		if !whole { // it breaks off
+		if !whole { // upstream broke it off
 			r.hidden.strainer, r.hidden.tee = nil, nil
 			return resp, nil
 		}
-		if !r.hold(2 * len(body)) { // once more for what is read of it
+		if !r.hold(2 * len(body)) { // twice, since what is parsed of it takes as much again
 			r.noteNotKept()
 			if r.hidden.rounds > 0 || r.form.Turn().NamesHidden(body) { // the client would get a call that it cannot answer
 				_ = resp.Body.Close()
@@ -118,7 +118,7 @@ const (
 	holdStep = 64 << 10
 )
 
-// hold charges the request's client for the bytes that are held of answers. It reports whether there is room for them.
+// hold charges the request's client for that many bytes of answers, instead of those before. It reports whether the budget has room for them.
 func (r *request) hold(bytes int) bool {
 	steps := int64(max(bytes-freeHeld, 0)+holdStep-1) / holdStep
 	held := r.hidden.held
@@ -181,16 +181,16 @@ type filteredStream struct {
 	r        *request
 	upstream answer // the current one
 	buffer   []byte // for reads of upstream
-	out      []byte // for the client
-	end      error  // after out; nil: more may come
+	out      []byte // what the client has not read yet
+	end      error  // returned after out; nil: more may come
 
-	every     time.Duration // the longest silence towards the client
+	every     time.Duration // the longest time in which the client receives nothing
 	keepAlive *time.Ticker
-	ended     bool              // the current answer has
-	next      chan continuation // receives what comes after it; nil: not asked for until the client has read out
+	ended     bool              // the current answer has ended
+	next      chan continuation // receives what comes after it; nil until the client has read all of out
 }
 
-// continuation is what comes after an answer of upstream's: another answer, or the end.
+// continuation is what the client gets after one of upstream's answers: the next answer, or the end of the stream.
 type continuation struct {
 	out      []byte
 	end      error
@@ -302,5 +302,5 @@ func (s *filteredStream) Close() error {
 			s.upstream = next.upstream
 		}
 	}
-	return s.upstream.Body.Close() // the body's own
+	return s.upstream.Body.Close() // its error is passed on as it is
 }

@@ -33,7 +33,7 @@ func (r *request) admit() (e apiError, ok bool) {
 	}
 	r.lease.admitted = true
 	defer func() {
-		if !ok { // at once: the body of a refused request may take long to arrive
+		if !ok { // give the place back at once: the body of a refused request may take long to arrive
 			r.leave()
 		}
 	}()
@@ -50,8 +50,8 @@ func (r *request) admit() (e apiError, ok bool) {
 	return e, true
 }
 
-// enter takes one of limit places, and reports whether one was free; 0 is no limit. It never counts a request that it refuses, since that
-// could refuse another one.
+// enter takes one of limit places, and reports whether one was free; 0 is no limit. A request that is refused is never counted, not
+// even for a moment, in which another one would be refused as well.
 func (g *gate) enter(limit int) bool {
 	for {
 		n := g.active.Load()

@@ -18,10 +18,10 @@ import (
 // The keys of its maps are paths below the base URL, such as /chat/completions.
 type Live struct {
 	Tenants  Tenants
-	Refused  []Refused                  // consulted about keys that none of Tenants has
-	Dialects map[string]dialect.Dialect // requests for an answer
-	Counts   map[string]dialect.Dialect // requests for the token count of such a request; they are forwarded as it would be
-	Compacts map[string]dialect.Dialect // requests for a history as one item; the path ends in /compact
+	Refused  []Refused                  // tenants that cannot be served; looked up for keys that no tenant has
+	Dialects map[string]dialect.Dialect // of requests for an answer
+	Counts   map[string]dialect.Dialect // of requests for a token count. The counted request is forwarded as it would be for an answer
+	Compacts map[string]dialect.Dialect // of requests that want their history back as one item; their path ends in /compact
 	Models   func(name string) ModelInfo
 	Origins  Origins  // whose pages may use the proxy in a browser
 	Headers  []string // headers that name a session; agents.SessionHeaders if empty
@@ -69,13 +69,13 @@ func (l *live) clientDialect(path string) dialect.Dialect {
 type route struct {
 	path          string          // as it goes upstream
 	dialect       dialect.Dialect // nil: passed through
-	counts        bool            // asks for the number of tokens only
-	compact       bool            // asks for a history as one item only
+	counts        bool            // the client wants the number of tokens only
+	compact       bool            // the client wants its history back as one item only
 	clientDialect dialect.Dialect // nil: not known
 	served        string          // the path at which the dialect is served
 	deployment    string          // the path before served, as the client spelt it: of a deployment, in Azure's API
 	model         string          // the deployment's name; empty: none
-	gemini        bool            // of Gemini's own API
+	gemini        bool            // the path is one of Gemini's own API
 	ambiguous     bool            // servers may read that name differently, so the request is forwarded unread
 }
 

@@ -27,8 +27,8 @@ const (
 // carries a mark: a nonce, and a hash of it that is keyed by the secret, so that replicas recognise each other's marks, and no others.
 // Marks is safe for concurrent use.
 type Marks struct {
-	secret func() session.Secret // empty while it is not known
-	own    session.Secret        // of this process, until then
+	secret func() session.Secret // returns the deployment's secret, empty while it is not known
+	own    session.Secret        // of this process, used until the deployment's is known
 	nonce  string                // of this process
 }
 
@@ -95,7 +95,7 @@ type marking struct {
 	marks *Marks
 }
 
-// RoundTrip implements http.RoundTripper. It leaves the request as it is, and sends a copy.
+// RoundTrip implements http.RoundTripper. It sends a copy of the request, since a RoundTripper must not change it.
 func (t marking) RoundTrip(r *http.Request) (*http.Response, error) {
 	marks, _ := r.Context().Value(marksKey{}).([]string)
 	marked := *r

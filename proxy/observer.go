@@ -59,7 +59,7 @@ type Record struct {
 	Times     Times
 	Call      Call        // the last one upstream
 	Turn      *TurnRecord // nil: the request was not recognised
-	Unread    string      // why the body was not parsed although its path is; empty: it was
+	Unread    string      // why the body was not parsed although requests on its path are; empty: it was
 	Condensed Condensed
 	Status    int      // of the client's answer
 	Code      string   // what went wrong; empty: nothing
@@ -84,10 +84,10 @@ type Condensed struct {
 	Compaction Compaction // result of a compaction that the proxy makes; empty: there was none
 
 	Did   string         // an engine.Outcome, "failed" with its cause, or "store_away"; empty: no condensing was involved
-	Whole engine.Outcome // why the history went whole although it exceeded a limit of the condenser; empty: it did not, or was condensed
+	Whole engine.Outcome // why a history above a limit of the condenser was forwarded whole; empty: there was no such history
 
 	Hidden  int // calls of the proxy's own tools that were answered
-	NotKept int // answers in which such calls, if there were any, could not be
+	NotKept int // answers that were too long to be kept, so that calls in them could not be answered
 }
 
 // Compaction is the result of a compaction that the proxy makes because upstream does not.
@@ -101,7 +101,7 @@ const (
 	CompactionRefused  Compaction = "refused"  // the client sent an item that the proxy did not make
 )
 
-// Times are those of one request. A zero time was not reached.
+// Times are the times of one request. A zero time means that the request did not get that far.
 type Times struct {
 	Begun    time.Time // the header was read
 	Read     time.Time // the body was read
@@ -131,7 +131,7 @@ type TurnRecord struct {
 	Thread    session.ThreadID
 	Source    session.Source
 	Begins    bool             // the request begins a session
-	Step      int              // the request is for the model's answer of this number in its history; 0: not known
+	Step      int              // which of the model's answers in the history the request asks for, from 1; 0: not known
 	Relation  session.Relation // to the history that was known
 	Cause     session.Cause    // why it began a new thread although a part of it was known; empty: it did not
 	Before    session.Size     // as the client sent it
@@ -140,7 +140,7 @@ type TurnRecord struct {
 	Origins   engine.Origins   // of the tokens of After
 	Waits     []time.Duration  // one for each condensation
 	Condensed []session.Condensation
-	Relieved  int // overflows after which it was sent again
+	Relieved  int // how many times it was sent again, smaller, after an overflow
 	Account
 
 	engine.Supposed // what condensing would have done, if the request was not condensed

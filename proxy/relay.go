@@ -43,7 +43,7 @@ type relay struct {
 	attached  bool         // the answer is being relayed; false: it is waited for
 	received  int64        // bytes of the answer
 	ended     ending       // how the answer ended
-	over      int          // reads of the answer since its end, that one included; from the second on, the client has been sent all of it
+	over      int          // how many reads there were since the answer's end, which included; from the second on, the client has been sent all of it
 	end       error        // ends the client's stream: why the answer is not whole, or io.EOF if the client was sent an error
 	keepAlive *time.Ticker // of comments to a client that waits
 	stall     *time.Timer  // cancels a request whose client stops reading; nil: no limit
@@ -445,5 +445,5 @@ func withIdleTimeout(body io.ReadCloser, idle time.Duration, cancel context.Canc
 func (b *idleBody) Read(p []byte) (int, error) {
 	b.timer.Reset(b.idle)
 	defer b.timer.Stop()
-	return b.ReadCloser.Read(p) // the body's own
+	return b.ReadCloser.Read(p) // its error is passed on as it is
 }

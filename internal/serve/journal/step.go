@@ -45,6 +45,6 @@ func timesOf(r *proxy.Record) account.Times {
 	at := &r.Times
 	return account.Times{
 		Read: between(at.Begun, at.Read), Resolve: between(at.Read, at.Resolved), Overhead: at.Overhead, Waited: r.Turn.Waited(),
-		Upstream: between(r.Call.Sent, r.Call.First), Answer: between(r.Call.First, at.Ended), Held: at.Held, Whole: between(at.Begun, at.Ended),
+		Upstream: between(r.Call.Sent, r.Call.First), Answer: between(r.Call.First, at.Ended), Held: at.LogWait, Whole: between(at.Begun, at.Ended),
 	}
 }

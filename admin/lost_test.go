@@ -53,7 +53,7 @@ func TestDamagedEntry(t *testing.T) {
 	p := r.ask(turns("ships", 5))
 	client := redis.NewClient(&redis.Options{Addr: r.cfg.Store.Redis.Addrs[0]})
 	defer client.Close()
-	must(t, client.LSet(t.Context(), "dp:{"+p.thread+"}:e", 3, "garbage").Err())
+	must(t, client.LSet(t.Context(), "dp:t:{"+p.thread+"}/e", 3, "garbage").Err())
 	var list struct {
 		Events []struct {
 			Seq     int

@@ -205,12 +205,12 @@ const logKind = "logs"
 // kindSize is how many keys of a kind there are, and their size.
 type kindSize struct{ keys, bytes int }
 
-// censusScript returns the kind, the number and the size of all keys, three values for each kind. The kind of a key that belongs to a
-// thread is its last letter, and that of others their first ones.
+// censusScript returns the kind, the number and the size of all keys, three values for each kind. The kind of a key is its first letter, and for a log
+// what follows the record that it belongs to.
 const censusScript = `
 local keys, bytes, flat = {}, {}, {}
 for _, key in ipairs(redis.call('KEYS', '*')) do
-  local kind = string.match(key, '^dp:{[^}]*}(:%a+)') or string.match(key, '^dp:(%a+)') or 'other'
+  local kind = (string.match(key, '^dp:(%a):') or 'other') .. (string.match(key, '^dp:%a:{[^}]*}(/%a+)') or '')
   keys[kind] = (keys[kind] or 0) + 1
   bytes[kind] = (bytes[kind] or 0) + redis.call('MEMORY', 'USAGE', key, 'SAMPLES', 0)
 end
@@ -224,7 +224,7 @@ return flat
 
 // kindNames are the names of kinds in the table.
 var kindNames = map[string]string{
-	"c": "places", "x": "traces", ":e": logKind, ":t": "thread records", ":x": "lists of traces", "s": "sessions", ":l": "locks",
+	"p": "places", "i": "traces", "t/e": logKind, "t": "thread records", "t/x": "answers", "s": "sessions", "s/u": "threads of sessions", "t/lock": "locks",
 }
 
 // census returns how many keys of each kind a server has, and how large they are.

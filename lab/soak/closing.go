@@ -12,6 +12,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+	"github.com/dewpoint-proxy/dewpoint/session/records"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
 )
 
@@ -158,7 +159,7 @@ func (s *soak) belong(ctx context.Context) error {
 // openStore opens the store next to the replicas, or, where it is a file, after the one that has it.
 func (s *soak) openStore() (session.Store, error) {
 	if s.redis != nil {
-		return redisstore.Open(redisstore.Options{Addrs: []string{s.redis.Addr}, Content: true, Timeout: auditorTimeout}), nil
+		return records.New(redisstore.Open(redisstore.Options{Addrs: []string{s.redis.Addr}, Timeout: auditorTimeout}), records.Options{Content: true}), nil
 	}
 	if err := s.fleet.end(0); err != nil { // it may have ended before
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
+	"github.com/dewpoint-proxy/dewpoint/session/store"
 )
 
 // allowed returns the commands that an ACL line allows.
@@ -40,7 +41,7 @@ func used(server *sessiontest.Server) []string {
 }
 
 // exercise calls every method of a store. None may fail.
-func exercise(t *testing.T, s *Store) {
+func exercise(t *testing.T, s *sessions) {
 	t.Helper()
 	ctx := t.Context()
 	must(t, s.Ping(ctx))
@@ -87,12 +88,15 @@ func exercise(t *testing.T, s *Store) {
 	doomed.Thread.Session = "doomed"
 	must(t, s.Append(ctx, doomed))
 	must(t, s.Request(ctx, "doomed", time.Now()))
+	trims := store.Part{Key: store.Key{Kind: 's', Group: "s", Logs: "u"}, Trim: []store.Trim{{Log: 'u', N: 1}}} // as after hundreds of expired threads
+	must(t, second(s.under.Commit(ctx, store.Commit{Parts: []store.Part{trims}})))
+	must(t, s.Save(ctx, "t", session.Savings{Tokens: 1 << 55}))
 	must(t, s.Set(ctx, "a", []byte("x")))
 	must(t, s.Set(ctx, "a", nil))
 	must(t, second(s.Settings(ctx)))
-	must(t, second(s.Draw(ctx, "b", 1, 10, false)))
+	must(t, second(s.under.Draw(ctx, "b", 1, 10, false)))
 	must(t, second(s.Sessions(ctx, session.SessionQuery{Limit: 1})))
-	Hasten(s)
+	Hasten(s.under)
 	must(t, s.Forget(ctx, "doomed"))
 }
 
@@ -176,8 +180,8 @@ func TestLeastPermissionsInACluster(t *testing.T) {
 		node.Do("CONFIG", "RESETSTAT")
 	}
 	exercise(t, s)
-	move := cluster.MoveSlot(s.keys.thread("t"))
-	move.Key(s.keys.thread("t"))
+	move := cluster.MoveSlot(s.thread("t"))
+	move.Key(s.thread("t"))
 	must(t, second(s.Thread(t.Context(), "t"))) // ASK
 	move.End()
 	all := map[string]bool{}
@@ -219,7 +223,7 @@ func TestLeastPermissionsOfSentinels(t *testing.T) {
 			continue
 		}
 		sentinel.Do("ACL", "SETUSER", "dewpoint", "-"+command)
-		without := start(t, s.options)
+		without := start(t, s.under.options)
 		_ = without.Ping(t.Context()) // does not need what Sentinels know about each other
 		sessiontest.Eventually(t, command+" is missed", func() error {
 			if log := sentinel.Do("ACL", "LOG"); !strings.Contains(log, command) {
@@ -230,7 +234,7 @@ func TestLeastPermissionsOfSentinels(t *testing.T) {
 		sentinel.Do("ACL", "SETUSER", "dewpoint", "+"+command)
 		sentinel.Do("ACL", "LOG", "RESET")
 	}
-	wrong := s.options
+	wrong := s.under.options
 	wrong.SentinelPassword = "battery-staple"
 	err := start(t, wrong).Ping(t.Context())
 	unavailable(t, err)

@@ -8,9 +8,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-func benchmarked(b *testing.B) *Store {
+func benchmarked(b *testing.B) *sessions {
 	server := sessiontest.StartRedis(b, "--appendfsync", "everysec")
-	return start(b, Options{Addrs: []string{server.Addr}, TTL: time.Hour, Content: true})
+	return start(b, Options{Addrs: []string{server.Addr}, TTL: time.Hour})
 }
 
 func BenchmarkPing(b *testing.B) {

@@ -10,25 +10,28 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/records"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
+	"github.com/dewpoint-proxy/dewpoint/session/seal"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-func open(t testing.TB, o redisstore.Options) *redisstore.Store {
+func open(t testing.TB, o redisstore.Options, r records.Options) session.Backend {
 	t.Helper()
-	return redisstore.Open(o)
+	under := redisstore.Open(o)
+	redisstore.Hasten(under)
+	return records.New(under, r)
 }
 
 // conform runs the suite against one server. Each store has its own prefix, and therefore starts empty.
-func conform(t *testing.T, o redisstore.Options, pass func(time.Duration)) {
+func conform(t *testing.T, o redisstore.Options, keys *seal.Keys, pass func(time.Duration)) {
 	var n atomic.Int64
 	prefixes := map[session.Backend]string{}
 	o.TTL, o.Timeout = time.Hour, 10*time.Second
 	start := func(t *testing.T, prefix string, content bool) session.Backend {
 		o := o
-		o.Prefix, o.Content = prefix, content
-		s := open(t, o)
-		redisstore.Hasten(s)
+		o.Prefix = prefix
+		s := open(t, o, records.Options{Content: content, Keys: keys})
 		prefixes[s] = prefix
 		return s
 	}
@@ -56,14 +59,14 @@ func TestConformanceMiniredis(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
 	server := miniredis.RunT(t)
-	conform(t, redisstore.Options{Addrs: []string{server.Addr()}}, server.FastForward)
+	conform(t, redisstore.Options{Addrs: []string{server.Addr()}}, nil, server.FastForward)
 }
 
 // TestConformanceRedis and TestConformanceCluster run as the users in docs/redis.md.
 func TestConformanceRedis(t *testing.T) {
 	t.Parallel()
 	server := sessiontest.StartRedis(t, redisstore.WithACL(t, "standalone")...)
-	conform(t, redisstore.Options{Addrs: []string{server.Addr}, Username: "dewpoint", Password: redisstore.ACLPassword}, nil)
+	conform(t, redisstore.Options{Addrs: []string{server.Addr}, Username: "dewpoint", Password: redisstore.ACLPassword}, nil, nil)
 	if log := server.Do("ACL", "LOG"); log != "" {
 		t.Errorf("refused:\n%s", log)
 	}
@@ -73,14 +76,14 @@ func TestConformanceRedis(t *testing.T) {
 func TestConformanceRedisSealed(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
-	conform(t, redisstore.Options{Addrs: []string{sessiontest.StartRedis(t).Addr}, Keys: sessiontest.Keys(t, "k")}, nil)
+	conform(t, redisstore.Options{Addrs: []string{sessiontest.StartRedis(t).Addr}}, sessiontest.Keys(t, "k"), nil)
 }
 
 func TestConformanceCluster(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
 	cluster := sessiontest.StartCluster(t, redisstore.WithACL(t, "cluster")...)
-	conform(t, redisstore.Options{Addrs: cluster.Addrs(), Cluster: true, Username: "dewpoint", Password: redisstore.ACLPassword}, nil)
+	conform(t, redisstore.Options{Addrs: cluster.Addrs(), Cluster: true, Username: "dewpoint", Password: redisstore.ACLPassword}, nil, nil)
 	for _, node := range cluster.Nodes {
 		if log := node.Do("ACL", "LOG"); log != "" {
 			t.Errorf("refused:\n%s", log)

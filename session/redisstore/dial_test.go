@@ -65,23 +65,23 @@ func TestStarved(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, Options{Addrs: []string{blackHole(t)}, Timeout: 20 * time.Millisecond, Rest: time.Hour})
-			s.starved = func() bool { return c.starved }
+			s.under.starved = func() bool { return c.starved }
 			calls := 0
-			err := s.read(t.Context(), func(ctx context.Context) error {
+			err := s.under.read(t.Context(), func(ctx context.Context) error {
 				calls++
 				<-ctx.Done()
 				return ctx.Err()
 			})
 			unavailable(t, err)
-			if calls != c.calls || s.breaker.allow() != c.starved {
-				t.Errorf("%d calls, others may go out: %v", calls, s.breaker.allow())
+			if calls != c.calls || s.under.breaker.allow() != c.starved {
+				t.Errorf("%d calls, others may go out: %v", calls, s.under.breaker.allow())
 			}
 		})
 	}
 	s := start(t, Options{Addrs: []string{blackHole(t)}, Timeout: 20 * time.Millisecond, Rest: time.Hour})
-	s.starved = func() bool { return true }
+	s.under.starved = func() bool { return true }
 	late := false
-	must(t, s.read(t.Context(), func(ctx context.Context) error {
+	must(t, s.under.read(t.Context(), func(ctx context.Context) error {
 		if late {
 			return nil // the repeated call succeeds
 		}

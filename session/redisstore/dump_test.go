@@ -77,7 +77,7 @@ func damage(t testing.TB, o redisstore.Options, prefix string, id session.Thread
 	t.Helper()
 	client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: o.Addrs, IsClusterMode: o.Cluster, Protocol: 2})
 	defer client.Close()
-	key, at := prefix+"{"+string(id)+"}:e", int64(seq)-1
+	key, at := prefix+"t:{"+string(id)+"}/e", int64(seq)-1
 	entry, err := client.LIndex(t.Context(), key, at).Bytes()
 	must(t, err)
 	must(t, client.LSet(t.Context(), key, at, change(entry)).Err())

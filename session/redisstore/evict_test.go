@@ -33,7 +33,7 @@ type replica struct {
 	registry *session.Registry
 }
 
-func newReplica(t testing.TB, s *Store) replica {
+func newReplica(t testing.TB, s *sessions) replica {
 	t.Helper()
 	r := session.NewRegistry(s, session.Secret("secret"))
 	return replica{t, r}
@@ -71,7 +71,7 @@ const (
 )
 
 // evictable logs a thread in which g1 to u2 are summarised, and a fork that inherits the condensation.
-func evictable(t *testing.T, s *Store) {
+func evictable(t *testing.T, s *sessions) {
 	t.Helper()
 	r := newReplica(t, s)
 	first, _ := r.serve("u1 g1 u2")
@@ -95,9 +95,9 @@ func TestEachKeyEvicted(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
 	server := sessiontest.StartRedis(t, "--appendfsync", "everysec")
-	s := start(t, Options{Addrs: []string{server.Addr}, Content: true, TTL: time.Hour, Timeout: 5 * time.Second})
+	s := start(t, Options{Addrs: []string{server.Addr}, TTL: time.Hour, Timeout: 5 * time.Second})
 	evictable(t, s)
-	keys, err := s.client.Keys(t.Context(), "*").Result()
+	keys, err := s.under.client.Keys(t.Context(), "*").Result()
 	must(t, err)
 	if len(keys) < 12 {
 		t.Fatalf("only %d keys: %q", len(keys), keys)
@@ -107,7 +107,7 @@ func TestEachKeyEvicted(t *testing.T) {
 		for _, words := range []string{evictedWords, evictedFork} {
 			server.Do("FLUSHALL")
 			evictable(t, s)
-			n, err := s.client.Del(t.Context(), key).Result()
+			n, err := s.under.client.Del(t.Context(), key).Result()
 			if err != nil || n != 1 {
 				t.Fatalf("%q is not there again: %v", key, err)
 			}
@@ -117,7 +117,7 @@ func TestEachKeyEvicted(t *testing.T) {
 }
 
 // wantServed sends a history step by step.
-func wantServed(t *testing.T, s *Store, what, words string) {
+func wantServed(t *testing.T, s *sessions, what, words string) {
 	t.Helper()
 	words += " g3 u4"
 	first, got := newReplica(t, s).serve(words)

@@ -14,7 +14,7 @@ import (
 )
 
 // lengthOf returns the length of a thread, which must exist.
-func lengthOf(t *testing.T, s *Store, id session.ThreadID) int {
+func lengthOf(t *testing.T, s *sessions, id session.ThreadID) int {
 	t.Helper()
 	thread, err := s.Thread(t.Context(), id)
 	must(t, err)
@@ -199,17 +199,17 @@ func TestResharding(t *testing.T) {
 			}
 		})
 	}
-	move := cluster.MoveSlot(s.keys.thread("t"))
+	move := cluster.MoveSlot(s.thread("t"))
 	must(t, s.Append(ctx, twoEvents("t", 2))) // nothing has moved yet
-	move.Key(s.keys.thread("t"))
+	move.Key(s.thread("t"))
 	if err := s.Append(ctx, twoEvents("t", 4)); err == nil || !strings.Contains(err.Error(), "TRYAGAIN") {
 		t.Errorf("half a thread was written to: %v", err)
 	} else {
 		unavailable(t, err)
 	}
 	must(t, second(s.Thread(ctx, "t"))) // ASK
-	move.Key(s.keys.log("t"))
-	move.Key(s.keys.left("t"))
+	move.Key(s.log("t"))
+	move.Key(s.left("t"))
 	must(t, s.Append(ctx, twoEvents("t", 4))) // ASK for a script
 	move.End()
 	must(t, s.Append(ctx, twoEvents("t", 6))) // MOVED

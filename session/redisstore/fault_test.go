@@ -40,7 +40,7 @@ func TestServerErrors(t *testing.T) {
 
 func TestKilledServer(t *testing.T) {
 	server := sessiontest.StartRedis(t)
-	s, ctx := start(t, Options{Addrs: []string{server.Addr}, Content: true, Timeout: 300 * time.Millisecond}), t.Context()
+	s, ctx := start(t, Options{Addrs: []string{server.Addr}, Timeout: 300 * time.Millisecond}), t.Context()
 	must(t, s.Ping(ctx))
 	must(t, s.Append(ctx, twoEvents("t", 0)))
 	c, err := s.Condense(ctx, "t", session.Condensation{Summary: "kept"})
@@ -146,7 +146,7 @@ func TestLeaving(t *testing.T) {
 			if err := s.Append(ctx, twoEvents("t", 0)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, session.ErrUnavailable) {
 				t.Errorf("got %v", err)
 			}
-			if got := s.breaker.allow(); got != c.want {
+			if got := s.under.breaker.allow(); got != c.want {
 				t.Errorf("calls may go out: %v, want %v", got, c.want)
 			}
 		})
@@ -158,18 +158,18 @@ func TestEvictedLog(t *testing.T) {
 	server := miniredis.RunT(t)
 	s, ctx := start(t, Options{Addrs: []string{server.Addr()}}), t.Context()
 	must(t, s.Append(ctx, twoEvents("t", 0)))
-	server.Del(s.keys.log("t"))
+	server.Del(s.log("t"))
 	must(t, s.Append(ctx, twoEvents("t", 2)))
 	events, err := s.Events(ctx, "t", 1, 10)
 	must(t, err)
 	if len(events) != 2 || events[0].Seq != 3 || events[0].Pos != 3 {
 		t.Errorf("got %+v", events)
 	}
-	server.Del(s.keys.thread("t"))
+	server.Del(s.thread("t"))
 	must(t, s.Append(ctx, twoEvents("t", 0)))
 	events, err = s.Events(ctx, "t", 1, 10)
 	must(t, err)
-	log, err := server.List(s.keys.log("t"))
+	log, err := server.List(s.log("t"))
 	must(t, err)
 	if len(events) != 2 || len(log) != 2 || events[0].Seq != 1 || events[0].Pos != 1 {
 		t.Errorf("got %+v of %d", events, len(log))
@@ -181,7 +181,7 @@ func TestEvictedLog(t *testing.T) {
 func TestForgetBegunAgain(t *testing.T) {
 	quick.Skip(t)
 	s, ctx := start(t, Options{Addrs: sessiontest.StartCluster(t).Addrs(), Cluster: true, Timeout: 5 * time.Second}), t.Context()
-	s.lateWrites = time.Second
+	s.under.lateWrites = time.Second
 	must(t, s.Append(ctx, twoEvents("t", 0)))
 	forgotten := make(chan error)
 	go func() { forgotten <- s.Forget(ctx, "s") }()

@@ -3,9 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"strings"
 
-	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore/internal/nodes"
 )
 
@@ -17,9 +15,6 @@ const (
 	formatScans = 4   // on each server
 	formatCount = 250 // approximate number of keys that one SCAN looks at
 )
-
-// formerHash is the length of the hash in the keys of places and traces of the version before. Those of this one have codec.ShortLen bytes.
-const formerHash = len(session.Hash{})
 
 // checkFormat returns errFormer if the server has keys of an earlier version. Once it has found none, it does not look again. It needs no secret
 // in Redis, because there is none if the secret is configured.
@@ -35,10 +30,12 @@ func (s *Store) checkFormat(ctx context.Context) error {
 	return err
 }
 
-// hasFormer looks for the secret of the version before and for its places and traces, whose keys are longer.
+// hasFormer looks for the secrets of earlier versions and for their places and traces.
 func (s *Store) hasFormer(ctx context.Context) (bool, error) {
-	if n, err := s.client.Exists(ctx, s.keys.formerSecret()).Result(); err != nil || n > 0 {
-		return n > 0, err
+	for _, secret := range s.keys.formerSecrets() {
+		if n, err := s.client.Exists(ctx, secret).Result(); err != nil || n > 0 {
+			return n > 0, err
+		}
 	}
 	masters, err := nodes.Masters(ctx, s.client)
 	for _, node := range masters {
@@ -55,6 +52,3 @@ func (s *Store) hasFormer(ctx context.Context) (bool, error) {
 	}
 	return false, err
 }
-
-// former returns a pattern for the keys of places and traces of the version before.
-func (k keys) former() string { return k.pattern() + "[cx]:" + strings.Repeat("?", formerHash) }

@@ -16,13 +16,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
-func start(t testing.TB, o Options) *Store {
-	t.Helper()
-	s := Open(o)
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -95,7 +88,7 @@ func countTrips(t *testing.T, name string, o Options) {
 	must(t, err)
 	lease.Release()
 	must(t, s.Mark(ctx, session.Place{Thread: "warm"}, session.Traces{Lasting: []session.Hash{{1}}}))
-	s.client.AddHook(count)
+	s.under.client.AddHook(count)
 	f := func(what string, most int64, call func() error) {
 		t.Helper()
 		before := count.n.Load()
@@ -144,7 +137,7 @@ func TestBlackHole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o.Timeout, o.Rest = 50*time.Millisecond, time.Hour
 			s, count := start(t, o), &trips{}
-			s.client.AddHook(count)
+			s.under.client.AddHook(count)
 			// Ends the test if the store has no deadline.
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

@@ -1,104 +1,74 @@
 package redisstore
 
 import (
-	"fmt"
 	"strings"
 
-	"github.com/dewpoint-proxy/dewpoint/session"
-	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+	"github.com/dewpoint-proxy/dewpoint/session/store"
 )
 
-// keys builds the keys. In a Cluster the part in braces decides the slot.
+// keys builds the keys. In a Cluster the part in braces decides the slot: the records of a group are in one slot, with their logs and locks.
 type keys struct{ prefix string }
 
-// secret returns the key of the secret, whose number is the version of all keys and values.
-func (k keys) secret() string { return k.prefix + "secret:3" }
+// former returns the key of the secret that an earlier version used.
+func (k keys) formerSecrets() []string { return []string{k.prefix + "secret:2", k.prefix + "secret:3"} }
 
-// formerSecret returns the key of the secret that the version before used.
-func (k keys) formerSecret() string { return k.prefix + "secret:2" }
+// former returns a pattern for the keys of places and traces of earlier versions, which are almost all of their keys.
+func (k keys) former() string { return k.pattern() + "[cx]:*" }
 
-func (k keys) settings() string { return k.prefix + "settings" }
+func (k keys) bucket(name string) string { return k.prefix + "l:" + name }
 
-func (k keys) bucket(name string) string { return k.prefix + "b:" + name }
-
-func (k keys) place(h session.Hash) string { return k.places() + codec.Short(h) }
-
-// places returns what the keys of places begin with. The Short form of the chain hash follows.
-func (k keys) places() string { return k.prefix + "c:" }
-
-func (k keys) trace(h session.Hash) string { return k.traces() + codec.Short(h) }
-
-// traces returns what the keys of traces begin with. The Short form of the trace follows.
-func (k keys) traces() string { return k.prefix + "x:" }
-
-// indexed returns the keys of places and traces.
-func (k keys) indexed(places, traces []session.Hash) (names []string) {
-	for _, h := range places {
-		names = append(names, k.place(h))
+func (k keys) record(r store.Key) string {
+	key := k.prefix + string(r.Kind) + ":{" + tag(r.Group) + "}"
+	if r.Name != "" {
+		key += ":" + r.Name
 	}
-	for _, h := range traces {
-		names = append(names, k.trace(h))
+	return key
+}
+
+func (k keys) log(r store.Key, log byte) string { return k.record(r) + "/" + string(log) }
+
+func (k keys) lock(r store.Key) string { return k.record(r) + "/lock" }
+
+// all returns the keys of a record: its own, and those of its logs.
+func (k keys) all(r store.Key) []string {
+	names := []string{k.record(r)}
+	for i := range len(r.Logs) {
+		names = append(names, k.log(r, r.Logs[i]))
 	}
 	return names
 }
 
-func (k keys) session(id session.SessionID) string { return k.prefix + "s:{" + tag(string(id)) + "}" }
+func (k keys) entry(e store.EntryKey) string { return k.prefix + string(e[:1]) + ":" + string(e[1:]) }
 
-// unlisted returns the key of a session's threads that its record has no room for.
-func (k keys) unlisted(id session.SessionID) string { return k.session(id) + "u" }
-
-// journal returns what the keys of a session's journal begin with. The number of a block follows.
-func (k keys) journal(id session.SessionID) string { return k.session(id) + "j" }
-
-// names returns the key of the names that were written on a day and begin with a byte.
-func (k keys) names(day uint16, first byte) string {
-	return fmt.Sprintf("%sn:%d:%d", k.prefix, day, first%nameShards)
+func (k keys) entries(all []store.EntryKey) []string {
+	names := make([]string, len(all))
+	for i, e := range all {
+		names[i] = k.entry(e)
+	}
+	return names
 }
 
-func (k keys) totals(period string) string { return k.prefix + "g:" + period }
-
-func (k keys) outbox(tenant string) string { return k.prefix + "o:" + tenant }
-
-func (k keys) experiment(name string) string { return k.prefix + "a:" + name }
-
-func (k keys) thread(id session.ThreadID) string { return k.prefix + "{" + tag(string(id)) + "}:t" }
-
-func (k keys) log(id session.ThreadID) string { return k.prefix + "{" + tag(string(id)) + "}:e" }
-
-func (k keys) left(id session.ThreadID) string { return k.prefix + "{" + tag(string(id)) + "}:x" }
-
-func (k keys) lock(id session.ThreadID) string { return k.prefix + "{" + tag(string(id)) + "}:l" }
-
-// Records that are being deleted move to separate keys in the same slot, so that a session or thread can begin again under
-// its old keys in the meantime.
-
-func (k keys) doomedSession(id session.SessionID) string { return k.session(id) + "d" }
-
-func (k keys) doomedLog(id session.ThreadID) string { return k.log(id) + "d" }
-
-func (k keys) doomedLeft(id session.ThreadID) string { return k.left(id) + "d" }
-
-// sessions returns a pattern for the keys of all sessions.
-func (k keys) sessions() string { return k.pattern() + "s:{*}" }
+// records returns a pattern for the keys of all records of a kind whose names are empty.
+func (k keys) records(kind byte) string { return k.pattern() + string(kind) + ":{*}" }
 
 // pattern returns a pattern for the prefix.
 func (k keys) pattern() string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(k.prefix)
 }
 
-// sessionOf returns the id in a session's key.
-func (k keys) sessionOf(key string) session.SessionID {
-	return session.SessionID(untag(strings.TrimSuffix(strings.TrimPrefix(key, k.prefix+"s:{"), "}")))
+// group returns the group in the key of a record whose name is empty.
+func (k keys) group(key string, kind byte) string {
+	return untag(strings.TrimSuffix(strings.TrimPrefix(key, k.prefix+string(kind)+":{"), "}"))
 }
 
 var braces = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 
-// tag escapes braces, which would end the hash tag early, and the empty id, because an empty tag does not count as one.
-func tag(id string) string {
-	if id == "" {
+// tag escapes braces, which would end the hash tag early, and the empty group, because an empty tag does not count as one.
+func tag(group string) string {
+	if group == "" {
 		return "%"
 	}
-	return braces.Replace(id)
+	return braces.Replace(group)
 }
 
 func untag(t string) string {

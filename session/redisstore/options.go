@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore/internal/nodes"
-	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
 
 const (
@@ -32,8 +31,6 @@ type Options struct {
 
 	Prefix  string        // of all keys, without braces; "dp:" by default
 	TTL     time.Duration // a thread expires this long after its last write; 0 means never
-	Content bool          // store payloads of events
-	Keys    *seal.Keys    // encrypt payloads and summaries; nil to store them in clear
 	Timeout time.Duration // of a read, including connecting; writes get twice as much; 500 ms by default
 	Rest    time.Duration // between two probes of a server that does not answer; 250 ms by default
 }

@@ -1,81 +1,83 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
-	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+	"github.com/dewpoint-proxy/dewpoint/session/redisstore/internal/nodes"
+	"github.com/dewpoint-proxy/dewpoint/session/store"
 )
 
-// Find implements session.Store. It sends one pipeline, in a Cluster one to each node involved, concurrently.
-func (s *Store) Find(ctx context.Context, hashes []session.Hash, hint session.ThreadID, traces ...session.Hash) (session.Found, error) {
-	got, hinted, err := s.get(ctx, s.keys.indexed(hashes, traces), hint)
-	if err != nil {
-		return session.Found{}, err
-	}
-	places, last := make([]session.Place, len(got)), session.Place{}
-	for i, text := range got {
-		if text == "" {
-			continue
+// Read implements store.Store. It sends one pipeline, in a Cluster one to each node involved, concurrently.
+func (s *Store) Read(ctx context.Context, q store.Query) (found store.Found, err error) {
+	var entries func() []any
+	records := make([]func(*store.Record) error, len(q.Records))
+	err = s.pipeline(ctx, s.read, func(ctx context.Context, pipe redis.Pipeliner) {
+		entries = s.values(ctx, pipe, s.keys.entries(q.Entries))
+		for i := range q.Records {
+			records[i] = s.sel(ctx, pipe, &q.Records[i])
 		}
-		if last, err = codec.ParsePlace([]byte(text), last); err != nil {
-			return session.Found{}, fmt.Errorf("place: %w", err)
-		}
-		places[i] = last
-	}
-	found := session.Found{Places: places[:len(hashes):len(hashes)]}
-	if len(traces) > 0 {
-		found.Traced = places[len(hashes):]
-	}
-	if hint == "" || hinted[0] == "" {
-		return found, nil
-	}
-	thread, err := parseThread(hinted)
+	})
 	if err != nil {
-		return session.Found{}, err
+		return found, err
 	}
-	found.Hinted = &thread
+	if found.Entries, err = texts(entries(), len(q.Entries)); err != nil {
+		return found, err
+	}
+	found.Records = make([]store.Record, len(q.Records))
+	for i, parse := range records {
+		if err := parse(&found.Records[i]); err != nil {
+			return store.Found{}, err
+		}
+	}
 	return found, nil
 }
 
-func (s *Store) Trace(ctx context.Context, traces []session.Hash) ([]session.Place, error) {
-	found, err := s.Find(ctx, nil, "", traces...)
-	return found.Traced, err
-}
-
-// get reads string keys, "" for those that do not exist, and the hinted thread's fields, nil without a hint, in one pipeline.
-func (s *Store) get(ctx context.Context, keys []string, hint session.ThreadID) (got, thread []string, err error) {
-	if len(keys) == 0 && hint == "" {
-		return nil, nil, ctx.Err()
+// sel adds commands to a pipeline that read what is selected of a record, and returns a function that parses the replies.
+func (s *Store) sel(ctx context.Context, pipe redis.Pipeliner, sel *store.Select) func(*store.Record) error {
+	key := s.keys.record(sel.Key)
+	var some *redis.SliceCmd
+	var all *redis.MapStringStringCmd
+	var newest *redis.StringSliceCmd
+	switch {
+	case sel.Fields == nil:
+		all = pipe.HGetAll(ctx, key)
+	case len(sel.Fields) > 0:
+		some = pipe.HMGet(ctx, key, sel.Fields...)
 	}
-	var values func() []any
-	var hinted *redis.SliceCmd
-	err = s.pipeline(ctx, s.read, func(ctx context.Context, pipe redis.Pipeliner) {
-		values = s.values(ctx, pipe, keys)
-		if hint != "" {
-			hinted = pipe.HMGet(ctx, s.keys.thread(hint), threadFields...)
+	if sel.Newest > 0 {
+		newest = pipe.LRange(ctx, s.keys.log(sel.Key, sel.Log), int64(-sel.Newest), -1)
+	}
+	return func(r *store.Record) error {
+		if newest != nil {
+			r.Newest = newest.Val()
 		}
-	})
-	if err == nil {
-		got, err = texts(values(), len(keys))
+		if all != nil {
+			r.Fields = all.Val()
+			delete(r.Fields, tokenField)
+			return nil
+		}
+		r.Fields = map[string]string{}
+		if some == nil {
+			return nil
+		}
+		values, err := texts(some.Val(), len(sel.Fields))
+		for i, name := range sel.Fields {
+			if err == nil && values[i] != "" {
+				r.Fields[name] = values[i]
+			}
+		}
+		return err
 	}
-	if err == nil && hint != "" {
-		thread, err = texts(hinted.Val(), len(threadFields))
-	}
-	return got, thread, err
-}
-
-// checkLen returns an error if a reply does not have the expected length.
-func checkLen[T any](reply []T, want int) error {
-	if len(reply) == want {
-		return nil
-	}
-	return fmt.Errorf("%w: the server returned %d values instead of %d", session.ErrUnavailable, len(reply), want)
 }
 
 // values adds commands to a pipeline that read string keys, and returns a function that returns the values after the
@@ -103,89 +105,161 @@ func (s *Store) values(ctx context.Context, pipe redis.Pipeliner, keys []string)
 	}
 }
 
-// pipelineErr returns the first error of a pipeline's commands other than an absent value. The pipeline's own error may be
-// an absent value that hides another error.
-func pipelineErr(commands []redis.Cmder, err error) error {
-	for _, c := range commands {
-		if e := c.Err(); e != nil && !absent(e) {
-			return e
-		}
-	}
-	if absent(err) {
-		return nil
-	}
-	return err
-}
-
-// threadFields are the fields of a record that parseThread needs.
-var threadFields = []string{"r", "n", "c", "q", "m"}
-
-func (s *Store) Thread(ctx context.Context, id session.ThreadID) (session.Thread, error) {
-	fields, err := s.fields(ctx, s.keys.thread(id), threadFields...)
-	if err != nil {
-		return session.Thread{}, err
-	}
-	return parseThread(fields)
-}
-
-// parseThread decodes the values of threadFields, or returns ErrNotFound.
-func parseThread(fields []string) (session.Thread, error) {
-	if fields[0] == "" {
-		return session.Thread{}, session.ErrNotFound
-	}
-	thread, err := codec.ParseThread([]byte(fields[0]))
-	if err == nil {
-		thread.Seq, err = strconv.ParseUint(fields[1], 10, 64)
-	}
-	if err == nil {
-		err = codec.SetList(&thread, []byte(fields[2]))
-	}
-	thread.Requested, thread.Requests = 0, 0 // the encoded record may be older than the fields
-	if err == nil && fields[3] != "" {
-		thread.Requested, err = strconv.ParseUint(fields[3], 10, 64)
-	}
-	if err == nil && fields[4] != "" {
-		thread.Requests, err = strconv.Atoi(fields[4])
-	}
-	if err != nil {
-		return session.Thread{}, fmt.Errorf("thread record: %w", err)
-	}
-	return thread, nil
-}
-
-func (s *Store) Summary(ctx context.Context, id session.CondensationID) (string, error) {
-	fields, err := s.fields(ctx, s.keys.thread(id.Thread), "s"+strconv.FormatUint(id.Seq, 10), "c")
-	if err != nil {
-		return "", err
-	}
-	if fields[0] == "" {
-		return "", session.ErrNotFound
-	}
-	return s.content.ParseSummary([]byte(fields[0]), []byte(fields[1]), id)
-}
-
-// Events implements session.Store. It returns ErrNotFound if the thread does not exist.
-func (s *Store) Events(ctx context.Context, id session.ThreadID, at uint64, limit int) ([]session.Event, error) {
-	// Lua numbers are doubles, which are exact below 2^53. No log gets that long.
-	at, limit = min(at, 1<<52), min(max(limit, -1<<31+1), 1<<31-1)
-	read := script{eventsScript, []string{s.keys.thread(id), s.keys.log(id)}, []any{at, limit, session.PageBytes}}
+// Log implements store.Store.
+func (s *Store) Log(ctx context.Context, q store.LogQuery) (page store.Page, err error) {
+	read := script{logScript, []string{s.keys.record(q.Key), s.keys.log(q.Key, q.Log)}, []any{store.End(q.Log), q.At, q.Limit, q.Bytes}}
 	got, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) { return read.run(ctx, s).Slice() })
 	if err != nil {
-		return nil, err
+		return page, err
 	}
-	if len(got) == 0 {
-		return nil, checkLen(got, 1)
+	if len(got) < 2 {
+		return page, checkLen(got, 2)
 	}
-	seq, ok := got[0].(int64)
-	if !ok {
-		return nil, codec.ErrCorrupt
+	end, _ := got[0].(int64)
+	first, ok := got[1].(int64)
+	if !ok || end < 0 || first < 0 {
+		return page, checkLen(got[:1], 2)
 	}
-	page, step := codec.Page{Limit: limit}, int64(cmp.Compare(limit, 0))
-	for i := 1; i < len(got) && !page.Full(); i++ {
-		text, _ := got[i].(string)
-		entry, _ := s.content.ParseEvents(id, []byte(text), uint64(seq)) //nolint:gosec // a script counts from 1. A damaged one fails no others
-		page.Add(entry)
-		seq += step
+	page.End, page.First = uint64(end), uint64(first)
+	for _, entry := range got[2:] {
+		page.Entries = append(page.Entries, textOf(entry))
 	}
-	return page.Events(), nil
+	return page, nil
+}
+
+// Lock implements store.Store. If the release does not reach the server, the lock expires.
+func (s *Store) Lock(ctx context.Context, key store.Key, ttl time.Duration) (session.Lease, error) {
+	keys, own := []string{s.keys.lock(key)}, rand.Text()
+	hold := func(ctx context.Context) error {
+		held, err := result(ctx, s.write, func(ctx context.Context) (bool, error) {
+			return script{lockScript, keys, []any{own, ttl.Milliseconds()}}.run(ctx, s).Bool()
+		})
+		if err == nil && !held {
+			return session.ErrLocked
+		}
+		return err
+	}
+	if err := hold(ctx); err != nil {
+		return session.Lease{}, err
+	}
+	return session.Lease{Renew: hold, Release: func() {
+		w := writing{s, &store.Commit{Owner: own}}
+		_, _ = w.run(context.Background(), w.script(nil, nil, keys, "", 0)) // like an index entry with this value
+	}}, nil
+}
+
+const scanCount = 500 // approximate number of keys that one SCAN looks at
+
+// position says how far the records were read: the node, the cursor of SCAN on that node, and the last key that was read of those
+// that SCAN returns for this cursor. There is no index, so listing scans all keys.
+type position struct {
+	node   string
+	cursor uint64
+	after  string
+}
+
+func (p position) String() string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s\n%d\n%s", p.node, p.cursor, p.after))
+}
+
+func parsePosition(text string) (p position, err error) {
+	if text == "" {
+		return p, nil
+	}
+	plain, err := base64.RawURLEncoding.DecodeString(text)
+	parts := strings.SplitN(string(plain), "\n", 3)
+	if err != nil || len(parts) != 3 {
+		return p, session.ErrCursor
+	}
+	p.node, p.after = parts[0], parts[2]
+	p.cursor, err = strconv.ParseUint(parts[1], 10, 64)
+	if err != nil {
+		return p, session.ErrCursor
+	}
+	return p, nil
+}
+
+// maxScans is how many SCANs one page takes if they find nothing.
+const maxScans = 20
+
+// Scan implements store.Store. It lists records in no particular order. Records that exist throughout the listing are listed, but some may be
+// listed twice if Redis resizes its tables or a Cluster moves slots in the meantime. A page may be empty without being the last.
+func (s *Store) Scan(ctx context.Context, kind byte, cursor string) (found store.Scanned, err error) {
+	at, err := parsePosition(cursor)
+	if err != nil {
+		return found, err
+	}
+	masters, err := s.masters(ctx)
+	if err != nil {
+		return found, err
+	}
+	for range maxScans {
+		n := slices.IndexFunc(masters, func(n nodes.Node) bool { return n.Addr >= at.node })
+		if n < 0 {
+			found.Next = ""
+			return found, nil
+		}
+		if masters[n].Addr != at.node { // the first page, or the node is gone and this is the next
+			at = position{node: masters[n].Addr}
+		}
+		keys, next, err := s.scan(ctx, masters[n].Client, kind, at)
+		if err != nil {
+			return found, err
+		}
+		for _, key := range keys {
+			at.after = key
+			found.Keys = append(found.Keys, store.Key{Kind: kind, Group: s.keys.group(key, kind)})
+			found.Cursors = append(found.Cursors, at.String())
+		}
+		at = position{node: at.node, cursor: next}
+		if next == 0 {
+			if n+1 == len(masters) {
+				found.Next = ""
+				return found, nil
+			}
+			at = position{node: masters[n+1].Addr}
+		}
+		found.Next = at.String()
+		if len(found.Keys) > 0 {
+			break
+		}
+	}
+	return found, nil
+}
+
+func (s *Store) masters(ctx context.Context) (masters []nodes.Node, err error) {
+	err = s.read(ctx, func(ctx context.Context) (err error) {
+		masters, err = nodes.Masters(ctx, s.client)
+		return err
+	})
+	if err == nil && len(masters) == 0 {
+		err = fmt.Errorf("%w: the cluster names no master", session.ErrUnavailable)
+	}
+	return masters, err
+}
+
+// scan returns the keys of records that SCAN returns for a cursor, sorted, after the given position.
+func (s *Store) scan(ctx context.Context, c redis.Cmdable, kind byte, at position) (keys []string, next uint64, err error) {
+	err = s.read(ctx, func(ctx context.Context) (err error) {
+		keys, next, err = c.Scan(ctx, at.cursor, s.keys.records(kind), scanCount).Result()
+		return err
+	})
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	keys = slices.DeleteFunc(keys, func(key string) bool { return key <= at.after })
+	return keys, next, err
+}
+
+var _ session.Buckets = (*Store)(nil)
+
+// Draw implements session.Buckets with the clocks of the replicas. If a connection breaks, n may be taken more than once.
+func (s *Store) Draw(ctx context.Context, bucket string, n, perMinute int, owed bool) (time.Duration, error) {
+	exec := func(ctx context.Context, commands func(context.Context) error) error {
+		return s.writeWithin(ctx, s.options.Timeout, commands)
+	}
+	ms, err := result(ctx, exec, func(ctx context.Context) (int64, error) {
+		draw := script{drawScript, []string{s.keys.bucket(bucket)}, []any{n, perMinute, owed, time.Now().UnixMilli()}}
+		return draw.run(ctx, s).Int64()
+	})
+	return time.Duration(ms) * time.Millisecond, err
 }

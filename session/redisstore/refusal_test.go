@@ -16,7 +16,7 @@ import (
 )
 
 // prepared returns a store on a real server with a condensed thread of two messages and a secret.
-func prepared(t *testing.T, o Options, args ...string) (*sessiontest.Server, *Store, session.CondensationID) {
+func prepared(t *testing.T, o Options, args ...string) (*sessiontest.Server, *sessions, session.CondensationID) {
 	t.Helper()
 	server := sessiontest.StartRedis(t, args...)
 	o.Addrs = []string{server.Addr}
@@ -32,7 +32,7 @@ func prepared(t *testing.T, o Options, args ...string) (*sessiontest.Server, *St
 }
 
 // wantReads makes every call that only reads, and Secret. None may fail.
-func wantReads(t *testing.T, s *Store, id session.CondensationID) {
+func wantReads(t *testing.T, s *sessions, id session.CondensationID) {
 	t.Helper()
 	found, err := s.Find(t.Context(), []session.Hash{{1, 0, 0, 7}}, "t")
 	if err != nil || found.Hinted == nil || !found.Places[0].Known() {
@@ -52,7 +52,7 @@ func wantReads(t *testing.T, s *Store, id session.CondensationID) {
 }
 
 // wantNoWrites makes every call that writes. All must fail.
-func wantNoWrites(t *testing.T, s *Store, why string) {
+func wantNoWrites(t *testing.T, s *sessions, why string) {
 	t.Helper()
 	for name, err := range map[string]error{
 		"append":   s.Append(t.Context(), twoEvents("t", 2)),
@@ -66,7 +66,7 @@ func wantNoWrites(t *testing.T, s *Store, why string) {
 			t.Errorf("%s: %v does not say %s", name, err, why)
 		}
 	}
-	if !s.breaker.allow() {
+	if !s.under.breaker.allow() {
 		t.Error("calls are held back though each is answered at once")
 	}
 }

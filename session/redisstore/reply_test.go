@@ -94,7 +94,7 @@ func TestRepliesOfAnotherShape(t *testing.T) {
 	}
 }
 
-func everyCall(t *testing.T, s *Store) map[string]func() error {
+func everyCall(t *testing.T, s *sessions) map[string]func() error {
 	t.Helper()
 	ctx := t.Context()
 	fork := twoEvents("f", 2)

@@ -3,248 +3,255 @@ package redisstore
 import (
 	"fmt"
 
-	"github.com/dewpoint-proxy/dewpoint/session"
-	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
+	"github.com/dewpoint-proxy/dewpoint/session/store"
 )
 
-// A write may be sent twice, if its connection broke and it is unknown whether the write reached the server. Each write
-// therefore carries a token, which is stored in the field o of its thread's record, and a repeated write changes nothing.
+// tokenField is the field of a record that holds the token of the last commit, see commitScript.
+const tokenField = "o"
 
-// appendScript appends a batch to a thread's record and log. If it gets their keys too, it also writes the session's record
-// and the indexes.
+// commitScript commits parts, and what index entries it gets. It is the only script that writes records.
 //
-// KEYS: record, log, lasting traces left; and, unless they are in other slots: session, its unlisted threads, needed threads..., places...,
-// traces.... ARGV: point, whether the batch may begin the thread, record, next point, condensations, threads whose logs the thread shares,
-// TTL in ms (0 for none), lease in ms, token, lasting traces that the batch leaves, eight arguments for join, number of needed threads, the
-// end of the first needed thread's point (empty for any), the place that traces point to, how many traces at the end keep the place that
-// they point to already, the recent traces that the batch leaves, the prefix of the keys of traces, what the places of the thread begin with,
-// chain hashes whose places it deletes, the prefix of the keys of places, number of events, events..., places.... It returns whether the lease was renewed, the field k, and the recent traces to delete, or
-// nil if the batch is stale. It deletes those traces itself, unless they are in other slots.
+// KEYS: for each part its record and its logs, and its lock if that is released; then index entries to put, and entries to delete.
+// ARGV: as writing.script writes them: the token ("" if repeating the commit does no harm), what the values of index entries to delete begin with,
+// what the keys of recent entries begin with ("" if they are in other slots), a header, fields to return, recent entries if it does not get their
+// keys, the parts, and for entries to put their values.
 //
-// The lease is somewhat longer than the TTL, so that it is renewed now and then instead of with each step. It is also renewed
-// if a key is new because it was evicted. An evicted log does no harm, because the remaining entries are always the newest.
-// The first write must be one that needs memory: if a full server accepts it, it does not refuse the later ones. All three
-// keys exist from the start, because a Cluster that is moving their slot refuses a script if one of its keys is missing.
-var appendScript = joinFunction + recentFunction + `
-local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'k', 'n', 'm', 'x')
-if was[2] == ARGV[9] then return {1, was[3], ''} end
-local begins = not was[1]
-if begins and ARGV[2] ~= '1' or was[1] and was[1] ~= ARGV[1] then return false end
-local needed = tonumber(ARGV[19])
-for i = 1, KEYS[4] and needed or 0 do
-  local point = redis.call('HGET', KEYS[5 + i], 'l')
-  if not point or i == 1 and ARGV[20] ~= '' and string.sub(point, -#ARGV[20]) ~= ARGV[20] then return false end
+// A write may be sent twice, if its connection broke and it is unknown whether the write reached the server. The token is therefore stored in the
+// field o of the first record, and a repeated write changes nothing.
+//
+// The lease is somewhat longer than the TTL, so that it is renewed now and then instead of with each step. It is also renewed if a key is new
+// because it was evicted. An evicted log does no harm, because the remaining entries are always the newest. The first write must be one that
+// needs memory: if a full server accepts it, it does not refuse the later ones.
+//
+// It returns three numbers (the part whose conditions do not hold, or -1; whether the life of the first record was extended; the number of the last
+// entry of its first log), the recent entries that are too many if it does not delete them, the sums of each part, and the fields.
+var commitScript = fmt.Sprintf(`
+local hashLength, recentField = %d, '%s'
+local at, key = 0, 0
+local function arg() at = at + 1; return ARGV[at] end
+local function nums()
+  local all = {}
+  for n in string.gmatch(arg(), '-?%%d+') do all[#all + 1] = tonumber(n) end
+  return all
 end
-local ttl, lease, due = tonumber(ARGV[7]), tonumber(ARGV[8]), begins
-if ttl > 0 and not due then
-  local left = redis.call('PTTL', KEYS[1])
-  due = left < ttl or left > lease
+local function list(n)
+  local all = {}
+  for i = 1, n do all[i] = arg() end
+  return all
 end
-local firsts, events = tonumber(ARGV[22]), tonumber(ARGV[28])
-local kept, excess = recent(not begins and was[6] or '', ARGV[23])
-local number = string.format('%.0f', (begins and 0 or was[4] or 0) + events)
-redis.call('HSET', KEYS[1], 'r', ARGV[3], 'l', ARGV[4], 'o', ARGV[9], 'n', number, 'm', (begins and 0 or was[5] or 0) + 1, 'x', kept)
-if begins then
-  was[3] = ARGV[6]
-  redis.call('HSET', KEYS[1], 'c', ARGV[5], 'k', ARGV[6])
-  redis.call('DEL', KEYS[2], KEYS[3])
-end
-for from = 29, 28 + events, 1000 do
-  local to = math.min(from + 999, 28 + events)
-  due = redis.call('RPUSH', KEYS[2], unpack(ARGV, from, to)) == to - from + 1 or due
-end
-if begins or ARGV[10] ~= '' then due = redis.call('RPUSH', KEYS[3], ARGV[10]) == 1 or due end
-if due and ttl > 0 then for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], lease) end end
-if KEYS[4] and ARGV[11] ~= '' then join(KEYS[4], KEYS[5], due, 'HSET', lease, 10) end
-local function set(key, value, ...)
-  if ttl > 0 then redis.call('SET', key, value, 'PX', ttl, ...) else redis.call('SET', key, value, ...) end
-end
-local places = #ARGV - 28 - events
-for i = 1, places do set(KEYS[5 + needed + i], ARGV[28 + events + i]) end
-for i = 6 + needed + places, #KEYS - firsts do set(KEYS[i], ARGV[21]) end
-for i = math.max(#KEYS - firsts + 1, 6 + needed + places), #KEYS do set(KEYS[i], ARGV[21], 'NX') end
-if KEYS[4] then
-  drop(excess, ARGV[24], ARGV[25])
-  drop(ARGV[26], ARGV[27], ARGV[25])
-end
-return {due and 1 or 0, was[3], KEYS[4] and '' or excess}
-`
+local token, owner, prefix, h = arg(), arg(), arg(), nums()
+local ttl, count, putting, dropping, most, limit = h[1], h[2], h[3], h[4], h[5], h[6]
+local wanted, recents, parts = list(h[7]), list(h[8]), {}
 
-// recentFunction defines two functions. recent adds to the recent traces of a thread, and returns the newest ones, and those that are too
-// many. drop deletes traces, unless they point to another thread by now.
-var recentFunction = fmt.Sprintf(`
-local shortLength, maxRecent = %d, %d
-local function drop(hashes, prefix, places)
-  for i = 1, #hashes, shortLength do
-    local key = prefix .. string.sub(hashes, i, i + shortLength - 1)
-    if string.sub(redis.call('GET', key) or '', 1, #places) == places then redis.call('DEL', key) end
+for i = 1, count do
+  local letters, n = arg(), nums()
+  local p = {lease = n[1], ttl = n[2], renew = n[3], clear = n[4] == 1, letters = letters, keys = {}}
+  for j = 1, 1 + #letters do key = key + 1; p.keys[j] = KEYS[key] end
+  if n[5] == 1 then key = key + 1; p.lock = KEYS[key] end
+  p.conds, p.set, p.new, p.add, p.logs = list(2 * n[6]), list(2 * n[7]), list(2 * n[8]), list(2 * n[9]), {}
+  for j = 1, n[10] do
+    p.logs[j] = {letter = string.char(n[13 + 2 * j]), n = n[14 + 2 * j], from = at + 1}
+    at = at + p.logs[j].n
   end
-end
-local function recent(list, more)
-  list = list .. more
-  local last, kept = {}, {}
-  for i = 1, #list, shortLength do last[string.sub(list, i, i + shortLength - 1)] = i end
-  for i = 1, #list, shortLength do
-    local hash = string.sub(list, i, i + shortLength - 1)
-    if last[hash] == i then kept[#kept + 1] = hash end
+  p.join, p.listed, p.named, p.trim = list(2 * n[11]), list(2 * n[12]), list(2 * n[13]), list(2 * n[14])
+  local names, seen = {}, {}
+  local function need(name) if not seen[name] then seen[name] = true; names[#names + 1] = name end end
+  for j = 1, #p.conds, 2 do
+    local test, field, other, below = string.sub(p.conds[j], 1, 1), string.sub(p.conds[j], 2)
+    need(field)
+    if test == '<' then
+      below, other = string.match(p.conds[j + 1], '^(%%S+) (.*)$')
+      if other ~= '' then need(other) end
+    end
+    p.conds[j] = {test = test, field = field, value = p.conds[j + 1], other = other, below = tonumber(below)}
   end
-  local excess = math.max(#kept - maxRecent, 0)
-  return table.concat(kept, '', excess + 1), table.concat(kept, '', 1, excess)
-end
-`, codec.ShortLen, session.MaxRecent)
-
-// dropScript deletes a key whose value begins like the places of a thread. KEYS: key. ARGV: what they begin with.
-const dropScript = `
-if string.sub(redis.call('GET', KEYS[1]) or '', 1, #ARGV[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
-return 0
-`
-
-// logScript logs a condensation or a request for one. KEYS: record, log, traces left. ARGV: event, TTL in ms (0 for none),
-// token, "1" if the entry answers a request; and, for a condensation, itself and its summary. It returns the Seq, or nil if the thread does not exist.
-const logScript = `
-local was = redis.call('HMGET', KEYS[1], 'l', 'o', 'n', 'c')
-if not was[1] then return false end
-if was[2] == ARGV[3] then return tonumber(was[3]) end
-local seq = redis.call('HINCRBY', KEYS[1], 'n', 1)
-local name = string.format('%.0f', seq)
-redis.call('HSET', KEYS[1], 'o', ARGV[3])
-if ARGV[5] then
-  local list = (was[4] or '') .. name .. ':' .. #ARGV[5] .. ':' .. ARGV[5]
-  redis.call('HSET', KEYS[1], 'c', list, 's' .. name, ARGV[6])
-else
-  redis.call('HSET', KEYS[1], 'q', name)
-end
-redis.call('RPUSH', KEYS[2], ARGV[1])
-if ARGV[4] == '1' then redis.call('HDEL', KEYS[1], 'p', 'q') end
-if ARGV[2] ~= '0' then for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[2]) end end
-return seq
-`
-
-// prepareScript stores a prepared condensation. KEYS: record. ARGV: condensation. It returns nil if the thread does not
-// exist.
-const prepareScript = `
-if redis.call('HEXISTS', KEYS[1], 'l') == 0 then return false end
-redis.call('HSET', KEYS[1], 'p', ARGV[1])
-return 1
-`
-
-// enterScript adds an entry to an experiment. KEYS: experiment. ARGV: when the session began, when the experiment begins if
-// this is its first entry, TTL in ms (0 for none), then pairs of a field and an amount.
-const enterScript = `
-redis.call('HSETNX', KEYS[1], 'since', ARGV[2])
-if tonumber(ARGV[3]) > 0 then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
-if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'since')) then return 0 end
-for i = 4, #ARGV, 2 do redis.call('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1]) end
-return 1
-`
-
-// saveScript adds to a thread's savings, once for each token. KEYS: record. ARGV: token, a model without a price or "",
-// then pairs of a field and an amount. It returns nil if the thread does not exist.
-const saveScript = `
-local was = redis.call('HMGET', KEYS[1], 'l', 'vo')
-if not was[1] then return false end
-if was[2] == ARGV[1] then return 1 end
-redis.call('HSET', KEYS[1], 'vo', ARGV[1])
-if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], 'vm', ARGV[2]) end
-for i = 3, #ARGV, 2 do redis.call('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1]) end
-return 1
-`
-
-// markScript adds to the traces that a thread left. If it gets their keys too, it makes the traces point to the thread. KEYS: record,
-// lasting traces left, traces.... ARGV: lasting traces, TTL in ms (0 for none), lease in ms, the place they point to, how many traces at the
-// end keep the place that they point to already, recent traces, the prefix of the keys of traces, what the places of the thread begin with,
-// the answer.
-// It returns nil if the thread does not exist, and otherwise the recent traces to delete. It deletes them itself, unless they are in other
-// slots. In that case it leaves them to the next append until they are twice too many.
-var markScript = recentFunction + `
-local was = redis.call('HMGET', KEYS[1], 'l', 'x')
-if not was[1] then return false end
-local ttl = tonumber(ARGV[2])
-local left = {ARGV[9]}
-if ARGV[1] ~= '' then left[2] = ARGV[1] end
-if redis.call('RPUSH', KEYS[2], unpack(left)) == #left and ttl > 0 then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
-local kept, excess = (was[2] or '') .. ARGV[6], ''
-if #kept > (KEYS[3] and 1 or 2) * maxRecent * shortLength then kept, excess = recent(kept, '') end
-if ARGV[6] ~= '' then redis.call('HSET', KEYS[1], 'x', kept) end
-for i = 3, #KEYS do
-  local options = {}
-  if ttl > 0 then options = {'PX', ttl} end
-  if i > #KEYS - tonumber(ARGV[5]) then options[#options + 1] = 'NX' end
-  redis.call('SET', KEYS[i], ARGV[4], unpack(options))
-end
-if KEYS[3] then drop(excess, ARGV[7], ARGV[8]) end
-return KEYS[3] and '' or excess
-`
-
-// eventsScript reads a page of the log. KEYS: record, log. ARGV: the entry to begin with, the number of entries, negative to read
-// back from it, and the number of bytes that end the page. It returns the Seq of the entry read first, followed by the entries as they were
-// read, or nil if the thread does not exist.
-const eventsScript = `
-local n = tonumber(redis.call('HGET', KEYS[1], 'n'))
-if not n then return false end
-local lost = math.max(n - redis.call('LLEN', KEYS[2]), 0)
-local at, limit, left, step = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), 1
-if limit < 0 then at, step = math.min(at, n), -1 else at = math.max(at, lost + 1) end
-local page = {at}
-while #page <= math.abs(limit) and at > lost and at <= n and left > 0 do
-  local entry = redis.call('LRANGE', KEYS[2], at - lost - 1, at - lost - 1)[1]
-  page[#page + 1] = entry
-  left, at = left - #entry, at + step
-end
-return page
-`
-
-// joinFunction adds a thread to a session's record: join(record, unlisted threads, whether to update an existing record,
-// the command that sets fields, lease in ms, index of the argument before its own). Its own arguments are: thread, tenant,
-// key, created, seen, maximum number of threads to list, now in ms, maximum number of names.
-//
-// The field next counts the threads that ever began, and the field of each thread holds its number. Threads above the
-// maximum are moved out in groups, so that most calls need not move any. Their ids are kept until they have expired, so
-// that they can be deleted with the session. The record's last seen time may be old; those of the threads are exact.
-//
-// The field key is the session key that came first. Each further one has a field with its number, and the field names counts
-// them. The field requests counts calls, but not those of a thread that may not begin (HSETNX), which add no name either.
-const joinFunction = `
-local function join(record, unlisted, due, set, lease, at)
-  local id, most, now = ARGV[at + 1], tonumber(ARGV[at + 6]), ARGV[at + 7]
-  local tenant, key = ARGV[at + 2], ARGV[at + 3]
-  local was = redis.call('HMGET', record, 't:' .. id, 'tenant', 'key', 'k:' .. key, 'names')
-  local names, certain = tonumber(was[5] or 0), set == 'HSET'
-  local known = key == '' or key == was[3] or was[4] or was[3] and names >= tonumber(ARGV[at + 8])
-  if certain then redis.call('HINCRBY', record, 'requests', 1) end
-  if was[1] and not due and (tenant == '' or tenant == was[2]) and known then return end
-  redis.call('HSETNX', record, 'created', ARGV[at + 4])
-  redis.call(set, record, 'seen', ARGV[at + 5])
-  if tenant ~= '' then redis.call(set, record, 'tenant', tenant) end
-  if not known and not was[3] then redis.call(set, record, 'key', key) end
-  if not known and was[3] and certain then redis.call('HSET', record, 'k:' .. key, redis.call('HINCRBY', record, 'names', 1)) end
-  if not was[1] then
-    local number = redis.call('HINCRBY', record, 'next', 1)
-    redis.call('HSET', record, 't:' .. id, number)
-    if redis.call('HLEN', record) - names > most + most / 4 then
-      local all = redis.call('HGETALL', record)
-      for i = 1, #all, 2 do
-        if string.sub(all[i], 1, 2) == 't:' and tonumber(all[i + 1]) <= number - most then
-          redis.call('HDEL', record, all[i])
-          redis.call('ZADD', unlisted, now, string.sub(all[i], 3))
-        end
-      end
-      if lease > 0 then redis.call('ZREMRANGEBYSCORE', unlisted, '-inf', string.format('%.0f', now - lease)) end
+  for j = 1, #p.new, 2 do need(p.new[j]) end
+  for j = 1, #p.add, 2 do need(p.add[j]) end
+  for j = 1, #p.logs do need('n' .. p.logs[j].letter) end
+  for j = 1, #p.join, 2 do need(p.join[j]) end
+  for j = 1, #p.listed, 2 do need(p.listed[j]) end
+  if i == 1 then
+    if token ~= '' then need('o') end
+    if h[9] == 1 then need(recentField) end
+    for j = 1, #wanted do need(wanted[j]) end
+  end
+  p.was, p.exists = {}, false
+  if #names > 0 then
+    local got = redis.call('HMGET', p.keys[1], unpack(names))
+    for j = 1, #names do
+      if got[j] then p.was[names[j]], p.exists = got[j], true end
     end
   end
-  if lease > 0 then
-    redis.call('PEXPIRE', record, lease)
-    redis.call('PEXPIRE', unlisted, lease)
+  parts[i] = p
+end
+
+local entries = {}
+if putting > 0 then
+  local values = list(tonumber(arg()))
+  for flag, value in string.gmatch(arg(), '(%%a)(%%d+)') do
+    entries[#entries + 1] = {value = values[tonumber(value)], first = flag == 'f'}
+    if flag ~= 'n' then recents[#recents + 1] = string.sub(KEYS[key + #entries], -hashLength) end
   end
 end
-`
 
-// sessionScript calls join. KEYS: record, unlisted threads. ARGV: lease in ms (0 for none), whether to update an existing
-// record, the command that sets fields (HSET, or HSETNX while it is uncertain whether the thread will begin), then the
-// arguments of join.
-const sessionScript = joinFunction + `
-join(KEYS[1], KEYS[2], ARGV[2] == '1', ARGV[3], tonumber(ARGV[1]), 3)
-return 1
+local repeated = token ~= '' and parts[1].was['o'] == token
+for i = 1, repeated and 0 or count do
+  local p = parts[i]
+  for j = 1, #p.conds, 2 do
+    local c, ok = p.conds[j], false
+    local value = p.was[c.field]
+    if c.test == '=' then ok = (value or '') == c.value end
+    if c.test == '!' then ok = value ~= nil end
+    if c.test == '<' then ok = tonumber(value or 0) + tonumber(p.was[c.other] or 0) < c.below end
+    if not ok then return {i - 1 .. ' 0 0', '', ''} end
+  end
+end
+
+local renewed, last, sums, fields = 0, 0, {}, {}
+for i = 1, count do
+  local p = parts[i]
+  local record, sets, dels, now = p.keys[1], {}, {}, {}
+  sums[i] = {}
+  local function put(name, value)
+    now[name] = value
+    if value == '' then dels[#dels + 1] = name else sets[#sets + 1] = name; sets[#sets + 1] = value end
+  end
+  local function old(name) if now[name] ~= nil then return now[name] end return (repeated or not p.clear) and p.was[name] or '' end
+  if repeated then
+    for j = 1, #p.add, 2 do sums[i][#sums[i] + 1] = p.was[p.add[j]] or '0' end
+    if i == 1 and p.logs[1] then last = p.was['n' .. p.logs[1].letter] or '0' end
+  else
+    for j = 1, #p.set, 2 do put(p.set[j], p.set[j + 1]) end
+    for j = 1, #p.new, 2 do if old(p.new[j]) == '' then put(p.new[j], p.new[j + 1]) end end
+    local large = {}
+    for j = 1, #p.add, 2 do
+      local sum = tonumber(old(p.add[j]) ~= '' and old(p.add[j]) or '0') + tonumber(p.add[j + 1])
+      if math.abs(sum) < 2^52 and math.abs(tonumber(p.add[j + 1])) < 2^52 then
+        put(p.add[j], string.format('%%.0f', sum))
+        sums[i][#sums[i] + 1] = now[p.add[j]]
+      else
+        large[#large + 1] = j
+        sums[i][#sums[i] + 1] = '0'
+      end
+    end
+    local number = 0
+    for j = 1, #p.logs do
+      local name = 'n' .. p.logs[j].letter
+      local n = string.format('%%.0f', tonumber(old(name) ~= '' and old(name) or '0') + p.logs[j].n)
+      if p.logs[j].n > 0 then put(name, n) end
+      if j == 1 then number = n end
+    end
+    if i == 1 then last = number end
+    for j = 1, #p.join, 2 do put(p.join[j], old(p.join[j]) .. p.join[j + 1]) end
+    for j = 1, #p.listed, 2 do
+      local joined = old(p.listed[j]) .. number .. ':' .. p.listed[j + 1]
+      for k = #dels, 1, -1 do if dels[k] == p.listed[j] then table.remove(dels, k) end end
+      put(p.listed[j], joined)
+    end
+    for j = 1, #p.named, 2 do put(p.named[j] .. number, p.named[j + 1]) end
+    if i == 1 and token ~= '' and #sets > 0 then put('o', token) end
+    if i == 1 and #recents > 0 then
+      local all, seen, kept = old(recentField) .. table.concat(recents), {}, {}
+      if #all > limit * hashLength then
+        for k = 1, #all, hashLength do seen[string.sub(all, k, k + hashLength - 1)] = k end
+        for k = 1, #all, hashLength do
+          local hash = string.sub(all, k, k + hashLength - 1)
+          if seen[hash] == k then kept[#kept + 1] = hash end
+        end
+        local excess = math.max(#kept - most, 0)
+        p.excess = {unpack(kept, 1, excess)}
+        all = table.concat(kept, '', excess + 1)
+      end
+      put(recentField, all)
+    end
+    local due = p.renew == 1 or not p.exists
+    if i > 1 and p.renew == 0 and parts[1].due then due = true end
+    if i == 1 and p.ttl > 0 and p.renew == 0 and not due then
+      local left = redis.call('PTTL', record)
+      due = left < p.ttl or left > p.lease
+    end
+    for j = 1, #sets, 2000 do redis.call('HSET', record, unpack(sets, j, math.min(j + 1999, #sets))) end
+    if p.clear and #sets == 0 then
+      redis.call('DEL', unpack(p.keys))
+    elseif p.clear then
+      for _, name in ipairs(redis.call('HKEYS', record)) do
+        if (now[name] or '') == '' then redis.call('HDEL', record, name) end
+      end
+      if #p.letters > 0 then redis.call('DEL', unpack(p.keys, 2)) end
+    end
+    if p.lock then redis.call('DEL', p.lock) end
+    if #dels > 0 and not p.clear then redis.call('HDEL', record, unpack(dels)) end
+    for j = 1, #large do
+      local name, n = p.add[large[j]], p.add[large[j] + 1]
+      redis.call('HINCRBY', record, name, n)
+      sums[i][(large[j] + 1) / 2] = redis.call('HGET', record, name)
+    end
+    for j = 1, #p.logs do
+      local log, place = p.logs[j], string.find(p.letters, p.logs[j].letter, 1, true)
+      for from = log.from, log.from + log.n - 1, 1000 do
+        local to = math.min(from + 999, log.from + log.n - 1)
+        due = redis.call('RPUSH', p.keys[1 + place], unpack(ARGV, from, to)) == to - from + 1 or due
+      end
+    end
+    for j = 1, #p.trim, 2 do redis.call('LTRIM', p.keys[1 + string.find(p.letters, p.trim[j], 1, true)], p.trim[j + 1], -1) end
+    if due and p.ttl > 0 then
+      for j = 1, #p.keys do redis.call('PEXPIRE', p.keys[j], p.lease) end
+    end
+    p.due = due
+    if i == 1 and due then renewed = 1 end
+  end
+  if i == 1 then
+    for j = 1, #wanted do fields[j] = old(wanted[j]) end
+  end
+end
+
+for i = 1, putting do
+  local options = {}
+  if ttl > 0 then options = {'PX', ttl} end
+  if entries[i].first then options[#options + 1] = 'NX' end
+  redis.call('SET', KEYS[key + i], entries[i].value, unpack(options))
+end
+local function drop(name)
+  if string.sub(redis.call('GET', name) or '', 1, #owner) == owner then redis.call('DEL', name) end
+end
+for i = 1, dropping do drop(KEYS[key + putting + i]) end
+local excess = count > 0 and parts[1].excess or {}
+if prefix ~= '' then
+  for i = 1, #excess do drop(prefix .. excess[i]) end
+  excess = {}
+end
+for i = 1, count do sums[i] = table.concat(sums[i], ' ') end
+return {'-1 ' .. renewed .. ' ' .. last, table.concat(excess), table.concat(sums, ','), unpack(fields)}
+`, store.HashLen, store.Recent)
+
+// logScript reads a page of a log. KEYS: record, log. ARGV: field that counts the entries, the entry to begin with, the number of entries, negative
+// to read back from it, and the number of bytes that end the page. It returns the number of the last entry of the log, that of the entry read
+// first, and the entries as they were read, or nil if the record does not exist.
+const logScript = `
+local n = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))
+if not n then
+  if redis.call('EXISTS', KEYS[1]) == 0 then return false end
+  return {0, 1}
+end
+local lost = math.max(n - redis.call('LLEN', KEYS[2]), 0)
+local at, limit, left, step = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), 1
+if limit < 0 then at, step = math.min(at, n), -1 else at = math.max(at, lost + 1) end
+local page, chunk = {n, at}, 8
+while #page - 2 < math.abs(limit) and at > lost and at <= n and left > 0 do
+  local from, to = at, at + step * (chunk - 1)
+  if step < 0 then from, to = math.max(to, lost + 1), at end
+  local entries = redis.call('LRANGE', KEYS[2], from - lost - 1, to - lost - 1)
+  local size = 0
+  for i = 1, #entries do
+    local entry = entries[step > 0 and i or #entries + 1 - i]
+    if #page - 2 >= math.abs(limit) or left <= 0 then break end
+    page[#page + 1] = entry
+    left, at, size = left - #entry, at + step, size + #entry
+  end
+  if #entries == 0 then break end
+  if size < 16384 then chunk = math.min(chunk * 2, 512) elseif size > 262144 then chunk = math.max(math.floor(chunk / 2), 1) end
+end
+return page
 `
 
 // lockScript takes a lock, or renews it if the token holds it already. KEYS: lock. ARGV: token, ttl in ms. It returns
@@ -270,64 +277,5 @@ if n == 0 then return 0 end
 held = math.max(held + n, 0)
 redis.call('HSET', KEYS[1], 'h', string.format('%.3f', held), 't', string.format('%.0f', math.max(now, at)))
 redis.call('PEXPIRE', KEYS[1], string.format('%.0f', held * 60000 / most + 60000))
-return 0
-`
-
-// detachSessionScript moves a session's record away for deletion. KEYS: record, new key, unlisted threads. It returns
-// whether there was a record, followed by all fields under the new key.
-var detachSessionScript = fmt.Sprintf("local journalBlock, journalBlocks = %d, %d", journalBlock, journalBlocks) + `
-local there = redis.call('EXISTS', KEYS[1])
-local unlisted = redis.call('ZRANGE', KEYS[3], 0, -1)
-if there == 1 then
-  local blocks = math.ceil(tonumber(redis.call('HGET', KEYS[1], 'jn') or 0) / journalBlock)
-  for i = math.max(blocks - journalBlocks, 0), blocks do redis.call('DEL', KEYS[1] .. 'j' .. string.format('%.0f', i)) end
-  redis.call('HDEL', KEYS[1], 'jn', 'jo')
-  if redis.call('EXISTS', KEYS[2]) == 1 then
-    local fields = redis.call('HGETALL', KEYS[1])
-    for i = 1, #fields, 2 do redis.call('HSET', KEYS[2], fields[i], fields[i + 1]) end
-    redis.call('DEL', KEYS[1])
-  else
-    redis.call('RENAME', KEYS[1], KEYS[2])
-  end
-end
-for _, name in ipairs(unlisted) do redis.call('HSET', KEYS[2], 't:' .. name, 0) end
-redis.call('DEL', KEYS[3])
-local names = redis.call('HKEYS', KEYS[2])
-table.insert(names, 1, tostring(there))
-return names
-`
-
-// detachThreadScript deletes a thread's record and lock and moves away the lists that name its places and traces. KEYS:
-// record, log, lasting traces left, lock, new key of the log, new key of the traces left.
-const detachThreadScript = `
-local recent = redis.call('HGET', KEYS[1], 'x')
-if recent then redis.call('RPUSH', KEYS[3], 'h' .. recent) end
-redis.call('DEL', KEYS[1], KEYS[4])
-for i = 2, 3 do
-  if redis.call('EXISTS', KEYS[i]) == 1 then
-    if redis.call('EXISTS', KEYS[i + 3]) == 1 then
-      for _, entry in ipairs(redis.call('LRANGE', KEYS[i], 0, -1)) do redis.call('RPUSH', KEYS[i + 3], entry) end
-      redis.call('DEL', KEYS[i])
-    else
-      redis.call('RENAME', KEYS[i], KEYS[i + 3])
-    end
-  end
-end
-return 1
-`
-
-// leaveScript removes a thread from its session's record, and deletes the record with its last thread. KEYS: session. ARGV:
-// thread.
-const leaveScript = `
-redis.call('HDEL', KEYS[1], 't:' .. ARGV[1])
-for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
-  if string.sub(name, 1, 2) == 't:' then return 0 end
-end
-return redis.call('DEL', KEYS[1])
-`
-
-// deleteScript deletes a key if it still has the given value. KEYS: key. ARGV: value.
-const deleteScript = `
-if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0
 `

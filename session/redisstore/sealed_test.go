@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/records"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
@@ -16,7 +17,7 @@ import (
 func TestSealed(t *testing.T) {
 	addr := sessiontest.StartRedis(t).Addr
 	sessiontest.Sealed(t, func(t *testing.T, keys *seal.Keys) session.Backend {
-		return open(t, redisstore.Options{Addrs: []string{addr}, Content: true, Keys: keys, Timeout: 10 * time.Second})
+		return open(t, redisstore.Options{Addrs: []string{addr}, Timeout: 10 * time.Second}, records.Options{Content: true, Keys: keys})
 	}, func(t *testing.T) []byte {
 		var all []byte
 		for key, value := range dump(t, redisstore.Options{Addrs: []string{addr}}, "") {
@@ -29,7 +30,7 @@ func TestSealed(t *testing.T) {
 // TestSealedIsBoundToItsThread swaps the records of two threads of different tenants in the server.
 func TestSealedIsBoundToItsThread(t *testing.T) {
 	addr := sessiontest.StartRedis(t).Addr
-	s := open(t, redisstore.Options{Addrs: []string{addr}, Content: true, Keys: sessiontest.Keys(t, "k"), Timeout: 10 * time.Second})
+	s := open(t, redisstore.Options{Addrs: []string{addr}, Timeout: 10 * time.Second}, records.Options{Content: true, Keys: sessiontest.Keys(t, "k")})
 	defer s.Close()
 	ids := map[session.ThreadID]session.CondensationID{}
 	for _, id := range []session.ThreadID{"a", "b"} {
@@ -41,10 +42,10 @@ func TestSealedIsBoundToItsThread(t *testing.T) {
 	}
 	c := redis.NewClient(&redis.Options{Addr: addr})
 	defer c.Close()
-	must(t, c.Rename(t.Context(), "dp:{a}:e", "spare").Err())
-	must(t, c.Rename(t.Context(), "dp:{b}:e", "dp:{a}:e").Err())
-	must(t, c.Rename(t.Context(), "spare", "dp:{b}:e").Err())
-	summaries := map[string]string{"dp:{a}:t": c.HGet(t.Context(), "dp:{b}:t", "s2").Val(), "dp:{b}:t": c.HGet(t.Context(), "dp:{a}:t", "s2").Val()}
+	must(t, c.Rename(t.Context(), "dp:t:{a}/e", "spare").Err())
+	must(t, c.Rename(t.Context(), "dp:t:{b}/e", "dp:t:{a}/e").Err())
+	must(t, c.Rename(t.Context(), "spare", "dp:t:{b}/e").Err())
+	summaries := map[string]string{"dp:t:{a}": c.HGet(t.Context(), "dp:t:{b}", "s2").Val(), "dp:t:{b}": c.HGet(t.Context(), "dp:t:{a}", "s2").Val()}
 	for key, text := range summaries {
 		if text == "" {
 			t.Fatal("there is no summary to exchange")

@@ -17,13 +17,13 @@ func TestReplicasShareBuckets(t *testing.T) {
 	const perMinute, tries = 30, 40
 	var all sync.WaitGroup
 	var took atomic.Int64
-	stores := make([]*Store, 3)
+	stores := make([]*sessions, 3)
 	begun := time.Now()
 	for i := range stores {
 		stores[i] = start(t, Options{Addrs: []string{server.Addr}, TTL: time.Hour, Timeout: 10 * time.Second})
 		all.Go(func() {
 			for range tries {
-				wait, err := stores[i].Draw(t.Context(), "team", 1, perMinute, false)
+				wait, err := stores[i].under.Draw(t.Context(), "team", 1, perMinute, false)
 				if err != nil {
 					t.Error(err)
 				}
@@ -43,7 +43,7 @@ func TestReplicasShareBuckets(t *testing.T) {
 	}
 	draw := func(bucket string, n int, owed bool) time.Duration {
 		t.Helper()
-		wait, err := stores[0].Draw(t.Context(), bucket, n, perMinute, owed)
+		wait, err := stores[0].under.Draw(t.Context(), bucket, n, perMinute, owed)
 		must(t, err)
 		return wait
 	}

@@ -43,7 +43,7 @@ func TestSlow(t *testing.T) {
 	}) {
 		must(t, err)
 	}
-	if !s.breaker.allow() {
+	if !s.under.breaker.allow() {
 		t.Error("calls are held back")
 	}
 }
@@ -80,7 +80,7 @@ func TestSilent(t *testing.T) {
 			t.Parallel()
 			addr, way := make(t)
 			s, count := start(t, Options{Addrs: []string{addr}, Timeout: 200 * time.Millisecond, Rest: 20 * time.Millisecond}), &trips{}
-			s.starved = func() bool { return false }                     // tests that run beside this one keep the process busy
+			s.under.starved = func() bool { return false }               // tests that run beside this one keep the process busy
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // ends the test if the store has no deadline
 			defer cancel()
 			sessiontest.Eventually(t, "the server answers", func() error { return s.Append(ctx, twoEvents("t", 0)) })
@@ -88,10 +88,10 @@ func TestSilent(t *testing.T) {
 			for _, err := range atOnce(64, func(int) error { return second(s.Thread(ctx, "t")) }) {
 				unavailable(t, err)
 			}
-			if s.breaker.allow() {
+			if s.under.breaker.allow() {
 				t.Fatal("calls still go out")
 			}
-			s.client.AddHook(count)
+			s.under.client.AddHook(count)
 			for range 100 {
 				unavailable(t, second(s.Find(ctx, []session.Hash{{1}}, "t")))
 			}
@@ -122,7 +122,7 @@ func TestSilentMaster(t *testing.T) {
 	for _, node := range cluster.Nodes {
 		node.Freeze()
 		for range 10 {
-			if s.probe(ctx) {
+			if s.under.probe(ctx) {
 				t.Errorf("a probe was answered while %s is silent", node.Addr)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/records"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
 
@@ -46,7 +47,7 @@ func TestOneSlot(t *testing.T) {
 		if mark {
 			must(t, s.Append(ctx, twoEvents("t", 0)))
 		}
-		s.client.AddHook(slots)
+		s.under.client.AddHook(slots)
 		if mark {
 			must(t, s.Mark(ctx, session.Place{Thread: "t", Session: "s", Pos: 2}, session.Traces{Lasting: []session.Hash{{1}, {2}, {3}}}))
 		} else {
@@ -73,7 +74,7 @@ func TestOneSlot(t *testing.T) {
 func TestLargeBatch(t *testing.T) {
 	t.Parallel()
 	server := sessiontest.StartRedis(t)
-	s, ctx := start(t, Options{Addrs: []string{server.Addr}, TTL: time.Hour, Timeout: 10 * time.Second}), t.Context()
+	s, ctx := startWith(t, Options{Addrs: []string{server.Addr}, TTL: time.Hour, Timeout: 10 * time.Second}, records.Options{}), t.Context()
 	b := twoEvents("t", 0)
 	for pos := 3; pos <= maxIndexed+10; pos++ {
 		more := twoEvents("t", pos-1)

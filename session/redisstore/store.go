@@ -1,14 +1,8 @@
-// Package redisstore keeps sessions in Redis 6 or newer: a single server, one found through Sentinel, or a Cluster.
+// Package redisstore keeps records in Redis 6 or newer: a single server, one found through Sentinel, or a Cluster.
 //
-// Places and traces are separate string keys. A thread is two keys in one slot, its record and its log, so that a script
-// can append to both at once. The record is a hash with the fields r (the record as the client wrote it), l (its point: the
-// length in positions, and when the thread was created), n (number of log entries ever written), c (the list of
-// condensations), k (for a fork, all ancestors whose logs it shares), o (the token of the last write, which makes repeating
-// it harmless), q (the log entry of a pending condensation request), p (the prepared condensation), x (the recent traces that the thread
-// left, see session.Traces), v... (savings) and one s<seq> for each summary. The log is a list. Another list holds the lasting traces that the thread left, so that they
-// can be deleted with it. A session is a hash, and a sorted set of the threads that the hash has no room for. An experiment is a
-// hash of sums by arm, group and kind. The two lists and the record of a thread expire together, TTL after its last write or
-// that of a fork which shares it; places and traces, TTL after they were written. The secret never expires.
+// A record is a hash, each of its logs a list, and an index entry a string key of its own. The records of a group, and their logs, are in one slot,
+// so that one script changes them at once. A record and its logs expire together, TTL after the last write or when another record renews them;
+// index entries, TTL after they were written.
 //
 // The server's maxmemory limits the size. The server may evict any single key: none is needed to serve a request, and
 // lost records are written again. docs/redis.md describes the effect of each eviction policy and of each fault.
@@ -31,15 +25,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
-	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore/internal/nodes"
+	"github.com/dewpoint-proxy/dewpoint/session/store"
 )
 
-// Store is a session.Store in Redis. All methods may be called concurrently.
+// Store is a store.Store in Redis. All methods may be called concurrently.
 type Store struct {
 	client     nodes.Client
 	options    Options
-	content    codec.Content
 	keys       keys
 	breaker    *breaker
 	closing    sync.Once
@@ -51,7 +44,7 @@ type Store struct {
 	writesFrom atomic.Int64  // Unix time in nanoseconds before which no write is tried, because writes were refused
 }
 
-var _ session.Backend = (*Store)(nil)
+var _ store.Store = (*Store)(nil)
 
 // silence stops go-redis, whose only logger is global, from writing a line to standard error for each connection that it
 // fails to make. It returns those errors as well.
@@ -66,7 +59,6 @@ func Open(o Options) *Store {
 	s := &Store{
 		client:     o.client(),
 		options:    o,
-		content:    codec.NewContent(o.Content, o.Keys),
 		keys:       keys{cmp.Or(o.Prefix, defaultPrefix)},
 		lateWrites: 2 * o.Timeout,
 		starved:    starved,
@@ -74,9 +66,6 @@ func Open(o Options) *Store {
 	s.breaker = newBreaker(o.Rest, s.probe)
 	return s
 }
-
-// Encrypts implements session.Store.
-func (s *Store) Encrypts() bool { return s.content.Keys.Seals() }
 
 // Ping makes one round trip, in a Cluster one to each master, even if the breaker is open. Until one has succeeded, it also looks for keys of
 // an earlier version. An error wraps ErrUnavailable.
@@ -158,27 +147,6 @@ type script struct {
 // run runs the script by its hash, or by its text if the server does not know it.
 func (c script) run(ctx context.Context, s *Store) *redis.Cmd {
 	return redis.NewScript(c.text).Run(ctx, s.client, c.keys, c.args...)
-}
-
-// runScript runs a writing script and parses its reply. A nil reply is ErrNotFound.
-func runScript[T any](ctx context.Context, s *Store, c script, parse func(*redis.Cmd) (T, error)) (T, error) {
-	return result(ctx, s.write, func(ctx context.Context) (T, error) { return parse(c.run(ctx, s)) })
-}
-
-// execScript runs a writing script whose reply has no content.
-func (s *Store) execScript(ctx context.Context, c script) error {
-	return s.write(ctx, func(ctx context.Context) error { return c.run(ctx, s).Err() })
-}
-
-// fields reads fields of a hash, "" for those that do not exist.
-func (s *Store) fields(ctx context.Context, key string, names ...string) ([]string, error) {
-	values, err := result(ctx, s.read, func(ctx context.Context) ([]any, error) {
-		return s.client.HMGet(ctx, key, names...).Result()
-	})
-	if err != nil {
-		return nil, err
-	}
-	return texts(values, len(names))
 }
 
 // texts converts the values of a reply, "" for those that do not exist.
@@ -312,4 +280,26 @@ func callerErr(ctx context.Context) error {
 func timedOut(err error) bool {
 	network, ok := errors.AsType[net.Error](err)
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrPoolTimeout) || ok && network.Timeout()
+}
+
+// checkLen returns an error if a reply does not have the expected length.
+func checkLen[T any](reply []T, want int) error {
+	if len(reply) == want {
+		return nil
+	}
+	return fmt.Errorf("%w: the server returned %d values instead of %d", session.ErrUnavailable, len(reply), want)
+}
+
+// pipelineErr returns the first error of a pipeline's commands other than an absent value. The pipeline's own error may be
+// an absent value that hides another error.
+func pipelineErr(commands []redis.Cmder, err error) error {
+	for _, c := range commands {
+		if e := c.Err(); e != nil && !absent(e) {
+			return e
+		}
+	}
+	if absent(err) {
+		return nil
+	}
+	return err
 }

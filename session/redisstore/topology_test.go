@@ -12,7 +12,7 @@ func TestSentinel(t *testing.T) {
 	sentinel := sessiontest.StartSentinel(t, "main", master, 1)
 	s := start(t, Options{Addrs: []string{sentinel.Addr}, MasterName: "main", Timeout: 5 * time.Second})
 	must(t, s.Append(t.Context(), twoEvents("t", 0)))
-	n, err := sessiontest.Command(master.Addr, "EXISTS", s.keys.thread("t"))
+	n, err := sessiontest.Command(master.Addr, "EXISTS", s.thread("t"))
 	must(t, err)
 	if n != "1" {
 		t.Errorf("the master has %s such threads", n)

@@ -8,6 +8,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/records"
 )
 
 func TestExpiry(t *testing.T) {
@@ -33,7 +34,7 @@ func TestExpiry(t *testing.T) {
 			t.Errorf("got %v, want %v", err, session.ErrNotFound)
 		}
 	}
-	if keys := server.Keys(); len(keys) != 1 || keys[0] != s.keys.secret() {
+	if keys := server.Keys(); len(keys) != 1 || keys[0] != s.under.keys.record(records.SecretKey) {
 		t.Errorf("keys left: %q, want the secret only", keys)
 	}
 }
@@ -89,8 +90,8 @@ func TestForkKeepsAllAncestors(t *testing.T) {
 		must(t, s.Append(ctx, fork("fourth", "third", 6, at)))
 	}
 	for _, id := range []session.ThreadID{"first", "second", "third", "fourth"} {
-		for _, key := range []string{s.keys.thread(id), s.keys.log(id)} {
-			if left := server.TTL(key); left < ttl || left > s.lease() {
+		for _, key := range []string{s.thread(id), s.log(id)} {
+			if left := server.TTL(key); left < ttl || left > s.under.lease() {
 				t.Errorf("%q expires in %v, want %v and not much more", key, left, ttl)
 			}
 		}
@@ -116,10 +117,10 @@ func TestNoExpiry(t *testing.T) {
 // session. Otherwise a lease is renewed only when less than the TTL is left of it.
 func TestAShorterTTLAppliesToOldThreads(t *testing.T) {
 	server := miniredis.RunT(t)
-	open := func(ttl time.Duration) *Store { return start(t, Options{Addrs: []string{server.Addr()}, TTL: ttl}) }
+	open := func(ttl time.Duration) *sessions { return start(t, Options{Addrs: []string{server.Addr()}, TTL: ttl}) }
 	long, short, ctx := open(100*time.Hour), open(time.Hour), t.Context()
 	must(t, long.Append(ctx, twoEvents("t", 0)))
-	keys := append(long.threadKeys("t"), long.keys.session("s"))
+	keys := append(long.threadKeys("t"), long.session("s"))
 	lasts := func(when string, want time.Duration) {
 		t.Helper()
 		for _, key := range keys {
@@ -128,15 +129,15 @@ func TestAShorterTTLAppliesToOldThreads(t *testing.T) {
 			}
 		}
 	}
-	lasts("at first", long.lease())
-	server.FastForward(long.lease() - 100*time.Hour)
+	lasts("at first", long.under.lease())
+	server.FastForward(long.under.lease() - 100*time.Hour)
 	must(t, long.Append(ctx, twoEvents("t", 2)))
 	lasts("with its whole TTL left", 100*time.Hour)
 	server.FastForward(time.Second)
 	must(t, long.Append(ctx, twoEvents("t", 4)))
-	lasts("with less left", long.lease())
+	lasts("with less left", long.under.lease())
 	must(t, short.Append(ctx, twoEvents("t", 6)))
-	lasts("with a lower TTL", short.lease())
+	lasts("with a lower TTL", short.under.lease())
 	must(t, short.Append(ctx, twoEvents("t", 8)))
-	lasts("again", short.lease())
+	lasts("again", short.under.lease())
 }

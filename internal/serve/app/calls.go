@@ -22,6 +22,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/observe"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/records"
 )
 
 // calls is shared by the tenants: it makes the proxy's own calls, and keeps their state across reloads.
@@ -170,10 +171,11 @@ func isPrivate(up config.Upstream) bool { return !config.OverInternet(up.BaseURL
 // drawFrom returns a Draw from limits that replicas share in a store, or nil if the store is not shared. A request waits for it no longer
 // than timeout. Failures are counted.
 func drawFrom(store session.Backend, timeout time.Duration, faults proxy.Faults) limit.Draw {
-	shared, ok := store.(session.Buckets)
-	if !ok {
+	kept, ok := store.(*records.Store)
+	if !ok || kept.Buckets() == nil {
 		return nil
 	}
+	shared := kept.Buckets()
 	return func(bucket string, n, perMinute int, owed bool) (wait time.Duration, ok bool) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()

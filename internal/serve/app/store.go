@@ -16,6 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/platform"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+	"github.com/dewpoint-proxy/dewpoint/session/records"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
 	"github.com/dewpoint-proxy/dewpoint/session/seal"
 )
@@ -32,8 +33,7 @@ func openStore(cfg *config.Config, log *zap.Logger) (session.Backend, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.Keys = keys
-		return redisstore.Open(o), nil
+		return records.New(redisstore.Open(o), records.Options{Content: cfg.Store.Content, Keys: keys}), nil
 	}
 	path, err := storePath(cfg.Store)
 	if err != nil {
@@ -131,7 +131,7 @@ func redisOptions(c config.Store) (redisstore.Options, error) {
 	o := redisstore.Options{
 		Addrs: r.Addrs, Username: r.Username, Password: r.Password.Reveal(), DB: r.DB,
 		MasterName: r.MasterName, SentinelUsername: r.SentinelUsername, SentinelPassword: r.SentinelPassword.Reveal(),
-		Cluster: r.Cluster, TTL: c.TTL, Content: c.Content, Timeout: c.Timeout / 2,
+		Cluster: r.Cluster, TTL: c.TTL, Timeout: c.Timeout / 2,
 	}
 	if r.TLS {
 		o.TLS, err = redisTLS(r)

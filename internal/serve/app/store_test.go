@@ -15,7 +15,7 @@ func TestRedisOptions(t *testing.T) {
 	f := func(name string, r config.Redis, want redisstore.Options) {
 		t.Helper()
 		got, err := redisOptions(config.Store{TTL: time.Hour, Timeout: time.Second, Content: true, Redis: r})
-		want.TTL, want.Timeout, want.Content = time.Hour, time.Second/2, true
+		want.TTL, want.Timeout = time.Hour, time.Second/2
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}

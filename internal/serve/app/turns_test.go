@@ -14,6 +14,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/config"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/records"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
@@ -36,7 +37,7 @@ func TestNoVocabulary(t *testing.T) {
 func TestSecretIsKept(t *testing.T) {
 	server, ctx := miniredis.RunT(t), t.Context()
 	replica := func() *lazyRegistry {
-		store := redisstore.Open(redisstore.Options{Addrs: []string{server.Addr()}})
+		store := records.New(redisstore.Open(redisstore.Options{Addrs: []string{server.Addr()}}), records.Options{})
 		t.Cleanup(func() { _ = store.Close() })
 		return &lazyRegistry{store: session.Guard(store, nil)}
 	}

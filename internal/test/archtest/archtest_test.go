@@ -28,7 +28,11 @@ var allowedImports = map[string][]string{
 	"session/internal/codec":            {"session", "session/seal"},
 	"session/boltstore":                 {"session", "session/seal", "session/internal/codec", "internal/serve/platform"},
 	"session/redisstore/internal/nodes": {},
-	"session/redisstore":                {"session", "session/seal", "session/internal/codec", "session/redisstore/internal/nodes"},
+	"session/redisstore":                {"session", "session/store", "session/redisstore/internal/nodes"},
+	"session/store":                     {"session"},
+	"session/store/memory":              {"session", "session/store"},
+	"session/store/storetest":           {"session", "session/store"},
+	"session/records":                   {"internal/lru", "session", "session/seal", "session/internal/codec", "session/store"},
 	"session/sessiontest":               {"session", "session/seal", "internal/test/process", "internal/test/property"},
 	"tokenize":                          {"session"},
 	"condense":                          {"internal/lru", "internal/known/agents", "session", "condense/excerpt", "condense/ground", "condense/record", "condense/tidy"},
@@ -78,7 +82,7 @@ var allowedImports = map[string][]string{
 	"internal/serve/journal":            {"internal/account", "internal/known/model", "proxy", "session"},
 	"admin/ui":                          {"session", "condense/excerpt", "condense/record", "internal/figures"},
 	"admin":                             {"admin/ui", "condense/record", "internal/lru", "internal/account", "internal/serve/holdout", "session", "engine", "internal/limit"},
-	"internal/serve/app":                {"internal/serve/journal", "internal/figures", "internal/serve/dial", "internal/hosts", "internal/serve/holdout", "internal/serve/served", "internal/known/agents", "admin", "session", "session/seal", "session/boltstore", "session/redisstore", "tokenize", "condense", "condense/catalogue", "condense/summariser", "config", "engine", "proxy", "proxy/listen", "dialect", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "internal/serve/health", "internal/limit", "internal/known/model", "internal/known/provider", "internal/serve/observe", "internal/knowledge", "internal/serve/watch", "internal/serve/findings", "internal/serve/otlp", "internal/serve/platform", "internal/serve/runs"},
+	"internal/serve/app":                {"internal/serve/journal", "internal/figures", "internal/serve/dial", "internal/hosts", "internal/serve/holdout", "internal/serve/served", "internal/known/agents", "admin", "session", "session/seal", "session/boltstore", "session/records", "session/redisstore", "tokenize", "condense", "condense/catalogue", "condense/summariser", "config", "engine", "proxy", "proxy/listen", "dialect", "dialect/chat", "dialect/messages", "dialect/responses", "dialect/split", "internal/serve/health", "internal/limit", "internal/known/model", "internal/known/provider", "internal/serve/observe", "internal/knowledge", "internal/serve/watch", "internal/serve/findings", "internal/serve/otlp", "internal/serve/platform", "internal/serve/runs"},
 	"internal/serve/health":             {},
 	"internal/launch":                   {"internal/known/agents", "internal/serve/platform"},
 	"internal/serve/runs":               {"internal/limit", "proxy", "session"},
@@ -136,7 +140,7 @@ var dependencyRules = []struct {
 		"internal/replay/logs", "internal/demo", "internal/test/process", "session/sessiontest", "session/boltstore", "internal/command",
 	}},
 	{"os/exec", "the proxy starts no programs; only commands and tests do", []string{"internal/command", "internal/launch", "session/sessiontest", "internal/test/process"}},
-	{"testing", "tests stay out of the binary", []string{"session/sessiontest", "condense/condensetest", "internal/test/lineartest", "internal/test/property", "internal/test/quick"}},
+	{"testing", "tests stay out of the binary", []string{"session/sessiontest", "session/store/storetest", "condense/condensetest", "internal/test/lineartest", "internal/test/property", "internal/test/quick"}},
 }
 
 type pkg struct {
@@ -221,7 +225,7 @@ func TestBinaryHasNoTestSupport(t *testing.T) {
 	}
 	for _, support := range []string{
 		module + "internal/test/fakeupstream", module + "internal/test/judge", module + "internal/test/process", module + "internal/test/e2e",
-		module + "session/sessiontest", module + "condense/condensetest", "testing", "net/http/httptest",
+		module + "session/sessiontest", module + "session/store/storetest", module + "session/store/memory", module + "condense/condensetest", "testing", "net/http/httptest",
 	} {
 		if slices.Contains(packages, support) {
 			t.Errorf("the binary includes %s", support)

@@ -8,6 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
+	"github.com/dewpoint-proxy/dewpoint/session/records"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
 )
 
@@ -27,7 +28,7 @@ func checkFile(t testing.TB, p *process, path, thread string, run replay.Run) {
 // checkRedis checks the proxies' log in Redis.
 func checkRedis(t testing.TB, addr, thread string, run replay.Run) {
 	t.Helper()
-	store := redisstore.Open(redisstore.Options{Addrs: []string{addr}, Content: true, Timeout: patience})
+	store := records.New(redisstore.Open(redisstore.Options{Addrs: []string{addr}, Timeout: patience}), records.Options{Content: true})
 	defer store.Close()
 	checkLog(t, store, session.ThreadID(thread), run)
 }

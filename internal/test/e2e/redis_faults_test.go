@@ -13,6 +13,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/judge"
 	"github.com/dewpoint-proxy/dewpoint/session"
+	"github.com/dewpoint-proxy/dewpoint/session/records"
 	"github.com/dewpoint-proxy/dewpoint/session/redisstore"
 	"github.com/dewpoint-proxy/dewpoint/session/sessiontest"
 )
@@ -155,8 +156,8 @@ func (s *setting) awaitHealth(t testing.TB, p *process) {
 // checkStore checks the proxies' log in a Redis.
 func checkStore(t testing.TB, o redisstore.Options, thread string, run replay.Run) {
 	t.Helper()
-	o.Content, o.Timeout = true, patience
-	store := redisstore.Open(o)
+	o.Timeout = patience
+	store := records.New(redisstore.Open(o), records.Options{Content: true})
 	defer store.Close()
 	checkLog(t, store, session.ThreadID(thread), run)
 }
@@ -292,7 +293,7 @@ func resharding(t *testing.T) ailing {
 		store:   fmt.Sprintf("{type: redis, timeout: %s, redis: {addrs: %s, cluster: true}}", silence, encode(cluster.Addrs())),
 		options: redisstore.Options{Addrs: cluster.Addrs(), Cluster: true},
 		goes: func(thread string) {
-			record := "dp:{" + thread + "}:t"
+			record := "dp:t:{" + thread + "}"
 			move = cluster.MoveSlot(record)
 			move.Key(record)
 		},

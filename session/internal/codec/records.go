@@ -25,7 +25,7 @@ func Session(s session.Session) []byte { return sessionFields(&s).encode() }
 // ParseSession decodes a session, or returns ErrCorrupt.
 func ParseSession(b []byte) (s session.Session, err error) {
 	err = sessionFields(&s).decode(b)
-	return valid(s, err, s.ID != "")
+	return valid(s, err, len(b) > 0)
 }
 
 // valid returns the record, or a zero one with err, or with ErrCorrupt if ok is false.

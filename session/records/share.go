@@ -1,15 +1,16 @@
-package redisstore
+package records
 
 import (
 	"context"
 	"fmt"
 	"slices"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/internal/codec"
 )
+
+// forks reports whether b may begin a fork, which needs its parent.
+func forks(b session.Batch) bool { return b.At > 0 && b.At == b.Thread.ForkAt && b.Thread.Parent != "" }
 
 // needed returns the threads without which b's thread would be incomplete if b begins it: the parent of a fork, which comes first, and
 // those that store its content.
@@ -39,15 +40,14 @@ func (s *Store) sharedBy(ctx context.Context, b session.Batch) ([]session.Thread
 	if !forks(b) {
 		return ids, nil
 	}
-	fields, err := s.fields(ctx, s.keys.thread(t.Parent), "k", "l")
+	parent, err := s.one(ctx, threadKey(t.Parent), "k", "b")
 	if err != nil {
 		return nil, err
 	}
-	ancestors, point := session.Parted[session.ThreadID](fields[0]), fields[1]
-	if !pointOf(point, b.ParentCreated) {
+	if !parent.Exists() || !b.ParentCreated.IsZero() && parent.Fields["b"] != created(b.ParentCreated) {
 		return nil, fmt.Errorf("%w: the fork needs thread %s, which is gone", session.ErrStale, t.Parent)
 	}
-	return appendShared(ids, t.ID, ancestors...), nil
+	return appendShared(ids, t.ID, session.Parted[session.ThreadID](parent.Fields["k"])...), nil
 }
 
 // appendShared appends those of more that are not in ids yet and are not the thread itself.
@@ -58,31 +58,4 @@ func appendShared(ids []session.ThreadID, self session.ThreadID, more ...session
 		}
 	}
 	return ids
-}
-
-// maintain renews the leases of the threads whose logs b's thread shares, if the append renewed its own lease.
-func (s *Store) maintain(ctx context.Context, b session.Batch, result appended) error {
-	if !result.renewed || len(result.shared) == 0 {
-		return nil
-	}
-	return s.pipeline(ctx, s.write, func(ctx context.Context, pipe redis.Pipeliner) { s.renew(ctx, pipe, b, result.shared) })
-}
-
-// renew renews the leases of threads that b's thread shares, and their entries among the unlisted threads of its session.
-func (s *Store) renew(ctx context.Context, pipe redis.Pipeliner, b session.Batch, ids []session.ThreadID) {
-	names := redis.ZAddArgs{XX: true}
-	for _, id := range ids {
-		names.Members = append(names.Members, redis.Z{Score: float64(b.Thread.Seen.UnixMilli()), Member: string(id)})
-	}
-	if b.Thread.Session != "" {
-		pipe.ZAddArgs(ctx, s.keys.unlisted(b.Thread.Session), names)
-	}
-	if s.options.TTL == 0 {
-		return
-	}
-	for _, id := range ids {
-		for _, key := range s.threadKeys(id) {
-			pipe.PExpire(ctx, key, s.lease())
-		}
-	}
 }

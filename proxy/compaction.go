@@ -182,7 +182,7 @@ func (r *request) answer() (resp answer, err error) {
 	if !c.wanted || r.ability(lessons.Compacts, c.Model) == CompactsItself {
 		return r.exchangeManaged()
 	}
-	r.withKeepAlive(func() { resp, err = r.exchangeCompaction() }) //nolint:bodyclose // the relay closes it
+	r.withKeepAlive(func() { resp, err = r.exchangeCompaction() })
 	if c.ours && c.record == "" {
 		r.recorder.record.Condensed.Compaction = CompactionFailed
 	}

@@ -60,7 +60,7 @@ func (r *request) serve(ctx *fasthttp.RequestCtx) error {
 	if r.form.Turn().Recognised() && r.parsed.streams && r.server.o.Limits.KeepAlive > 0 {
 		return l.serveStream(ctx)
 	}
-	l.resp, l.err = r.answer() //nolint:bodyclose // relay.Close closes it
+	l.resp, l.err = r.answer()
 	return l.respond(ctx)
 }
 

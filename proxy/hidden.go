@@ -284,7 +284,7 @@ func (s *filteredStream) proceed() continuation {
 		return continuation{out: s.r.hidden.strainer.Finish(), end: io.EOF}
 	}
 	_ = s.upstream.Body.Close()
-	resp, err := s.r.nextRound(true) //nolint:bodyclose // it becomes upstream, which Close closes
+	resp, err := s.r.nextRound(true)
 	switch {
 	case err != nil:
 		return continuation{out: s.r.endWithEvent(err), end: err}

@@ -66,7 +66,7 @@ func (l *relay) serveStream(ctx *fasthttp.RequestCtx) error {
 	l.answered = make(chan struct{})
 	go func() { // nothing else may use the request until it returns
 		defer close(l.answered)
-		if !l.r.server.o.guard(func() { l.resp, l.err = l.r.answer() }) { //nolint:bodyclose // Close closes it
+		if !l.r.server.o.guard(func() { l.resp, l.err = l.r.answer() }) {
 			l.err = errInternal
 		}
 	}()

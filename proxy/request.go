@@ -44,8 +44,8 @@ type arrival struct {
 	origin string // of the web page that sends it; empty: not a web page
 }
 
-// accepted is what a request is once its header and body have been read. Each step of accept returns the next value: read, claimed, received,
-// watched. It does not change afterwards.
+// accepted is what a request is once its header and body have been read. It begins with the request line and the header; claimed, received and
+// watched each return the next value. It does not change afterwards.
 type accepted struct {
 	arrival
 	params     params
@@ -60,37 +60,37 @@ type accepted struct {
 }
 
 // claimed returns the request as that of a tenant, which goes to an upstream of the tenant's.
-func (a accepted) claimed(by *Tenant, to *UpstreamConfig, marks []string) accepted {
-	if a.run != nil && a.run.Observe && !by.Observe {
+func (r accepted) claimed(by *Tenant, to *UpstreamConfig, marks []string) accepted {
+	if r.run != nil && r.run.Observe && !by.Observe {
 		observing := *by
 		observing.Observe = true
 		by = &observing
 	}
-	a.tenant, a.upstream, a.marks = by, to, marks
+	r.tenant, r.upstream, r.marks = by, to, marks
 	if by.Anonymous {
-		a.credential = credentialOf(by, to, a.params.credentials)
+		r.credential = credentialOf(by, to, r.params.credentials)
 	}
-	return a
+	return r
 }
 
 // received returns the request with the header that goes upstream. It is read after the body. The client's credentials are left out if the
 // operator's key replaces them.
-func (a accepted) received(h *fasthttp.RequestHeader) accepted {
-	a.header = outgoing(h)
-	if a.upstream.APIKey != "" {
-		maps.DeleteFunc(a.header, func(name string, _ []string) bool { return agents.IsCredentialHeader(name) })
-		a.params.query = withoutKeys(a.params.query)
+func (r accepted) received(h *fasthttp.RequestHeader) accepted {
+	r.header = outgoing(h)
+	if r.upstream.APIKey != "" {
+		maps.DeleteFunc(r.header, func(name string, _ []string) bool { return agents.IsCredentialHeader(name) })
+		r.params.query = withoutKeys(r.params.query)
 	}
-	return a
+	return r
 }
 
 // watched returns the request with its context, which ends when the client leaves.
-func (a accepted) watched(record *Record) accepted {
-	a.ctx, a.cancel = context.WithCancelCause(withMarks(limit.WithTrust(a.server.requests, a.trusted()), a.marks))
-	if tracer := a.server.o.Tracer; tracer != nil {
-		a.ctx = tracer.Request(a.ctx, record, a.header)
+func (r accepted) watched(record *Record) accepted {
+	r.ctx, r.cancel = context.WithCancelCause(withMarks(limit.WithTrust(r.server.requests, r.trusted()), r.marks))
+	if tracer := r.server.o.Tracer; tracer != nil {
+		r.ctx = tracer.Request(r.ctx, record, r.header)
 	}
-	return a
+	return r
 }
 
 // parsed is what a body says. A changed body is parsed again.

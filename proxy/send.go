@@ -62,7 +62,7 @@ func (r *request) send() (answer, error) {
 	}
 	r.recorder.beginCall(a.header)
 	moving := watchProgress(r.server.o.Limits.AnswerWait, r.cancel)
-	resp, err := r.transport().RoundTrip(r.upstreamRequest(a, moving.made))
+	resp, err := r.transport().RoundTrip(r.upstreamRequest(a, moving.made)) //nolint:bodyclose // who gets the answer closes it
 	moving.end()
 	if err != nil {
 		err = upstreamError(r.ctx, err)

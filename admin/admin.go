@@ -54,8 +54,11 @@ type Forwarder interface {
 	Read(protocol string, raw []byte) (session.Content, error)
 	Explain(context.Context, engine.Question) (engine.Explanation, error)
 	Unseal(ctx context.Context, tenant, sealed string) (text string, err error)
-	// Experiment returns the sums over a tenant's sessions, of which the given share is held out.
-	Experiment(ctx context.Context, tenant string, share float64) (session.Experiment, error)
+	// Experiment returns the sums over a tenant's sessions, of which a share is held out.
+	Experiment(ctx context.Context, tenant string, h session.Holdout) (session.Experiment, error)
+	// Pending returns the condensation that was prepared for a thread; Correct replaces its record and what is pinned to it.
+	Pending(ctx context.Context, thread session.ThreadID) (engine.Pending, error)
+	Correct(ctx context.Context, thread session.ThreadID, version, text, pinned string) (engine.Pending, error)
 	// Spending returns what is spent of a budget in the period that contains now.
 	Spending(ctx context.Context, b engine.Budget, now time.Time) ([]engine.Spending, error)
 }
@@ -86,9 +89,14 @@ type Tenant struct {
 	Observe    bool         `json:"observe"`
 	Notify     bool         `json:"notify"`
 	LogContent bool         `json:"log_content"` // requests and answers are logged with their content
-	Holdout    float64      `json:"holdout"`     // share of sessions that are not condensed; 0: none
+	Holdout    float64      `json:"holdout"`     // share of sessions that are not condensed, or by another condenser; 0: none
 	Limits     limit.Tenant `json:"limits"`
-	Condensing Condensing   `json:"condensing"` // the mode in force, which an override may have changed
+
+	// The condenser of sessions that are held out, empty: none, and what identifies its settings.
+	HoldoutCondenser string `json:"holdout_condenser,omitempty"`
+	HoldoutVariant   string `json:"-"`
+
+	Condensing Condensing `json:"condensing"` // the mode in force, which an override may have changed
 }
 
 // api serves the routes.

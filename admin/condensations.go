@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -95,6 +96,7 @@ type making struct {
 	Grounded     string   `json:"grounded,omitempty"`
 	AddedTo      int      `json:"added_to_position,omitempty"`
 	Topics       []string `json:"topics,omitempty"`
+	Corrected    bool     `json:"corrected,omitempty"` // an operator has corrected the record
 }
 
 type condensationList struct {
@@ -156,6 +158,7 @@ func (h *history) condensation(c session.Condensation, summary string) condensat
 		making: making{
 			Outcome: "condensed", RequestModel: c.Request, Prompt: c.Prompt, Calls: c.Calls, Took: c.Took.Seconds(),
 			AddedTo: c.Added, Topics: c.Topics, Asked: string(c.Asked()), Grounded: c.Grounding.String(),
+			Corrected: record.Parse(summary).Corrected,
 		},
 	}
 	if c.Reused != (session.Usage{}) {

@@ -27,8 +27,16 @@ func (f slowForwarder) Show(engine.Past) (engine.Shown, error) {
 	return engine.Shown{}, nil
 }
 
-func (f slowForwarder) Experiment(context.Context, string, float64) (session.Experiment, error) {
+func (f slowForwarder) Experiment(context.Context, string, session.Holdout) (session.Experiment, error) {
 	return session.Experiment{}, nil
+}
+
+func (f slowForwarder) Pending(context.Context, session.ThreadID) (engine.Pending, error) {
+	return engine.Pending{}, nil
+}
+
+func (f slowForwarder) Correct(context.Context, session.ThreadID, string, string, string) (engine.Pending, error) {
+	return engine.Pending{}, nil
 }
 
 func (f slowForwarder) Spending(context.Context, engine.Budget, time.Time) ([]engine.Spending, error) {

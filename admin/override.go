@@ -16,6 +16,7 @@ const (
 	ModeOn      Mode = "on"
 	ModeObserve Mode = "observe" // decisions are made and reported; requests are forwarded unchanged
 	ModeOff     Mode = "off"     // requests are forwarded unchanged
+	ModeMain    Mode = "main"    // as on, and a holdout is ended: all sessions are condensed by the main condenser
 )
 
 // Override is a mode that overrides the configuration on all replicas for a limited time. Its times are in UTC, so that decoded overrides can
@@ -106,8 +107,8 @@ func (a *api) setOverride(r *http.Request, q *query) (any, error) {
 
 // check returns how long the override is asked for, or what is wrong with the request.
 func (o *overrideRequest) check() (time.Duration, error) {
-	if !slices.Contains([]Mode{ModeOn, ModeObserve, ModeOff}, o.Mode) {
-		return 0, badParam("mode", "Give on, observe or off.")
+	if !slices.Contains([]Mode{ModeOn, ModeObserve, ModeOff, ModeMain}, o.Mode) {
+		return 0, badParam("mode", "Give on, observe, off or main.")
 	}
 	if len(o.Reason) > maxTextBytes || strings.ContainsFunc(o.Reason, func(c rune) bool { return c < ' ' }) {
 		return 0, badParam("reason", "Give a single line of at most %d bytes.", maxTextBytes)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
@@ -292,4 +293,53 @@ func withStore(t *testing.T, cfg *config.Config, change func(set func(name strin
 	must(t, err)
 	defer func() { must(t, store.Close()) }()
 	change(func(name string, value []byte) { must(t, store.Set(t.Context(), name, value)) })
+}
+
+// TestArmIsEndedAtOnce: the override main ends the arm of a holdout on every replica: its sessions are condensed by the main condenser, and the
+// figures so far stay.
+func TestArmIsEndedAtOnce(t *testing.T) {
+	noop := config.Condenser{Type: "noop"}
+	r := start(t, func(cfg *config.Config) {
+		cfg.Holdout = config.Holdout{Share: 0.5, Condenser: &noop}
+	})
+	held := func() (body struct {
+		Holdouts []struct {
+			Condenser string `json:"held_out_condenser"`
+			Ended     bool
+			Condensed struct{ Errors int }
+			HeldOut   struct{ Errors int } `json:"held_out"`
+		}
+	}) {
+		r.get("/api/v1/holdouts", &body)
+		return body
+	}
+	condensed := func(prefix string) (n int) {
+		for i := range 16 {
+			if r.ask(turns(fmt.Sprint(prefix, i), 21)).condensed != "" {
+				n++
+			}
+		}
+		return n
+	}
+	if n := condensed("ship "); n == 0 || n == 16 {
+		t.Errorf("%d of 16 sessions are condensed, want about half", n)
+	}
+	if h := held().Holdouts; len(h) != 1 || h[0].Condenser != "noop" || h[0].Ended {
+		t.Errorf("the holdout is %+v", h)
+	}
+	r.up.Script(fakeupstream.ServerError())
+	body := fmt.Sprintf(`{"model":%q,"messages":[%s]}`, agentModel, strings.Join(turns("boats", 1), ","))
+	resp, err := (&http.Client{Transport: &r.http}).Post("http://"+r.app.Addr()+"/v1/chat/completions", "application/json", strings.NewReader(body))
+	must(t, err)
+	must(t, resp.Body.Close())
+	until(t, "the failure is counted", func() bool { h := held().Holdouts[0]; return h.Condensed.Errors+h.HeldOut.Errors == 1 })
+	if a := r.override("/api/v1/condensing", "main", "1h"); a.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s", a.StatusCode, a.body)
+	}
+	if n := condensed("plane "); n != 16 {
+		t.Errorf("%d of 16 sessions are condensed after the arm has ended", n)
+	}
+	if h := held().Holdouts; len(h) != 1 || !h[0].Ended {
+		t.Errorf("the holdout is %+v after it has ended", h)
+	}
 }

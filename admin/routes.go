@@ -79,6 +79,8 @@ func (a *api) routes() []route {
 		{method: "GET", path: threadPath + "/view", query: view, handle: a.view, readsMessages: true, needs: readsContent},
 		{method: "GET", path: threadPath + "/diff", query: view, handle: a.diff, readsMessages: true, needs: readsContent},
 		{method: "GET", path: threadPath + "/savings", handle: a.threadSavings},
+		{method: "GET", path: threadPath + "/record", handle: a.pendingRecord, readsMessages: true, needs: readsContent},
+		{method: "PUT", path: threadPath + "/record", handle: a.correctRecord, readsMessages: true, body: true, needs: changes},
 		{method: "POST", path: threadPath + "/condense", handle: a.condense, status: http.StatusAccepted, needs: changes},
 
 		{method: "POST", path: "/explain", handle: a.explain, readsMessages: true, readOnly: true, body: true, needs: readsContent},

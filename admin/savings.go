@@ -131,6 +131,10 @@ func (s *sums) savings() savings {
 type holdoutBody struct {
 	Tenant string  `json:"tenant"`
 	Share  float64 `json:"share"`
+
+	// The condenser of held-out sessions; empty: they are not condensed.
+	Condenser string `json:"held_out_condenser,omitempty"`
+	Ended     bool   `json:"ended"` // an override has ended it: no session is held out any more
 	holdout.Comparison
 }
 
@@ -141,11 +145,13 @@ func (a *api) holdouts(r *http.Request, _ *query) (any, error) {
 		if t.Holdout == 0 {
 			continue
 		}
-		experiment, err := a.o.Forwarder.Experiment(r.Context(), t.Name, t.Holdout)
+		h := session.Holdout{Share: t.Holdout, Variant: t.HoldoutVariant}
+		experiment, err := a.o.Forwarder.Experiment(r.Context(), t.Name, h)
 		if err != nil {
 			return nil, fmt.Errorf("read holdout of tenant %s: %w", t.Name, err)
 		}
-		list = append(list, holdoutBody{t.Name, t.Holdout, holdout.Compare(&experiment, t.Holdout)})
+		ended := t.Condensing.InForce == ModeMain
+		list = append(list, holdoutBody{t.Name, t.Holdout, t.HoldoutCondenser, ended, holdout.Compare(&experiment, h)})
 	}
 	return map[string][]holdoutBody{"holdouts": list}, nil
 }

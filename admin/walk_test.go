@@ -32,7 +32,8 @@ type threadInfo struct {
 // TestEveryRoute calls each route for a condensed session and validates the responses.
 func TestEveryRoute(t *testing.T) {
 	r := start(t, func(cfg *config.Config) {
-		cfg.Upstream.Compaction, cfg.Holdout = config.CompactionAnswer, 1e-9
+		cfg.Upstream.Compaction, cfg.Holdout.Share = config.CompactionAnswer, 1e-9
+		cfg.Condenser.BackgroundAt = 0.6
 		budget := limit.Budget{Tokens: 1e9, Period: limit.Month}
 		cfg.Limits.Tenant.Budget, cfg.Limits.Tenant.SessionBudget = budget, budget
 	})
@@ -98,6 +99,10 @@ func TestEveryRoute(t *testing.T) {
 	}
 	if a := r.call(http.MethodPost, p.url("/condense")); a.StatusCode != http.StatusAccepted {
 		t.Errorf("condense: %d %s", a.StatusCode, a.body)
+	}
+	planes := r.grow(turns("planes", 9), 2)
+	if a := r.correct(planes, r.waiting(planes).Version, "CURRENT_STATE: they fly", ""); a.StatusCode != http.StatusOK {
+		t.Errorf("correct: %d %s", a.StatusCode, a.body)
 	}
 	for _, path := range []string{"/api/v1/condensing", "/api/v1/tenants/default/condensing"} {
 		r.override(path, "observe", "1h")

@@ -222,7 +222,7 @@ func (j *job) summaryRoom() summaryRoom {
 // is too long if there is not even room for a fifth of the hidden tokens as user's words: nothing may be hidden without
 // them.
 func (s *span) summary(count func(string) int, text string, r summaryRoom) string {
-	sum := record.Summary{Record: text, Rules: s.rules, Events: s.hidden}
+	sum := record.Summary{Record: text, Rules: s.rules, Pinned: s.previous.Pinned, Events: s.hidden}
 	sum.Words = s.userWords(count, sum, r)
 	if r.target == unlimited {
 		r.target = count(sum.String()) + min(eventTokens, s.tokens/eventShare)

@@ -50,7 +50,7 @@ func TestBounds(t *testing.T) {
 		"all progress":                    {"condenser.minimum_progress", func(c *Config) { c.Condenser.MinimumProgress = .999 }, func(c *Config) { c.Condenser.MinimumProgress = 1 }},
 		"the earliest summary":            {"condenser.background_at", background(.5), background(.49)},
 		"the latest":                      {"condenser.background_at", background(.99), background(1)},
-		"half held out":                   {"holdout", func(c *Config) { c.Holdout = .5 }, func(c *Config) { c.Holdout = .51 }},
+		"half held out":                   {"holdout", func(c *Config) { c.Holdout.Share = .5 }, func(c *Config) { c.Holdout.Share = .51 }},
 		"a long name":                     {"tenants[0].name", tenant(strings.Repeat("a", maxTenantName)), tenant(strings.Repeat("a", maxTenantName+1))},
 		"the shortest period":             {"limits.tenant.budget.period", budget(minPeriod, 1), budget(minPeriod-1, 1)},
 		"the longest period":              {"limits.tenant.budget.period", budget(maxPeriod, 1), budget(maxPeriod+1, 1)},

@@ -34,7 +34,7 @@ type Config struct {
 
 	// More fields of the default tenant: see Tenant.
 	LogContent bool      `yaml:"log_content"`
-	Holdout    float64   `yaml:"holdout"`
+	Holdout    Holdout   `yaml:"holdout"`
 	Knowledge  Knowledge `yaml:"knowledge"`
 	Memory     Memory    `yaml:"memory"`
 
@@ -201,9 +201,15 @@ type Tenant struct {
 
 	Knowledge  Knowledge     `yaml:"knowledge"`
 	Memory     Memory        `yaml:"memory"`
-	LogContent bool          `yaml:"log_content"`      // log requests and answers in full
-	Holdout    float64       `yaml:"holdout"`          // share of its sessions that are not condensed, for comparison; 0: none
+	LogContent bool          `yaml:"log_content"` // log requests and answers in full
+	Holdout    Holdout       `yaml:"holdout"`
 	Limits     *limit.Tenant `yaml:"limits,omitempty"` // nil: Limits.Tenant
+}
+
+// Holdout is a share of a tenant's sessions that is not condensed, or by another condenser, for comparison. In a file, a number is its share.
+type Holdout struct {
+	Share     float64    `yaml:"share"`               // 0: none
+	Condenser *Condenser `yaml:"condenser,omitempty"` // nil: these sessions are not condensed
 }
 
 // Memory is where the findings of condensations are sent: to a file, a webhook or an MCP server, or if none is set, nowhere.

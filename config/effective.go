@@ -54,6 +54,12 @@ func (c *Config) EffectiveJSON() ([]byte, error) {
 	return text, nil
 }
 
+// EncodeCondenser returns the settings of a condenser as JSON with sorted keys, without secrets.
+func EncodeCondenser(c Condenser) []byte {
+	text, _ := json.Marshal(writer{json: true}.value(reflect.ValueOf(c))) // strings, numbers and lists: cannot fail
+	return text
+}
+
 func (c *Config) encode(w writer) any {
 	whole := *c
 	whole.TenantsDir = ""
@@ -86,6 +92,9 @@ func (w writer) section(items yaml.MapSlice) any {
 }
 
 func (w writer) value(v reflect.Value) any {
+	if h, ok := v.Interface().(Holdout); ok && h.Condenser == nil {
+		return h.Share
+	}
 	switch {
 	case v.Kind() == reflect.Pointer:
 		return w.value(v.Elem())

@@ -23,7 +23,7 @@ func (v *validator) tenants() {
 	c := v.config
 	v.onlyWithoutTenants("notify", c.Notify)
 	v.onlyWithoutTenants("log_content", c.LogContent)
-	v.onlyWithoutTenants("holdout", c.Holdout != 0)
+	v.onlyWithoutTenants("holdout", c.Holdout != Holdout{})
 	v.onlyWithoutTenants("knowledge", c.Knowledge.Set())
 	v.onlyWithoutTenants("memory", c.Memory.Set())
 	v.traits("", c.defaultTenant())
@@ -85,9 +85,7 @@ const maxHoldout = 0.5
 // traits checks those keys of a tenant that are also top-level keys, for the default tenant. section is the tenant's key followed by a dot,
 // empty for the top level.
 func (v *validator) traits(section string, t Tenant) {
-	v.when(!(t.Holdout >= 0 && t.Holdout <= maxHoldout), section+"holdout", "is not a share of sessions from 0 to %v: write 0.1 for a tenth, or 0 for none", maxHoldout)
-	v.when(t.Holdout > 0 && v.config.Observes(t),
-		section+"holdout", "does not work together with observe, under which no session is condensed: remove one of them")
+	v.holdout(section+"holdout", t)
 	v.when(section == "" && t.LogContent && (!v.config.Log.Requests || v.config.Log.Level == "warn" || v.config.Log.Level == "error"),
 		section+"log_content", "does nothing without log.requests at level info: set log.requests: true and log.level: info, or remove it")
 	k := t.Knowledge
@@ -98,6 +96,16 @@ func (v *validator) traits(section string, t Tenant) {
 		v.knowledgeSet(fmt.Sprintf("%sknowledge.also[%d]", section, i), set)
 	}
 	v.memory(section+"memory", &t.Memory)
+}
+
+func (v *validator) holdout(key string, t Tenant) {
+	h := t.Holdout
+	v.when(!(h.Share >= 0 && h.Share <= maxHoldout), key, "is not a share of sessions from 0 to %v: write 0.1 for a tenth, or 0 for none", maxHoldout)
+	v.when(h.Share > 0 && v.config.Observes(t), key, "does not work together with observe, under which no session is condensed: remove one of them")
+	if h.Condenser != nil {
+		v.when(h.Share == 0, key+".share", "is missing or 0, so that condenser is never used: write the share of sessions that it condenses, such as 0.1")
+		v.condenser(key+".condenser", *h.Condenser, 0)
+	}
 }
 
 func (v *validator) knowledgeSet(key string, s KnowledgeSet) {

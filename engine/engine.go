@@ -91,7 +91,8 @@ type Tenant struct {
 	Deadline  time.Duration // how long a request waits for a condensation; 0: DefaultDeadline
 	Never     bool          // requests never wait for a summary, unless the client asks for a condensation
 	Ahead     bool          // prepare summaries before they are due
-	Holdout   float64       // share of sessions that are not condensed, for comparison
+	Holdout   session.Holdout
+	Arm       *Strategy // of the sessions that are held out; nil: they are not condensed
 	Hidden    Hidden
 	Knowledge Knowledge
 
@@ -99,6 +100,23 @@ type Tenant struct {
 
 	// Promise is called before a condensation is logged. The returned function is called once it is logged. Promise may be nil.
 	Promise func(context.Context, session.ThreadID, *session.Condensation) (logged func())
+}
+
+// Strategy is how sessions are condensed. It has the fields of Tenant with the same names.
+type Strategy struct {
+	Condenser       condense.Condenser
+	Deadline        time.Duration
+	Never, Ahead    bool
+	Hidden          Hidden
+	CondenseTimeout time.Duration
+}
+
+// with returns the tenant with another strategy.
+func (t *Tenant) with(s *Strategy) *Tenant {
+	other := *t
+	other.Condenser, other.Deadline, other.Never, other.Ahead = s.Condenser, s.Deadline, s.Never, s.Ahead
+	other.Hidden, other.CondenseTimeout = s.Hidden, s.CondenseTimeout
+	return &other
 }
 
 // Passes reports whether the tenant's requests are forwarded unchanged.

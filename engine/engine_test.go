@@ -280,7 +280,7 @@ func TestCostOfAFailure(t *testing.T) {
 			return errors.New("summariser stalled")
 		}),
 	}))
-	r.tenant.Holdout = share
+	r.tenant.Holdout.Share = share
 	first := r.begin(says(9), engine.WishNone)
 	r.logged(first)
 	must(t, first.Compare(t.Context(), 0, true))
@@ -290,7 +290,7 @@ func TestCostOfAFailure(t *testing.T) {
 	if saved, err := r.store.Saved(t.Context(), turn.Place().Thread.ID); err != nil || saved.Cost != cost {
 		t.Errorf("the thread has %+v, %v", saved, err)
 	}
-	held, err := r.engine.Experiment(t.Context(), r.tenant.Name, share)
+	held, err := r.engine.Experiment(t.Context(), r.tenant.Name, session.Holdout{Share: share})
 	must(t, err)
 	var nano int64
 	for _, group := range held.Arms[session.Treated] {

@@ -40,7 +40,7 @@ func (r *rig) wantSums(want session.Sums) {
 // TestHoldoutCountsRetriedSessions: a session whose first request fails counts once it has an answer.
 func TestHoldoutCountsRetriedSessions(t *testing.T) {
 	r := newRig(t, condense.Noop{})
-	r.tenant.Holdout = .5
+	r.tenant.Holdout.Share = .5
 	r.logged(r.begin(says(1), engine.WishNone)) // upstream fails
 	r.wantSums(session.Sums{})
 	r.compared(says(1))
@@ -57,7 +57,7 @@ func TestHoldoutLeavesOutOldSessions(t *testing.T) {
 		must(t, old.Answered(dialect.Answer{Text: "Very."}, nil)(t.Context()))
 		r.logged(r.begin(says(11), engine.WishNone))
 		time.Sleep(time.Hour)
-		r.tenant.Holdout = .5
+		r.tenant.Holdout.Share = .5
 		r.compared(&body{bytes: []byte(`{"model":"m","messages":[{"role":"user","content":"How high is the sky?"}]}`)})
 		time.Sleep(time.Hour)
 		fork := r.compared(&body{bytes: []byte(strings.Replace(string(says(11).bytes), "10: The", "No, the", 1))})
@@ -72,12 +72,44 @@ func TestHoldoutLeavesOutOldSessions(t *testing.T) {
 func TestBudgetsLeaveHeldOutSessionsAlone(t *testing.T) {
 	for share, want := range map[float64]bool{0: true, 1: false} {
 		r := newRig(t, rolling())
-		r.tenant.Holdout = share
+		r.tenant.Holdout.Share = share
 		turn := r.begin(says(9), engine.WishNone)
 		turn.LimitTo(10)
 		report := turn.Condense(t.Context())
 		if made := report.Overall() == engine.Done; made != want {
 			t.Errorf("with a share of %v held out: %s", share, report.Overall())
+		}
+	}
+}
+
+// TestArmHasItsOwnCondenser: sessions that are held out are condensed as the arm says, the others as the tenant says, and a session stays in its
+// arm on another engine with the same store.
+func TestArmHasItsOwnCondenser(t *testing.T) {
+	for share, want := range map[float64]bool{0: false, 1e-12: false, 1: true} {
+		r := newRig(t, condense.Noop{})
+		r.tenant.Holdout = session.Holdout{Share: share, Variant: "rolling"}
+		r.tenant.Arm = &engine.Strategy{Condenser: rolling(), Deadline: time.Second}
+		turn := r.begin(says(21), engine.WishNone)
+		report := turn.Condense(t.Context())
+		if made := report.Outcome() == engine.Done; made != want {
+			t.Errorf("with a share of %v: %s", share, report.Outcome())
+		}
+		if share > 0 {
+			must(t, turn.Compare(t.Context(), 1, true))
+			must(t, turn.CompareFailure(t.Context()))
+			e, err := r.engine.Experiment(t.Context(), r.tenant.Name, r.tenant.Holdout)
+			must(t, err)
+			arm := session.Treated
+			if want {
+				arm = session.HeldOut
+			}
+			var got session.Sums
+			for _, group := range e.Arms[arm] {
+				got.Add(group)
+			}
+			if got != (session.Sums{Sessions: 1, Steps: 1, Errors: 1, Nano: 1e9}) {
+				t.Errorf("with a share of %v, arm %d has %+v", share, arm, got)
+			}
 		}
 	}
 }

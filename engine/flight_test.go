@@ -134,7 +134,7 @@ func (j lateJob) Run(ctx context.Context) (condense.Result, error) {
 func TestCallAfterTheDeadlineIsBilled(t *testing.T) {
 	over := make(chan struct{})
 	r := newRig(t, &thenLate{Condenser: rolling(), over: over})
-	r.clock, r.tenant.Deadline, r.tenant.Holdout = time.Time{}, time.Second, 1e-12 // no session is held out
+	r.clock, r.tenant.Deadline, r.tenant.Holdout.Share = time.Time{}, time.Second, 1e-12 // no session is held out
 	asked := says(21)
 	turn := r.begin(asked, engine.WishNone)
 	if report := turn.Condense(t.Context()); len(report.Attempts) != 2 || report.Attempts[0].Made == nil || !errors.Is(report.Attempts[1].Err, engine.ErrDeadline) {
@@ -142,7 +142,7 @@ func TestCallAfterTheDeadlineIsBilled(t *testing.T) {
 	}
 	close(over)
 	asked.work.Wait()
-	if spent, err := r.engine.Experiment(t.Context(), "a", 1e-12); err != nil || spent == (session.Experiment{}) {
+	if spent, err := r.engine.Experiment(t.Context(), "a", session.Holdout{Share: 1e-12}); err != nil || spent == (session.Experiment{}) {
 		t.Errorf("entered %+v, %v", spent, err)
 	}
 }

@@ -146,8 +146,7 @@ func (f *Form) Adjust(n int) int {
 
 // LimitTo returns the form that is condensed above that many tokens, unless the session is held out.
 func (f *Form) LimitTo(tokens int) *Form {
-	heldOut := f.turn.entry != nil && f.turn.entry.Assignment.Arm == session.HeldOut
-	if heldOut || f.asked.limit > 0 && tokens >= f.asked.limit {
+	if f.turn.uncondensed() || f.asked.limit > 0 && tokens >= f.asked.limit {
 		return f
 	}
 	return f.with(func(next *Form) { next.asked.limit = tokens })

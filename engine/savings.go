@@ -67,21 +67,30 @@ func (t *Turn) save(ctx context.Context, id session.ThreadID, more session.Savin
 
 // assign assigns the session to an arm of its tenant's holdout, if there is one.
 func (t *Turn) assign(secret session.Secret) {
-	share := t.in.Tenant.Holdout
-	if share <= 0 {
+	h := t.in.Tenant.Holdout
+	if h.Share <= 0 {
 		return
 	}
 	t.entry = &session.Entry{
-		Experiment: secret.Experiment(t.in.Tenant.Name, share), Assignment: secret.Assign(t.place.Thread.Session, share),
+		Experiment: secret.Experiment(t.in.Tenant.Name, h), Assignment: secret.Assign(t.place.Thread.Session, h.Share),
 	}
 	if t.place.Begins {
 		t.engine.memory.begun.ContainsOrAdd(t.place.Thread.Session, new(atomic.Bool))
 	}
-	if t.entry.Assignment.Arm == session.HeldOut {
+	switch arm := t.in.Tenant.Arm; {
+	case t.entry.Assignment.Arm != session.HeldOut:
+	case arm != nil:
+		t.in.Tenant = t.in.Tenant.with(arm)
+	default:
 		tenant := *t.in.Tenant
 		tenant.Condenser, tenant.Hidden.Request = condense.HeldOut{Condenser: tenant.Condenser}, false
 		t.in.Tenant = &tenant
 	}
+}
+
+// uncondensed reports whether the session is held out without a condenser of its own.
+func (t *Turn) uncondensed() bool {
+	return t.entry != nil && t.entry.Assignment.Arm == session.HeldOut && t.in.Tenant.Arm == nil
 }
 
 // Compared reports whether the tenant has a holdout. If so, call Compare once for each answered request.
@@ -98,6 +107,14 @@ func (f *Form) Compare(ctx context.Context, usd float64, known bool) error {
 		sums.Steps = 1
 	}
 	return f.enter(ctx, sums, usd, known)
+}
+
+// CompareFailure adds a request that upstream refused or failed to the tenant's holdout.
+func (f *Form) CompareFailure(ctx context.Context) error {
+	if f.turn.purpose != session.PurposeMain {
+		return nil
+	}
+	return f.enter(ctx, session.Sums{Errors: 1}, 0, true)
 }
 
 // enter adds sums and a cost to the session's entry in the holdout.
@@ -170,10 +187,10 @@ func (e *Engine) overspent(ctx context.Context, budgets []session.Charge) bool {
 	return false
 }
 
-// Experiment returns the sums of a tenant's holdout, for the given share of sessions held out.
-func (e *Engine) Experiment(ctx context.Context, tenant string, share float64) (found session.Experiment, err error) {
+// Experiment returns the sums of a tenant's holdout.
+func (e *Engine) Experiment(ctx context.Context, tenant string, h session.Holdout) (found session.Experiment, err error) {
 	err = e.withStore(ctx, func(ctx context.Context, s session.Store, secret session.Secret) (err error) {
-		if found, err = s.Experiment(ctx, secret.Experiment(tenant, share)); err != nil {
+		if found, err = s.Experiment(ctx, secret.Experiment(tenant, h)); err != nil {
 			return fmt.Errorf("read experiment: %w", err)
 		}
 		return nil

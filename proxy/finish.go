@@ -71,6 +71,9 @@ func (r *request) finish(l *relay, answer dialect.Answer) {
 		}
 		call.Usage = answer.Usage
 		r.addToHoldout(answer.Usage)
+	} else if status >= http.StatusBadRequest && !r.params.counts && r.form.Turn().Compared() && r.server.reserve("compare") {
+		form := r.form
+		r.server.write("compare", func(ctx context.Context) error { return form.CompareFailure(ctx) })
 	}
 	r.recorder.record.Content = r.content(answer)
 	r.recorder.endRelayed(status, answer.Failed, l.ended.unfinished(), l.end)

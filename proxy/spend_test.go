@@ -120,7 +120,7 @@ func TestHiddenCallsAreCompared(t *testing.T) {
 		t.Run(fmt.Sprint(streams), func(t *testing.T) {
 			var o overheard
 			r := pricedRig(t, &o, fakeupstream.Options{Strict: true}, func(t *proxy.Tenant) {
-				t.Hidden, t.Holdout = engine.Hidden{Request: true}, 1e-12
+				t.Hidden, t.Holdout.Share = engine.Hidden{Request: true}, 1e-12
 			})
 			a := &agent{rig: r, streams: streams, history: []string{say("system", "You run tools.")}}
 			a.up.Script(fakeupstream.Answer{Content: "I ask.", ToolCalls: []fakeupstream.ToolCall{call(asksFor, "a")}}, fakeupstream.Answer{Content: "Mended."})

@@ -17,7 +17,7 @@ type Arm int
 // The arms of a holdout.
 const (
 	Treated Arm = iota
-	HeldOut     // its history is not condensed
+	HeldOut     // its history is not condensed, or by another condenser
 )
 
 // Assignment is a session's assignment in an experiment.
@@ -37,9 +37,19 @@ func (s Secret) Assign(id SessionID, share float64) Assignment {
 	return assignment
 }
 
-// Experiment returns the name of a tenant's holdout experiment. Changing the share begins another experiment.
-func (s Secret) Experiment(tenant string, share float64) string {
-	return s.derive("experiment", tenant, strconv.FormatFloat(share, 'g', -1, 64)).String()[:32]
+// Holdout is a comparison of a tenant's sessions with a share of them that is not condensed, or by another condenser.
+type Holdout struct {
+	Share   float64 // 0: none
+	Variant string  // identifies the condenser of the sessions that are held out; empty: they are not condensed
+}
+
+// Experiment returns the name of a tenant's holdout experiment. Changing the share or the condenser begins another experiment.
+func (s Secret) Experiment(tenant string, h Holdout) string {
+	parts := []string{"experiment", tenant, strconv.FormatFloat(h.Share, 'g', -1, 64)}
+	if h.Variant != "" {
+		parts = append(parts, h.Variant)
+	}
+	return s.derive(parts...).String()[:32]
 }
 
 // Entry is a session's contribution to an experiment.
@@ -63,6 +73,7 @@ type Sums struct {
 	Sessions int64
 	Steps    int64 // agent requests that upstream answered
 	Unpriced int64 // requests, of any kind, with unknown cost
+	Errors   int64 // agent requests that upstream refused or failed
 	Nano     int64 // cost, in billionths of a dollar
 }
 
@@ -71,6 +82,7 @@ func (t *Sums) Add(more Sums) {
 	t.Sessions += more.Sessions
 	t.Steps += more.Steps
 	t.Unpriced += more.Unpriced
+	t.Errors += more.Errors
 	t.Nano += more.Nano
 }
 

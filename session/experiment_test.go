@@ -39,7 +39,10 @@ func TestAssignment(t *testing.T) {
 	if session.Secret("s").Assign("x", 0).Arm != session.Treated {
 		t.Error("one is held out of none")
 	}
-	if session.Secret("s").Experiment("a", 0.05) == session.Secret("s").Experiment("a", 0.1) {
+	if session.Secret("s").Experiment("a", session.Holdout{Share: 0.05}) == session.Secret("s").Experiment("a", session.Holdout{Share: 0.05, Variant: "b"}) {
+		t.Error("another condenser of the arm continues the experiment")
+	}
+	if session.Secret("s").Experiment("a", session.Holdout{Share: 0.05}) == session.Secret("s").Experiment("a", session.Holdout{Share: 0.1}) {
 		t.Error("two shares have one account")
 	}
 }

@@ -34,6 +34,8 @@ func (d decoder) value(v reflect.Value, n *node, key string) {
 		if syntax.IsScalar(v.Type()) && v.Kind() != reflect.String { // other types may be empty, so null is read as absent
 			d.problems.add(key, "has no value: give it one, or remove the key")
 		}
+	case v.Type() == reflect.TypeFor[config.Holdout]() && n.kind != kindTable:
+		d.value(fieldOf(v, "share"), n, key)
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		d.value(v.Elem(), n, key)

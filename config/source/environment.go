@@ -98,6 +98,8 @@ func locate(t reflect.Type, rest string, n *node) []step {
 			return []step{}
 		}
 		return nil
+	case t == reflect.TypeFor[config.Holdout]() && rest == "": // its share
+		return []step{}
 	case t.Kind() == reflect.Pointer:
 		return locate(t.Elem(), rest, n)
 	}

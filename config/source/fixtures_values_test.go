@@ -326,6 +326,13 @@ func badValues() []badFixture {
 		{"bad.tenant-no-keys.yaml", []string{
 			`tenants[0].api_keys: is empty: give the tenant at least one key, or no client can use it (line 2)`,
 		}},
+		{"bad.holdout-condenser.yaml", []string{
+			`tenants[1].holdout.share: must be a number, not a string: write it without quotes or unit (line 7)`,
+			`tenants[1].holdout.conderser: is not a known key: did you mean condenser? (line 7)`,
+			`tenants[2].holdout: must be a number, not a string: write it without quotes or unit (line 10)`,
+			`tenants[0].holdout.share: is missing or 0, so that condenser is never used: write the share of sessions that it condenses, such as 0.1 (line 4)`,
+			`tenants[0].holdout.condenser.max_size: is not positive: write a number of at least 1 (line 4)`,
+		}},
 		{"bad.holdout.yaml", []string{
 			`holdout: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
 			`holdout: is not a share of sessions from 0 to 0.5: write 0.1 for a tenth, or 0 for none (line 1)`,

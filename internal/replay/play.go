@@ -30,6 +30,20 @@ type Options struct {
 	Model    string             // asked by all requests; empty: the recorded one, or else DefaultModel
 	Encoders *tokenize.Registry // shared by several replays; nil: the replay has its own
 	Each     func(Step)         // called after each step, in order; nil: not called
+
+	// Look is called after each step with what the agent sent and what reached upstream under a configuration, counted from 0. Its error ends the
+	// replay. It may be nil.
+	Look func(ctx context.Context, config int, s Seen) error
+	look func(ctx context.Context, s Seen) error
+}
+
+// Seen is a step as the model saw it. Its functions may be called until Look returns.
+type Seen struct {
+	Run       *Run
+	Step      int  // from 1
+	Condensed bool // the model saw less than the agent sent
+	Sent      func() []session.Content
+	Shown     func() []session.Content
 }
 
 // Step is one model call of a run. Counts of tokens are the proxy's.
@@ -64,7 +78,11 @@ func compare(ctx context.Context, cfgs []*config.Config, run Run, o Options, ski
 	known := newCounts()
 	var d *direct
 	var models map[string]model.Info // with which d was measured
-	for _, cfg := range cfgs {
+	for i, cfg := range cfgs {
+		o := o
+		if look := o.Look; look != nil {
+			o.look = func(ctx context.Context, s Seen) error { return look(ctx, i, s) }
+		}
 		if d == nil || !maps.Equal(cfg.Models, models) {
 			models = cfg.Models
 			if d, err = measure(ctx, run, o.Model, newCounter(cfg.Models, o.Encoders, known)); err != nil {
@@ -193,7 +211,33 @@ func (p *player) step(ctx context.Context, number int, s *sent) error {
 	if p.options.Each != nil {
 		p.options.Each(step)
 	}
+	if p.options.look != nil {
+		return p.options.look(ctx, p.seen(step, s, shown))
+	}
 	return nil
+}
+
+// seen returns a step as the model saw it.
+func (p *player) seen(step Step, s *sent, shown []session.Message) Seen {
+	contents := func(messages []session.Message) (all []session.Content) {
+		for i := range messages {
+			if c, err := p.wire.dialect().Read(messages[i].Raw); err == nil { // upstream has read them
+				all = append(all, c)
+			}
+		}
+		return all
+	}
+	return Seen{
+		Run: &p.direct.run, Step: step.Number, Condensed: step.TokensForwarded < step.Tokens,
+		Shown: func() []session.Content { return contents(shown) },
+		Sent: func() []session.Content {
+			r, err := p.wire.dialect().Split("", p.direct.body(s.call))
+			if err != nil {
+				return nil
+			}
+			return contents(r.Messages)
+		},
+	}
 }
 
 // account adds the usage of a step to the report: without the proxy, through the proxy, and by the proxy's own calls.

@@ -33,7 +33,7 @@ func (s *Store) Enter(ctx context.Context, e session.Entry) error {
 			return err
 		}
 		sum.Add(e.Sums)
-		c.put(key, numbers(sum.Sessions, sum.Steps, sum.Unpriced, sum.Nano))
+		c.put(key, numbers(sum.Sessions, sum.Steps, sum.Unpriced, sum.Nano, sum.Errors))
 		return nil
 	})
 }
@@ -76,8 +76,8 @@ func parseNumbers(b []byte, into ...*int64) error {
 
 // parseSums returns zero sums for an assignment that has none.
 func parseSums(b []byte) (t session.Sums, err error) {
-	if b != nil {
-		err = parseNumbers(b, &t.Sessions, &t.Steps, &t.Unpriced, &t.Nano)
+	if b == nil || parseNumbers(b, &t.Sessions, &t.Steps, &t.Unpriced, &t.Nano, &t.Errors) == nil {
+		return t, nil
 	}
-	return t, err
+	return t, parseNumbers(b, &t.Sessions, &t.Steps, &t.Unpriced, &t.Nano) // without errors, as an earlier version wrote them
 }

@@ -17,7 +17,7 @@ func sumName(assignment session.Assignment, kind byte) string {
 
 // sums returns the parts of a Sums by the letter with which their fields end.
 func sums(t *session.Sums) map[byte]*int64 {
-	return map[byte]*int64{'s': &t.Sessions, 't': &t.Steps, 'u': &t.Unpriced, 'n': &t.Nano}
+	return map[byte]*int64{'s': &t.Sessions, 't': &t.Steps, 'u': &t.Unpriced, 'e': &t.Errors, 'n': &t.Nano}
 }
 
 const since = "since"

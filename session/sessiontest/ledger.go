@@ -93,7 +93,7 @@ func (s suite) ExperimentSums(t *testing.T) {
 	equal(t, must(store.Experiment(ctx(t), "a"))(t), session.Experiment{})
 	want := session.Experiment{Since: began}
 	for i, assignment := range []session.Assignment{{}, {Arm: session.HeldOut, Group: session.Groups - 1}, {}, {Group: 7}} {
-		more := session.Sums{Sessions: 1, Steps: int64(i), Unpriced: 2, Nano: 1 << 40}
+		more := session.Sums{Sessions: 1, Steps: int64(i), Unpriced: 2, Errors: int64(3 * i), Nano: 1 << 40}
 		ok(t, store.Enter(ctx(t), session.Entry{Experiment: "a", Assignment: assignment, Begun: began, Sums: more}))
 		want.Arms[assignment.Arm][assignment.Group].Add(more)
 	}

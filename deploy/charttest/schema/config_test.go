@@ -53,6 +53,8 @@ func (w walker) of(t reflect.Type, path string) schema {
 			return schema{"anyOf": []schema{reference("condenser"), {"type": "object", "additionalProperties": false}}}
 		}
 		return reference("condenser")
+	case reflect.TypeFor[config.Holdout](): // its share, or a section
+		return schema{"anyOf": []schema{{"type": "number", "minimum": 0}, w.object(t, path)}}
 	case reflect.TypeFor[config.Override]():
 		return reference("override")
 	case reflect.TypeFor[[]config.Tenant]():

@@ -79,7 +79,8 @@ func (s inForce) Tenants() (out []admin.Tenant) {
 			Name: t.Name, Anonymous: cfg.IsOpen(), Keys: len(t.APIKeys),
 			Upstream: upstream.BaseURL, UpstreamKey: upstream.APIKey != "", Upstreams: otherUpstreams(cfg, t),
 			Condenser: condenser.Type, Condenses: forgets(condenser),
-			Observe: observes, Notify: t.Notify, LogContent: t.LogContent, Holdout: t.Holdout,
+			Observe: observes, Notify: t.Notify, LogContent: t.LogContent,
+			Holdout: t.Holdout.Share, HoldoutCondenser: armOf(t), HoldoutVariant: compared(t).Variant,
 			Limits: cfg.LimitsFor(t), Condensing: s.app.overrides.condensing(t.Name, observes),
 		})
 	}

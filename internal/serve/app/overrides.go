@@ -140,6 +140,9 @@ func (a *App) applyOverrides(tenants []*proxy.Tenant) {
 	for _, t := range tenants {
 		c := a.overrides.condensing(t.Name, t.Observe)
 		t.Observe, t.Off = c.InForce == admin.ModeObserve, c.InForce == admin.ModeOff
+		if c.InForce == admin.ModeMain {
+			t.Holdout, t.Arm = session.Holdout{}, nil
+		}
 		if c.Override != nil {
 			switched[t.Name] = string(c.InForce)
 		}

@@ -62,11 +62,12 @@ func (a *App) holdouts(yield func(tenant string, c holdout.Comparison) bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	for _, t := range a.tokens.config.Load().EveryTenant() {
-		if t.Holdout == 0 {
+		h := compared(t)
+		if h.Share == 0 {
 			continue
 		}
-		experiment, err := a.engine.Experiment(ctx, t.Name, t.Holdout)
-		if err == nil && !yield(t.Name, holdout.Compare(&experiment, t.Holdout)) {
+		experiment, err := a.engine.Experiment(ctx, t.Name, h)
+		if err == nil && !yield(t.Name, holdout.Compare(&experiment, h)) {
 			return
 		}
 	}

@@ -123,11 +123,16 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 	t := &proxy.Tenant{
 		Tenant: engine.Tenant{
 			Name: c.Name, Condenser: condenser, Observe: cfg.Observes(c), Deadline: deadline, Never: never, Ahead: never || chosen.Prepares(),
-			Holdout: c.Holdout, Hidden: hidden(chosen), Knowledge: knowledge, Promise: out.promise(c),
+			Holdout: compared(c), Hidden: hidden(chosen), Knowledge: knowledge, Promise: out.promise(c),
 			CondenseTimeout: condenseTimeout(cfg, chosen),
 		},
 		Notify: c.Notify, LogContent: c.LogContent, ByPrice: chosen.Uses(catalogue.Settings.ByPrice), Limits: limits, Draw: out.drawFor(limits), Cooling: build.health.Cooling,
 		Upstream: upstream, Providers: providers,
+	}
+	if c.Holdout.Condenser != nil {
+		if t.Arm, err = build.strategy(of+"holdout.condenser", *c.Holdout.Condenser); err != nil {
+			return nil, err
+		}
 	}
 	for _, k := range c.APIKeys {
 		sum, ok := k.Digest()

@@ -1,4 +1,4 @@
-// Package holdout compares condensed sessions with held-out ones, which are not condensed, by the sums of each arm.
+// Package holdout compares condensed sessions with held-out ones, which are not condensed or by another condenser, by the sums of each arm.
 //
 // The intervals are confidence sequences: they hold at all times simultaneously, so they may be inspected after each request, and acted on as
 // soon as they exclude 0. For each arm, the interval is the asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas,
@@ -23,9 +23,13 @@ const (
 
 // Verdicts.
 const (
-	Unknown  = "not known yet"
-	Saves    = "condensing saves"
-	Costs    = "condensing costs"
+	Unknown = "not known yet"
+	Saves   = "condensing saves"
+	Costs   = "condensing costs"
+
+	MainSaves = "the main condenser costs less"
+	ArmSaves  = "the condenser of the arm costs less"
+
 	Unpriced = "not known: too many requests have no usage or no price"
 )
 
@@ -33,11 +37,14 @@ const (
 type Arm struct {
 	Sessions int64   `json:"sessions"`
 	Steps    int64   `json:"steps"`
+	Errors   int64   `json:"errors"`            // requests of the agents that upstream refused or failed
 	Unpriced int64   `json:"unpriced_requests"` // counted as free
 	USD      float64 `json:"usd"`
 
 	USDPerSession   float64 `json:"usd_per_session"`
 	StepsPerSession float64 `json:"steps_per_session"`
+
+	ErrorsPerSession float64 `json:"errors_per_session"`
 }
 
 // Interval is an estimate of a difference between the arms, with its confidence interval.
@@ -54,29 +61,41 @@ type Comparison struct {
 	HeldOut   Arm       `json:"held_out"`
 	SavedUSD  *Interval `json:"saved_usd_per_session"`  // nil: too few sessions
 	MoreSteps *Interval `json:"more_steps_per_session"` // taken because of condensing; nil: too few sessions
-	Verdict   string    `json:"verdict"`
+
+	MoreErrors *Interval `json:"more_errors_per_session"` // because of condensing; nil: too few sessions
+
+	Verdict string `json:"verdict"`
 }
 
-// Compare compares the arms of an experiment in which share of the sessions is held out.
-func Compare(a *session.Experiment, share float64) Comparison {
-	treated := arm{&a.Arms[session.Treated], tunedFor * (1 - share) / share}
+// Compare compares the arms of an experiment.
+func Compare(a *session.Experiment, h session.Holdout) Comparison {
+	treated := arm{&a.Arms[session.Treated], tunedFor * (1 - h.Share) / h.Share}
 	held := arm{&a.Arms[session.HeldOut], tunedFor}
 	c := Comparison{Since: a.Since, Condensed: treated.total(), HeldOut: held.total(), Verdict: Unknown}
 	if min(c.Condensed.Sessions, c.HeldOut.Sessions) < minSessions {
 		return c
 	}
 	c.MoreSteps = difference(treated, held, func(s session.Sums) float64 { return float64(s.Steps) })
+	c.MoreErrors = difference(treated, held, func(s session.Sums) float64 { return float64(s.Errors) })
 	c.SavedUSD = difference(held, treated, usd)
 	unpriced := float64(c.Condensed.Unpriced + c.HeldOut.Unpriced)
 	switch {
 	case unpriced > maxUnpriced*float64(c.Condensed.Steps+c.HeldOut.Steps):
 		c.SavedUSD, c.Verdict = nil, Unpriced
 	case c.SavedUSD.Low > 0:
-		c.Verdict = Saves
+		c.Verdict = verdict(h, Saves, MainSaves)
 	case c.SavedUSD.High < 0:
-		c.Verdict = Costs
+		c.Verdict = verdict(h, Costs, ArmSaves)
 	}
 	return c
+}
+
+// verdict returns the verdict for an arm that is not condensed, or the one for an arm with a condenser of its own.
+func verdict(h session.Holdout, uncondensed, own string) string {
+	if h.Variant != "" {
+		return own
+	}
+	return uncondensed
 }
 
 func usd(s session.Sums) float64 { return float64(s.Nano) / 1e9 }
@@ -92,9 +111,9 @@ func (a arm) total() Arm {
 	for _, g := range a.groups {
 		all.Add(g)
 	}
-	out := Arm{Sessions: all.Sessions, Steps: all.Steps, Unpriced: all.Unpriced, USD: usd(all)}
+	out := Arm{Sessions: all.Sessions, Steps: all.Steps, Errors: all.Errors, Unpriced: all.Unpriced, USD: usd(all)}
 	if n := float64(all.Sessions); n > 0 {
-		out.USDPerSession, out.StepsPerSession = out.USD/n, float64(all.Steps)/n
+		out.USDPerSession, out.StepsPerSession, out.ErrorsPerSession = out.USD/n, float64(all.Steps)/n, float64(all.Errors)/n
 	}
 	return out
 }

@@ -79,7 +79,7 @@ func TestHonest(t *testing.T) {
 						continue
 					}
 					look += look / 100
-					last = holdout.Compare(&f.account, f.share)
+					last = holdout.Compare(&f.account, session.Holdout{Share: f.share})
 					if in := last.SavedUSD; in != nil && (in.Low > f.saved() || in.High < f.saved()) {
 						wrong = true
 					}
@@ -124,7 +124,7 @@ func TestVerdicts(t *testing.T) {
 		}
 		return a
 	}
-	cheap, dear := session.Sums{Steps: 12, Nano: 1e8}, session.Sums{Steps: 10, Nano: 3e8}
+	cheap, dear := session.Sums{Steps: 12, Nano: 1e8, Errors: 3}, session.Sums{Steps: 10, Nano: 3e8}
 	for _, c := range []struct {
 		account *session.Experiment
 		want    string
@@ -136,12 +136,21 @@ func TestVerdicts(t *testing.T) {
 		{charge(100, cheap, cheap), holdout.Unknown},
 		{charge(100, session.Sums{Steps: 12, Unpriced: 1}, dear), holdout.Unpriced},
 	} {
-		if got := holdout.Compare(c.account, 0.5); got.Verdict != c.want {
+		if got := holdout.Compare(c.account, session.Holdout{Share: 0.5}); got.Verdict != c.want {
 			t.Errorf("%+v, want %s", got, c.want)
 		}
 	}
-	got := holdout.Compare(charge(100, cheap, dear), 0.5)
-	if got.MoreSteps.Mean != 2 || math.Abs(got.SavedUSD.Mean-0.2) > 1e-9 || got.HeldOut.Sessions != 100 || got.Condensed.StepsPerSession != 12 {
+	got := holdout.Compare(charge(100, cheap, dear), session.Holdout{Share: 0.5})
+	if got.MoreSteps.Mean != 2 || math.Abs(got.SavedUSD.Mean-0.2) > 1e-9 || got.HeldOut.Sessions != 100 || got.Condensed.StepsPerSession != 12 ||
+		got.MoreErrors.Mean != 3 || got.Condensed.ErrorsPerSession != 3 {
 		t.Errorf("%+v %+v %+v", got, got.MoreSteps, got.SavedUSD)
+	}
+	own := session.Holdout{Share: 0.5, Variant: "b"}
+	for want, account := range map[string]*session.Experiment{
+		holdout.MainSaves: charge(100, cheap, dear), holdout.ArmSaves: charge(100, dear, cheap), holdout.Unknown: charge(100, dear, dear),
+	} {
+		if got := holdout.Compare(account, own); got.Verdict != want {
+			t.Errorf("of an arm with its own condenser is said %q, want %q", got.Verdict, want)
+		}
 	}
 }

@@ -19,6 +19,7 @@ func (f *families) holdouts(read iter.Seq2[string, holdout.Comparison]) {
 	sessions := gauge("sessions", "Sessions of a tenant that holds some out, by arm: condensed or held_out.", "arm")
 	steps := gauge("steps", "Answered requests of these sessions' agent runs.", "arm")
 	unpriced := gauge("unpriced_requests", "Requests of these sessions whose cost is not known. They count as free.", "arm")
+	failed := gauge("errors", "Requests of these sessions' agent runs that upstream refused or failed.", "arm")
 	usd := gauge("usd", "Cost of these sessions, including calls to summarisers.", "arm")
 	saved := gauge("saved_usd_per_session", "What condensing saves per session: low, mean and high. Missing while that is not known.", "bound")
 	more := gauge("more_steps_per_session", "How many more steps condensed sessions take: low, mean and high. Missing while that is not known.", "bound")
@@ -35,6 +36,7 @@ func (f *families) holdouts(read iter.Seq2[string, holdout.Comparison]) {
 				emit(sessions, arm, float64(a.Sessions))
 				emit(steps, arm, float64(a.Steps))
 				emit(unpriced, arm, float64(a.Unpriced))
+				emit(failed, arm, float64(a.Errors))
 				emit(usd, arm, a.USD)
 			}
 			for d, i := range map[*prometheus.Desc]*holdout.Interval{saved: c.SavedUSD, more: c.MoreSteps} {

@@ -82,8 +82,7 @@ func TestBudgetsLeaveHeldOutSessionsAlone(t *testing.T) {
 	}
 }
 
-// TestArmHasItsOwnCondenser: sessions that are held out are condensed as the arm says, the others as the tenant says, and a session stays in its
-// arm on another engine with the same store.
+// TestArmHasItsOwnCondenser: sessions that are held out are condensed as the arm says, the others as the tenant says, and each arm has its sums.
 func TestArmHasItsOwnCondenser(t *testing.T) {
 	for share, want := range map[float64]bool{0: false, 1e-12: false, 1: true} {
 		r := newRig(t, condense.Noop{})
@@ -91,8 +90,8 @@ func TestArmHasItsOwnCondenser(t *testing.T) {
 		r.tenant.Arm = &engine.Strategy{Condenser: rolling(), Deadline: time.Second}
 		turn := r.begin(says(21), engine.WishNone)
 		report := turn.Condense(t.Context())
-		if made := report.Outcome() == engine.Done; made != want {
-			t.Errorf("with a share of %v: %s", share, report.Outcome())
+		if made := report.Overall() == engine.Done; made != want {
+			t.Errorf("with a share of %v: %s", share, report.Overall())
 		}
 		if share > 0 {
 			must(t, turn.Compare(t.Context(), 1, true))

@@ -108,7 +108,7 @@ func TestNextActionIsComparedWithTheWholeHistory(t *testing.T) {
 	if err := a.Write([]string{"whole", "shown"}, &table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"next action by small", "100%", "not below 10 runs", "took 120 tokens of input and 24 of output"} {
+	for _, want := range []string{"next action by small", "100%", "needs 10 runs", "took 120 tokens of input and 24 of output"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, table.String())
 		}

@@ -100,11 +100,11 @@ const minRuns = 10
 // Write writes a table with a line for each setting.
 func (a *Asker) Write(names []string, out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "\nnext action by %s\truns\tsteps\tsame twice\tsame as with the whole history\tlost\t95%%\t\n", a.Model.Name)
+	fmt.Fprintf(w, "\nnext action by %s\truns\tsteps\tsame twice\tsame as with the whole history\tpoints lost\t95%%\t\n", a.Model.Name)
 	for i, r := range a.Results() {
 		between := fmt.Sprintf("%.0f to %.0f", points(r.Lost.Low), points(r.Lost.High))
 		if r.Runs < minRuns {
-			between = fmt.Sprintf("not below %d runs", minRuns)
+			between = fmt.Sprintf("needs %d runs", minRuns)
 		}
 		fmt.Fprintf(w, "%s\t%d\t%d\t%.0f%%\t%.0f%%\t%.0f\t%s\t\n", names[i], r.Runs, r.Steps, 100*r.Whole, 100*r.View, points(r.Lost.Mean), between)
 	}

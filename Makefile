@@ -13,7 +13,7 @@ export GO
 # scripts/prometheus.sh installs its programs here.
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
-.PHONY: help build install run demo quick check ci full needs format vet windows lint quick-tests test race e2e slow-tests mutants schema chart chart-docs chart-package \
+.PHONY: help axe build install run demo quick check ci full needs format vet windows lint quick-tests test race e2e slow-tests mutants schema chart chart-docs chart-package \
 	chart-schema condenser-docs rehearsal cluster vuln vuln-if-reachable clients clients-run clients-all clients-sample dist dist-check package-check sbom replay captures recorded matrix forwarded store-size retention grounding cost economics frontier soak soak-short soak-race fuzz bench microbench \
 	image clean
 
@@ -52,6 +52,12 @@ needs: bin/tools/gotestsum bin/tools/golangci-lint ## install what all tests use
 # Tools of tools/go.mod are built once, not with each call.
 bin/tools/golangci-lint: tools/go.mod tools/go.sum
 	@$(GO) build -modfile=tools/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+axe: bin/tools/axe.min.js ## install axe-core from npm, with which the tests of the inspector's pages check their accessibility
+
+bin/tools/axe.min.js:
+	@mkdir -p $(@D) && cd $(@D) && npm pack --silent axe-core@4.14.1 >/dev/null && tar -xzf axe-core-4.14.1.tgz package/axe.min.js && \
+		echo "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c  package/axe.min.js" | sha256sum -c --quiet && mv package/axe.min.js . && rm -r package axe-core-4.14.1.tgz
 
 bin/tools/gotestsum: tools/go.mod tools/go.sum
 	@$(GO) build -modfile=tools/go.mod -o $@ gotest.tools/gotestsum

@@ -145,8 +145,12 @@ func (a *api) answered(ctx context.Context, t session.Thread) (positions []int, 
 
 // stepSizes returns the sizes of a thread's steps, as its log and its condensations tell them.
 func (a *api) stepSizes(ctx context.Context, t session.Thread) ([]ui.StepSize, error) {
-	positions, _, err := a.answered(ctx, t)
+	positions, keys, err := a.answered(ctx, t)
 	if err != nil || len(positions) == 0 {
+		return nil, err
+	}
+	records, err := a.recorded(ctx, t.Session)
+	if err != nil {
 		return nil, err
 	}
 	all, system, err := a.metas(ctx, t)
@@ -163,6 +167,9 @@ func (a *api) stepSizes(ctx context.Context, t session.Thread) ([]ui.StepSize, e
 		steps[i] = sizeOf(&t, all, before, at)
 		steps[i].Prompt = system
 		steps[i].Sent += system
+		if s, ok := records[keys[at]]; ok {
+			apply(&steps[i], &s)
+		}
 		before = at
 	}
 	return steps, nil

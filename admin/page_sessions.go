@@ -29,6 +29,11 @@ func (p *pages) sessions(v *visit) (ui.Page, error) {
 		return nil, err
 	}
 	found, note := p.search(v, all, &out)
+	if len(found) == 0 && validRequest.MatchString(out.Query) {
+		if moved := p.findRequest(v, out.Query); errors.As(moved, new(redirect)) {
+			return nil, moved
+		}
+	}
 	out.Total, out.Note = len(found), note
 	page, _ := strconv.Atoi(query.Get("page"))
 	page = max(page, 1)
@@ -120,6 +125,15 @@ func (p *pages) sessionRow(v *visit, s *session.Session) (ui.SessionRow, error) 
 	threads, err := p.threads(v.Context(), s)
 	if err != nil {
 		return row, err
+	}
+	if p.o.Journal != nil {
+		newest, err := p.o.Journal.Steps(v.Context(), s.ID, 0, 1)
+		if err != nil {
+			return row, err //nolint:wrapcheck // it names its operation
+		}
+		if len(newest) > 0 {
+			row.Newest(newest[0].Agent+" "+newest[0].Version, newest[0].Model, newest[0].After.Tokens)
+		}
 	}
 	saved, err := p.savedOf(v.Context(), threads)
 	row.Made = saved.Condensations

@@ -56,7 +56,11 @@ func (p *pages) readStep(v *visit) (*ui.StepReads, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps, _, err := p.answered(v.Context(), t)
+	steps, keys, err := p.answered(v.Context(), t)
+	if err != nil {
+		return nil, err
+	}
+	records, err := p.recorded(v.Context(), s.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +69,9 @@ func (p *pages) readStep(v *visit) (*ui.StepReads, error) {
 	}
 	in := &ui.StepReads{
 		Place: ui.Place{Session: s.ID, Thread: t.ID, Title: ui.Title(&s, title), At: at}, Thread: t, Steps: steps, Missing: v.missing(),
+	}
+	if one, ok := records[keys[at]]; ok {
+		in.Facts = facts(&one)
 	}
 	if err := p.fillStep(v.Context(), in, at); err != nil {
 		return nil, err
@@ -227,28 +234,32 @@ func (p *pages) request(v *visit) (ui.Page, error) {
 
 // findRequest returns a redirect to the step of a request, or why there is none.
 func (p *pages) findRequest(v *visit, id string) error {
-	key := session.RequestKey(id)
-	all, err := p.list.sessions(v.Context())
+	if !validRequest.MatchString(id) {
+		return errNoStepOfRequest
+	}
+	one, err := p.o.Journal.Step(v.Context(), id)
+	if err != nil {
+		return replaceNotFound(err, errNoStepOfRequest)
+	}
+	t, err := p.o.Store.Thread(v.Context(), one.Thread)
+	if err != nil {
+		return replaceNotFound(err, errNoStepOfRequest)
+	}
+	if !v.who.sees(t.Tenant) {
+		return errNoStepOfRequest
+	}
+	_, keys, err := p.answered(v.Context(), t)
 	if err != nil {
 		return err
 	}
-	const newest = 2000 // sessions that are searched
-	for i := range all[:min(len(all), newest)] {
-		if !v.who.sees(all[i].Tenant) {
-			continue
-		}
-		for _, thread := range all[i].Threads {
-			answers, err := p.o.Store.Answers(v.Context(), thread)
-			if err != nil {
-				return err // it names its operation
-			}
-			for _, one := range answers {
-				if one.Request == key {
-					return redirect{ui.StepURL(all[i].ID, thread, one.Pos)}
-				}
-			}
+	key := session.RequestKey(id)
+	for at, one := range keys {
+		if one == key {
+			return redirect{ui.StepURL(t.Session, t.ID, at)}
 		}
 	}
-	return fault(http.StatusNotFound, "request_not_found",
-		"No answered request has this id. It is in the header X-Dewpoint-Request-Id of each answer; a request is found once it was answered and logged.")
+	return redirect{ui.SessionURL(t.Session) + "?thread=" + string(t.ID)}
 }
+
+var errNoStepOfRequest = sorry(http.StatusNotFound,
+	"No request has this id. It is in the header X-Dewpoint-Request-Id of each answer, and is known for 45 days at most.")

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
@@ -309,5 +311,38 @@ func TestContentOnLoopbackNeedsTheLink(t *testing.T) {
 	}
 	if _, body := g.fetch(owner, http.MethodGet, step, ""); !strings.Contains(body, wordsOfA) {
 		t.Error("the link shows no content")
+	}
+}
+
+// TestReadingContentIsNoted checks the audit log: who read content and who changed what, kept beyond a restart, and for operators only.
+func TestReadingContentIsNoted(t *testing.T) {
+	g := startGuarded(t)
+	read := "/s/" + g.a.session
+	auditor := []string{"Authorization", "Bearer token of auditor of a"}
+	for range 2 { // noted once
+		g.fetch(g.browser(), http.MethodGet, read+"/"+g.a.thread+"/12", "", auditor...)
+		g.fetch(g.browser(), http.MethodGet, g.a.url("/view"), "", auditor...)
+	}
+	g.fetch(g.browser(), http.MethodGet, read+"/"+g.a.thread+"/12", "", "Authorization", "Bearer token of viewer of a")
+	operator := g.browser()
+	g.fetch(operator, http.MethodPost, read+"/"+g.a.thread+"/condense", "csrf="+g.signIn(operator, "token of operator of a"))
+	g.restart()
+	_, log := g.fetch(g.browser(), http.MethodGet, "/activity/export", "", "Authorization", "Bearer "+token)
+	var entries []admin.AuditEntry
+	for line := range strings.Lines(log) {
+		var e admin.AuditEntry
+		must(t, json.Unmarshal([]byte(line), &e))
+		if e.Who != "admin.token" { // this test itself
+			entries = append(entries, e)
+		}
+	}
+	if len(entries) != 2 {
+		t.Fatalf("%d entries, want that of the reader and that of the operator: %s", len(entries), log)
+	}
+	if e := entries[1]; e.Who != "auditor of a" || e.Did != "read content" || e.On != read || e.Tenant != "alpha" || e.Change || e.From == "" || e.Time.IsZero() {
+		t.Errorf("the reader's entry is %+v", e)
+	}
+	if e := entries[0]; e.Who != "operator of a" || e.Did != "asked for a condensation" || !e.Change || e.Role != admin.RoleOperator {
+		t.Errorf("the operator's entry is %+v", e)
 	}
 }

@@ -3,7 +3,7 @@
 # those of 'make check', scripts/needs.sh full those of 'make full' as well. If that is not possible, it lists each missing program with
 # its purpose and fails.
 set -u
-[ "${1:-}" != check ] || DEWPOINT_TEST_NO_CLIENTS=1
+[ "${1:-}" != check ] || { DEWPOINT_TEST_NO_CLIENTS=1 && DEWPOINT_TEST_NO_BROWSER=1; }
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
@@ -17,6 +17,9 @@ missing() {
 	compiles || echo "gcc|gcc libc6-dev|gcc musl-dev|gcc glibc-devel|gcc|a C compiler and headers, for Go's race detector"
 	if [ "${DEWPOINT_TEST_NO_REDIS:-}" != 1 ]; then
 		have redis-server || echo "redis-server|redis-server|redis|redis|redis|a real Redis, for the tests of the store (DEWPOINT_TEST_NO_REDIS=1 skips them)"
+	fi
+	if [ "${DEWPOINT_TEST_NO_BROWSER:-}" != 1 ]; then
+		have chromium || echo "chromium|chromium|chromium|chromium|chromium|a browser, for the tests of the inspector's pages (DEWPOINT_TEST_NO_BROWSER=1 skips them)"
 	fi
 	if [ "${DEWPOINT_TEST_NO_CLIENTS:-}" != 1 ]; then
 		have node || echo "node|nodejs|nodejs|nodejs|node|Node.js, for the tests with the openai package of npm ($clients)"

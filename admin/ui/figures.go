@@ -82,3 +82,9 @@ func Plural(n int, noun string) string { return plural(n, noun) }
 
 // When writes a time with its day, in UTC.
 func When(t time.Time) string { return when(t) }
+
+// Tokens writes a number of tokens, rounded.
+func Tokens(n int) string { return tokens(n) }
+
+// USD writes an amount of money.
+func USD(v float64) string { return usd(v) }

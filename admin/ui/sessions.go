@@ -3,6 +3,7 @@ package ui
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -52,6 +53,11 @@ func NewSessionRow(s *session.Session, title string) SessionRow {
 		row.Key = ""
 	}
 	return row
+}
+
+// Newest sets what the newest request of a session was.
+func (r *SessionRow) Newest(client, model string, size int) {
+	r.Client, r.Model, r.Now = visible(strings.TrimSpace(client)), visible(model), size
 }
 
 // Value sets what a session saved.

@@ -3,6 +3,7 @@ package ui
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -72,8 +73,38 @@ type Fact struct {
 
 // Span is a part of the time that a request took.
 type Span struct {
-	Name     string
-	From, To int // milliseconds since the request arrived
+	Name, Class string
+	From, For   time.Duration // since the request arrived
+}
+
+// Lane is a span in a chart.
+type Lane struct {
+	Span
+	X, W float64 // in hundredths of the whole
+}
+
+// Took says how long a span took.
+func (s Span) Took() string {
+	if s.For < 10*time.Millisecond {
+		return fmt.Sprintf("%.1f ms", float64(s.For)/float64(time.Millisecond))
+	}
+	if s.For < time.Second {
+		return fmt.Sprintf("%d ms", s.For.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", s.For.Seconds())
+}
+
+// lanes lays spans out along the whole time.
+func lanes(spans []Span) (out []Lane) {
+	whole := time.Duration(1)
+	for _, s := range spans {
+		whole = max(whole, s.From+s.For)
+	}
+	part := func(d time.Duration) float64 { return 100 * float64(d) / float64(whole) }
+	for _, s := range spans {
+		out = append(out, Lane{s, part(s.From), max(part(s.For), 0.3)})
+	}
+	return out
 }
 
 // Place says where a page is.
@@ -94,7 +125,7 @@ type Step struct {
 	Facts            []Fact
 	Model, Request   string
 	Origin           []Share
-	Times            []Span
+	Times            []Lane
 	Missing          Missing
 	Rows             []Row
 	From             int
@@ -133,7 +164,7 @@ func NewStep(in *StepReads) Step {
 	s.Origin = l.origin()
 	s.Facts = l.facts(number)
 	if in.Facts != nil {
-		s.Model, s.Request, s.Times = in.Facts.Model, in.Facts.Request, in.Facts.Times
+		s.Model, s.Request, s.Times = visible(in.Facts.Model), visible(in.Facts.Request), lanes(in.Facts.Times)
 		s.Facts = append(s.Facts, in.Facts.Rows...)
 	}
 	rows := l.rows()

@@ -99,6 +99,9 @@ func facts(s *account.Step) *ui.StepFacts {
 		f.Rows = append(f.Rows, ui.Fact{Name: "Answer", Text: fmt.Sprintf("%d %s", s.Status, s.Code), Bad: true})
 	}
 	f.Times = times(&s.Times)
+	if p := &s.Parts; p.Sum() > 0 {
+		f.Origin = []int{p.System, p.Tools, p.Record, p.Head + p.Kept, p.New}
+	}
 	return f
 }
 

@@ -129,10 +129,11 @@ func making(c *session.Condensation) []Fact {
 		facts = append(facts, Fact{Name: "Paid", Text: "nothing: no model was asked"})
 	}
 	if g := c.Grounding; g.Lines > 0 {
-		facts = append(facts, Fact{
-			Name: "Grounded", Bad: g.Grounded < g.Lines,
-			Text: fmt.Sprintf("%s lines name only what the model was shown; %d struck out, whose text is not kept", g, g.Lines-g.Grounded),
-		})
+		text := g.String() + " lines name only what the model was shown"
+		if struck := g.Lines - g.Grounded; struck > 0 {
+			text += fmt.Sprintf("; %d struck out, whose text is not kept", struck)
+		}
+		facts = append(facts, Fact{Name: "Grounded", Text: text, Bad: g.Grounded < g.Lines})
 	}
 	if c.Provisional {
 		facts = append(facts, Fact{Name: "Failed", Text: "the summariser: " + visible(c.Cause), Bad: true})

@@ -339,6 +339,13 @@ func (l *layout) window(drafts []draft) (out []Row, next string) {
 
 // origin returns the shares of a bar of what the model saw.
 func (l *layout) origin() []Share {
+	if f := l.in.Facts; f != nil && len(f.Origin) > 0 {
+		shares := []Share{{Name: "system", Class: "tools"}, {Name: "tools", Class: "tools"}, {Name: "record", Class: "record"}, {Name: "kept messages", Class: "kept"}, {Name: "new in this step", Class: "new"}}
+		for i := range shares {
+			shares[i].Tokens = f.Origin[i]
+		}
+		return spread(slices.DeleteFunc(shares, func(s Share) bool { return s.Tokens == 0 }))
+	}
 	shares := []Share{{Name: "system", Class: "tools"}, {Name: "record", Class: "record"}, {Name: "kept messages", Class: "kept"}, {Name: "new in this step", Class: "new"}}
 	if l.record != nil {
 		shares[1].Tokens = l.record.SummaryTokens

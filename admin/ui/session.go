@@ -80,6 +80,7 @@ type Session struct {
 	Facts        []Fact
 	Cached       bool // the steps say what was cached
 	Timed        bool
+	Whole        bool   // some exceeded a limit and were left as they were
 	Page         string // address of the first page
 }
 
@@ -127,6 +128,7 @@ func NewSession(in *SessionReads) Session {
 	s.Condense = place.threadURL() + "/condense"
 	s.Tiles = tiles(in, t)
 	s.Wide, s.Narrow = newStrip(place, in.Steps, wideStrip), newStrip(place, in.Steps, narrowStrip)
+	s.Whole = slices.ContainsFunc(in.Steps, func(step StepSize) bool { return step.Whole })
 	s.list(in, place)
 	return s
 }
@@ -162,7 +164,12 @@ func tiles(in *SessionReads, t *session.Thread) (all []Tile) {
 	default:
 		text := "saved net"
 		if saved.NotSent != 0 || saved.Own != 0 {
-			text += fmt.Sprintf("; %s not sent, %s cache rewritten, %s own calls", usd(saved.NotSent), usd(-saved.Rewritten), usd(-saved.Own))
+			text += fmt.Sprintf("; %s not sent, %s own calls, ", usd(saved.NotSent), usd(-saved.Own))
+			if saved.Rewritten > 0 {
+				text += usd(saved.Rewritten) + " because what was removed would not have been cached"
+			} else {
+				text += usd(-saved.Rewritten) + " caches rewritten"
+			}
 		}
 		all = append(all, Tile{Figure: signed(saved.Net), Text: text, Sign: sign(saved.Net)})
 	}

@@ -62,6 +62,7 @@ type StepFacts struct {
 	Request string
 	Rows    []Fact
 	Times   []Span
+	Origin  []int // tokens of the system prompt, tools, record, kept messages and new ones; none if they were not recorded
 }
 
 // Fact is a line of a list of facts.

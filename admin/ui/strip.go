@@ -34,6 +34,7 @@ type Tick struct {
 type Mark struct {
 	X, Y float64
 	Text string
+	URL  string
 }
 
 // Hit is the link behind a bar.
@@ -121,13 +122,14 @@ func newStrip(place Place, steps []StepSize, f form) *Strip {
 // mark marks the condensations of steps that share a bar.
 func (s *Strip) mark(steps []StepSize, x, y float64) {
 	var made []string
+	url := ""
 	for i := range steps {
 		for _, c := range steps[i].Made {
-			made = append(made, c.Text)
+			made, url = append(made, c.Text), c.URL
 		}
 	}
 	if len(made) > 0 {
-		s.Marks = append(s.Marks, Mark{x, y - 4, "condensation " + strings.Join(made, ", ")})
+		s.Marks = append(s.Marks, Mark{x, y - 4, "Condensation " + strings.Join(made, ", "), url})
 	}
 }
 

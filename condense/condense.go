@@ -127,6 +127,7 @@ type Decision struct {
 	View     *session.View // nil: the view is unchanged
 	Job      Job           // nil: no condensation is due, or Obstacle says what prevents it
 	Obstacle Obstacle
+	Due      session.Reason // why a condensation is due, even if there is an obstacle; of rolling condensers only
 }
 
 // Obstacle is what prevents a condensation that is due. It is empty if nothing is due.

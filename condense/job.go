@@ -44,9 +44,9 @@ func (j *job) decide(run Job, cut func() Obstacle) Decision {
 		return Decision{Obstacle: j.due.Obstacle}
 	}
 	if obstacle := cut(); obstacle != "" {
-		return Decision{Obstacle: obstacle}
+		return Decision{Obstacle: obstacle, Due: j.due.Need.Reason}
 	}
-	return Decision{Job: run}
+	return Decision{Job: run, Due: j.due.Need.Reason}
 }
 
 // shrink sets the cut that leaves room for a summary of the given size.

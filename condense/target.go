@@ -35,15 +35,30 @@ func (s Settings) stays(in *Input, tokens []int) int {
 	return p.kept.Tokens
 }
 
+// LeastMemory is the number of tokens below which a limit leaves too little of a history. By price, the shortest runs keep as much.
+const LeastMemory = 2000
+
+// Cramped returns what a limit of tokens that a request exceeds by a step leaves of its history, and whether that is too little: it is half of what
+// system prompt and tools leave.
+func Cramped(in Input) (memory int, is bool) {
+	memory = max(in.Total-in.Fixed-promptTokens(&in), 0) / 2
+	return memory, memory < LeastMemory
+}
+
 // limited returns the tokens that messages may have after a condensation by a limit: the system prompt, and half of what the limit leaves to the
 // others. System prompt and tools cannot be condensed, so a limit below them leaves nothing.
 func limited(in *Input, limit int) int {
-	prompt := 0
-	for i, tokens := range in.Measure(in.View.Items) {
+	prompt := promptTokens(in)
+	return prompt + max(limit-in.Fixed-prompt, 0)/2
+}
+
+// promptTokens returns the tokens of the system prompt.
+func promptTokens(in *Input) (tokens int) {
+	for i, n := range in.Measure(in.View.Items) {
 		if in.View.Items[i].Kind != session.System {
 			break
 		}
-		prompt += tokens
+		tokens += n
 	}
-	return prompt + max(limit-in.Fixed-prompt, 0)/2
+	return tokens
 }

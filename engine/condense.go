@@ -49,6 +49,7 @@ func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
 	f, again := f.joinTask(ctx)
 	again = again || f.asked.wish != WishNow && (f.place.Again || f.place.Match == session.MatchReplay)
 	in, decision := f.decide()
+	report.Cramped = f.cramped(in, decision)
 	switch {
 	case decision.Job == nil:
 		report.Outcome = cmp.Or(Outcome(decision.Obstacle), Below)
@@ -73,6 +74,21 @@ func (f *Form) Condense(ctx context.Context) (_ *Form, report Report) {
 		report.Outcome = Shaped
 	}
 	return shaped, report
+}
+
+// cramped returns what the configured limit leaves of the history, if that is too little, once for each model of an upstream.
+func (f *Form) cramped(in condense.Input, d condense.Decision) *Cramped {
+	if d.Due != session.ReasonTokens {
+		return nil
+	}
+	memory, is := condense.Cramped(in)
+	if !is {
+		return nil
+	}
+	if said, _ := f.turn.engine.memory.cramped.ContainsOrAdd(f.turn.sourceOf("cramped"), struct{}{}); said {
+		return nil
+	}
+	return &Cramped{Tokens: in.Total, Memory: memory}
 }
 
 // awaitsSummary reports whether a job is due only by price while its summary is being written. The request then goes on as it is, without

@@ -20,6 +20,7 @@ type memory struct {
 
 	usages   lru.Cache[session.ThreadID, usage]
 	doubted  lru.Cache[lessons.Source, struct{}]                 // sources for which a Misreport was returned
+	cramped  lru.Cache[lessons.Source, struct{}]                 // sources for which a Cramped was returned
 	begun    lru.Cache[session.SessionID, *atomic.Bool]          // sessions that began here, and whether a holdout has counted them
 	created  lru.Cache[session.SessionID, time.Time]             // when the sessions of holdouts began
 	supposed lru.Cache[session.ThreadID, []session.Condensation] // that threads of observing tenants would have
@@ -46,6 +47,7 @@ func newMemory() *memory {
 		items:    lru.New[session.Hash, []byte](itemsKept),
 		usages:   lru.New[session.ThreadID, usage](usagesKept),
 		doubted:  lru.New[lessons.Source, struct{}](threadsKept),
+		cramped:  lru.New[lessons.Source, struct{}](threadsKept),
 		begun:    lru.New[session.SessionID, *atomic.Bool](usagesKept),
 		created:  lru.New[session.SessionID, time.Time](usagesKept),
 		supposed: lru.New[session.ThreadID, []session.Condensation](threadsKept),

@@ -19,6 +19,13 @@ type Report struct {
 
 	Doubted   bool       // upstream's count is not believed
 	Misreport *Misreport // the first such count of a model, to be logged; else nil
+	Cramped   *Cramped   // the first such request of a model, to be logged; else nil
+}
+
+// Cramped is a request above a configured limit that system prompt and tools nearly fill.
+type Cramped struct {
+	Tokens int // of the request
+	Memory int // that a condensation leaves of its history
 }
 
 // Attempt is a condensation that was tried, or a summary that was to be prepared. The request goes on in any case.

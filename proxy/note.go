@@ -108,6 +108,11 @@ func (r *request) noteReport(report engine.Report) {
 		o.Log.Warn(message, append(r.reporter().fields(r.form.Place().Thread),
 			zap.String("name", r.form.Turn().ModelName()), zap.Int("counted", m.Ours), zap.Int("reported", m.Theirs))...)
 	}
+	if c := report.Cramped; c != nil { // reported once for each model
+		o.Log.Warn("max_tokens leaves hardly any memory: system prompt and tools nearly fill it. Set it higher. Said once for each model",
+			append(r.reporter().fields(r.form.Place().Thread),
+				zap.String("name", r.form.Turn().ModelName()), zap.Int("tokens", c.Tokens), zap.Int("memory", c.Memory))...)
+	}
 	r.reporter().attempts(report)
 }
 

@@ -70,8 +70,16 @@ func printBegin(cfg *config.Config, out io.Writer, of string, c config.Condenser
 	begins, err := app.Begins(cfg, c, models)
 	for _, b := range begins {
 		fmt.Fprintf(out, "  %s: %s\n", of, b)
+		if cramped := b.Cramped(); cramped != "" && rolling(c) {
+			fmt.Fprintf(out, "  %s: warning: %s\n", of, cramped)
+		}
 	}
 	return err
+}
+
+// rolling reports whether a condenser or one of its stages condenses by limits.
+func rolling(c config.Condenser) bool {
+	return slices.ContainsFunc(c.Stages(), func(stage config.Condenser) bool { return stage.Entry().Rolling() })
 }
 
 // comments makes a comment of YAML of each line. It expects whole lines.

@@ -24,6 +24,7 @@ type Begin struct {
 	From, To int // tokens of a request at which it pays, from and to; both 0: only limits count
 	Tokens   int // tokens of a request that a limit allows
 	Events   int // events that a limit allows
+	Memory   int // tokens of history that the limit of tokens leaves to an agent with a large prompt and many tools
 }
 
 // String describes it in words.
@@ -37,6 +38,15 @@ func (b Begin) String() string {
 	}
 	return fmt.Sprintf("%s is condensed when that pays, usually from %s to %s tokens; at the latest %s", b.Model,
 		figures.Grouped(b.From), figures.Grouped(min(b.To, b.Tokens)), limits)
+}
+
+// Cramped says that the limit of tokens leaves too little memory to such an agent, and what to do. It is empty if it does not.
+func (b Begin) Cramped() string {
+	if b.Tokens <= sampleRuns[0].fixed || b.Memory >= condense.LeastMemory { // a limit that each request exceeds is reported as such
+		return ""
+	}
+	return fmt.Sprintf("%s: a limit of %s tokens leaves %s tokens of the history to an agent whose system prompt and tools have %s, such as Claude Code: "+
+		"set max_tokens higher", b.Model, figures.Grouped(b.Tokens), figures.Grouped(b.Memory), figures.Grouped(largePrompt))
 }
 
 // Begins says when a condenser begins to condense for models. When that pays depends on the run: it is worked out for runs with few and with many
@@ -57,6 +67,7 @@ func Begins(cfg *config.Config, c config.Condenser, models []string) ([]Begin, e
 		info, _ := cfg.ModelFor(name)
 		begins[i] = Begin{Model: name, Events: eventLimit(c)}
 		begins[i].Tokens, _ = sampleRuns[0].begins(atLimits, name, info)
+		begins[i].Memory = max(begins[i].Tokens-largePrompt, 0) / 2
 		for _, r := range sampleRuns {
 			if pays, why := r.begins(byPrice, name, info); why == session.ReasonEconomics {
 				begins[i].From, begins[i].To = min(cmp.Or(begins[i].From, pays), pays), max(begins[i].To, pays)
@@ -96,7 +107,10 @@ func eventLimit(c config.Condenser) int {
 type sampleRun struct{ fixed, step int }
 
 // sampleRuns lists the shapes of most recorded runs.
-var sampleRuns = []sampleRun{{3000, 500}, {3000, 2000}, {20000, 500}, {20000, 2000}}
+var sampleRuns = []sampleRun{{3000, 500}, {3000, 2000}, {largePrompt, 500}, {largePrompt, 2000}}
+
+// largePrompt is the number of tokens of system prompt and tools that agents with many tools send.
+const largePrompt = 20000
 
 // Parts of a step in tokens: the model's call; its result is the rest. And of a run's first message.
 const (

@@ -24,6 +24,28 @@ func TestBegins(t *testing.T) {
 	}
 }
 
+// TestLimitsThatLeaveNoMemory: an agent with many tools nearly fills a low limit by its system prompt and tools alone.
+func TestLimitsThatLeaveNoMemory(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                               "",
+		"condenser: {max_tokens: 45000}": "",
+		"condenser: {max_tokens: 24500}": "",
+		"condenser: {max_tokens: 22000}": "gpt-5.5: a limit of 22,000 tokens leaves 1,000 tokens of the history to an agent",
+		"condenser: {max_tokens: 15000}": "gpt-5.5: a limit of 15,000 tokens leaves 0 tokens of the history to an agent",
+		"condenser: {type: noop}":        "",
+		"condenser: {max_tokens: 75}":    "",
+	} {
+		cfg := load(t, ".yaml", text)
+		all, err := Begins(cfg, cfg.Condenser, []string{"gpt-5.5"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := all[0].Cramped(); (got == "") != (want == "") || !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func begins(t *testing.T, text string) string {
 	t.Helper()
 	cfg := load(t, ".yaml", text)

@@ -141,6 +141,13 @@ chart-docs: ## regenerate the table of values in deploy/helm/README.md
 chart-package: ## bin/chart: the chart as an archive and as an OCI layout
 	@mkdir -p bin/chart && cd deploy/charttest && $(GO) run ./package ../helm ../../bin/chart
 
+# LITELLM is the program of litellm[proxy], PORTKEY is start-server.js of @portkey-ai/gateway: install them where you like.
+.PHONY: plugs
+plugs: build ## RUNS through LiteLLM and Portkey's gateway, which ask Dewpoint, and through Dewpoint as a proxy: both must forward the same; and how long a plug takes
+	$(GO) build -o bin/plugs ./lab/plugs
+	bin/plugs -runs "$(RUNS)" -litellm "$(LITELLM)" -portkey "$(PORTKEY)"
+	bin/plugs -runs "$(RUNS)" -latency
+
 # RUNS is a folder of recorded runs; docs/replay.md describes their format. RUNS_STRIDE samples them: 7 plays every seventh.
 replay: ## play RUNS through the proxy, against a strict upstream, and judge every request
 	$(GO) build -o bin/measure ./lab/measure

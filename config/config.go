@@ -198,6 +198,7 @@ type Tenant struct {
 	Condenser *Condenser `yaml:"condenser,omitempty"` // nil: Config.Condenser
 	Observe   *bool      `yaml:"observe,omitempty"`   // decide and report, but forward requests unchanged; nil: Config.Observe
 	Notify    bool       `yaml:"notify"`              // send clients a sentence about what was condensed
+	Gateway   bool       `yaml:"gateway"`             // its keys are a gateway's, which may name another tenant by the hash of a client's key
 
 	Knowledge  Knowledge     `yaml:"knowledge"`
 	Memory     Memory        `yaml:"memory"`

@@ -44,6 +44,8 @@ func (v *validator) tenants() {
 		v.apiKeys(key+".api_keys", tenant, keys)
 		v.traits(key+".", tenant)
 		v.upstream(key+".upstream", tenant.Upstream)
+		v.when(tenant.Confined && tenant.Gateway, key+".gateway",
+			"lets its keys act for other tenants, which teams' files may not: remove it, or let the operator add the tenant to the configuration")
 		if tenant.Confined {
 			v.confined(tenant.Addresses(key+"."), allowed)
 		}

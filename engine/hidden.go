@@ -89,7 +89,7 @@ func (t *Turn) prepareHidden(ctx context.Context) error {
 	}
 	t.hidden.replacements = replacements
 	all := toolsOf(t.in.Tenant.Hidden)
-	if len(all) == 0 || t.purpose != session.PurposeMain || !t.in.Dialect.CanHideTools(t.in.Split) ||
+	if len(all) == 0 || t.in.Plug || t.purpose != session.PurposeMain || !t.in.Dialect.CanHideTools(t.in.Split) ||
 		t.engine.lessons.Has(lessons.RefusesTools, t.lessons) {
 		return nil
 	}

@@ -21,6 +21,7 @@ type Input struct {
 	Upstream condense.Endpoint // the request's destination, for condensers without a model of their own
 	Client
 	Wish    Wish
+	Plug    bool // a gateway asks, which sends the request itself: only its messages can be changed, and its answer is not seen
 	Dialect dialect.Dialect
 	Split   *dialect.Request
 	Model   Model // named by Split
@@ -226,6 +227,7 @@ func (t *Turn) prepareCounting() {
 		t.neverUnbinds = e.lessons.Has(lessons.RefusesUnbinding, t.lessons)
 		t.byAuthor = t.neverUnbinds ||
 			model.SignatureOf(t.in.Split.Model) == model.SignatureAuthor && !e.lessons.Has(lessons.ChecksPlace, t.lessons)
+		t.neverUnbinds = t.neverUnbinds || t.in.Plug // that takes an option and a header
 	}
 	place := t.place
 	t.counted = sync.OnceValue(func() *counts { return t.count(&place) })

@@ -79,7 +79,7 @@ func (f *Form) Used(ours int, u session.Usage) (report Report) {
 	if !f.turn.Recognised() {
 		return report
 	}
-	if w := f.turn.engine.o.Windows; w != nil && !f.turn.model.Configured {
+	if w := f.turn.engine.o.Windows; w != nil && !f.turn.model.Configured && !f.turn.in.Plug {
 		w.Ask(f.turn.in.Tenant.Name, f.turn.in.Upstream.BaseURL, f.turn.in.Upstream.APIKey, f.turn.in.Split.Model)
 	}
 	actual, thread := u.Input, f.place.Thread.ID

@@ -49,6 +49,13 @@ func (r *request) serve(ctx *fasthttp.RequestCtx) error {
 	if err != nil || totals {
 		return err
 	}
+	if r.params.tools && r.server.o.Tools != nil {
+		return r.serveTools(ctx)
+	}
+	if r.params.plug != nil || r.params.reports {
+		r.servePlug(ctx)
+		return nil
+	}
 	if err := r.accept(ctx); err != nil {
 		return err
 	}
@@ -67,6 +74,11 @@ func (r *request) serve(ctx *fasthttp.RequestCtx) error {
 // accept refuses a request that has been here before, finds the tenant, applies its limits, reads the body and starts to
 // watch the client.
 func (r *request) accept(ctx *fasthttp.RequestCtx) error {
+	return r.acceptFor(ctx, func(t *Tenant) *UpstreamConfig { return t.upstreamFor(r.params.provider(), r.params.keys) })
+}
+
+// acceptFor is accept with the upstream that a tenant's request goes to.
+func (r *request) acceptFor(ctx *fasthttp.RequestCtx, upstreamOf func(*Tenant) *UpstreamConfig) error {
 	marks, ok := r.server.o.Marks.passed(&ctx.Request.Header)
 	if !ok {
 		return r.refuseEarly(ctx, errLoop)
@@ -75,7 +87,7 @@ func (r *request) accept(ctx *fasthttp.RequestCtx) error {
 	if tenant == nil {
 		return r.refuseStranger(ctx)
 	}
-	upstream := tenant.upstreamFor(r.params.provider(), r.params.keys)
+	upstream := upstreamOf(tenant)
 	if upstream == nil {
 		return r.refuseEarly(ctx, errUnpaid)
 	}

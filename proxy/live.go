@@ -11,6 +11,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
+	"github.com/dewpoint-proxy/dewpoint/proxy/plug"
 )
 
 // Live is the part of the configuration that can be replaced while the server runs. A request keeps the one that it began with.
@@ -22,6 +23,7 @@ type Live struct {
 	Dialects map[string]dialect.Dialect // of requests for an answer
 	Counts   map[string]dialect.Dialect // of requests for a token count. The counted request is forwarded as it would be for an answer
 	Compacts map[string]dialect.Dialect // of requests that want their history back as one item; their path ends in /compact
+	Plugs    map[string]plug.Wire       // of gateways that want a condensed history
 	Models   func(name string) ModelInfo
 	Origins  Origins  // whose pages may use the proxy in a browser
 	Headers  []string // headers that name a session; agents.SessionHeaders if empty
@@ -71,6 +73,9 @@ type route struct {
 	dialect       dialect.Dialect // nil: passed through
 	counts        bool            // the client wants the number of tokens only
 	compact       bool            // the client wants its history back as one item only
+	plug          plug.Wire       // by which a gateway asks for a condensed history; nil: it is no such request
+	reports       bool            // a gateway reports what a request has used
+	tools         bool            // a client uses tools that read its own sessions
 	clientDialect dialect.Dialect // nil: not known
 	served        string          // the path at which the dialect is served
 	deployment    string          // the path before served, as the client spelt it: of a deployment, in Azure's API
@@ -84,11 +89,20 @@ type route struct {
 // Other paths go upstream as they are, without a leading /v1, which is part of the base URL.
 func (l *live) route(method, path string) route {
 	plain := plainPath(path)
+	if plain == ToolsPath {
+		return route{path: plain, tools: true}
+	}
 	found := route{clientDialect: l.clientDialect(plain)}
 	if method == http.MethodPost {
 		counts, compact := l.Counts[plain], l.Compacts[plain]
 		if d := cmp.Or(counts, compact, l.Dialects[plain]); d != nil {
 			return route{path: plain, dialect: d, clientDialect: d, served: plain, counts: counts != nil, compact: compact != nil}
+		}
+		if wire := l.Plugs[plain]; wire != nil {
+			return route{path: plain, plug: wire}
+		}
+		if len(l.Plugs) > 0 && plain == plug.UsagePath {
+			return route{path: plain, reports: true}
 		}
 		prefix, name := agents.Deployment(plain)
 		served := strings.TrimPrefix(plain, prefix)

@@ -64,10 +64,22 @@ type Record struct {
 	Status    int      // of the client's answer
 	Code      string   // what went wrong; empty: nothing
 	Content   *Content // nil: not to be logged
+
+	Plug     string    // the wire by which a gateway asked for the history, which sends the request itself; empty: it went upstream from here
+	Reported *Reported // what a gateway reports of an earlier request; nil: this is no report
 }
 
 // Counts reports whether the client only asks how many tokens a request has.
 func (r *Record) Counts() bool { return strings.HasSuffix(r.Asked.Path, "_tokens") }
+
+// Reported is what a gateway reports that an earlier request has used.
+type Reported struct {
+	Usage   session.Usage
+	Charged float64 // in USD; 0: not known
+}
+
+// Answered reports whether the model answered the request, or whether a gateway took the history to send it.
+func (r *Record) Answered() bool { return r.Plug != "" || r.Call.Status == http.StatusOK }
 
 // Asked identifies a client's request.
 type Asked struct {

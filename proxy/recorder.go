@@ -129,7 +129,7 @@ func (o *recorder) endTurn() {
 	t.Before = o.form.Turn().Before()
 	t.Known = o.form.Turn().Known()
 	o.adjustSizes()
-	if t.After != (session.Size{}) && o.record.Call.Status == http.StatusOK {
+	if t.After != (session.Size{}) && o.record.Answered() {
 		t.Account = o.account()
 	}
 }

@@ -33,6 +33,7 @@ type request struct {
 	form     *engine.Form // what goes upstream
 	early    func()       // starts the client's stream while a condensation takes long; nil: the answer is not streamed
 	hidden   hidden
+	names    []string // of a gateway's request: those by which the gateway may report the request's usage
 	lease    lease
 	recorder recorder
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
+	"github.com/dewpoint-proxy/dewpoint/proxy/plug"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/session/boltstore"
 )
@@ -45,6 +46,7 @@ type setup struct {
 	turns     func(*engine.Limits)
 	condenser condense.Condenser
 	dialect   dialect.Dialect // instead of chat
+	plugs     map[string]plug.Wire
 	tenants   func(base *url.URL) []*proxy.Tenant
 	store     func(session.Store) session.Store // wraps the store
 	sessions  engine.Sessions
@@ -157,6 +159,7 @@ func (s setup) options(r *rig, log *zap.Logger) proxy.Options {
 		Live: proxy.Live{
 			Tenants:  tenants,
 			Dialects: map[string]dialect.Dialect{chat.Path: s.dialect},
+			Plugs:    s.plugs,
 			Models:   s.models,
 		},
 		Upstream: sender{s.transport, &r.sending}, Engine: e, Log: log,

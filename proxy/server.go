@@ -35,6 +35,8 @@ type Options struct {
 	Tracer   Tracer           // nil: no spans
 	Now      func() time.Time // nil: time.Now
 
+	Tools http.Handler // at ToolsPath, for clients with a key: their requests are those of CallerOf; nil: there are none
+
 	// Runs returns the run with an id, and whether there is one. Nil: there are no runs.
 	Runs func(id string) (Run, bool)
 }
@@ -86,14 +88,15 @@ type Server struct {
 		sync.Mutex
 		names map[string][]string
 	}
-	accepted lru.Cache[credential, struct{}] // credentials that upstream accepted, of anonymous tenants
-	after    background
-	ports    *listen.Ports
-	draining atomic.Bool
-	requests context.Context // ends when Shutdown cuts off the requests under way
-	cut      context.CancelFunc
-	ctx      context.Context // ends when Shutdown is over
-	cancel   context.CancelFunc
+	accepted   lru.Cache[credential, struct{}]  // credentials that upstream accepted, of anonymous tenants
+	reportable lru.Cache[reportKey, reportable] // requests of gateways
+	after      background
+	ports      *listen.Ports
+	draining   atomic.Bool
+	requests   context.Context // ends when Shutdown cuts off the requests under way
+	cut        context.CancelFunc
+	ctx        context.Context // ends when Shutdown is over
+	cancel     context.CancelFunc
 }
 
 // New returns a server that does not listen yet.
@@ -104,8 +107,8 @@ func New(o Options) *Server {
 	accepted := lru.New[credential, struct{}](maxAccepted)
 	s := &Server{
 		o:        o,
-		accepted: accepted,
-		after:    background{pending: make(chan struct{}, o.Limits.PendingAppends)},
+		accepted: accepted, reportable: lru.New[reportKey, reportable](maxReportable),
+		after: background{pending: make(chan struct{}, o.Limits.PendingAppends)},
 		reader: bodyReader{
 			pool: &bufferPool{}, budget: newBudget(o.Limits.InFlight), limit: o.Limits.Body, setting: "limits.max_body", idle: o.Limits.BodyIdle,
 		},

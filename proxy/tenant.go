@@ -3,6 +3,7 @@ package proxy
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -19,6 +20,7 @@ type Tenant struct {
 	Keys       [][sha256.Size]byte              // SHA-256 of its API keys
 	Upstream   UpstreamConfig                   // of requests to all providers that are not in Providers
 	Providers  map[provider.Name]UpstreamConfig // upstreams of single providers
+	Gateway    bool                             // its keys are a gateway's, which may name another tenant by the hash of a client's key
 	Notify     bool                             // send the client a sentence about what was condensed
 	LogContent bool                             // log requests and answers in full
 	ByPrice    bool                             // its condenser condenses when that pays
@@ -109,6 +111,22 @@ func (t Tenants) find(key string) (found *Tenant) {
 		}
 		for i := range tenant.Keys {
 			if subtle.ConstantTimeCompare(sum[:], tenant.Keys[i][:]) == 1 {
+				found = tenant
+			}
+		}
+	}
+	return found
+}
+
+// named returns the tenant that has a key with this SHA-256, in hexadecimal; nil: there is none.
+func (t Tenants) named(hash string) (found *Tenant) {
+	sum, err := hex.DecodeString(hash)
+	if err != nil || len(sum) != sha256.Size {
+		return nil
+	}
+	for _, tenant := range t {
+		for i := range tenant.Keys {
+			if subtle.ConstantTimeCompare(sum, tenant.Keys[i][:]) == 1 {
 				found = tenant
 			}
 		}

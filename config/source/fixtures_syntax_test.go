@@ -52,7 +52,7 @@ func badSyntax() []badFixture {
 		}},
 		{"bad.too-deep-table.toml", []string{
 			`testdata/bad.too-deep-table.toml: is nested too deeply: use flatter sections`,
-			`tenants.x.x: is not a known key: use one of name, api_keys, upstream, condenser, observe, notify, knowledge, memory, log_content, holdout, limits (line 1)`,
+			`tenants.x.x: is not a known key: use one of name, api_keys, upstream, condenser, observe, notify, gateway, knowledge, memory, log_content, holdout, limits (line 1)`,
 			`tenants.x.api_keys: is empty: give the tenant at least one key, or no client can use it (line 1)`,
 		}},
 		{"bad.too-deep.toml", []string{

@@ -218,6 +218,9 @@ func badValues() []badFixture {
 			`models.half.price.input: is 0 or missing while another price is set, so that the model has no price: set it, or remove the others (line 3)`,
 			`models.mine.price.input: is negative: write USD per million tokens (line 2)`,
 		}},
+		{"bad.gateway.yaml", []string{
+			`tenants[0].gateway: must be true or false, not a string: write it without quotes (line 1)`,
+		}},
 		{"bad.notify-with-tenants.yaml", []string{
 			`notify: is for a configuration without tenants: set it in each tenant that needs it, or remove it (line 1)`,
 		}},

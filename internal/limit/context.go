@@ -46,6 +46,16 @@ func Trusted(ctx context.Context) bool {
 	return !ok || trusted()
 }
 
+type keylessKey struct{}
+
+// WithoutKey returns a context for work whose client's key for the model's server is not known.
+func WithoutKey(ctx context.Context) context.Context {
+	return context.WithValue(ctx, keylessKey{}, true)
+}
+
+// Keyless reports whether ctx is one of WithoutKey.
+func Keyless(ctx context.Context) bool { return ctx.Value(keylessKey{}) != nil }
+
 type budgetKey struct{}
 
 // WithBudget returns a context for which Spent calls spent. spent reports whether a budget that pays for calls of a model is used up.

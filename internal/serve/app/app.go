@@ -29,8 +29,10 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/platform"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/runs"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/served"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/tools"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/proxy/listen"
+	"github.com/dewpoint-proxy/dewpoint/proxy/plug"
 	"github.com/dewpoint-proxy/dewpoint/session"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
@@ -183,6 +185,7 @@ func (a *App) buildServer(embedded func() (observe.StoreSize, bool)) error {
 	o := proxy.Options{
 		Live: live, Upstream: a.calls.transport, Marks: a.marks, Engine: a.engine, Limits: limits(a.config), Log: a.log,
 		Faults: a.metrics, Observer: recorded{observer, a.journal}, Runs: a.runs.Find,
+		Tools: tools.New(a.engine, a.options.Version),
 	}
 	if a.calls.spans != nil {
 		o.Tracer = a.calls.spans
@@ -216,10 +219,20 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 		Dialects: map[string]dialect.Dialect{chat.Path: completions, messages.Path: anthropic, responses.Path: items},
 		Counts:   map[string]dialect.Dialect{messages.CountPath: anthropic, responses.CountPath: items},
 		Compacts: map[string]dialect.Dialect{responses.CompactPath: items},
+		Plugs:    plugs(),
 		Models:   models(cfg),
 		Headers:  cfg.Session.Headers,
 		Fields:   fields,
 	}, nil
+}
+
+// plugs are the wires by which gateways ask for a condensed history, by their paths below the base URL.
+func plugs() map[string]plug.Wire {
+	return map[string]plug.Wire{
+		plug.LiteLLMPath:  plug.LiteLLM{Path: chat.Path},
+		plug.PortkeyPath:  plug.Portkey{Paths: map[string]string{"chatComplete": chat.Path, "messages": messages.Path}},
+		plug.CompressPath: plug.Compress{Chat: chat.Path, Messages: messages.Path, Items: responses.Path},
+	}
 }
 
 func sessionFields(cfg *config.Config) []string {

@@ -79,6 +79,7 @@ func (c *calls) drawFor(l limit.Tenant) limit.Draw {
 type limitedSummariser struct {
 	condense.Summariser
 	keys          []config.Secret // the operator's
+	named         string          // the address that the operator names for it, which needs no key if none is set; empty: that of the client's requests
 	limits        limit.Tenant
 	calls, tokens limit.Share
 }
@@ -100,6 +101,9 @@ func (b builder) limited(s condense.Summariser, keys ...config.Secret) limitedSu
 // Summarise implements condense.Summariser.
 func (s limitedSummariser) Summarise(ctx context.Context, r condense.Request) (condense.Reply, error) {
 	if r.Endpoint.APIKey != "" && slices.Contains(s.keys, config.Secret(r.Endpoint.APIKey)) && !limit.Trusted(ctx) {
+		return condense.Reply{}, &condense.CallError{Kind: condense.FailureUntrusted}
+	}
+	if r.Endpoint.APIKey == "" && limit.Keyless(ctx) && r.Endpoint.BaseURL != s.named { // it would be called with the client's key
 		return condense.Reply{}, &condense.CallError{Kind: condense.FailureUntrusted}
 	}
 	if limit.Spent(ctx, r.Model) || !s.admit(time.Now()) {

@@ -51,8 +51,10 @@ func (b builder) model(key string, c config.Condenser) (func(condense.Input) con
 		return nil, fmt.Errorf("%s.llm_config: %q is not one of llms", key, c.LLMConfig)
 	}
 	caller := b.out.caller(b.through, c.Timeout, llm)
+	limited := b.limited(caller, b.keys(llm)...)
+	limited.named = spelled(b.config.LLMs[c.LLMConfig].BaseURL)
 	common := condense.LLMSettings{
-		Summariser: b.metered(observe.Summariser{Summariser: b.limited(caller, b.keys(llm)...)}),
+		Summariser: b.metered(observe.Summariser{Summariser: limited}),
 		Model:      llm.Model, Health: b.health, MaxEventLength: c.MaxEventLength, Instructions: c.Instructions,
 	}
 	if c.PromptFile != "" {
@@ -140,8 +142,10 @@ func spelled(text string) string {
 // service returns the settings of a condenser that calls a service.
 func (b builder) service(c config.Condenser) func(condense.Input) condense.LLMSettings {
 	called := summariser.Service{Client: client(b.through), URL: c.URL, Key: c.Key(), Timeout: c.Timeout}
+	limited := b.limited(called, config.Secret(c.Key()))
+	limited.named = c.URL
 	common := condense.LLMSettings{
-		Summariser: b.metered(observe.Summariser{Summariser: b.limited(called, config.Secret(c.Key())), NoModel: true}),
+		Summariser: b.metered(observe.Summariser{Summariser: limited, NoModel: true}),
 		Endpoint:   condense.Endpoint{BaseURL: c.URL, APIKey: c.Key()}, Health: b.health,
 	}
 	return func(in condense.Input) condense.LLMSettings {

@@ -126,7 +126,7 @@ func buildTenant(cfg *config.Config, out *calls, c config.Tenant) (*proxy.Tenant
 			Holdout: compared(c), Hidden: hidden(chosen), Knowledge: knowledge, Promise: out.promise(c),
 			CondenseTimeout: condenseTimeout(cfg, chosen),
 		},
-		Notify: c.Notify, LogContent: c.LogContent, ByPrice: chosen.Uses(catalogue.Settings.ByPrice), Limits: limits, Draw: out.drawFor(limits), Cooling: build.health.Cooling,
+		Notify: c.Notify, Gateway: c.Gateway, LogContent: c.LogContent, ByPrice: chosen.Uses(catalogue.Settings.ByPrice), Limits: limits, Draw: out.drawFor(limits), Cooling: build.health.Cooling,
 		Upstream: upstream, Providers: providers,
 	}
 	if c.Holdout.Condenser != nil {

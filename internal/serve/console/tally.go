@@ -2,7 +2,6 @@ package console
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
@@ -76,7 +75,7 @@ func (t *Tally) Sessions() int { return len(t.sessions) }
 
 // isStep reports whether upstream answered a step of a conversation. Counting the tokens of one is none.
 func isStep(r *proxy.Record) bool {
-	return r.Call.Status == http.StatusOK && r.Turn.After != (session.Size{}) && !r.Counts()
+	return r.Answered() && r.Turn.After != (session.Size{}) && !r.Counts()
 }
 
 // known reports whether the price of a request is known, and what upstream used for it.

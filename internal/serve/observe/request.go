@@ -2,7 +2,6 @@ package observe
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -83,6 +82,7 @@ func (m *Metrics) countRequest(r *proxy.Record) {
 		m.traffic.unread.WithLabelValues(r.Tenant, r.Unread).Inc()
 	}
 	m.observeTimes(r)
+	m.countReport(r)
 	m.history.hidden.WithLabelValues(r.Tenant).Add(float64(r.Condensed.Hidden))
 	m.history.notKept.WithLabelValues(r.Tenant).Add(float64(r.Condensed.NotKept))
 	if r.Turn != nil {
@@ -128,7 +128,7 @@ func (m *Metrics) countTurn(tenant string, t *proxy.TurnRecord) {
 // countTokens counts a request's tokens and money, and what was saved of them.
 func (m *Metrics) countTokens(r *proxy.Record) {
 	t, u := r.Turn, r.Call.Usage
-	if t.After == (session.Size{}) || r.Call.Status != http.StatusOK {
+	if t.After == (session.Size{}) || !r.Answered() {
 		return // upstream did not answer
 	}
 	add := func(stage string, tokens int) {
@@ -152,6 +152,18 @@ func (m *Metrics) countTokens(r *proxy.Record) {
 		float64(t.Saved.Tokens))
 	addSigned(s.usd.WithLabelValues(r.Tenant, r.Model), s.spentUSD.WithLabelValues(r.Tenant, r.Model, "cache"),
 		t.Saved.USD())
+}
+
+// countReport counts what a gateway reports of an earlier request.
+func (m *Metrics) countReport(r *proxy.Record) {
+	if r.Reported == nil {
+		return
+	}
+	u := &r.Reported.Usage
+	for stage, tokens := range map[string]int{"prompt": u.Input, "cached": u.Cached, "completion": u.Output} {
+		m.traffic.tokens.WithLabelValues(r.Tenant, r.Model, stage).Add(float64(max(tokens, 0)))
+	}
+	m.savings.upstreamUSD.WithLabelValues(r.Tenant, r.Model).Add(r.Reported.Charged)
 }
 
 // addSigned adds a positive value to up and the amount of a negative one to down, since a counter cannot decrease.

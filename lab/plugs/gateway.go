@@ -1,0 +1,325 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"time"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/test/process"
+	"github.com/dewpoint-proxy/dewpoint/lab/servers"
+)
+
+// gateway is a gateway that asks Dewpoint.
+type gateway struct {
+	name    string
+	program string
+	start   func(ctx context.Context, g gateway, work, dewpoint, upstream string) (started, error)
+	changes func(any) any // what the gateway does to each history by itself, whether Dewpoint answers or not; nil: nothing
+}
+
+// own returns a history as the gateway by itself would send it.
+func (g gateway) own(history any) any {
+	if g.changes == nil {
+		return history
+	}
+	return g.changes(history)
+}
+
+// byLiteLLM does what LiteLLM does to a history on the way to a server of OpenAI's protocol: members that are null go, and developers' messages become
+// the system's.
+func byLiteLLM(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = byLiteLLM(v[i])
+		}
+	case map[string]any:
+		for name, value := range v {
+			if v[name] = byLiteLLM(value); value == nil {
+				delete(v, name)
+			}
+		}
+		if v["role"] == "developer" {
+			v["role"] = "system"
+		}
+	}
+	return v
+}
+
+// started is a gateway that serves.
+type started struct {
+	run    *process.Process
+	url    string // of its chat completions
+	header http.Header
+}
+
+// compare plays runs through a gateway and through the proxy, and reports whether both forwarded the same.
+func compare(ctx context.Context, binary string, g gateway, files []string, out io.Writer) (same bool, err error) {
+	work, err := os.MkdirTemp("", "dewpoint-plugs-")
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	direct, behind := startUpstream(), startUpstream()
+	defer direct.Close()
+	defer behind.Close()
+	proxy, proxyURL, err := serve(ctx, binary, filepath.Join(work, "proxy"), direct.URL)
+	if err != nil {
+		return false, err
+	}
+	defer proxy.Kill()
+	plug, plugURL, err := serve(ctx, binary, filepath.Join(work, "plug"), "http://127.0.0.1:9") // nothing may go there
+	if err != nil {
+		return false, err
+	}
+	defer plug.Kill()
+	s, err := g.start(ctx, g, work, plugURL, behind.URL)
+	if err != nil {
+		return false, err
+	}
+	defer s.run.Kill()
+	c := comparison{of: g, direct: direct, behind: behind, proxy: proxyURL + "/v1/chat/completions", gateway: s, out: out}
+	for _, file := range files {
+		if err := c.play(ctx, file); err != nil {
+			return false, err
+		}
+	}
+	plug.Kill()
+	passed, err := c.passes(files)
+	fmt.Fprintf(out, "plugs: %s: %d runs, %d steps, %d of them condensed, %d differ; with Dewpoint killed %d of %d requests pass unchanged\n",
+		g.name, len(files), c.steps, c.condensed, c.differ, passed, killedRequests)
+	if word := plug.Log.Defect(); word != "" {
+		err = errors.Join(err, fmt.Errorf("Dewpoint's log has %s", word)) //nolint:staticcheck // a name
+	}
+	return c.differ == 0 && c.condensed > 0 && passed == killedRequests, err
+}
+
+// comparison counts.
+type comparison struct {
+	of             gateway
+	direct, behind *upstream
+	proxy          string
+	gateway        started
+	out            io.Writer
+
+	steps, condensed, differ int
+}
+
+// play plays a run step by step, through both.
+func (c *comparison) play(ctx context.Context, file string) error {
+	run, err := readRun(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	for _, i := range run.steps() {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		c.direct.answer(run.Messages[i])
+		c.behind.answer(plainAnswer) // no gateway's plug sees it, and not every recorded message is one that LiteLLM reads
+		if _, err := post(c.proxy, run.body(i), http.Header{}); err != nil {
+			return fmt.Errorf("proxy, %s, step %d: %w", filepath.Base(file), i, err)
+		}
+		if _, err := post(c.gateway.url, run.body(i), c.gateway.header); err != nil {
+			return fmt.Errorf("gateway, %s, step %d: %w", filepath.Base(file), i, err)
+		}
+		want, got := c.of.own(c.direct.seen()), c.of.own(c.behind.seen())
+		c.steps++
+		if list, is := want.([]any); is && len(list) < i {
+			c.condensed++
+		}
+		if !reflect.DeepEqual(want, got) {
+			c.differ++
+			if c.differ <= 5 {
+				fmt.Fprintf(c.out, "%s, step %d: %s\n", filepath.Base(file), i, difference(want, got))
+			}
+		}
+	}
+	return nil
+}
+
+// difference says where two histories differ first.
+func difference(want, got any) string {
+	a, _ := want.([]any)
+	b, _ := got.([]any)
+	for i := range min(len(a), len(b)) {
+		if !reflect.DeepEqual(a[i], b[i]) {
+			x, _ := json.Marshal(a[i])
+			y, _ := json.Marshal(b[i])
+			at := 0
+			for at < min(len(x), len(y)) && x[at] == y[at] {
+				at++
+			}
+			from := max(at-80, 0)
+			return fmt.Sprintf("message %d of %d and %d: the proxy forwards ...%.200s, the gateway ...%.200s", i, len(a), len(b), x[from:], y[from:])
+		}
+	}
+	return fmt.Sprintf("the proxy forwards %d messages, the gateway %d", len(a), len(b))
+}
+
+// killedRequests is how many requests are sent once Dewpoint is dead.
+const killedRequests = 20
+
+// passes returns how many requests reach upstream whole now that Dewpoint is dead.
+func (c *comparison) passes(files []string) (passed int, err error) {
+	for k := range killedRequests {
+		run, err := readRun(files[k%len(files)])
+		if err != nil {
+			return passed, err
+		}
+		steps := run.steps()
+		i := steps[len(steps)-1]
+		c.behind.answer(plainAnswer)
+		if _, failed := post(c.gateway.url, run.body(i), c.gateway.header); failed != nil {
+			fmt.Fprintf(c.out, "with Dewpoint killed: %v\n", failed)
+			continue
+		}
+		var sent struct{ Messages any }
+		if err := json.Unmarshal(run.body(i), &sent); err != nil {
+			return passed, err
+		}
+		if want, got := c.of.own(sent.Messages), c.of.own(c.behind.seen()); reflect.DeepEqual(want, got) {
+			passed++
+		} else {
+			fmt.Fprintf(c.out, "with Dewpoint killed: %s\n", difference(want, got))
+		}
+	}
+	return passed, nil
+}
+
+// serve starts Dewpoint with limits that most runs exceed.
+func serve(ctx context.Context, binary, work, upstream string) (*process.Process, string, error) {
+	if err := os.MkdirAll(work, 0o700); err != nil {
+		return nil, "", err
+	}
+	config := filepath.Join(work, "dewpoint.yaml")
+	err := os.WriteFile(config, fmt.Appendf(nil, `
+listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+upstream: {base_url: "%s/v1"}
+store: {path: %q}
+condenser: {type: excerpts, trigger: limits, max_size: 24, keep_first: 2, min_tokens: 0}
+`, upstream, filepath.Join(work, "state.db")), 0o600)
+	if err != nil {
+		return nil, "", err
+	}
+	run, at, err := servers.Serve(ctx, binary, "--config", config)
+	return run, "http://" + at.Listen, err
+}
+
+// startLiteLLM starts LiteLLM as the example configures it.
+func startLiteLLM(ctx context.Context, g gateway, work, dewpoint, upstream string) (started, error) {
+	config := filepath.Join(work, "litellm.yaml")
+	err := os.WriteFile(config, fmt.Appendf(nil, `
+model_list:
+  - model_name: %s
+    litellm_params: {model: openai/%s, api_base: "%s/v1", api_key: sk-upstream}
+guardrails:
+  - guardrail_name: dewpoint
+    litellm_params:
+      guardrail: generic_guardrail_api
+      mode: pre_call
+      default_on: true
+      api_base: %s
+      forward_messages_as_sent: true
+      unreachable_fallback: fail_open
+      fail_on_error: false
+      extra_headers: [x-dewpoint-session]
+litellm_settings: {telemetry: false}
+general_settings: {master_key: %s}
+`, modelName, modelName, upstream, dewpoint, clientKey), 0o600)
+	if err != nil {
+		return started{}, err
+	}
+	addr, port, err := freePort()
+	if err != nil {
+		return started{}, err
+	}
+	environment := []string{"LITELLM_LOCAL_MODEL_COST_MAP=True", "NO_PROXY=127.0.0.1"}
+	run, err := startIn(work, environment, g.program, "--config", config, "--host", "127.0.0.1", "--port", port)
+	if err != nil {
+		return started{}, err
+	}
+	return started{run: run, url: "http://" + addr + "/v1/chat/completions", header: http.Header{}}, ready(ctx, run, answers("http://"+addr+"/health/liveliness"))
+}
+
+// startPortkey starts Portkey's gateway. Each request brings the configuration that names the webhook.
+func startPortkey(ctx context.Context, g gateway, work, dewpoint, upstream string) (started, error) {
+	addr, port, err := freePort()
+	if err != nil {
+		return started{}, err
+	}
+	run, err := startIn(work, []string{"TRUSTED_CUSTOM_HOSTS=127.0.0.1"}, "node", g.program, "--headless", "--port="+port)
+	if err != nil {
+		return started{}, err
+	}
+	config := fmt.Sprintf(`{"provider":"openai","api_key":"sk-upstream","custom_host":"%s/v1","before_request_hooks":[{"type":"mutator","id":"dewpoint",`+
+		`"checks":[{"id":"default.webhook","parameters":{"webhookURL":"%s/plugs/portkey?wait=60s","timeout":90000}}]}]}`, upstream, dewpoint)
+	header := http.Header{"X-Portkey-Config": {config}}
+	return started{run: run, url: "http://" + addr + "/v1/chat/completions", header: header}, ready(ctx, run, answers("http://"+addr+"/"))
+}
+
+func freePort() (addr, port string, err error) {
+	if addr, err = process.FreeAddr(); err == nil {
+		_, port, err = net.SplitHostPort(addr)
+	}
+	return addr, port, err
+}
+
+// starting bounds how long a gateway may take to start. LiteLLM takes a minute on a busy machine.
+const starting = 5 * time.Minute
+
+// ready waits until a gateway answers; where it does not, it is killed.
+func ready(ctx context.Context, run *process.Process, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, starting)
+	defer cancel()
+	for {
+		err := ask(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-run.Ended:
+			return fmt.Errorf("it ended:\n%s", run.Log)
+		case <-ctx.Done():
+			run.Kill()
+			return fmt.Errorf("it does not answer: %w:\n%s", err, run.Log)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// answers asks a server whether it is ready.
+func answers(url string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode >= http.StatusInternalServerError {
+			return fmt.Errorf("status %d", resp.StatusCode)
+		}
+		return nil
+	}
+}
+
+// startIn starts a program in a folder.
+func startIn(work string, environment []string, program string, args ...string) (*process.Process, error) {
+	command := exec.Command(program, args...) //nolint:noctx // it ends with this program
+	command.Dir, command.Env = work, append(process.Environment(), environment...)
+	return process.StartCommand(command)
+}

@@ -123,8 +123,17 @@ func checkFileHolds(t testing.TB, p *process, want int) {
 	}
 }
 
-// startToken returns the token that the process announces beside its embedded store, "" if it announces none.
+// operatorToken is the environment variable that sets the token of operators.
+const operatorToken = "DEWPOINT_ADMIN_TOKEN"
+
+// startToken returns the token of operators in the environment of the process, or the one that it announces beside its embedded store; "" if there
+// is none.
 func (p *process) startToken() string {
+	for _, variable := range p.command.Env {
+		if value, is := strings.CutPrefix(variable, operatorToken+"="); is {
+			return value
+		}
+	}
 	folder := fmt.Sprintf("/proc/%d/fd", p.command.Process.Pid)
 	open, _ := os.ReadDir(folder)
 	for _, file := range open {

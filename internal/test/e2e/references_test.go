@@ -59,7 +59,7 @@ func TestReferencesAreRead(t *testing.T) {
 			client := &referrer{t: t}
 			var all []*process
 			for range test.processes {
-				all = append(all, serve(t, "--config", config))
+				all = append(all, serveUnder(t, []string{operatorToken + "=an-operators-token"}, "--config", config))
 			}
 			for range 5 {
 				client.ask(all[client.asked%len(all)])
@@ -68,7 +68,7 @@ func TestReferencesAreRead(t *testing.T) {
 			for i, p := range all {
 				p.terminate()
 				p.wait()
-				all[i] = serve(t, "--config", config)
+				all[i] = serveUnder(t, []string{operatorToken + "=an-operators-token"}, "--config", config)
 			}
 			for client.asked < 7 {
 				client.ask(all[client.asked%len(all)])

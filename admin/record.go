@@ -57,6 +57,9 @@ const (
 
 // correctRecord replaces the record that was prepared for a thread by the operator's.
 func (a *api) correctRecord(r *http.Request, q *query) (any, error) {
+	if err := readsContent.permit(who(r)); err != nil { // the model reads what is written here, and the answer shows it
+		return nil, err
+	}
 	t, err := a.threadAt(r, q)
 	if err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func appending(b session.Batch, encoded [][]byte) store.Commit {
 	t := &b.Thread
 	part := store.Part{
 		Key: threadKey(t.ID), If: []store.Cond{is("l", strconv.Itoa(b.At)), is("b", created(t.Created))},
-		Set: []store.Field{set("r", string(codec.Thread(*t))), set("l", strconv.Itoa(t.Len)), written()},
+		Set: []store.Field{set("r", string(codec.Thread(*t))), set("l", strconv.Itoa(t.Len))},
 		Add: []store.Count{{Name: "m", N: 1}},
 	}
 	events := store.Append{Log: logEvents}
@@ -107,7 +107,7 @@ func begin(c *store.Commit, b session.Batch, shared []session.ThreadID) {
 		if i == 0 && forks(b) && !b.ParentCreated.IsZero() {
 			conds = append(conds, is("b", created(b.ParentCreated)))
 		}
-		c.Parts = append(c.Parts, store.Part{Key: threadKey(id), If: conds, Set: []store.Field{written()}, Guards: true})
+		c.Parts = append(c.Parts, store.Part{Key: threadKey(id), If: conds, Guards: true})
 	}
 }
 

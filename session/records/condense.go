@@ -14,13 +14,10 @@ import (
 // logged returns the change of a thread that logs one more event.
 func (s *Store) logged(id session.ThreadID, e session.Event) store.Part {
 	return store.Part{
-		Key: threadKey(id), If: []store.Cond{there()}, Set: []store.Field{written()},
+		Key: threadKey(id), If: []store.Cond{there()},
 		Log: []store.Append{{Log: logEvents, Entries: []string{string(s.content.Event(id, e))}}},
 	}
 }
-
-// written returns the field that says when a thread was last written to.
-func written() store.Field { return set("w", strconv.FormatInt(time.Now().UnixMilli(), 36)) }
 
 // Condense implements session.Store. It is as durable as the store makes commits.
 func (s *Store) Condense(ctx context.Context, id session.ThreadID, c session.Condensation) (session.Condensation, error) {

@@ -45,19 +45,23 @@ func (s *Store) forget(ctx context.Context, id session.SessionID, all left) (exi
 	s.sessions.Remove(id)
 	for range maxTries {
 		counts := []string{"v", store.End(logThreads), store.End(logJournal)}
-		rec, err := s.one(ctx, sessionKey(id), counts...)
+		rec, err := s.one(ctx, sessionKey(id), append(counts, "r")...)
 		if err != nil || !rec.Exists() {
+			return existed, err
+		}
+		j, err := parseJoined(id, rec)
+		if err != nil {
 			return existed, err
 		}
 		if err := s.deleteNames(ctx, id); err != nil {
 			return existed, err
 		}
-		var ids []session.ThreadID
-		err = s.eachEntry(ctx, sessionKey(id), logThreads, func(_ uint64, thread string) { ids = append(ids, session.ThreadID(thread)) })
+		var log []string
+		err = s.eachEntry(ctx, sessionKey(id), logThreads, func(_ uint64, thread string) { log = append(log, thread) })
 		if err != nil {
 			return existed, err
 		}
-		for _, thread := range ids {
+		for _, thread := range threadsOf(j.first, log) {
 			deleted, err := s.deleteThread(ctx, thread, id, all)
 			if err != nil {
 				return existed, err
@@ -167,14 +171,18 @@ func (s *Store) forgetLate(ctx context.Context, id session.SessionID, all left) 
 // tidy deletes a session none of whose threads exist.
 func (s *Store) tidy(ctx context.Context, id session.SessionID) error {
 	found, err := s.store.Read(ctx, store.Query{Records: []store.Select{{
-		Key: sessionKey(id), Fields: []string{"v", store.End(logThreads)}, Log: logThreads, Newest: session.MaxThreads,
+		Key: sessionKey(id), Fields: []string{"r", "v", store.End(logThreads)}, Log: logThreads, Newest: session.MaxThreads,
 	}}})
 	if err != nil || !found.Records[0].Exists() {
 		return err
 	}
 	rec, threads := found.Records[0], store.Query{}
-	for _, thread := range rec.Newest {
-		threads.Records = append(threads.Records, store.Select{Key: threadKey(session.ThreadID(thread)), Fields: []string{"r"}})
+	j, err := parseJoined(id, rec)
+	if err != nil {
+		return err
+	}
+	for _, thread := range threadsOf(j.first, rec.Newest) {
+		threads.Records = append(threads.Records, store.Select{Key: threadKey(thread), Fields: []string{"r"}})
 	}
 	if len(threads.Records) > 0 {
 		if found, err = s.store.Read(ctx, threads); err != nil || slices.ContainsFunc(found.Records, store.Record.Exists) {

@@ -194,7 +194,7 @@ func (s *Store) ReadJournal(ctx context.Context, id session.SessionID, before ui
 		}
 		for i, entry := range got.Entries {
 			if len(entry) >= entryHead {
-				page = append(page, session.JournalEntry{Session: id, Number: got.First - uint64(i), Value: []byte(entry[entryHead:])}) //nolint:gosec // an index
+				page = append(page, session.JournalEntry{Session: id, Number: got.First - uint64(i), Value: []byte(entry[entryHead:])})
 			}
 		}
 		at = got.First - uint64(len(got.Entries))

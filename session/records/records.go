@@ -3,9 +3,9 @@
 //
 // A thread is a record with the fields r (the thread as it was appended), l (its length), b (when it was created, which distinguishes it from a
 // thread with the same id that was deleted), m (how often it was appended to), c (the list of condensations), k (for a fork, all ancestors whose
-// logs it shares), q (the log entry of a pending request for a condensation), p (the prepared condensation), w (when it was last written to), v...
-// (savings), and one s<seq> for each summary. Its log e holds the events, and its log x answers and the traces that last. A session is a record
-// with the fields r and v (what version r is), m, a log u of its threads, and a log j, its journal. Places and traces are index entries.
+// logs it shares), q (the log entry of a pending request for a condensation), p (the prepared condensation), v... (savings), and one s<seq> for
+// each summary. Its log e holds the events, and its log x answers and the traces that last. A session is a record with the fields r and v (what
+// version r is), m, a log u of the threads for which r has no room, and a log j, its journal. Places and traces are index entries.
 package records
 
 import (

@@ -11,7 +11,11 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/store"
 )
 
-// The logs of a session. That of its threads may name a thread more than once, and one that never began or has expired.
+// maxInRecord is how many threads the record of a session names itself, so that most sessions need no log of them.
+const maxInRecord = 16
+
+// The logs of a session. That of its threads has those for which the record has no room. It may name a thread more than once, and one that never
+// began or has expired.
 const (
 	logThreads = 'u'
 	logJournal = 'j'
@@ -22,7 +26,8 @@ const (
 type joined struct {
 	session.Session
 	version string
-	begun   int // threads that this process has added since it knows the session
+	first   []session.ThreadID // those of Threads that the record names
+	begun   int                // threads that this process has added since it knows the session
 }
 
 // maxKnown is how many of the sessions that were written to last are remembered. An append to one of them need not read it.
@@ -54,22 +59,40 @@ func parseJoined(id session.SessionID, rec store.Record) (joined, error) {
 		}
 	}
 	ses.ID = id
-	j.Session = ses
+	j.Session, j.first = ses, ses.Threads
 	j.Requests = int(number(rec.Fields["m"]))
-	for _, thread := range slices.Backward(rec.Newest) {
-		if id := session.ThreadID(thread); !slices.Contains(j.Threads, id) {
-			j.Threads = append(j.Threads, id)
-		}
-	}
-	slices.Reverse(j.Threads)
+	j.Threads = threadsOf(j.first, rec.Newest)
 	return j, nil
 }
 
-// join returns the part that adds a batch's thread to a session, and the session afterwards.
+// threadsOf returns the threads that a session's record and its log name, each once, where it was named last.
+func threadsOf(first []session.ThreadID, log []string) (all []session.ThreadID) {
+	named := slices.Clone(first)
+	for _, id := range log {
+		named = append(named, session.ThreadID(id))
+	}
+	seen := map[session.ThreadID]bool{}
+	for _, id := range slices.Backward(named) {
+		if !seen[id] {
+			all = append(all, id)
+		}
+		seen[id] = true
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// join returns the part that adds a batch's thread to a session, and the session afterwards. A thread that was announced is named once more, in case
+// the session was deleted meanwhile.
 func (j joined) join(b session.Batch) (store.Part, joined) {
 	t, next := b.Thread, j
 	part := store.Part{Key: sessionKey(j.ID), If: []store.Cond{is("v", j.version)}, Add: []store.Count{{Name: "m", N: 1}}}
-	if !slices.Contains(j.Threads, t.ID) {
+	switch {
+	case slices.Contains(j.Threads, t.ID):
+	case len(j.first) < maxInRecord && len(j.first) == len(j.Threads):
+		next.Threads = append(slices.Clone(j.Threads), t.ID)
+		next.first = next.Threads
+	default:
 		next.Threads = append(slices.Clone(j.Threads[max(0, len(j.Threads)-2*session.MaxThreads):]), t.ID)
 		next.begun++
 		part.Log = []store.Append{{Log: logThreads, Entries: []string{string(t.ID)}}}
@@ -80,10 +103,10 @@ func (j joined) join(b session.Batch) (store.Part, joined) {
 	if j.version == "" {
 		next.Created = t.Created
 	}
-	if j.version == "" || next.Key != j.Key || len(next.Names) != len(j.Names) || next.Tenant != j.Tenant {
+	if j.version == "" || next.Key != j.Key || len(next.Names) != len(j.Names) || next.Tenant != j.Tenant || len(next.first) != len(j.first) {
 		next.version = versionOf()
 		record := next.Session
-		record.ID, record.Threads, record.Requests = "", nil, 0 // it is kept under its id
+		record.ID, record.Threads, record.Requests = "", next.first, 0 // it is kept under its id
 		part.Set = []store.Field{set("r", string(codec.Session(record))), set("v", next.version)}
 	}
 	return part, next

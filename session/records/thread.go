@@ -199,7 +199,7 @@ func (s *Store) eachEntry(ctx context.Context, key store.Key, log byte, f func(u
 		}
 		for i, entry := range page.Entries {
 			if entry != "" {
-				f(page.First+uint64(i), entry) //nolint:gosec // an index
+				f(page.First+uint64(i), entry)
 			}
 		}
 		if at = page.First + uint64(len(page.Entries)); at > page.End || len(page.Entries) == 0 {

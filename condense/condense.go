@@ -96,6 +96,7 @@ const (
 	APIChat      = "chat"
 	APIMessages  = "messages"
 	APIResponses = "responses"
+	APIGemini    = "gemini"
 )
 
 // Way describes how a client's calls reach its upstream. Our own calls to the same upstream use it, too.

@@ -146,6 +146,9 @@ func (l *LLM) endpoint(in Input) Endpoint {
 		e.Way.Limit = ""
 	}
 	if api != "" && api != e.Way.API {
+		if e.Way.API == APIGemini { // its path names the client's model
+			e.Way.Path = ""
+		}
 		e.Way.API, e.Way.KeyHeader = api, ""
 	}
 	if e.APIKey == "" {

@@ -160,13 +160,13 @@ func ReadReply(r Reply) (string, error) {
 // FinishReason translates the reason why an answer ended, in any protocol, to the finish_reason of Chat Completions.
 func FinishReason(reason string) string {
 	switch reason {
-	case "completed", "end_turn", "stop_sequence":
+	case "completed", "end_turn", "stop_sequence", "STOP":
 		return "stop"
 	case "tool_use":
 		return "tool_calls"
-	case "max_output_tokens", "max_tokens", "model_context_window_exceeded":
+	case "max_output_tokens", "max_tokens", "model_context_window_exceeded", "MAX_TOKENS":
 		return "length"
-	case "refusal":
+	case "refusal", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII":
 		return "content_filter"
 	case "failed":
 		return "error"

@@ -162,6 +162,7 @@ const (
 	APIChat      = "chat"
 	APIMessages  = "messages"
 	APIResponses = "responses"
+	APIGemini    = "gemini"
 )
 
 // Secret is a string that is shown as Redacted.

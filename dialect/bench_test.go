@@ -7,6 +7,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/dialect/gemini"
 	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
@@ -38,6 +39,12 @@ func BenchmarkSplit(b *testing.B) {
 			`{"model":"m","input":[{"type":"message","role":"user","content":"go"}`, `]}`,
 			`,{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Step %d."}]},` +
 				`{"type":"function_call","call_id":"call_%d","name":"run","arguments":"{\"command\":\"ls\"}"},{"type":"function_call_output","call_id":"call_%d","output":"%s"}`,
+		},
+		"gemini": {
+			func(n int) dialect.Dialect { return gemini.New(split.Options{Remember: n}) },
+			`{"contents":[{"role":"user","parts":[{"text":"go"}]}`, `]}`,
+			`,{"role":"model","parts":[{"text":"Step %d."},{"functionCall":{"id":"call_%d","name":"run","args":{"command":"ls"}},"thoughtSignature":"c2lnbmVk"}]},` +
+				`{"role":"user","parts":[{"functionResponse":{"id":"call_%d","name":"run","response":{"output":"%s"}}}]}`,
 		},
 	} {
 		body := func(steps int) []byte {

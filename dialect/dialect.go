@@ -77,9 +77,6 @@ type Request struct {
 	Kept   session.Kept // the history that upstream stores, preceding Messages
 	Stores bool         // upstream stores the answer, so that a later request can refer to it
 
-	// Alternates reports that a call of the model must follow a message of the user or a result, in whatever is sent.
-	Alternates bool
-
 	// NeedsReasoning reports that the model accepts an open tool loop only together with its reasoning, as Anthropic's
 	// manual thinking does.
 	NeedsReasoning bool

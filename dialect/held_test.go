@@ -1,6 +1,7 @@
 package dialect_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"slices"
@@ -36,6 +37,13 @@ func callsOfEach(name string, tools []string, pieces ...string) string {
 			}
 			event(`{"type":"content_block_stop","index":%d}`, i)
 			event(`{"type":"message_delta","delta":{"stop_reason":"tool_use"}}`)
+		case "contents":
+			args := strings.Join(pieces, "")
+			if !json.Valid([]byte(args)) {
+				args = strconv.Quote(args)
+			}
+			part := fmt.Sprintf(`{"functionCall":{"id":"call_%d","name":%q,"args":%s}}`, i, tool, args)
+			event(`{"candidates":[{"index":0,"content":{"role":"model","parts":[%s]}}]}`, part)
 		case "input":
 			item := `{"type":"function_call","id":"fc_%d","call_id":"call_%d","name":%q,"arguments":%s}`
 			event(`{"type":"response.output_item.added","output_index":%d,"item":`+item+`}`, i, i, i, tool, `""`)
@@ -50,6 +58,8 @@ func callsOfEach(name string, tools []string, pieces ...string) string {
 	case "chat":
 		event(`{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`)
 		event(`[DONE]`)
+	case "contents":
+		event(`{"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":""}]},"finishReason":"STOP"}]}`)
 	case "input":
 		event(`{"type":"response.completed","response":{"id":"r","status":"completed","output":[%s]}}`, strings.Join(items, ","))
 	}
@@ -160,6 +170,7 @@ func TestLongArgumentsOfHiddenCallsAreCut(t *testing.T) {
 	wholes := map[string]string{
 		"chat":     `{"choices":[{"message":{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"recall","arguments":%s}}]},"finish_reason":"tool_calls"}]}`,
 		"messages": `{"content":[{"type":"tool_use","id":"a","name":"recall","input":%s}],"stop_reason":"tool_use"}`,
+		"contents": `{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"recall","args":%s}}]},"finishReason":"STOP"}]}`,
 		"input":    `{"status":"completed","output":[{"type":"function_call","call_id":"a","name":"recall","arguments":%s}]}`,
 	}
 	check := func(name string, said dialect.Said) {
@@ -172,7 +183,7 @@ func TestLongArgumentsOfHiddenCallsAreCut(t *testing.T) {
 		_, said := strain(d, callsOf(name, "recall", 1, pieces...))
 		check(name+" streamed", said)
 		quoted := strconv.Quote(arguments)
-		if name == "messages" {
+		if name == "messages" || name == "contents" {
 			quoted = arguments
 		}
 		f := d.FilterAnswers(false, func(tool string) bool { return tool == "recall" })

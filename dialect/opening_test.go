@@ -5,6 +5,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/dialect/gemini"
 	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
@@ -35,4 +36,8 @@ func TestOpening(t *testing.T) {
 		`data: {"type":"content_block_delta","delta":{"type":"text_delta","text":""}}`, `data: {"type":"message_stop"}`)
 	f(r, true, `data: {"type":"response.queued"}`, `data: {"type":"response.in_progress","response":{"output":[]}}`)
 	f(r, false, `data: {"type":"response.output_item.added","item":{}}`, `data: {"type":"response.failed"}`, `data: {"type":"error"}`)
+	g := gemini.New(split.Options{})
+	f(g, true, `data: {"usageMetadata":{"promptTokenCount":1},"responseId":"a"}`, `data: {"candidates":[{"content":{"role":"model","parts":[]},"index":0}]}`)
+	f(g, false, `data: {"candidates":[{"content":{"role":"model","parts":[{"text":"a"}]}}]}`, `data: {"candidates":[{"finishReason":"STOP"}]}`,
+		`data: {"error":{"code":400}}`, `data: {"promptFeedback":{"blockReason":"SAFETY"}}`, `data: {"response":{"candidates":[{"content":{"parts":[{"thought":true}]}}]}}`)
 }

@@ -221,7 +221,7 @@ func (t *Turn) prepareCounting() {
 			t.model.Window = served
 		}
 	}
-	t.model.Alternates = t.model.Alternates || t.in.Split.Alternates || e.lessons.Has(lessons.AlternatesOnly, t.lessons)
+	t.model.Alternates = t.model.Alternates || e.lessons.Has(lessons.AlternatesOnly, t.lessons)
 	t.model.Window = e.lessons.Window(t.lessons, t.model.Window)
 	if t.history.LastSealed() > 0 {
 		t.neverUnbinds = e.lessons.Has(lessons.RefusesUnbinding, t.lessons)

@@ -148,10 +148,6 @@ func (r *request) recognise() error {
 func (r *request) begun() (*engine.Form, error) {
 	record := &r.recorder.record
 	r.parsed.split = nil // of an earlier body
-	if r.params.gemini && r.server.first("protocol", "Gemini") {
-		r.server.o.Log.Warn("Gemini's own API passes unread, so that nothing is condensed; its OpenAI-compatible API is read. Logged once",
-			zap.String("tenant", r.tenant.Name))
-	}
 	if r.params.dialect == nil {
 		return nil, nil
 	}

@@ -16,7 +16,8 @@ import (
 
 // Live is the part of the configuration that can be replaced while the server runs. A request keeps the one that it began with.
 //
-// The keys of its maps are paths below the base URL, such as /chat/completions.
+// The keys of its maps are paths below the base URL, such as /chat/completions. A key may name the model, as in
+// /models/{model}:generateContent. Anything may then precede it in a request's path.
 type Live struct {
 	Tenants  Tenants
 	Refused  []Refused                  // tenants that cannot be served; looked up for keys that no tenant has
@@ -60,7 +61,7 @@ func (s *Server) Swap(l Live) {
 // if the path is not below one that is served.
 func (l *live) clientDialect(path string) dialect.Dialect {
 	for served, d := range l.Dialects {
-		if path == served || strings.HasPrefix(path, served+"/") {
+		if path == served || strings.HasPrefix(path, served+"/") || strings.Contains(served, modelName) && agents.Gemini(path) {
 			return d
 		}
 	}
@@ -79,8 +80,9 @@ type route struct {
 	clientDialect dialect.Dialect // nil: not known
 	served        string          // the path at which the dialect is served
 	deployment    string          // the path before served, as the client spelt it: of a deployment, in Azure's API
-	model         string          // the deployment's name; empty: none
-	gemini        bool            // the path is one of Gemini's own API
+	named         string          // the path before served, as the client spelt it, with the name of the model at its end: in Gemini's API
+	model         string          // the name of the deployment or of the model in the path; empty: none
+	gemini        bool            // of Gemini's own API
 	ambiguous     bool            // servers may read that name differently, so the request is forwarded unread
 }
 
@@ -104,6 +106,9 @@ func (l *live) route(method, path string) route {
 		if len(l.Plugs) > 0 && plain == plug.UsagePath {
 			return route{path: plain, reports: true}
 		}
+		if found, is := l.named(path, plain); is {
+			return found
+		}
 		prefix, name := agents.Deployment(plain)
 		served := strings.TrimPrefix(plain, prefix)
 		if d := l.Dialects[served]; d != nil {
@@ -117,11 +122,78 @@ func (l *live) route(method, path string) route {
 			}
 		}
 	}
-	if rest, ok := strings.CutPrefix(path, "/v1"); ok && (rest == "" || rest[0] == '/') {
-		path = rest
-	}
+	path = withoutV1(path)
 	found.path, found.gemini = path, agents.Gemini(path)
 	return found
+}
+
+// withoutV1 returns a path without a leading /v1.
+func withoutV1(path string) string {
+	if rest, ok := strings.CutPrefix(path, "/v1"); ok && (rest == "" || rest[0] == '/') {
+		return rest
+	}
+	return path
+}
+
+// modelName stands for the name of the model in a served path.
+const modelName = "{model}"
+
+// named finds the route of a path that ends in a method, such as /v1beta/models/gemini-3:generateContent. It goes upstream decoded once, with
+// the method in its plain spelling. It is not read if servers may take it for another path.
+func (l *live) named(path, plain string) (found route, is bool) {
+	before, method, _ := cutLast(plain, ':')
+	collection, name, _ := cutLast(before, '/')
+	pattern := collection + "/" + modelName + ":" + method
+	if _, last, ok := cutLast(pattern, '/'); !ok || name == "" || last == "" {
+		return found, false
+	}
+	served, counts, d := l.servedAs(plain, pattern)
+	if d == nil {
+		return found, false
+	}
+	decoded, err := url.PathUnescape(path)
+	for decoded != withoutV1(decoded) {
+		decoded = withoutV1(decoded)
+	}
+	found = route{dialect: d, clientDialect: d, served: served, counts: counts, gemini: true}
+	if found.ambiguous = err != nil || strings.ToLower(decoded) != plain; found.ambiguous {
+		found.path = withoutV1(path)
+		return found, true
+	}
+	before, _, _ = cutLast(decoded, ':')
+	_, name, _ = cutLast(before, '/')
+	_, method, _ = cutLast(served, ':')
+	found.named = (&url.URL{Path: before}).EscapedPath()
+	found.path = found.named + ":" + method
+	if strings.Contains(served, modelName) {
+		found.model = name
+	}
+	return found, true
+}
+
+// servedAs returns the served path that a path is, or whose pattern it ends in, and its dialect.
+func (l *live) servedAs(plain, pattern string) (served string, counts bool, _ dialect.Dialect) {
+	for i, all := range [...]map[string]dialect.Dialect{l.Dialects, l.Counts} {
+		for key, d := range all {
+			if strings.EqualFold(key, plain) || strings.Contains(key, modelName) && endsWithFold(pattern, key) {
+				return key, i > 0, d
+			}
+		}
+	}
+	return "", false, nil
+}
+
+func endsWithFold(s, end string) bool {
+	return len(s) >= len(end) && strings.EqualFold(s[len(s)-len(end):], end)
+}
+
+// cutLast cuts a text around the last separator.
+func cutLast(s string, separator byte) (before, after string, found bool) {
+	i := strings.LastIndexByte(s, separator)
+	if i < 0 {
+		return "", s, false
+	}
+	return s[:i], s[i+1:], true
 }
 
 // deploymentName finds the name of a deployment in a client's path: as it is spelt there, and as a server reads it that decodes once.

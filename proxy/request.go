@@ -211,7 +211,7 @@ func (r *accepted) wish() engine.Wish {
 // endpoint returns the request's upstream and how it is called: key, path, query and headers.
 func (r *accepted) endpoint() condense.Endpoint {
 	to := condense.Endpoint{BaseURL: r.upstream.BaseURL.String(), APIKey: cmp.Or(r.upstream.APIKey, r.params.key)}
-	to.Way = condense.Way{API: r.params.dialect.Name(), Path: r.params.deployment}
+	to.Way = condense.Way{API: r.params.dialect.Name(), Path: cmp.Or(r.params.deployment, r.params.named)}
 	to.Way.KeyHeader, _ = r.keyHeader()
 	to.Way.Headers, to.Way.Route = sharedHeaders(r.header)
 	if query, err := url.ParseQuery(r.params.query); err == nil && query.Has(apiVersion) {
@@ -232,10 +232,13 @@ func (r *accepted) keyHeader() (name, value string) {
 	key, d := r.upstream.APIKey, r.params.clientDialect
 	switch {
 	case key == "":
-		for _, name := range [...]string{"Authorization", azureKey, "X-Api-Key"} {
+		for _, name := range [...]string{"Authorization", azureKey, "X-Api-Key", "X-Goog-Api-Key"} {
 			if value := r.header.Get(name); value != "" {
 				return name, value
 			}
+		}
+		if r.params.named != "" { // the client's key is in the query
+			return d.Key(r.params.key)
 		}
 	case r.params.deployment != "" || agents.Azure(r.upstream.BaseURL):
 		return azureKey, key

@@ -64,7 +64,7 @@ func TestEachChunkIsRelayedAtOnce(t *testing.T) {
 
 // TestOpeningsAreNotHeldBackForLong: the events that open a stream arrive although nothing follows until the client has them.
 func TestOpeningsAreNotHeldBackForLong(t *testing.T) {
-	const end = "data: {\"type\":\"message_stop\"}\n\ndata: [DONE]\n\n" // of any of the three protocols
+	const end = "data: {\"type\":\"message_stop\"}\n\ndata: [DONE]\n\n" // of any protocol that has one
 	for name, c := range map[string]struct {
 		dialect dialect.Dialect
 		opening string

@@ -7,6 +7,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/dialect/gemini"
 	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
@@ -25,6 +26,8 @@ func protocolOf(to condense.Endpoint) protocol {
 		return protocol{messages.Path, messagesRequest, messages.New(split.Options{})}
 	case condense.APIResponses:
 		return protocol{responses.Path, responsesRequest, responses.New(split.Options{})}
+	case condense.APIGemini:
+		return protocol{"", geminiRequest, gemini.New(split.Options{})} // endpointOf sets the path
 	}
 	return protocol{chat.Path, chatRequest, chat.New(split.Options{})}
 }

@@ -85,7 +85,7 @@ const openAI = "https://api.openai.com/v1"
 
 // isChat reports whether an endpoint is called with Chat Completions.
 func isChat(to condense.Endpoint) bool {
-	return to.Way.API != condense.APIMessages && to.Way.API != condense.APIResponses
+	return to.Way.API != condense.APIMessages && to.Way.API != condense.APIResponses && to.Way.API != condense.APIGemini
 }
 
 func (s *sender) isChat() bool { return isChat(s.to) }
@@ -121,7 +121,11 @@ func address(r *http.Request, to condense.Endpoint) error {
 		return errors.New("invalid base URL") // the cause quotes the URL, which may hold a key
 	}
 	if to.BaseURL != "" {
-		r.URL.RawPath = strings.TrimSuffix(base.EscapedPath(), "/") + to.Way.Path + protocolOf(to).path
+		root := strings.TrimSuffix(base.EscapedPath(), "/")
+		if agents.Gemini(to.Way.Path) { // it brings its own version
+			root = agents.WithoutVersion(root)
+		}
+		r.URL.RawPath = root + to.Way.Path + protocolOf(to).path
 		if r.URL.Path, err = url.PathUnescape(r.URL.RawPath); err != nil {
 			return fmt.Errorf("invalid path: %w", err)
 		}
@@ -152,6 +156,8 @@ func keyHeader(to condense.Endpoint, base *url.URL) string {
 		return to.Way.KeyHeader
 	case to.Way.API == condense.APIMessages:
 		return "X-Api-Key"
+	case to.Way.API == condense.APIGemini:
+		return "X-Goog-Api-Key"
 	case to.Way.Path != "" || agents.Azure(base):
 		return "api-key"
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
+	"github.com/dewpoint-proxy/dewpoint/dialect/gemini"
 	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
@@ -37,6 +38,11 @@ event: message_stop
 data: {"type":"message_stop"}
 
 `
+	geminiStream = `data: {"candidates":[{"content":{"role":"model","parts":[{"text":"So. "},{"functionCall":{"name":"recall","args":{}},"thoughtSignature":"c2ln"}]}}],"responseId":"a"}
+
+data: {"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"read","args":{}}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3},"responseId":"a"}
+
+`
 	responsesStream = `event: response.output_item.added
 data: {"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"type":"reasoning","id":"r"}}
 
@@ -58,12 +64,12 @@ data: {"type":"response.completed","sequence_number":5,"response":{"id":"x","sta
 // FuzzStrain checks that the filtered answer does not depend on how the streams are cut into pieces, and that no stream
 // makes a filter panic.
 func FuzzStrain(f *testing.F) {
-	for _, stream := range []string{chatStream, messagesStream, responsesStream} {
+	for _, stream := range []string{chatStream, messagesStream, responsesStream, geminiStream} {
 		f.Add([]byte(stream), []byte(stream), 7)
 		f.Add([]byte(stream[:len(stream)/2]), []byte("data:\r\n\r\n: x\ndata: [DONE]"), 1)
 	}
 	f.Add([]byte(`data: {"type":"response.output_item.done","item":1}`), []byte(`data: {"choices":[{"delta":{"tool_calls":[1]}}]}`), 3)
-	hiders := []dialect.Hider{chat.New(chat.Options{}), messages.New(split.Options{}), responses.New(split.Options{})}
+	hiders := []dialect.Hider{chat.New(chat.Options{}), messages.New(split.Options{}), responses.New(split.Options{}), gemini.New(split.Options{})}
 	f.Fuzz(func(t *testing.T, first, second []byte, size int) {
 		for _, d := range hiders {
 			if whole, pieces := strained(d, 1<<20, first, second), strained(d, size, first, second); whole != pieces {

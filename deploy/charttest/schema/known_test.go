@@ -17,7 +17,7 @@ func known() map[string]schema {
 		"upstream.compaction":           {"enum": compactions()},
 		"tenants[].upstream.compaction": {"enum": compactions()},
 		"llms.*.base_url":               optional,
-		"llms.*.api":                    {"enum": []string{config.APIChat, config.APIMessages, config.APIResponses}},
+		"llms.*.api":                    {"enum": []string{config.APIChat, config.APIMessages, config.APIResponses, config.APIGemini}},
 		"llms.*":                        {"required": []string{"model"}},
 		"llms.*.temperature":            {"maximum": 2},
 		"models.*.encoding":             {"enum": []string{model.EncodingO200k, model.EncodingCL100k}},

@@ -109,7 +109,7 @@ var launches = [...]Launch{
 	},
 	{
 		Name: "Gemini CLI", Commands: []string{"gemini"}, Env: []Variable{geminiURL},
-		Note:     "with a key of Gemini's that was chosen in it once, not with a Google account. Its requests pass through: they are not condensed",
+		Note:     "with a key of Gemini's that was chosen in it once, not with a Google account",
 		EnvFiles: []string{".gemini/.env", "~/.gemini/.env", "~/.env"},
 	},
 	{Name: "GitHub Copilot CLI", Commands: []string{"copilot"}, Env: []Variable{{"COPILOT_PROVIDER_BASE_URL", "{v1}", "openai"}}, Note: "with a key of your own"},
@@ -144,7 +144,7 @@ var launches = [...]Launch{
 // anyClient is how a program that is not known is pointed.
 var anyClient = Launch{
 	Name: "any other client", Env: []Variable{openAIURL, openAIBase, anthropicURL, geminiURL},
-	Note: "if it reads these variables, as the SDKs of OpenAI and Anthropic do",
+	Note: "if it reads these variables, as the SDKs of OpenAI, Anthropic and Google do",
 }
 
 // Launches lists the known agents. The last one stands for all others.

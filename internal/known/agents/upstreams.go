@@ -97,7 +97,9 @@ func splitLast(path string) (before, last string) {
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// Gemini reports whether a path below the base URL is one of Gemini's own API, which is not parsed.
+// Gemini reports whether a path below the base URL is one of Gemini's own API, on Vertex AI too, and so begins with its version.
 func Gemini(path string) bool {
-	return strings.HasPrefix(path, "/v1beta/") || strings.HasPrefix(path, "/v1alpha/")
+	return slices.ContainsFunc([]string{"/v1beta/", "/v1alpha/", "/v1beta1/", "/v1internal:"}, func(version string) bool {
+		return strings.HasPrefix(path, version)
+	})
 }

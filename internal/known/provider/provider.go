@@ -52,6 +52,8 @@ func Of(r Request) Name {
 	switch {
 	case r.Protocol == "messages":
 		return Anthropic
+	case r.Protocol == "gemini":
+		return Gemini
 	case has("chatgpt-account-id"):
 		return ChatGPT
 	case r.Protocol != "":

@@ -25,6 +25,7 @@ func TestRequestsGoToTheProviderThatTheirClientMeans(t *testing.T) {
 		{"", false, http.Header{"X-Api-Key": {"k"}}, Anthropic},
 		{"", false, http.Header{"Chatgpt-Account-Id": {"a"}}, ChatGPT},
 		{"", true, nil, Gemini},
+		{"gemini", true, http.Header{"Authorization": {"Bearer k"}}, Gemini},
 		{"", false, http.Header{"X-Goog-Api-Key": {"k"}}, Gemini},
 	} {
 		if got := Of(Request{c.protocol, c.gemini, c.header.Get}); got != c.want {

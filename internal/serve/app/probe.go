@@ -105,7 +105,7 @@ func probeAny(ctx context.Context, model summariser.Caller, a condense.Attempt, 
 	if call, ok := errors.AsType[*condense.CallError](err); !anyAPI || !ok || !call.Missing() {
 		return err
 	}
-	for _, api := range [...]string{condense.APIMessages, condense.APIResponses} {
+	for _, api := range [...]string{condense.APIMessages, condense.APIResponses, condense.APIGemini} {
 		a.Endpoint.Way.API = api
 		if probe(ctx, model, a, form) == nil {
 			return nil

@@ -48,7 +48,7 @@ func (s *Server) answer(x *exchange) Answer {
 func (x *exchange) bill(a Answer, form value, messages []json.RawMessage, output ...value) Usage {
 	s := x.server
 	p := prompt{model: x.req.Model, tools: x.top.at("tools"), form: form, messages: messages}
-	p.owner = x.r.Header.Get("X-Api-Key") + x.r.Header.Get("Authorization")
+	p.owner = x.r.Header.Get("X-Api-Key") + x.r.Header.Get("X-Goog-Api-Key") + x.r.Header.Get("Authorization")
 	usage := Usage{Prompt: x.req.PromptTokens, Cached: s.cache.use(p, s.options.CountTokens)}
 	for _, o := range output {
 		usage.Completion += s.options.CountTokens(o.raw)

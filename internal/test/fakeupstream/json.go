@@ -169,6 +169,9 @@ func each(all []value, encode func(value) json.RawMessage) []json.RawMessage {
 // contentText returns the text of a message's content: the string itself, or the text parts joined by newlines.
 func contentText(message value) string {
 	content := message.at("content")
+	if gemini := message.at("parts"); gemini.given() {
+		content = gemini
+	}
 	var parts []string
 	for _, part := range content.elements {
 		if text := part.at("text").text; text != "" {

@@ -22,12 +22,12 @@ type size struct {
 // CountPrompt returns the tokens of a request with this body, in the count of PromptTokens.
 func (s *Server) CountPrompt(body []byte) int {
 	top := parse(body)
-	return s.count(top, append(top.at("messages").elements, top.at("input").elements...))
+	return s.count(top, slices.Concat(top.at("messages").elements, top.at("input").elements, top.at("contents").elements))
 }
 
 // count counts each message separately, so that the counts of prefixes add up.
 func (s *Server) count(top value, history []value) (n int) {
-	for _, part := range append([]value{top.at("system"), top.at("instructions"), top.at("tools")}, history...) {
+	for _, part := range append([]value{top.at("system"), top.at("instructions"), top.at("systemInstruction"), top.at("tools")}, history...) {
 		if part.given() {
 			n += s.options.CountTokens(part.raw)
 		}

@@ -170,6 +170,9 @@ func (x *exchange) decode(body []byte) {
 		Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Body: body, Phase: PhaseUpload,
 		Model: top.at("model").text, Stream: top.at("stream").isTrue(), Messages: raws(x.history), Tools: top.at("tools").raw,
 	}
+	if call, is := x.speaksGemini(); is {
+		x.decodeGemini(call)
+	}
 }
 
 // exchange is the handling of one request.
@@ -230,10 +233,16 @@ func (x *exchange) route() {
 	if model, single := strings.CutPrefix(path, "/models/"); single {
 		e, known = x.server.options.model(model), true
 	}
+	if call, is := x.speaksGemini(); is {
+		e, known = geminiEndpoints[call.method]
+	}
 	checkKey, wrongMethod := checkKey, fmt.Sprintf("Not allowed to %s on %s. (HINT: Perhaps you meant to use a different HTTP method?)",
 		x.r.Method, x.r.URL.Path)
 	if x.speaksAnthropic() {
 		checkKey, wrongMethod = checkAnthropicKey, "Method Not Allowed"
+	}
+	if _, is := x.speaksGemini(); is {
+		checkKey = x.checkGoogleKey
 	}
 	var v verdict
 	switch {
@@ -268,6 +277,10 @@ func (x *exchange) refuse(e *APIError) {
 	if x.speaksAnthropic() {
 		body := build("error", build("message", e.Message, "type", e.Type), "type", "error")
 		a = Answer{Raw: &Raw{e.Status, "application/json", body}}
+	}
+	if _, is := x.speaksGemini(); is {
+		status := map[int]string{http.StatusBadRequest: "INVALID_ARGUMENT", http.StatusNotFound: "NOT_FOUND"}[e.Status]
+		a = Answer{Raw: &Raw{e.Status, "application/json", build("error", build("code", e.Status, "message", e.Message, "status", status))}}
 	}
 	x.play(a, nil)
 }

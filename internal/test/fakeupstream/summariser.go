@@ -26,7 +26,8 @@ func Extract(req *Request) Answer {
 	if name, schema := forcedFunction(top); name != "" {
 		return Answer{ToolCalls: []ToolCall{{ID: "call_summary", Name: name, Arguments: string(fill(schema, text))}}}
 	}
-	for _, schema := range []value{top.at("response_format", "json_schema", "schema"), top.at("text", "format", "schema")} {
+	for _, schema := range []value{top.at("response_format", "json_schema", "schema"), top.at("text", "format", "schema"),
+		top.at("generationConfig", "responseJsonSchema")} {
 		if schema.given() {
 			return Answer{Content: string(fill(schema, text))}
 		}
@@ -53,6 +54,9 @@ var kept = regexp.MustCompile(`(?s)<dewpoint_kept.*?</dewpoint_kept>`)
 
 // forcedFunction returns the function that tool_choice demands and its parameters, or "".
 func forcedFunction(top value) (name string, parameters value) {
+	if name := top.at("toolConfig", "functionCallingConfig", "allowedFunctionNames").first(); name.given() {
+		return name.text, top.at("tools").first().at("functionDeclarations").first().at("parametersJsonSchema")
+	}
 	choice := top.at("tool_choice")
 	for _, tool := range top.at("tools").elements {
 		if name := tool.at("name").text; name != "" && name == choice.at("name").text {

@@ -36,7 +36,7 @@ type block struct {
 
 func (anthropic) Dialect() dialect.Dialect { return messages.New(split.Options{}) }
 
-func (anthropic) Path() string { return messages.Path }
+func (anthropic) Path(*player) string { return messages.Path }
 
 func (a anthropic) Body(p *player, history []json.RawMessage) []byte {
 	system, turns := a.turns(history)

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
@@ -31,7 +32,7 @@ type Options struct {
 	Sealed   bool            // answers come with sealed reasoning, which the agent sends back
 	Window   int             // the upstream's context window, above which it refuses requests; 0: unlimited
 	Expect   Expectations    // what to check
-	Protocol string          // wire protocol: chat (the default), messages or responses
+	Protocol string          // wire protocol: chat (the default), messages, responses or gemini
 	Habits   Habits
 }
 
@@ -84,7 +85,7 @@ func Play(ctx context.Context, run replay.Run, o Options) (Report, error) {
 	o.Client = cmp.Or(o.Client, &http.Client{})
 	wire, ok := protocols[o.Protocol]
 	if !ok {
-		return Report{}, fmt.Errorf("play run: unknown protocol %q: want chat, messages or responses", o.Protocol)
+		return Report{}, fmt.Errorf("play run: unknown protocol %q: want chat, messages, responses or gemini", o.Protocol)
 	}
 	p := &player{
 		o: o, protocol: wire, run: run, judge: &judge{expect: o.Expect},
@@ -223,7 +224,7 @@ func IsOwnCall(r *fakeupstream.Request) bool { return r.Header.Get(stepHeader) =
 
 // post sends a request and returns the assistant message of the answer.
 func (p *player) post(ctx context.Context, i int, body []byte) (json.RawMessage, http.Header, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.o.URL(i)+p.protocol.Path(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.o.URL(i)+p.protocol.Path(p), bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, fmt.Errorf("new request: %w", err)
 	}
@@ -259,7 +260,7 @@ func (p *player) received() (own []fakeupstream.Request, main fakeupstream.Reque
 			own = append(own, r)
 			continue
 		}
-		if p.o.Window > 0 && r.Refused != nil && r.Refused.Code == "context_length_exceeded" {
+		if p.o.Window > 0 && r.Refused != nil && isOverflow(r.Refused) {
 			if !IsOwnCall(&r) { // upstream does not mark refused requests as the summariser's
 				overflows++
 			}
@@ -275,6 +276,11 @@ func (p *player) received() (own []fakeupstream.Request, main fakeupstream.Reque
 	}
 	p.report.Overflows += overflows
 	return own, main, nil
+}
+
+// isOverflow reports whether upstream refused a request as too long. Gemini's errors have no code of their own for that.
+func isOverflow(e *fakeupstream.APIError) bool {
+	return e.Code == "context_length_exceeded" || strings.Contains(e.Message, "input token count")
 }
 
 // Beginning returns a run up to the last answer within its first n messages.

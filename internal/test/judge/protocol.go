@@ -2,6 +2,7 @@ package judge
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -16,8 +17,8 @@ import (
 // of other protocols back.
 type protocol interface {
 	Dialect() dialect.Dialect
-	// Path returns the path of requests below the base URL.
-	Path() string
+	// Path returns the path of requests below the base URL, with their query.
+	Path(p *player) string
 	// Body returns the request for a history.
 	Body(p *player, messages []json.RawMessage) []byte
 	// Answer reads the assistant message of an answer.
@@ -38,7 +39,7 @@ func toChat(d dialect.Dialect, body []byte, dropped ...string) ([]json.RawMessag
 		if err != nil {
 			return nil, fmt.Errorf("read message %d: %w", i, err)
 		}
-		m := chatMessage{Role: c.Role, Content: c.Text, Result: c.Result}
+		m := chatMessage{Role: c.Role, Content: c.Text, Result: cmp.Or(r.Messages[i].Result, c.Result)}
 		for _, call := range c.Calls {
 			t := toolCall{ID: call.ID, Type: "function"}
 			t.Function.Name, t.Function.Arguments = call.Name, call.Arguments
@@ -68,14 +69,14 @@ func lastAnswer(d dialect.Dialect, body []byte) (json.RawMessage, error) {
 }
 
 // protocols are the protocols in which a run can be played, by name.
-var protocols = map[string]protocol{"": completions{}, "chat": completions{}, "messages": anthropic{}, "responses": items{}}
+var protocols = map[string]protocol{"": completions{}, "chat": completions{}, "messages": anthropic{}, "responses": items{}, "gemini": contents{}}
 
 // completions is Chat Completions.
 type completions struct{}
 
 func (completions) Dialect() dialect.Dialect { return chat.New(chat.Options{}) }
 
-func (completions) Path() string { return chat.Path }
+func (completions) Path(*player) string { return chat.Path }
 
 func (completions) Body(p *player, messages []json.RawMessage) []byte {
 	body := map[string]any{"messages": messages}

@@ -36,6 +36,7 @@ func TestProtocols(t *testing.T) {
 			}{
 				{"messages", false, ""}, {"messages", true, fakeupstream.SealThinkingBlocks},
 				{"responses", false, ""}, {"responses", true, fakeupstream.SealResponsesDetails}, {"responses", false, fakeupstream.SealClaudeDetails},
+				{"gemini", false, ""}, {"gemini", true, fakeupstream.SealThoughtSignature},
 			} {
 				report := playSample(t, condenser, fakeupstream.Options{Seals: o.form}, judge.Options{
 					Protocol: o.protocol, Stream: o.streamed, Sealed: o.form != "",
@@ -58,7 +59,7 @@ func TestProtocols(t *testing.T) {
 func TestNothingIsSavedUnchanged(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
-	for _, protocol := range []string{"chat", "messages", "responses"} {
+	for _, protocol := range []string{"chat", "messages", "responses", "gemini"} {
 		cfg := config.Default()
 		cfg.Condenser = config.Condenser{Type: catalogue.TypeNoop}
 		stage, err := judge.NewStage(*cfg, fakeupstream.Options{}, judge.Encoders)
@@ -87,7 +88,7 @@ func TestProtocolOverflows(t *testing.T) {
 	quick.Skip(t)
 	t.Parallel()
 	condenser := config.Condenser{Type: catalogue.TypeLLM, LLMConfig: "cheap", MaxSize: 1000, KeepFirst: 2}
-	for _, protocol := range []string{"messages", "responses"} {
+	for _, protocol := range []string{"messages", "responses", "gemini"} {
 		report := playSample(t, condenser, fakeupstream.Options{ContextWindow: 12000}, judge.Options{
 			Protocol: protocol, Model: "a-model-of-ours", Window: 12000,
 		})

@@ -29,7 +29,7 @@ type item struct {
 
 func (items) Dialect() dialect.Dialect { return responses.New(split.Options{}) }
 
-func (items) Path() string { return responses.Path }
+func (items) Path(*player) string { return responses.Path }
 
 func (i items) Body(p *player, history []json.RawMessage) []byte {
 	instructions, list := i.list(history)

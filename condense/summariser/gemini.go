@@ -1,6 +1,7 @@
 package summariser
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -39,8 +40,12 @@ func geminiRequest(c Caller, r condense.Request, _ lacks) any {
 	if c.Temperature != nil {
 		settings["temperature"] = *c.Temperature
 	}
+	level := c.Effort
 	if strings.Contains(r.Model, "gemini-3") {
-		settings["thinkingConfig"] = object{"thinkingLevel": "low"}
+		level = cmp.Or(level, "low")
+	}
+	if level != "" {
+		settings["thinkingConfig"] = object{"thinkingLevel": level}
 	}
 	out := object{"contents": []object{{"role": "user", "parts": []object{{"text": r.User}}}}, "generationConfig": settings}
 	if r.System != "" {

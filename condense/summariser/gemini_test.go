@@ -52,7 +52,9 @@ func TestGemini(t *testing.T) {
 			condense.Reply{Arguments: `{"ids":[]}`, Finish: "tool_calls", Usage: usage}, "",
 		},
 		"format": {
-			func(r *condense.Request) { r.Format = &condense.Schema{Name: "ranking", JSON: []byte(`{"type":"object"}`)} },
+			func(r *condense.Request) {
+				r.Format = &condense.Schema{Name: "ranking", JSON: []byte(`{"type":"object"}`)}
+			},
 			[]string{thought, piece(`{"text":"{}"}`, stop)}, path,
 			prompt + `,"generationConfig":{"maxOutputTokens":321,"responseMimeType":"application/json","responseJsonSchema":{"type":"object"}}`,
 			condense.Reply{Text: `{}`, Finish: "stop", Usage: usage}, "",

@@ -2,11 +2,11 @@
 // another object, for Gemini CLI with a Google account (Code Assist).
 //
 // As in the Messages API, a user message may contain the results of several calls, and other parts between them. Each result can be hidden or
-// kept, so Split returns every result, and every run of other parts between results, as a separate session.Message. Join reassembles them. The
-// system instruction, which is outside the list, is the first message. The raw text of a message shows what it is:
+// kept, so of such a message Split returns every result, and every run of other parts between results, as a separate session.Message. Join
+// reassembles them. The system instruction, which is outside the list, is the first message. The raw text of a message shows what it is:
 //
-//	{"role": ..., "parts": ...}   a whole element of the list
-//	{"functionResponse": ...}     a result
+//	{"role": ..., "parts": ...}   a whole element of the list, which is a result if that is its only part
+//	{"functionResponse": ...}     a result beside other parts
 //	{...}, {...}                  other parts of a user message, separated by commas
 //	[...]                         the parts of the system instruction
 //

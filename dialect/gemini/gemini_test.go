@@ -244,6 +244,7 @@ func TestRewrite(t *testing.T) {
 	f(`{"functionResponse":{"name":"n","response":{"error":"x"},"parts":[{"inlineData":{}}]}}`, `{"functionResponse":{"name":"n","response":{"error":"cut"}}}`)
 	f(`{"function_response":{"name":"n","response":{"a":1,"b":2}}}`, `{"function_response":{"name":"n","response":{"output":"cut"}}}`)
 	f(`{"functionResponse":{"name":"n"}}`, `{"functionResponse":{"name":"n","response":{"output":"cut"}}}`)
+	f(`{"parts":[{"functionResponse":{"name":"n","response":{"result":"x"}}}],"role":"user"}`, `{"parts":[{"functionResponse":{"name":"n","response":{"result":"cut"}}}],"role":"user"}`)
 	f(`{"role":"user","parts":[{"text":"x"},{"inlineData":{}}]}`, `{"role":"user","parts":[{"text":"cut"}]}`)
 	f(`{"text":"a"},{"text":"b"}`, `{"text":"cut"}`)
 	f(`{"parts":[{"text":"x"},{"functionCall":{"name":"n"},"thoughtSignature":"s"}],"role":"model"}`,
@@ -271,6 +272,23 @@ func TestCallsFollowNoAnswer(t *testing.T) {
 		if got := string(slices.Concat(d.Join(r, c.shown)...)); strings.Count(got, "left out here") != c.notes || !json.Valid([]byte(got)) {
 			t.Errorf("%d messages: %s", len(c.shown), got)
 		}
+	}
+}
+
+// TestLoneResultsKeepTheirBytes: a message with one result stays as the client wrote it, and joins the result of a hidden call before it.
+func TestLoneResultsKeepTheirBytes(t *testing.T) {
+	d := gemini.New(split.Options{})
+	const lone = `{ "parts":[{"functionResponse":{"name":"n"}}],"role":"user"}`
+	body := `{"contents":[{"parts":[{"text":"a"}]},{"role":"model","parts":[{"functionCall":{"name":"n"}}]},` + lone + `]}`
+	r := splitOf(t, body)
+	if got := inShort(r.Messages); got != "user actionfunctions.n:0 observationfunctions.n:0" || string(r.Messages[2].Raw) != lone {
+		t.Fatalf("got %s", got)
+	}
+	hidden := d.Result(session.Call{Name: "recall"}, "found")
+	joined := string(slices.Concat(d.Join(r, [][]byte{r.Messages[0].Raw, r.Messages[1].Raw, hidden, r.Messages[2].Raw})...))
+	want := strings.Replace(body, lone, `{"role":"user","parts":[`+string(hidden)+`,{"functionResponse":{"name":"n"}}]}`, 1)
+	if joined != want {
+		t.Errorf("got %s, want %s", joined, want)
 	}
 }
 

@@ -64,6 +64,9 @@ func parse(raw []byte) (parsed, error) {
 			p.role = "assistant"
 		}
 		p.parts = split.Member(all, "parts").Raw
+		if all := elements(p.parts); len(all) == 1 && p.role == "user" && isResult(partOf(rawjson.ValueOf(all[0]))) {
+			p.role = "tool"
+		}
 	case result:
 		p.role = "tool"
 	case system:

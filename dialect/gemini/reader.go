@@ -117,8 +117,11 @@ func (r *reader) element(content *split.Object) error {
 		if content.More {
 			r.w.Unsupported("a content with function responses has unknown members")
 		}
-		r.addPieces(content.Raw, parts)
-		return nil
+		if len(parts) > 1 {
+			r.addPieces(content.Raw, parts)
+			return nil
+		}
+		role, m.Kind, m.Result = "tool", session.Observation, r.answered(&parts[0])
 	}
 	m.Digest = digest(&r.w.Digest, role, parts)
 	r.w.Add(m, r.w.ElementSpan().To)

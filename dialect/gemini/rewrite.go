@@ -27,6 +27,9 @@ func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
 	case result:
 		return rewriteResult(raw, text), nil
 	}
+	if p.role == "tool" {
+		return split.WithMember(raw, "parts", split.List([][]byte{rewriteResult(elements(p.parts)[0], text)})), nil
+	}
 	parts := [][]byte{textPart(text)}
 	for element := range rawjson.Elements(p.parts) {
 		if member(element, "functionCall", "function_call").Kind != 0 {
@@ -83,6 +86,9 @@ func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte {
 		if f == system {
 			continue
 		}
+		if open && f == whole { // the client's results stand beside those of hidden calls
+			raw, f = besides(raw)
+		}
 		isPart := f == result || f == run
 		if open && !isPart {
 			parts = append(parts, closing)
@@ -103,6 +109,14 @@ func (d *Dialect) Join(r *dialect.Request, messages [][]byte) [][]byte {
 		parts = append(parts, closing)
 	}
 	return append(parts, r.After())
+}
+
+// besides returns the result in a whole message, or the message as it is.
+func besides(raw []byte) ([]byte, form) {
+	if p, err := parse(raw); err == nil && p.role == "tool" {
+		return elements(p.parts)[0], result
+	}
+	return raw, whole
 }
 
 // omission stands between an answer and a call that did not follow it.

@@ -65,7 +65,7 @@ func TestJudgeOfRun(t *testing.T) {
 		}
 		r := report{said: "Dewpoint: 25 steps, 1 condensation, 1 of 2 tokens sent\n"}
 		damage(&r, requests, parts)
-		r.judgeRun(requests, parts, 0)
+		r.judgeRun(requests, parts)
 		if got := strings.Join(r.problems, "\n"); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}

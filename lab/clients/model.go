@@ -95,6 +95,7 @@ func toolNames(raw json.RawMessage) []string {
 		Name     string
 		Function struct{ Name string }
 		Tools    json.RawMessage
+		Declared json.RawMessage `json:"functionDeclarations"`
 	}
 	if json.Unmarshal(raw, &tools) != nil {
 		return nil
@@ -103,6 +104,7 @@ func toolNames(raw json.RawMessage) []string {
 	for _, t := range tools {
 		names = append(names, t.Name+t.Function.Name)
 		names = append(names, toolNames(t.Tools)...)
+		names = append(names, toolNames(t.Declared)...)
 	}
 	return names
 }

@@ -50,7 +50,6 @@ type client struct {
 	Delegate  *call // how the model starts a sub-agent
 	Seals     bool  // the upstream seals reasoning and wants it back
 	Uncounted bool  // too little history comes together for a condensation
-	Unread    bool  // its protocol passes unread
 
 	Run *byRun // how 'dewpoint run' drives it; nil: it does not know this client
 
@@ -113,7 +112,7 @@ func (c client) check() error {
 		return errors.New("no packages")
 	case c.Kind != "agent" && c.Kind != "sdk":
 		return fmt.Errorf("kind is %q", c.Kind)
-	case c.Protocol != "chat" && c.Protocol != "messages" && c.Protocol != "responses" && !c.Unread:
+	case c.Protocol != "chat" && c.Protocol != "messages" && c.Protocol != "responses" && c.Protocol != "gemini":
 		return fmt.Errorf("protocol is %q", c.Protocol)
 	case c.Script == "" && len(c.Program) == 0:
 		return errors.New("neither a script nor a program")

@@ -69,7 +69,7 @@ func (t trial) drive(ctx context.Context, r *report, folder, programs string) er
 	}
 	upstream := fakeupstream.New(fakeupstream.Options{Reply: m.reply, IsSummary: isSummary, Seals: r.client.seals(), APIKeys: []string{key}})
 	defer upstream.Close()
-	far, err := startTap(before((&gemini{model: m}).beside(upstream)))
+	far, err := startTap(before(upstream))
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,9 @@ func (c client) seals() fakeupstream.Seal {
 	if !c.Seals {
 		return ""
 	}
-	return map[string]fakeupstream.Seal{"messages": fakeupstream.SealThinkingBlocks, "responses": fakeupstream.SealResponsesDetails}[c.Protocol]
+	return map[string]fakeupstream.Seal{
+		"messages": fakeupstream.SealThinkingBlocks, "responses": fakeupstream.SealResponsesDetails, "gemini": fakeupstream.SealThoughtSignature,
+	}[c.Protocol]
 }
 
 // place is where a client works.
@@ -169,7 +171,7 @@ func (c client) work(ctx context.Context, p place) (string, error) {
 	switch text := said.String(); {
 	case err != nil:
 		return text, fmt.Errorf("it ended with %w: %s", err, last(text))
-	case c.Turns == 0 && !c.Unread && !strings.Contains(text, finished):
+	case c.Turns == 0 && !strings.Contains(text, finished):
 		return text, fmt.Errorf("it did not finish its task: %s", last(text))
 	default:
 		return text, nil

@@ -28,6 +28,7 @@ var markers = [...]marker{
 	{request: Compaction, system: "You are a context summarization assistant"},
 	{request: Compaction, system: "You are a helpful AI assistant tasked with summarizing conversations"},
 	{request: Compaction, system: "You are the component that summarizes"},
+	{request: Compaction, system: "distilling chat history into a structured XML <state_snapshot>"}, // Gemini CLI: it writes one and has it checked
 	{request: Compaction, system: "You are maintaining a context-aware state summary for an interactive agent"},
 	{request: Compaction, start: "You are the component that summarizes a conversation"},
 	{request: Compaction, start: "Your task is to create a detailed summary of the conversation so far"},

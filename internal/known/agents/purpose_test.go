@@ -33,6 +33,14 @@ func TestCompactionsOfClients(t *testing.T) {
 			System: "You are the component that summarizes internal chat history into a given structure.\n\nWhen the conversation history grows too large, ...",
 			User:   "First, reason in your scratchpad. Then, generate the <state_snapshot>.", Calls: true,
 		},
+		"gemini 0.61": {
+			System: "You are a specialized system component responsible for distilling chat history into a structured XML <state_snapshot>.\n\n### CRITICAL ...",
+			User:   "Generate a new <state_snapshot> based on the provided history.\n\nFirst, reason in your scratchpad. Then, generate the updated <state_snapshot>.", Calls: true,
+		},
+		"gemini 0.61, checked": {
+			System: "You are a specialized system component responsible for distilling chat history into a structured XML <state_snapshot>.\n\n### CRITICAL ...",
+			User:   "Critically evaluate the <state_snapshot> you just generated. Did you omit any specific technical details ...", Calls: true,
+		},
 		"qwen 0.24, in the turn": {
 			System: agent, User: "You are the component that summarizes a conversation when its context window is about to overflow. The summary you produce ...", Calls: true, Tools: true,
 		},

@@ -35,7 +35,7 @@ func Browses(tool string) bool {
 // InjectedTags returns the elements that agents inject into user messages: reminders, environments, output of commands.
 func InjectedTags() []string {
 	return []string{
-		"system-reminder", "environment_context", "env", "local-command-caveat", "local-command-stdout", "bash-stdout",
+		"system-reminder", "environment_context", "session_context", "env", "local-command-caveat", "local-command-stdout", "bash-stdout",
 		"bash-stderr", "command-message", "INSTRUCTIONS", "user_instructions", "recommended_plugins", "turn_aborted", "model_switch",
 		"subagent_notification",
 	}

@@ -6,7 +6,7 @@
 // reassembles them. The system instruction, which is outside the list, is the first message. The raw text of a message shows what it is:
 //
 //	{"role": ..., "parts": ...}   a whole element of the list, which is a result if that is its only part
-//	{"functionResponse": ...}     a result beside other parts
+//	{"functionResponse": ...}     a result beside other parts; more than once if the client repeats it
 //	{...}, {...}                  other parts of a user message, separated by commas
 //	[...]                         the parts of the system instruction
 //

@@ -292,6 +292,25 @@ func TestLoneResultsKeepTheirBytes(t *testing.T) {
 	}
 }
 
+// TestRepeatedResultsAreOne: a result that is sent twice is the same message as one that is sent once.
+func TestRepeatedResultsAreOne(t *testing.T) {
+	const result, other = `{"functionResponse":{"id":"A","name":"n","response":{"output":"x"}}}`, `{"functionResponse":{"id":"A","name":"n","response":{"output":"y"}}}`
+	of := func(parts ...string) *dialect.Request {
+		return splitOf(t, `{"contents":[{"role":"model","parts":[{"functionCall":{"id":"A","name":"n"}}]},{"role":"user","parts":[`+strings.Join(parts, ",")+`]}]}`)
+	}
+	once, twice := of(result), of(result, result, `{"text":"a"}`)
+	if inShort(twice.Messages) != "actionA observationA user" || once.Messages[1].Digest != twice.Messages[1].Digest {
+		t.Errorf("got %s", inShort(twice.Messages))
+	}
+	d := gemini.New(split.Options{})
+	if got, err := d.Rewrite(twice.Messages[1].Raw, "cut"); err != nil || string(got) != strings.Replace(result, `"x"`, `"cut"`, 1) {
+		t.Errorf("%s, %v", got, err)
+	}
+	if got := inShort(of(result, other).Messages); got != "actionA observationA observationA" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestMerge(t *testing.T) {
 	d := gemini.New(split.Options{})
 	f := func(first, second, want string) {

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
@@ -178,23 +179,38 @@ func (r *reader) checkPart(p *part) (err error) {
 
 // addPieces adds each result of a content, and each run of other parts, as a message.
 func (r *reader) addPieces(content []byte, parts []part) {
-	start := r.w.ElementSpan().From
 	for len(parts) > 0 {
 		n := slices.IndexFunc(parts, isResult)
 		if n < 0 {
 			n = len(parts)
 		}
-		piece := parts[:max(n, 1)]
-		first, to := &piece[0], piece[len(piece)-1].end
-		m := session.Message{Raw: content[first.end-len(first.Raw) : to : to], Attached: hasAttachment(piece)}
 		if n == 0 {
-			m.Kind, m.Result, m.Digest = session.Observation, r.answered(first), digest(&r.w.Digest, "tool", piece)
-		} else {
-			m.Kind, m.Digest = session.User, digest(&r.w.Digest, "user", piece)
+			n = repeats(parts)
+			m := session.Message{Kind: session.Observation, Result: r.answered(&parts[0]), Digest: digest(&r.w.Digest, "tool", parts[:1])}
+			r.addPiece(content, parts[:n], m)
+			parts = parts[n:]
+			continue
 		}
-		r.w.Add(m, start+to)
-		parts = parts[len(piece):]
+		r.addPiece(content, parts[:n], session.Message{Kind: session.User, Digest: digest(&r.w.Digest, "user", parts[:n])})
+		parts = parts[n:]
 	}
+}
+
+// repeats returns how many parts at the beginning are the same result. Gemini CLI sends each one twice when it resumes a session; they are one
+// message, so that the conversation is recognised.
+func repeats(parts []part) int {
+	n := 1
+	for n < len(parts) && len(parts[0].of.id.Inner()) > 0 && bytes.Equal(parts[n].Raw, parts[0].Raw) {
+		n++
+	}
+	return n
+}
+
+// addPiece adds some parts of a content as a message.
+func (r *reader) addPiece(content []byte, piece []part, m session.Message) {
+	first, to := &piece[0], piece[len(piece)-1].end
+	m.Raw, m.Attached = content[first.end-len(first.Raw):to:to], hasAttachment(piece)
+	r.w.Add(m, r.w.ElementSpan().From+to)
 }
 
 // callIDs returns the ids of the calls among the parts of a message.

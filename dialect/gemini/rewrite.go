@@ -25,7 +25,7 @@ func (d *Dialect) Rewrite(raw []byte, text string) ([]byte, error) {
 	case run:
 		return textPart(text), nil
 	case result:
-		return rewriteResult(raw, text), nil
+		return rewriteResult(elements(p.parts)[0], text), nil
 	}
 	if p.role == "tool" {
 		return split.WithMember(raw, "parts", split.List([][]byte{rewriteResult(elements(p.parts)[0], text)})), nil

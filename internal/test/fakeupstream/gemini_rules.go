@@ -119,7 +119,9 @@ func (v *verdict) geminiTurns(contents []value) {
 	}
 }
 
+// geminiResults checks the results of a step. Gemini CLI sends each of them twice when it resumes a session.
 func (v *verdict) geminiResults(calls, results []value) {
+	results = slices.CompactFunc(results, func(a, b value) bool { return a.at("id").given() && string(a.raw) == string(b.raw) })
 	v.refuseIf(len(calls) != len(results), "", "",
 		"Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.")
 	for i := 0; i < min(len(calls), len(results)); i++ {

@@ -26,6 +26,12 @@ type wire struct {
 		Status    int
 		Text      string
 		ToolCalls []struct{ ID, Name, Arguments string } `json:"tool_calls"`
+		Parts     []struct {
+			FunctionCall struct {
+				ID, Name string
+				Args     json.RawMessage
+			}
+		}
 	}
 	body []byte
 }
@@ -97,7 +103,7 @@ func exchangeAll(t *testing.T, stage *Stage, names *namer, requests []wire) stri
 		if answered != nil {
 			w.body = previous.ReplaceAll(w.body, slices.Concat([]byte(`"previous_response_id":"`), answered, []byte{'"'}))
 		}
-		if path, _, _ := strings.Cut(w.Path, "?"); slices.ContainsFunc([]string{"/chat/completions", "/messages", "/responses"}, func(end string) bool { return strings.HasSuffix(path, end) }) {
+		if path, _, _ := strings.Cut(w.Path, "?"); slices.ContainsFunc([]string{"/chat/completions", "/messages", "/responses", "enerateContent"}, func(end string) bool { return strings.HasSuffix(path, end) }) {
 			stage.Upstream.Script(w.answer())
 		}
 		req, err := http.NewRequest(http.MethodPost, strings.TrimSuffix(stage.URL(), "/v1")+w.Path, bytes.NewReader(w.body))
@@ -144,6 +150,11 @@ func (w *wire) answer() fakeupstream.Answer {
 		}
 		a.ToolCalls = append(a.ToolCalls, fakeupstream.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 	}
+	for _, p := range w.Answer.Parts {
+		if f := p.FunctionCall; f.Name != "" {
+			a.ToolCalls = append(a.ToolCalls, fakeupstream.ToolCall{ID: f.ID, Name: f.Name, Arguments: string(f.Args)})
+		}
+	}
 	return a
 }
 
@@ -174,7 +185,10 @@ var captured = []struct{ run, want string }{
 	{"codex--long", strings.TrimSpace(strings.Repeat("A1 ", 29))},
 	{"codex--resume", "A1 A1 A1"},
 	{"codex--subagent", "A1 A1 A1 A2 A1 A2"},
-	{"codex--tui", "A1 B1 A1 A1 A1 A1 A1"},                      // a title, under other ids
+	{"codex--tui", "A1 B1 A1 A1 A1 A1 A1"}, // a title, under other ids
+	{"gemini-cli", strings.TrimSpace(strings.Repeat("A1 ", 26))},
+	{"gemini-cli--auto", "A1 B1 B1 B1 B1 B1"}, // the choice of a model, without an id
+	{"gemini-cli--resume", "A1 B1 B1 B1 B1"},
 	{"opencode", "A1 A2 A2 A2 A2 A2 A2 A2"},                     // a title, then the run
 	{"opencode--anthropic", "A1 A2 A2 A2 A2"},                   // a title
 	{"opencode--ctx400", "A1 A2 A2 A2 A3 A4 A4 A4 A4 A4 A4 A4"}, // the client compacted its history
@@ -221,7 +235,9 @@ var together = []struct{ run, want string }{
 	{"codex", "O1 O1 O1 O1 O1 O1 O1"},
 	{"codex--subagent", "P1 P1 P1 P2 P1 P2"},
 	{"codex--resume", "O1 O1 O1"},
-	{"pi", "Q1 F1 F1 F1 F1 F1 F1"}, // a repeated first prompt begins a new history; a known history continues
+	{"gemini-cli--auto", "Q1 R1 R1 R1 R1 R1"},
+	{"gemini-cli--resume", "S1 R1 R1 R1 R1"},
+	{"pi", "T1 F1 F1 F1 F1 F1 F1"}, // a repeated first prompt begins a new history; a known history continues
 }
 
 // capturesVariable is the environment variable with the folder of captured runs.

@@ -81,7 +81,7 @@ func parseJudged(args []string) (j judged, err error) {
 	fs.StringVar(&j.play.Model, "model", judge.Model, "requested model; an unknown model has no known window")
 	seal := fs.String("sealed", "", fmt.Sprintf("seal the reasoning in answers, and refuse it if separated from the messages it is bound to: one of %v", fakeupstream.Seals()))
 	steps := fs.String("sealed-steps", "each", "which answers are sealed: each, some or first")
-	fs.StringVar(&j.play.Protocol, "protocol", "chat", "wire protocol: chat, messages or responses")
+	fs.StringVar(&j.play.Protocol, "protocol", "chat", "wire protocol: chat, messages, responses or gemini")
 	fs.IntVar(&j.play.Again, "again", 10, "repeat the request of every Nth step (0: never)")
 	if err := fs.Parse(args); err != nil {
 		return j, err

@@ -21,7 +21,7 @@ func recorded(t *testing.T) []playable {
 	}
 	var runs []playable
 	for i, run := range all {
-		runs = append(runs, playable{run, [...]string{"chat", "messages", "responses"}[i%3]})
+		runs = append(runs, playable{run, [...]string{"chat", "messages", "responses", "gemini"}[i%4]})
 	}
 	return runs
 }
@@ -35,10 +35,7 @@ type playable struct {
 // seals selects how answers have reasoning. In the Responses API reasoning marks the beginning of an answer, if an agent has two
 // in a row.
 func (p playable) seals() fakeupstream.Seal {
-	if p.protocol == "responses" {
-		return fakeupstream.SealResponsesDetails
-	}
-	return ""
+	return map[string]fakeupstream.Seal{"responses": fakeupstream.SealResponsesDetails, "gemini": fakeupstream.SealThoughtSignature}[p.protocol]
 }
 
 // TestRecordedRunsSurviveKills plays each recorded run, and kills and restarts the proxy after a third, a half and three quarters of it, but not in
@@ -72,7 +69,7 @@ func TestRecordedRunsOverTwoProxies(t *testing.T) {
 	runs := recorded(t)
 	redis := sessiontest.StartRedis(t)
 	settings, pairs := map[fakeupstream.Seal]*setting{}, map[fakeupstream.Seal][2]*process{}
-	for _, form := range []fakeupstream.Seal{"", fakeupstream.SealResponsesDetails} {
+	for _, form := range []fakeupstream.Seal{"", fakeupstream.SealResponsesDetails, fakeupstream.SealThoughtSignature} {
 		settings[form] = newLenient(t, fakeupstream.Options{Keep: 16, Seals: form})
 		config := settings[form].configAt(t, inRedis(redis.Addr), recordedSize)
 		pairs[form] = [2]*process{serve(t, "--config", config), serve(t, "--config", config)}

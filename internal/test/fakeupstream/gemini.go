@@ -164,9 +164,11 @@ func (x *exchange) signParts(parts []value) []value {
 	return slices.Insert(parts, 0, object("text", "A thought.", "thought", true))
 }
 
-// callKey identifies a call by what comes back of it.
+// callKey identifies a call by what comes back of it, however its arguments are encoded. Clients may leave out ids.
 func callKey(call value) string {
-	return cmp.Or(call.at("id").text, digest(call.at("name").raw, call.at("args").raw))
+	var args any
+	_ = json.Unmarshal(call.at("args").raw, &args) // none: they are missing
+	return digest(call.at("name").raw, mustJSON(args))
 }
 
 // signatureOf returns the signature of a part, which is bound to nothing but the part.

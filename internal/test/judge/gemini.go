@@ -183,6 +183,8 @@ func (c contents) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 	}
 	if len(m.ToolCalls) == 0 {
 		m.Content = orEmpty(m.Content)
+	} else if strings.TrimSpace(m.Content) == "" { // clients do not send it back
+		m.Content = ""
 	}
 	return marshal(m), nil
 }

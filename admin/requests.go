@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -19,6 +18,8 @@ type Journal interface {
 	Steps(ctx context.Context, id session.SessionID, before uint64, limit int) ([]account.Step, error)
 	// Step reads the newest step with a request id. The error wraps session.ErrNotFound if there is none.
 	Step(ctx context.Context, request string) (account.Step, error)
+	// Rows reads the totals of all days from that of since to that of until, in UTC.
+	Rows(ctx context.Context, since, until time.Time) ([]account.Row, error)
 }
 
 // requestBody is the record of a request.
@@ -75,8 +76,8 @@ type partsBody struct {
 }
 
 type usdBody struct {
-	Charged json.Number `json:"charged"`
-	Saved   json.Number `json:"saved"`
+	Charged account.Pico `json:"charged"`
+	Saved   account.Pico `json:"saved"`
 }
 
 // timesBody holds parts of a request's time in milliseconds, as account.Times.
@@ -105,15 +106,12 @@ func requestOf(s account.Step) requestBody {
 		Usage:  requestUsage{u.Reported, u.Input, u.Cached, u.Written, u.WrittenLong, u.Output},
 		Before: sizeBody(s.Before), After: sizeBody(s.After), Parts: partsBody(s.Parts),
 		Due: s.Due, Did: s.Did, Whole: s.Whole, Condensations: s.Made, Split: s.Split,
-		USD: usdBody{usd(s.Charged), usd(s.Saved)},
+		USD: usdBody{account.FromNano(s.Charged), account.FromNano(s.Saved)},
 		Times: timesBody{
 			ms(t.Read), ms(t.Resolve), ms(t.Overhead), ms(t.Waited), ms(t.Upstream), ms(t.Answer), ms(t.Held), ms(t.Whole),
 		},
 	}
 }
-
-// usd returns billionths of a dollar in dollars, exactly.
-func usd(nano int64) json.Number { return json.Number(account.USD(nano)) }
 
 // listRequests lists the requests of a session, newest first.
 func (a *api) listRequests(r *http.Request, q *query) (any, error) {
@@ -157,7 +155,11 @@ func (a *api) oneRequest(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, replaceNotFound(err, errNoRequest)
 	}
-	if !who(r).sees(s.Tenant) {
+	ses, err := a.o.Store.Session(r.Context(), s.Session) // its tenant is written out in full
+	if err != nil {
+		return nil, replaceNotFound(err, errNoRequest)
+	}
+	if !who(r).sees(ses.Tenant) {
 		return nil, errNoRequest
 	}
 	return requestOf(s), nil

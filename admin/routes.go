@@ -60,6 +60,12 @@ func (n need) permit(i *identity) error {
 	return nil
 }
 
+// otherBody is a response that is not JSON.
+type otherBody struct {
+	contentType string
+	text        []byte
+}
+
 func (a *api) routes() []route {
 	view := []string{"model", "at", "request"}
 	return []route{
@@ -95,6 +101,7 @@ func (a *api) routes() []route {
 		{method: "GET", path: "/tenants", handle: a.tenants},
 		{method: "GET", path: "/budgets", handle: a.budgets},
 		{method: "GET", path: "/holdouts", handle: a.holdouts},
+		{method: "GET", path: "/savings", query: []string{"since", "until", "by", "format"}, handle: a.report},
 		{method: "GET", path: "/config", handle: a.config, needs: totals},
 	}
 }
@@ -126,7 +133,7 @@ func (a *api) mount(mux *http.ServeMux) {
 func (a *api) serve(r route) http.HandlerFunc {
 	status := cmp.Or(r.status, http.StatusOK)
 	return func(w http.ResponseWriter, req *http.Request) {
-		body, err := a.respond(r, req)
+		contentType, body, err := a.respond(r, req)
 		if err != nil {
 			a.fail(w, err)
 			return
@@ -138,9 +145,9 @@ func (a *api) serve(r route) http.HandlerFunc {
 			w.WriteHeader(status)
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Type", contentType)
 		w.WriteHeader(status)
-		_, _ = w.Write(body) //nolint:gosec // declared as JSON; a client that has left needs no response
+		_, _ = w.Write(body) //nolint:gosec // declared as JSON or CSV; a client that has left needs no response
 	}
 }
 
@@ -153,18 +160,18 @@ func loggedQuery(u *url.URL) string {
 	return values.Encode()
 }
 
-// respond checks a request, runs its handler and returns the encoded result.
-func (a *api) respond(r route, req *http.Request) ([]byte, error) {
+// respond checks a request, runs its handler and returns the encoded result with its type.
+func (a *api) respond(r route, req *http.Request) (contentType string, body []byte, err error) {
 	if err := r.needs.permit(who(req)); err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	q, err := readQuery(req.URL.RawQuery, r.query)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	if !r.body {
 		if err := checkNoBody(req); err != nil {
-			return nil, err
+			return "", nil, err
 		}
 	}
 	if r.readsMessages {
@@ -172,14 +179,18 @@ func (a *api) respond(r route, req *http.Request) ([]byte, error) {
 		case a.reading <- struct{}{}:
 			defer func() { <-a.reading }()
 		case <-req.Context().Done():
-			return nil, errBusy
+			return "", nil, errBusy
 		}
 	}
 	out, err := r.handle(req, q)
 	if err != nil || r.status == http.StatusNoContent {
-		return nil, err
+		return "", nil, err
 	}
-	return encode(out)
+	if other, is := out.(otherBody); is {
+		return other.contentType, other.text, nil
+	}
+	body, err = encode(out)
+	return "application/json", body, err
 }
 
 // encode returns v as JSON. Messages stay as the client wrote them, except for white space between tokens. HTML in them

@@ -63,6 +63,7 @@ func TestEveryRoute(t *testing.T) {
 		}
 	}
 	r.get("/api/v1/sessions/"+p.session+"/savings", new(any))
+	r.get("/api/v1/savings?by=day", new(any))
 	var recorded requestsShown
 	r.get("/api/v1/sessions/"+p.session+"/requests", &recorded)
 	r.get("/api/v1/requests/"+recorded.Requests[0].Request, new(any))

@@ -96,6 +96,23 @@ func (t *Turn) uncondensed() bool {
 // Compared reports whether the tenant has a holdout. If so, call Compare once for each answered request.
 func (t *Turn) Compared() bool { return t.entry != nil }
 
+// Arm returns which arm of the tenant's holdout the session is in; empty: the tenant has none.
+func (t *Turn) Arm() string {
+	switch {
+	case t.entry == nil:
+		return ""
+	case t.entry.Assignment.Arm == session.HeldOut:
+		return ArmHeldOut
+	}
+	return ArmCondensed
+}
+
+// The arms of a holdout.
+const (
+	ArmCondensed = "condensed"
+	ArmHeldOut   = "held_out"
+)
+
 // Compare adds an answered request and its cost in USD to the tenant's holdout; known reports whether the cost is known.
 func (f *Form) Compare(ctx context.Context, usd float64, known bool) error {
 	var sums session.Sums

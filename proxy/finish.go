@@ -75,6 +75,12 @@ func (r *request) finish(l *relay, answer dialect.Answer) {
 		form := r.form
 		r.server.write("compare", func(ctx context.Context) error { return form.CompareFailure(ctx) })
 	}
+	if status == http.StatusOK && r.params.dialect != nil && !r.params.counts {
+		r.recorder.answer, r.recorder.price = &answer, r.parsed.model.Price
+		if r.body != nil {
+			r.recorder.bytes = len(r.body.bytes)
+		}
+	}
 	r.recorder.record.Content = r.content(answer)
 	r.recorder.endRelayed(status, answer.Failed, l.ended.unfinished(), l.end)
 	r.addSavings()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 )
 
 // handle is fasthttp's handler. A request is accepted, recognised, condensed and sent; sent again if upstream refuses it for a reason that
@@ -102,6 +103,7 @@ func (r *request) acceptFor(ctx *fasthttp.RequestCtx, upstreamOf func(*Tenant) *
 	record.Asked.Method = r.params.method
 	agent := r.params.header("User-Agent")
 	record.Asked.Agent = agent[:min(len(agent), maxAgent)]
+	record.Asked.Plan = r.upstream.APIKey == "" && agents.Subscribes(r.params.key, r.params.header)
 	if e, ok := r.admit(); !ok {
 		return r.refuseEarly(ctx, e)
 	}

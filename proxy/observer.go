@@ -10,6 +10,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -19,6 +20,8 @@ type Observer interface {
 	Begun()
 	// Condensed is called when a condensation has ended.
 	Condensed(c Condensation)
+	// Called is called after each model call of the proxy's own.
+	Called(c OwnCall)
 	// Ended is called when a request is over. The context is the one that Tracer.Request returned, if there is a tracer.
 	Ended(ctx context.Context, r *Record)
 }
@@ -58,6 +61,7 @@ type Record struct {
 	Upstream  *url.URL // base
 	Times     Times
 	Call      Call        // the last one upstream
+	Bill      *Bill       // nil: upstream charges nothing, or it is not known for what
 	Turn      *TurnRecord // nil: the request was not recognised
 	Unread    string      // why the body was not parsed although requests on its path are; empty: it was
 	Condensed Condensed
@@ -81,6 +85,11 @@ type Reported struct {
 // Answered reports whether the model answered the request, or whether a gateway took the history to send it.
 func (r *Record) Answered() bool { return r.Plug != "" || r.Call.Status == http.StatusOK }
 
+// IsStep reports whether upstream answered a step of a conversation. Counting the tokens of one is none.
+func (r *Record) IsStep() bool {
+	return r.Turn != nil && r.Answered() && r.Turn.After != (session.Size{}) && !r.Counts()
+}
+
 // Asked identifies a client's request.
 type Asked struct {
 	ID     string // of the request: the client's own if it gave one, otherwise random
@@ -89,6 +98,7 @@ type Asked struct {
 	Path   string // at which the dialect is served, in its plain spelling; empty: none
 	Model  string // as the client wrote it, at most maxModel bytes; empty: none was read
 	Agent  string // the User-Agent header, at most maxAgent bytes
+	Plan   bool   // the client's key is that of a subscription, which is not billed by tokens
 }
 
 // Condensed is what condensing did for a request.
@@ -136,6 +146,24 @@ type Call struct {
 	Doubted bool // Usage is not used to correct counts: it is far too low for what was sent, or a sum over several calls
 }
 
+// Bill is what upstream charges for a request, with all calls upstream that it took.
+type Bill struct {
+	session.Usage
+	Reported bool  // upstream reported the usage, in full; otherwise it is reckoned
+	Priced   bool  // the model's price is known
+	Pico     int64 // the cost, in trillionths of a dollar
+}
+
+// OwnCall is a model call that the proxy made itself, and the request that it was made for.
+type OwnCall struct {
+	limit.Call
+	Model   string // a known name, or OtherModel
+	Tenant  string
+	Session session.SessionID
+	Agent   string // as Asked.Agent
+	Arm     string // as TurnRecord.Arm
+}
+
 // TurnRecord describes a request that was recognised. Its sizes are in the tokens that upstream charges: as it reported them for this
 // request, otherwise our count, corrected by its earlier reports.
 type TurnRecord struct {
@@ -143,6 +171,7 @@ type TurnRecord struct {
 	Thread    session.ThreadID
 	Source    session.Source
 	Begins    bool             // the request begins a session
+	Arm       string           // of the tenant's holdout, as engine.Turn.Arm; empty: there is none
 	Step      int              // which of the model's answers in the history the request asks for, from 1; 0: not known
 	Relation  session.Relation // to the history that was known
 	Cause     session.Cause    // why it began a new thread although a part of it was known; empty: it did not
@@ -171,7 +200,7 @@ func (t *TurnRecord) Waited() (sum time.Duration) {
 
 // Account is the cost and saving of an answered request, by the usage that upstream reported.
 type Account struct {
-	Charged float64 // by upstream, in USD; 0: not known
+	Charged float64 // by upstream, in USD, as Record.Bill; 0: not known
 	Saved   Saving
 	Spare   Saving // an estimate of what condensing would have saved, if the tenant only observes
 }

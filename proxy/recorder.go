@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -18,12 +19,14 @@ type recorder struct {
 	o       *Options
 	ctx     context.Context // carries the request's span
 	record  Record
-	form    *engine.Form  // nil: not recognised
-	endSpan func(*Record) // ends the span of the call upstream; nil: there is none
-	failed  string        // why the last condensation failed or fell back; empty: it did not
-	skipped string        // why a request over a limit was not to be condensed; empty: it was to be
-	idle    time.Duration // since the thread was last seen
-	price   model.Price   // of the model
+	form    *engine.Form    // nil: not recognised
+	endSpan func(*Record)   // ends the span of the call upstream; nil: there is none
+	failed  string          // why the last condensation failed or fell back; empty: it did not
+	skipped string          // why a request over a limit was not to be condensed; empty: it was to be
+	idle    time.Duration   // since the thread was last seen
+	price   model.Price     // of the model
+	answer  *dialect.Answer // that upstream charges for; nil: it charges nothing
+	bytes   int             // of the request's body, if that is still there
 	ended   bool
 
 	counted func(*Record) // counts the request in the totals of its run; nil: it has none
@@ -151,16 +154,10 @@ func (o *recorder) adjustSizes() {
 
 // account returns what the answered request cost and saved.
 func (o *recorder) account() (a Account) {
-	t, usage := o.record.Turn, o.record.Call.Usage
-	if usage != nil {
-		a.Charged = o.price.Call(model.Usage(*usage))
-	}
-	b := bill{
-		before: t.Before.Tokens, after: t.After.Tokens, known: t.Known,
-		idle: o.idle, condensed: len(t.Condensed) > 0, usage: usage, price: o.price,
-	}
-	if o.record.Call.Doubted {
-		b.usage = nil
+	t := o.record.Turn
+	b := o.billed()
+	if o.record.Bill = o.bill(&b); o.record.Bill != nil {
+		a.Charged = float64(o.record.Bill.Pico) / picosPerUSD
 	}
 	a.Saved = b.saved()
 	if t.Spared > 0 {
@@ -175,6 +172,51 @@ func (o *recorder) account() (a Account) {
 	}
 	return a
 }
+
+// billed returns the bill of a recognised request.
+func (o *recorder) billed() bill {
+	t := o.record.Turn
+	b := bill{
+		before: t.Before.Tokens, after: t.After.Tokens, known: t.Known,
+		idle: o.idle, condensed: len(t.Condensed) > 0, usage: o.record.Call.Usage, price: o.price,
+	}
+	if o.record.Call.Doubted {
+		b.usage = nil
+	}
+	return b
+}
+
+// picosPerUSD converts dollars to trillionths, in which bills are exact.
+const picosPerUSD = 1e12
+
+// bill returns what upstream charges for the answer, nil if nothing. What it does not report is reckoned: the prompt by our count, of which a
+// warm cache has what was sent before, if b is not nil; the output by its length. So is the output of an answer that was broken off.
+func (o *recorder) bill(b *bill) *Bill {
+	if o.answer == nil {
+		return nil
+	}
+	charged, wrote := Bill{Priced: o.price.Known()}, (o.answer.Wrote+bytesPerToken-1)/bytesPerToken
+	switch {
+	case o.answer.Usage != nil:
+		charged.Usage, charged.Reported = *o.answer.Usage, true
+		if o.record.Code != "" && wrote > charged.Output {
+			charged.Output, charged.Reported = wrote, false
+		}
+	case b != nil:
+		_, cached := b.cached(min(float64(b.known), float64(b.before)), float64(b.before-b.after))
+		charged.Usage = session.Usage{Input: b.after, Cached: int(cached), Output: wrote}
+		if o.price.CacheWrite > o.price.Input {
+			charged.Written = charged.Input - charged.Cached
+		}
+	default:
+		charged.Usage = session.Usage{Input: o.bytes / bytesPerToken, Output: wrote}
+	}
+	charged.Pico = o.price.Pico(model.Usage(charged.Usage))
+	return &charged
+}
+
+// bytesPerToken is about how many bytes of text a token has.
+const bytesPerToken = 4
 
 // Values of Record.Code for requests that got no error of ours.
 const (
@@ -195,6 +237,9 @@ func (o *recorder) end(status int, code string) {
 	o.record.Code = code
 	if o.form != nil {
 		o.o.guard(o.endTurn)
+	}
+	if o.record.Bill == nil {
+		o.record.Bill = o.bill(nil)
 	}
 	o.endCall()
 	o.record.Times.Ended = o.o.Now()

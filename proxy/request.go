@@ -194,12 +194,18 @@ func (r *request) input() engine.Input {
 
 // spent returns what is called with each call of a summariser.
 func (r *request) spent() func(session.SessionID, limit.Call) {
-	charge, run := r.reporter().chargeSummary, r.run
-	if run == nil {
-		return charge
+	charge, run, observer, models := r.reporter().chargeSummary, r.run, r.server.o.Observer, r.live.Models
+	own := OwnCall{Tenant: r.tenant.Name, Agent: r.recorder.record.Asked.Agent}
+	if h := r.tenant.Holdout; h.Share > 0 && h.Variant == "" {
+		own.Arm = engine.ArmCondensed // for sessions that are held out there are no calls; with a variant it is not known here
 	}
 	return func(id session.SessionID, c limit.Call) {
-		run.Spent(c)
+		own := own
+		own.Call, own.Session, own.Model = c, id, cmp.Or(models(c.Model).Name, OtherModel)
+		observer.Called(own)
+		if run != nil {
+			run.Spent(c)
+		}
 		charge(id, c)
 	}
 }

@@ -41,7 +41,7 @@ type Step struct {
 // Usage is what a request used.
 type Usage struct {
 	session.Usage
-	Reported bool // by upstream. Otherwise Input is reckoned, and the rest is 0
+	Reported bool // by upstream, in full. Otherwise it is reckoned
 }
 
 // Parts are the tokens of a forwarded request by where they come from.

@@ -35,6 +35,8 @@ Usage:
   dewpoint demo                           show how it works, without network or key
   dewpoint replay [flags] FILE|FOLDER ... what your agents' sessions would have cost with Dewpoint, offline: logs of Claude Code
                                           and Codex, lists of messages; see docs/replay.md
+  dewpoint savings [--since 7d] [--by day,tenant,model,agent] [--json|--csv]
+                                          what requests cost, with and without Dewpoint
   dewpoint health [--live|--ready|--startup] [--admin ADDR] [--config FILE]
                                           check the proxy that runs on this machine
   dewpoint service install|remove|status [--config FILE]
@@ -109,6 +111,8 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 		return interruptible(ctx, func(ctx context.Context) error { return runDemo(ctx, rest, out, errs) })
 	case "replay":
 		return interruptible(ctx, func(ctx context.Context) error { return replayRuns(ctx, rest, out, errs) })
+	case "savings":
+		return interruptible(ctx, func(ctx context.Context) error { return showSavings(ctx, rest, out, errs) })
 	case "health":
 		return interruptible(ctx, func(ctx context.Context) error { return checkHealth(ctx, rest, out, errs) })
 	case "service":

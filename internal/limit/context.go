@@ -11,8 +11,9 @@ type Call struct {
 	Long    int // the part of Written that is cached for an hour
 	Output  int
 	USD     float64
-	Known   bool // USD is known, because the price is
-	Failed  bool // there was no reply
+	Pico    int64 // the same in trillionths of a dollar, exactly
+	Known   bool  // USD is known, because the price is
+	Failed  bool  // there was no reply
 }
 
 // Charged reports whether the server may charge the call: it replied, or has received the prompt.

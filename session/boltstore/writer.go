@@ -149,7 +149,7 @@ func cost(name int, value []byte) int64 {
 }
 
 // counted reports whether records in the bucket count towards the size. There are few of the others.
-func (b bucket) counted() bool { return b != meta && b != outbox }
+func (b bucket) counted() bool { return b != meta && b != outbox && b != totals }
 
 // sizesName is the name in meta of the size of all records.
 const sizesName = "sizes"

@@ -35,6 +35,18 @@ func IsCredentialHeader(name string) bool {
 // IsCredentialParameter reports whether a URL parameter, unescaped, carries a key or a token.
 func IsCredentialParameter(name string) bool { return named(name, credentialQuery[:]) }
 
+// subscriptionKeys are what the tokens of subscriptions begin with, and subscriptionHeaders are headers that go with such tokens.
+var (
+	subscriptionKeys    = [...]string{"sk-ant-oat"}         // Claude
+	subscriptionHeaders = [...]string{"ChatGPT-Account-ID"} // ChatGPT, with which Codex logs in
+)
+
+// Subscribes reports whether a client's key belongs to a subscription, which is not billed by tokens.
+func Subscribes(key string, header func(name string) string) bool {
+	return slices.ContainsFunc(subscriptionKeys[:], func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||
+		slices.ContainsFunc(subscriptionHeaders[:], func(name string) bool { return header(name) != "" })
+}
+
 func named(name string, all []string) bool {
 	name = strings.ReplaceAll(name, "_", "-")
 	return slices.ContainsFunc(all, func(known string) bool { return strings.EqualFold(known, name) })

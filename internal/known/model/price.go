@@ -38,6 +38,17 @@ func (p Price) Call(u Usage) float64 {
 		longWrite*p.Input*float64(long) + p.Output*float64(u.Output)) / million
 }
 
+// Pico returns the cost of a call in trillionths of a dollar. It is exact for prices given to a millionth of a dollar.
+func (p Price) Pico(u Usage) int64 {
+	perToken := func(usd float64) int64 { return int64(math.Round(usd * million)) } // of a token, from the price of a million
+	cached := min(max(u.Cached, 0), max(u.Input, 0))
+	written := min(max(u.Written, 0), max(u.Input-cached, 0))
+	long := min(max(u.WrittenLong, 0), written)
+	fresh := max(u.Input, 0) - cached - written
+	return perToken(p.Input)*int64(fresh) + perToken(p.CachedInput)*int64(cached) + perToken(max(p.CacheWrite, p.Input))*int64(written-long) +
+		longWrite*perToken(p.Input)*int64(long) + perToken(p.Output)*int64(max(u.Output, 0))
+}
+
 // Prompt describes how a prompt was changed before it was sent, in tokens.
 type Prompt struct {
 	NotSent   float64 // tokens removed

@@ -122,7 +122,6 @@ func (a *App) configApplied(cfg *config.Config) {
 			"limits.tenant.summaries_per_minute and the like", zap.Strings("keys", keys), zap.String("listen", cfg.Listen))
 	}
 	for _, t := range cfg.EveryTenant() {
-		a.metrics.Tenant(t.Name)
 		if t.LogContent {
 			a.log.Warn("log_content is set: this tenant's requests and answers are written to the log", zap.String("tenant", t.Name))
 		}

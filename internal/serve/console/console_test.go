@@ -48,6 +48,7 @@ func answered(step, before, after int) *proxy.Record {
 	return &proxy.Record{
 		Tenant: "default", Asked: proxy.Asked{Model: "gpt-5.5", Path: "/v1/chat/completions"}, Model: "gpt-5-5", Status: 200,
 		Times: proxy.Times{Ended: at}, Call: proxy.Call{Status: 200, Usage: &session.Usage{Input: after, Cached: after * 9 / 10}},
+		Bill: &proxy.Bill{Usage: session.Usage{Input: after, Cached: after * 9 / 10}, Reported: true, Priced: true, Pico: 5e11},
 		Turn: &proxy.TurnRecord{
 			Session: "s", Step: step, Before: session.Size{Events: 9, Tokens: before}, After: session.Size{Events: 9, Tokens: after},
 			Account: proxy.Account{Charged: 0.5, Saved: proxy.Saving{Tokens: before - after, NotSent: float64(before-after) / 1e6}},
@@ -224,21 +225,28 @@ func TestTheTotalIsHonest(t *testing.T) {
 	other := answered(3, 500_000, 200_000)
 	other.Turn.Session = "other"
 	unpriced := answered(2, 50_000, 40_000)
-	unpriced.Turn.Charged, unpriced.Turn.Saved = 0, proxy.Saving{Tokens: 10_000}
+	unpriced.Turn.Charged, unpriced.Turn.Saved, unpriced.Bill = 0, proxy.Saving{Tokens: 10_000}, &proxy.Bill{Reported: true}
 	failed := answered(4, 10, 10)
-	failed.Status, failed.Code, failed.Call.Status = 429, proxy.CodeUpstream4xx, 429
+	failed.Status, failed.Code, failed.Call.Status, failed.Bill = 429, proxy.CodeUpstream4xx, 429, nil
 	observed := answered(2, 100, 100)
 	observed.Turn.Saved, observed.Turn.Spare = proxy.Saving{}, proxy.Saving{Tokens: 1000, NotSent: 0.25}
-	call := limit.Call{Model: "m", Input: 10, USD: 0.1, Known: true}
+	call := limit.Call{Model: "m", Input: 10, USD: 0.1, Pico: 1e11, Known: true}
 	f("No requests.", nil)
 	f("2 sessions, 2 steps, 0 condensations. Saved $0.60 of $1.60 (37%).", []*proxy.Record{saved, other})
 	f("1 session, 1 step, 0 condensations. Saved $0.20 of $0.80 (25%). Calls of Dewpoint's own cost $0.10, which is counted.",
 		[]*proxy.Record{saved}, call, limit.Call{Failed: true})
 	f("1 session, 1 step, 0 condensations. Cost $0.10 more than without Dewpoint: $0.90 instead of $0.80. Calls of Dewpoint's own cost $0.40, "+
 		"which is counted.", []*proxy.Record{saved}, call, call, call, call)
-	f("1 session, 1 step, 0 condensations. Where price or usage is not known: 40.0k prompt tokens instead of 50.0k, 20% fewer.", []*proxy.Record{unpriced})
+	f("1 session, 1 step, 0 condensations. Where tokens have no known price: 40.0k prompt tokens instead of 50.0k, 20% fewer.", []*proxy.Record{unpriced})
 	f("1 session, 1 step, 0 condensations. Spent $0.50, with nothing saved. Condensing would have saved about $0.25; it was only observed.",
 		[]*proxy.Record{observed})
+	reckoned := answered(2, 500_000, 200_000)
+	reckoned.Bill.Reported = false
+	f("1 session, 1 step, 0 condensations. Saved $0.30 of $0.80 (37%). Upstream did not report what 1 request used, so its cost is by Dewpoint's count.",
+		[]*proxy.Record{reckoned})
+	plan := answered(2, 500_000, 200_000)
+	plan.Asked.Plan = true
+	f("1 session, 1 step, 0 condensations. Where tokens have no known price: 200k prompt tokens instead of 500k, 60% fewer.", []*proxy.Record{plan})
 	f("0 sessions, 0 steps, 0 condensations. 1 request failed.", []*proxy.Record{failed})
 	f("0 sessions, 0 steps, 0 condensations. 1 call of Dewpoint's own went to models without a known price, and are not counted: set models.NAME.price.",
 		[]*proxy.Record{{Status: 200}}, limit.Call{Input: 5})

@@ -51,7 +51,7 @@ func lineOf(r *proxy.Record, today string) (l line, worth bool) {
 		l.step = fmt.Sprintf("step %d", t.Step)
 	}
 	l.notes = notes(r)
-	if !isStep(r) {
+	if !r.IsStep() {
 		return l, true
 	}
 	l.tokens = count(t.Before.Tokens)

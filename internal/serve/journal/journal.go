@@ -20,11 +20,12 @@ const (
 	maxQueue = 20_000                 // steps that wait for a store that cannot be reached; about 10 MB
 )
 
-// Options are those of a Journal.
+// Options are those of a Journal. All are required.
 type Options struct {
 	Store   session.Journal
 	Timeout time.Duration   // of one write
 	Lost    func(op string) // is called if records are lost, or could not be written yet
+	Now     func() time.Time
 }
 
 // Journal records steps. It is safe for concurrent use.
@@ -32,9 +33,12 @@ type Journal struct {
 	o      Options
 	writer string
 
-	mu    sync.Mutex // guards queue
-	queue []account.Step
-	due   *time.Timer // runs Flush
+	mu      sync.Mutex // guards the fields below
+	queue   []account.Step
+	totals  map[account.Key]*account.Sums // that are not written yet
+	clients account.Clients
+	due     *time.Timer // runs flushLater
+	waits   bool        // it is set
 
 	writing sync.Mutex // held by a write; guards number and failed
 	number  uint64
@@ -57,17 +61,30 @@ func (j *Journal) add(s account.Step) {
 		j.o.Lost("journal_queue_full")
 		return
 	}
-	if j.queue = append(j.queue, s); len(j.queue) == 1 {
+	j.queue = append(j.queue, s)
+	j.schedule()
+}
+
+// schedule makes sure that what waits is written soon. The caller has locked j.mu.
+func (j *Journal) schedule() {
+	if !j.waits {
+		j.waits = true
 		j.due.Reset(linger)
 	}
 }
 
 // flushLater writes what is queued, and tries again later if that fails.
 func (j *Journal) flushLater() {
+	j.mu.Lock()
+	j.waits = false
+	j.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), j.o.Timeout)
 	defer cancel()
 	if err := j.Flush(ctx); err != nil {
 		j.o.Lost("journal")
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.waits = true
 		j.due.Reset(10 * linger)
 	}
 }
@@ -94,12 +111,15 @@ func (j *Journal) next() *session.JournalBatch {
 	if j.failed != nil {
 		return j.failed
 	}
-	steps := j.take()
-	if len(steps) == 0 {
+	steps, totals := j.take()
+	if len(steps) == 0 && len(totals) == 0 {
 		return nil
 	}
 	j.number++
 	b := &session.JournalBatch{Writer: j.writer, Number: j.number}
+	for key, sums := range totals {
+		b.Totals = append(b.Totals, key.Total(sums))
+	}
 	for i := range steps {
 		s := &steps[i]
 		b.Entries = append(b.Entries, session.JournalEntry{Session: s.Session, Name: nameOf(s.Request), Value: account.Pack(s)})
@@ -107,8 +127,8 @@ func (j *Journal) next() *session.JournalBatch {
 	return b
 }
 
-// take takes steps from the queue.
-func (j *Journal) take() []account.Step {
+// take takes steps from the queue, and all totals.
+func (j *Journal) take() ([]account.Step, map[account.Key]*account.Sums) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	n := min(len(j.queue), maxBatch)
@@ -116,7 +136,9 @@ func (j *Journal) take() []account.Step {
 	if j.queue = j.queue[n:]; len(j.queue) == 0 {
 		j.queue = nil
 	}
-	return steps
+	totals := j.totals
+	j.totals = nil
+	return steps, totals
 }
 
 // nameOf returns the name under which the store finds a request.

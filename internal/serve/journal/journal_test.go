@@ -59,7 +59,7 @@ func record(id string) *proxy.Record {
 }
 
 func TestStepsAreReadAtOnceAndInOrder(t *testing.T) {
-	j := journal.New(journal.Options{Store: open(t), Timeout: time.Minute})
+	j := journal.New(journal.Options{Store: open(t), Timeout: time.Minute, Now: time.Now})
 	for i := range 1200 {
 		j.Ended(t.Context(), record(fmt.Sprint("r", i)))
 	}
@@ -78,7 +78,7 @@ func TestStepsAreReadAtOnceAndInOrder(t *testing.T) {
 
 func TestNoStepIsLostWhileTheStoreIsAwayForAWhile(t *testing.T) {
 	store := &failing{Journal: open(t), failures: 2}
-	j := journal.New(journal.Options{Store: store, Timeout: time.Minute, Lost: func(string) {}})
+	j := journal.New(journal.Options{Store: store, Timeout: time.Minute, Now: time.Now, Lost: func(string) {}})
 	for i := range 3 {
 		j.Ended(t.Context(), record(fmt.Sprint("r", i)))
 		err := j.Flush(t.Context())
@@ -95,8 +95,8 @@ func TestNoStepIsLostWhileTheStoreIsAwayForAWhile(t *testing.T) {
 func TestStepsBeyondTheQueueAreCounted(t *testing.T) {
 	store := &failing{Journal: open(t), failures: 1 << 30}
 	lost := map[string]int{}
-	j := journal.New(journal.Options{Store: store, Timeout: time.Minute, Lost: func(op string) { lost[op]++ }})
-	for i := range 20_010 {
+	j := journal.New(journal.Options{Store: store, Timeout: time.Minute, Now: time.Now, Lost: func(op string) { lost[op]++ }})
+	for i := range 21_000 {
 		j.Ended(t.Context(), record(fmt.Sprint("r", i)))
 	}
 	if lost["journal_queue_full"] == 0 {

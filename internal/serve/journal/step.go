@@ -9,8 +9,9 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
 
-// Ended records a request that has ended, if it was recognised as one of a session.
+// Ended counts a request that has ended, and records it if it was recognised as one of a session.
 func (j *Journal) Ended(_ context.Context, r *proxy.Record) {
+	j.count(r)
 	if r.Turn != nil && !r.Counts() {
 		j.add(stepOf(r))
 	}
@@ -26,10 +27,8 @@ func stepOf(r *proxy.Record) account.Step {
 		Due: t.Due, Did: r.Condensed.Did, Whole: string(r.Condensed.Whole), Made: len(t.Condensed), Split: t.Cause,
 		Charged: model.Nano(t.Charged), Saved: model.Nano(t.Saved.USD()), Times: timesOf(r),
 	}
-	if u := r.Call.Usage; u != nil {
-		s.Usage = account.Usage{Usage: *u, Reported: true}
-	} else {
-		s.Input = t.After.Tokens
+	if b := r.Bill; b != nil {
+		s.Usage = account.Usage{Usage: b.Usage, Reported: b.Reported}
 	}
 	return s
 }

@@ -14,6 +14,7 @@ type traffic struct {
 	inFlight                     prometheus.Gauge
 	gone                         prometheus.Counter
 	requests, tokens, unread     *prometheus.CounterVec
+	reckoned                     *prometheus.CounterVec
 	seconds, firstByte, overhead *prometheus.HistogramVec
 }
 
@@ -32,8 +33,9 @@ func newTraffic(f *families) traffic {
 			"Time added by the proxy, without condensing: from a request's last byte to the call upstream (request), and how long the end of the answer was held back for the log (answer).",
 			overheadBuckets, "tenant", "part"),
 		tokens: f.counter("tokens_total",
-			"Prompt tokens that clients sent (in) and that were forwarded after condensing (forwarded), as counted by the proxy, and what upstream reported (prompt; cached, which is part of prompt; completion).",
+			"Prompt tokens that clients sent (in) and that were forwarded after condensing (forwarded), as counted by the proxy, and what upstream charges for (prompt; cached, which is part of prompt; completion), as it reported or else as reckoned.",
 			"tenant", "model", "stage"),
+		reckoned: f.counter("reckoned_total", "Charged requests whose usage upstream did not report, or not in full, so that it is reckoned.", "tenant", "model"),
 		unread: f.counter("unread_total",
 			"Bodies that were passed through without being read although their path is supported, and why: encoding, unsupported or path.",
 			"tenant", "why"),
@@ -61,7 +63,7 @@ func newSavings(f *families) savings {
 			"What condensing cost: the proxy's own calls (summariser), and requests that cost more because the prompt cache had to be written again (cache).",
 			"tenant", "model", "kind"),
 		upstreamUSD: f.counter("upstream_usd_total",
-			"What upstream charges for answered requests, by the usage that it reports. Models with a known price.", "tenant", "model"),
+			"What upstream charges for answered requests, by the usage that it reports or else as reckoned. Models with a known price, without subscriptions.", "tenant", "model"),
 		observedTokens: f.counter("observed_saved_tokens_total",
 			"Estimate for tenants that only observe: prompt tokens that would not have been forwarded.", "tenant", "model"),
 		observedUSD: f.counter("observed_saved_usd_total",

@@ -163,27 +163,6 @@ func boolValue(b bool) float64 {
 	return 0
 }
 
-// Tenant creates the series of a tenant at 0, because a rate ignores the first value of a series.
-func (m *Metrics) Tenant(tenant string) {
-	m.traffic.seconds.WithLabelValues(tenant)
-	m.traffic.firstByte.WithLabelValues(tenant)
-	m.traffic.overhead.WithLabelValues(tenant, "request")
-	m.traffic.overhead.WithLabelValues(tenant, "answer")
-	h := &m.history
-	h.seconds.WithLabelValues(tenant)
-	for _, c := range [...]*prometheus.CounterVec{h.sessions, h.relieved, h.hidden, h.notKept} {
-		c.WithLabelValues(tenant)
-	}
-	atZero(h.recognised, []string{tenant}, session.SourceKey, session.SourcePrefix, session.SourceTrace, session.SourceNew)
-	atZero(h.threads, []string{tenant, string(session.RelationNew)}, "", session.CauseUnknown, session.CauseUnread)
-	atZero(h.threads, []string{tenant, string(session.RelationFork)}, session.CauseUser, session.CauseAnswer, session.CauseResult,
-		session.CauseLeftOut, session.CauseInserted, session.CauseSide, session.CauseUnread)
-	atZero(h.threads, []string{tenant, string(session.RelationLink)}, "", session.CauseUser, session.CauseSide, session.CauseUnread)
-	atZero(h.compacted, []string{tenant},
-		proxy.CompactionMade, proxy.CompactionExcerpts, proxy.CompactionFailed, proxy.CompactionRefused)
-	atZero(h.findings, []string{tenant}, findings.Outcomes()...)
-}
-
 // atZero creates the series of a counter with these labels, for each value of its last label.
 func atZero[L ~string](c *prometheus.CounterVec, labels []string, last ...L) {
 	for _, value := range last {

@@ -200,13 +200,20 @@ func TestGauges(t *testing.T) {
 	})
 }
 
-// TestTenant checks that a tenant's series exist before its first request.
-func TestTenant(t *testing.T) {
+// TestSeriesBeginAtFirstUse: a hundred idle tenants cost nothing.
+func TestSeriesBeginAtFirstUse(t *testing.T) {
 	m := observe.NewMetrics()
-	m.Tenant("a")
+	o := m.Observer(nil)
+	o.Begun()
+	plain := record()
+	plain.Turn.Saved = proxy.Saving{}
+	o.Ended(t.Context(), plain)
 	wantValues(t, m, map[string]float64{
-		`dewpoint_sessions_begun_total{tenant="a"}`: 0, `dewpoint_recognised_total{source="trace",tenant="a"}`: 0,
-		`dewpoint_request_seconds_count{tenant="a"}`: 0, `dewpoint_sessions_begun_total{tenant="b"}`: -1,
+		`dewpoint_requests_total{code="",dialect="chat",model="gpt-4o",status="2xx",tenant="a"}`: 1,
+		`dewpoint_overflows_relieved_total{tenant="a"}`:                                          -1,
+		`dewpoint_hidden_calls_total{tenant="a"}`:                                                -1,
+		`dewpoint_sessions_begun_total{tenant="a"}`:                                              -1,
+		`dewpoint_request_seconds_count{tenant="b"}`:                                             -1,
 	})
 }
 
@@ -217,6 +224,7 @@ func record() *proxy.Record {
 		Tenant: "a", Dialect: "chat", Model: "gpt-4o", Status: 200,
 		Times: proxy.Times{Begun: at, Read: at, Resolved: at, Ended: at.Add(time.Second), Overhead: time.Millisecond},
 		Call:  proxy.Call{Sent: at, First: at.Add(time.Millisecond), Status: 200, Usage: &session.Usage{Input: 400, Cached: 300, Output: 20}},
+		Bill:  &proxy.Bill{Usage: session.Usage{Input: 400, Cached: 300, Output: 20}, Reported: true, Priced: true, Pico: 18e8},
 		Turn: &proxy.TurnRecord{
 			Session: "s", Thread: "t", Source: session.SourcePrefix, Before: session.Size{Events: 9, Tokens: 1000}, Known: 900,
 			After: session.Size{Events: 4, Tokens: 400}, Account: proxy.Account{Charged: 0.0018, Saved: proxy.Saving{Tokens: 600, NotSent: 0.0008, Rewritten: -0.0003}},
@@ -242,7 +250,8 @@ func TestSavingIsCounted(t *testing.T) {
 		`dewpoint_recognised_total{source="prefix",tenant="a"}`:                 1,
 		`dewpoint_upstream_first_byte_seconds_count{tenant="a"}`:                1,
 		`dewpoint_overhead_seconds_count{part="answer",tenant="a"}`:             -1,
-		`dewpoint_overflows_relieved_total{tenant="a"}`:                         0,
+		`dewpoint_overflows_relieved_total{tenant="a"}`:                         -1,
+		`dewpoint_reckoned_total{model="gpt-4o",tenant="a"}`:                    -1,
 	})
 	longer := record()
 	longer.Turn.Before.Tokens, longer.Turn.Relieved, longer.Turn.Saved = 300, 2, proxy.Saving{Tokens: -100, NotSent: -0.001}
@@ -259,7 +268,7 @@ func TestSavingIsCounted(t *testing.T) {
 func TestUnansweredIsNotCounted(t *testing.T) {
 	m := observe.NewMetrics()
 	r := record()
-	r.Turn.After, r.Call, r.Status, r.Code = session.Size{}, proxy.Call{}, 429, "tokens_per_minute_exceeded"
+	r.Turn.After, r.Call, r.Bill, r.Status, r.Code = session.Size{}, proxy.Call{}, nil, 429, "tokens_per_minute_exceeded"
 	m.Observer(nil).Ended(t.Context(), r)
 	wantValues(t, m, map[string]float64{
 		`dewpoint_tokens_total{model="gpt-4o",stage="in",tenant="a"}`:                                                      -1,

@@ -35,6 +35,9 @@ func (m *Metrics) Observer(log *zap.Logger) Observer {
 
 func (o Observer) Begun() { o.metrics.traffic.inFlight.Inc() }
 
+// Called implements proxy.Observer. Calls of the proxy's own are counted where they are made.
+func (o Observer) Called(proxy.OwnCall) {}
+
 func (o Observer) Condensed(c proxy.Condensation) {
 	o.metrics.history.condensed.WithLabelValues(c.Tenant, c.Condenser, string(c.Reason), string(c.Outcome)).Inc()
 	o.metrics.history.redeemed.WithLabelValues(c.Tenant).Add(float64(c.Redeems))
@@ -83,8 +86,9 @@ func (m *Metrics) countRequest(r *proxy.Record) {
 	}
 	m.observeTimes(r)
 	m.countReport(r)
-	m.history.hidden.WithLabelValues(r.Tenant).Add(float64(r.Condensed.Hidden))
-	m.history.notKept.WithLabelValues(r.Tenant).Add(float64(r.Condensed.NotKept))
+	addCount(m.history.hidden, r.Tenant, r.Condensed.Hidden)
+	addCount(m.history.notKept, r.Tenant, r.Condensed.NotKept)
+	m.countBill(r)
 	if r.Turn != nil {
 		m.countTurn(r.Tenant, r.Turn)
 		m.active.Add(string(r.Turn.Session), r.Times.Ended)
@@ -122,12 +126,39 @@ func (m *Metrics) countTurn(tenant string, t *proxy.TurnRecord) {
 	if t.Begins {
 		m.history.sessions.WithLabelValues(tenant).Inc()
 	}
-	m.history.relieved.WithLabelValues(tenant).Add(float64(t.Relieved))
+	addCount(m.history.relieved, tenant, t.Relieved)
+}
+
+// addCount adds to a counter of a tenant, whose series begins when there is something to count.
+func addCount(c *prometheus.CounterVec, tenant string, n int) {
+	if n > 0 {
+		c.WithLabelValues(tenant).Add(float64(n))
+	}
+}
+
+// countBill counts what upstream charges for a request, as the journal's totals do.
+func (m *Metrics) countBill(r *proxy.Record) {
+	b := r.Bill
+	if b == nil {
+		return
+	}
+	add := func(stage string, tokens int) {
+		m.traffic.tokens.WithLabelValues(r.Tenant, r.Model, stage).Add(float64(max(tokens, 0)))
+	}
+	add("prompt", b.Input)
+	add("cached", b.Cached)
+	add("completion", b.Output)
+	if b.Priced && !r.Asked.Plan {
+		m.savings.upstreamUSD.WithLabelValues(r.Tenant, r.Model).Add(float64(b.Pico) / 1e12)
+	}
+	if !b.Reported {
+		m.traffic.reckoned.WithLabelValues(r.Tenant, r.Model).Inc()
+	}
 }
 
 // countTokens counts a request's tokens and money, and what was saved of them.
 func (m *Metrics) countTokens(r *proxy.Record) {
-	t, u := r.Turn, r.Call.Usage
+	t := r.Turn
 	if t.After == (session.Size{}) || !r.Answered() {
 		return // upstream did not answer
 	}
@@ -136,12 +167,6 @@ func (m *Metrics) countTokens(r *proxy.Record) {
 	}
 	add("in", t.Before.Tokens)
 	add("forwarded", t.After.Tokens)
-	if u != nil {
-		add("prompt", u.Input)
-		add("cached", u.Cached)
-		add("completion", u.Output)
-		m.savings.upstreamUSD.WithLabelValues(r.Tenant, r.Model).Add(t.Charged)
-	}
 	s := &m.savings
 	if t.Spare.Tokens > 0 { // tokens that condensing would have saved, for a tenant that only observes
 		s.observedTokens.WithLabelValues(r.Tenant, r.Model).Add(float64(t.Spare.Tokens))

@@ -42,7 +42,7 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 	}
 	c := limit.Call{
 		Model: r.Model, Input: u.Input, Cached: u.Cached, Written: u.Written, Long: u.WrittenLong, Output: u.Output,
-		USD: info.Price.Call(u), Known: s.NoModel || info.Price.Known(), Failed: err != nil,
+		USD: info.Price.Call(u), Pico: info.Price.Pico(u), Known: s.NoModel || info.Price.Known(), Failed: err != nil,
 	}
 	if c.Charged() {
 		s.Metrics.savings.spentTokens.WithLabelValues(s.Tenant, info.Name, "summariser").Add(float64(c.Input + c.Output))

@@ -3,6 +3,7 @@ package observe_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
@@ -68,6 +69,9 @@ func TestBills(t *testing.T) {
 				return info
 			}}
 			_, _ = s.Summarise(ctx, condense.Request{Model: "cheap", System: string(make([]byte, 60)), User: string(make([]byte, 40))})
+			for i := range c.want {
+				c.want[i].Pico = int64(math.Round(c.want[i].USD * 1e12))
+			}
 			if len(got) != len(c.want) || len(got) == 1 && got[0] != c.want[0] {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}

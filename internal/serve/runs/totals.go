@@ -5,23 +5,25 @@ import (
 	"math"
 	"net/http"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/account"
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/journal"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Totals are the sums of a run's requests. If the run only observes, Forwarded and Saved are what they would have been.
 type Totals struct {
-	Observe       bool    `json:"observe"`
-	Steps         int     `json:"steps"`          // answered requests of conversations
-	Other         int     `json:"other"`          // requests that no conversation is read from, such as lists of models
-	Failed        int     `json:"failed"`         // requests that were answered with an error, or not at all
-	Condensations int     `json:"condensations"`  //
-	Tokens        int     `json:"tokens"`         // of the steps, as the agent sent them
-	Forwarded     int     `json:"forwarded"`      // tokens that upstream got
-	Charged       float64 `json:"charged_usd"`    // by upstream, for the steps whose price is known, and for summaries
-	Saved         float64 `json:"saved_usd"`      // less the cost of summaries; negative if condensing cost more
-	Unpriced      int     `json:"unpriced_steps"` // steps whose price is not known
+	Observe       bool         `json:"observe"`
+	Steps         int          `json:"steps"`          // answered requests of conversations
+	Other         int          `json:"other"`          // requests that no conversation is read from, such as lists of models
+	Failed        int          `json:"failed"`         // requests that were answered with an error, or not at all
+	Condensations int          `json:"condensations"`  //
+	Tokens        int          `json:"tokens"`         // of the steps, as the agent sent them
+	Forwarded     int          `json:"forwarded"`      // tokens that upstream got
+	Charged       account.Pico `json:"charged_usd"`    // by upstream, for the steps whose price is known, and for summaries
+	Saved         account.Pico `json:"saved_usd"`      // less the cost of summaries; negative if condensing cost more
+	Unpriced      int          `json:"unpriced_steps"` // steps whose price is not known
 }
 
 // add adds a request that has ended.
@@ -35,30 +37,35 @@ func (t *Totals) add(r *proxy.Record) {
 		t.Other++
 		return
 	}
+	sums := journal.SumsOf(r)
 	t.Steps++
 	t.Tokens += turn.Before.Tokens
-	saved, forwarded := turn.Saved.USD(), turn.After.Tokens
-	t.Condensations += len(turn.Condensed)
+	saved, forwarded := sums.Saved(), turn.After.Tokens
+	t.Condensations += int(sums.Condensations)
 	if t.Observe {
-		saved, forwarded = turn.Spare.USD(), turn.Before.Tokens-turn.Spared
+		saved, forwarded = sums.Spared, turn.Before.Tokens-turn.Spared
 		if turn.Made {
 			t.Condensations++
 		}
 	}
 	t.Forwarded += forwarded
-	t.Charged += turn.Charged
-	t.Saved += saved
-	if turn.Charged == 0 {
+	if r.Asked.Plan || sums.Charged == 0 {
 		t.Unpriced++
+		return
 	}
+	t.charge(sums.Charged, saved)
+}
+
+// charge adds to the amounts. They are kept as whole numbers, so that they add up to the journal's.
+func (t *Totals) charge(charged, saved account.Pico) {
+	t.Charged += charged
+	t.Saved += saved
 }
 
 // addCall adds a call of the proxy's own.
 func (t *Totals) addCall(c limit.Call) {
-	if c.Charged() && c.Known {
-		t.Charged += c.USD
-		t.Saved -= c.USD
-	}
+	cost := journal.SumsOfCall(&c).Charged
+	t.charge(cost, -cost)
 }
 
 // Line describes the totals in one line.
@@ -69,9 +76,9 @@ func (t Totals) Line() string {
 	case t.Steps == 0:
 		return "no request of the agent's conversations came through Dewpoint. See 'dewpoint run --list' for what is pointed, and docs/run.md"
 	case t.Observe:
-		return fmt.Sprintf("observed %s, which were forwarded unchanged. With Dewpoint: %s%s", count(t.Steps, "step"), t.tokens(), t.money(t.Charged-t.Saved, t.Charged))
+		return fmt.Sprintf("observed %s, which were forwarded unchanged. With Dewpoint: %s%s", count(t.Steps, "step"), t.tokens(), t.money((t.Charged-t.Saved).USD(), t.Charged.USD()))
 	}
-	return fmt.Sprintf("%s, %s%s", count(t.Steps, "step"), t.tokens(), t.money(t.Charged, t.Charged+t.Saved))
+	return fmt.Sprintf("%s, %s%s", count(t.Steps, "step"), t.tokens(), t.money(t.Charged.USD(), (t.Charged+t.Saved).USD()))
 }
 
 func (t Totals) tokens() string {

@@ -13,7 +13,10 @@ import (
 func answered(before, after int, charged, saved float64) *proxy.Record {
 	turn := &proxy.TurnRecord{Before: session.Size{Tokens: before}, After: session.Size{Tokens: after}}
 	turn.Charged, turn.Saved.NotSent = charged, saved
-	return &proxy.Record{Status: http.StatusOK, Asked: proxy.Asked{Path: "/v1/chat/completions"}, Turn: turn}
+	return &proxy.Record{
+		Status: http.StatusOK, Asked: proxy.Asked{Path: "/v1/chat/completions"}, Turn: turn, Call: proxy.Call{Status: http.StatusOK},
+		Bill: &proxy.Bill{Reported: true, Priced: charged > 0, Pico: int64(charged * 1e12)},
+	}
 }
 
 func TestLineOfTotals(t *testing.T) {
@@ -32,7 +35,7 @@ func TestLineOfTotals(t *testing.T) {
 			records: []*proxy.Record{answered(1000, 900, 1, 0.5), answered(1500, 900, 1, 1), count},
 		},
 		"1 step, 0 condensations, 800 of 900 tokens sent (11% fewer), 1.30 USD, 0.0500 more than without Dewpoint": {
-			records: []*proxy.Record{answered(900, 800, 1, 0.25)}, calls: []limit.Call{{USD: 0.3, Known: true, Input: 9}},
+			records: []*proxy.Record{answered(900, 800, 1, 0.25)}, calls: []limit.Call{{USD: 0.3, Pico: 3e11, Known: true, Input: 9}},
 		},
 		"1 step, 0 condensations, 900 of 900 tokens sent, 0.0200 USD with and without Dewpoint":        {records: []*proxy.Record{answered(900, 900, 0.02, 0)}},
 		"1 step, 0 condensations, 800 of 900 tokens sent (11% fewer); no price is known for the model": {records: []*proxy.Record{answered(900, 800, 0, 0)}},

@@ -56,7 +56,7 @@ func (x *exchange) bill(a Answer, form value, messages []json.RawMessage, output
 	if a.Usage != nil {
 		usage = *a.Usage
 	}
-	s.record.change(func() { x.req.CachedTokens = usage.Cached })
+	s.record.change(func() { x.req.CachedTokens, x.req.CompletionTokens = usage.Cached, usage.Completion })
 	return usage
 }
 

@@ -35,8 +35,9 @@ type Request struct {
 	Tools    json.RawMessage
 	Summary  bool // the summariser answers it
 
-	PromptTokens int
-	CachedTokens int
+	PromptTokens     int
+	CachedTokens     int
+	CompletionTokens int // of the answer, as its usage says
 
 	Status    int   // sent; 0 is none
 	Phase     Phase // the current phase, or the phase in which the client left

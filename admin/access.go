@@ -217,7 +217,9 @@ func (d *doors) secret(ctx context.Context) ([]byte, error) {
 
 // cookie returns the cookie of a session; an empty value ends the session.
 func cookie(value string, secure bool) *http.Cookie {
-	c := &http.Cookie{Name: cookieName, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure, MaxAge: int(sessionFor.Seconds())}
+	c := &http.Cookie{ //nolint:gosec // Secure where the port has TLS: browsers would not send it back on loopback without
+		Name: cookieName, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure, MaxAge: int(sessionFor.Seconds()),
+	}
 	if value == "" {
 		c.MaxAge = -1
 	}

@@ -180,9 +180,12 @@ func (p *pages) title(ctx context.Context, s *session.Session) (string, error) {
 			return "", err // it names its operation
 		}
 		if i < titleThreads || t.Purpose == session.PurposeMain {
-			if title, err = p.firstWords(ctx, &t); err != nil || title != "" {
-				break
+			if title, err = p.firstWords(ctx, &t); err != nil {
+				return "", err
 			}
+		}
+		if title != "" {
+			break
 		}
 		if i > 2*titleThreads {
 			break

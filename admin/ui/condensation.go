@@ -46,8 +46,8 @@ type Condensation struct {
 func (Condensation) template() string { return "condensation" }
 
 // Heading returns the title.
-func (c Condensation) Heading() string {
-	return fmt.Sprintf("Condensation %d · %s", c.Number, c.Title)
+func (out Condensation) Heading() string {
+	return fmt.Sprintf("Condensation %d · %s", out.Number, out.Title)
 }
 
 // Use is something hidden that the agent came back to.

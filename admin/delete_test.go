@@ -54,13 +54,14 @@ func (r *rig) contents() map[string]string {
 	must(r.t, db.View(func(tx *bolt.Tx) error {
 		return tx.ForEach(func(bucket []byte, b *bolt.Bucket) error {
 			return b.ForEach(func(name, value []byte) error {
+				if string(bucket) == "g" { // totals, which are of no session and not counted
+					return nil
+				}
 				if bytes.Contains(name, []byte(auditRecord)) {
 					audits += 2 * uint64(16+len(name)+len(value)) // as the store counts it
 					return nil
 				}
-				if string(bucket) != "g" {
-					all[string(bucket)+string(name)] = string(value)
-				}
+				all[string(bucket)+string(name)] = string(value)
 				return nil
 			})
 		})

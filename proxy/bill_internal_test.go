@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -70,7 +71,9 @@ func TestBillOfARun(t *testing.T) {
 // observes has an estimate.
 func TestAccountOfADoubtedCount(t *testing.T) {
 	o := recorder{price: model.Price{Input: 10, CachedInput: 1, CacheWrite: 10, Output: 40}}
-	o.record.Call = Call{Usage: &session.Usage{Input: 40, Cached: 40}, Doubted: true}
+	usage := &session.Usage{Input: 40, Cached: 40}
+	o.answer = &dialect.Answer{Usage: usage}
+	o.record.Call = Call{Usage: usage, Doubted: true}
 	o.record.Turn = &TurnRecord{Before: session.Size{Tokens: 1000}, Known: 900, After: session.Size{Tokens: 400}}
 	want := Account{Charged: 40e-6, Saved: Saving{Tokens: 600, NotSent: 600e-6}}
 	if a := o.account(); a != want {

@@ -221,20 +221,35 @@ func (s *sending) Cached(v *session.View) int {
 	return 0
 }
 
-// cacheKey identifies everything in front of the messages that a prompt cache depends on: upstream, key, model, tools and system prompt.
-func (t *Turn) cacheKey() uint64 {
-	var h maphash.Hash
-	h.SetSeed(t.engine.counts.seed)
-	_, _ = fmt.Fprintf(&h, "%q %q %q", t.in.Upstream.BaseURL, t.in.Upstream.APIKey, t.in.Split.Model)
-	_, _ = h.Write(t.in.Split.Tools)
-	for i := range t.in.Split.Messages {
-		m := &t.in.Split.Messages[i]
-		if m.Kind != session.System {
-			break
-		}
-		_, _ = h.Write(m.Digest[:])
+// Prompt identifies what precedes the messages of a prompt, on which a prompt cache depends. Its values are valid only in this process.
+type Prompt struct {
+	Endpoint uint64 // upstream and key
+	Tools    uint64
+	System   uint64 // the system prompt
+}
+
+// promptOf returns what precedes the messages, and a key that identifies all of that and the model.
+func (t *Turn) promptOf() (p Prompt, key uint64) {
+	hash := func(write func(*maphash.Hash)) uint64 {
+		var h maphash.Hash
+		h.SetSeed(t.engine.counts.seed)
+		write(&h)
+		return h.Sum64()
 	}
-	return h.Sum64()
+	p.Endpoint = hash(func(h *maphash.Hash) { _, _ = fmt.Fprintf(h, "%q %q", t.in.Upstream.BaseURL, t.in.Upstream.APIKey) })
+	p.Tools = hash(func(h *maphash.Hash) { _, _ = h.Write(t.in.Split.Tools) })
+	p.System = hash(func(h *maphash.Hash) {
+		for i := range t.in.Split.Messages {
+			m := &t.in.Split.Messages[i]
+			if m.Kind != session.System {
+				break
+			}
+			_, _ = h.Write(m.Digest[:])
+		}
+	})
+	return p, hash(func(h *maphash.Hash) {
+		_, _ = fmt.Fprintf(h, "%d %d %d %q", p.Endpoint, p.Tools, p.System, t.in.Split.Model)
+	})
 }
 
 // maxReusedBody is the size in bytes up to which a body is copied for a summary call. The copy is not counted in the body budget.

@@ -262,3 +262,11 @@ func (f *Form) rendered() (items []session.Item, record int) {
 	items = alternate(f.turn.in.Dialect, items)
 	return items, slices.IndexFunc(items, func(i session.Item) bool { return i.Index < 0 && i.Summary != "" })
 }
+
+// Newest returns the newest condensation of what goes upstream, zero if there is none.
+func (f *Form) Newest() (id session.CondensationID) {
+	if n := len(f.shown.applied); n > 0 && !f.verbatim() {
+		id = f.shown.applied[n-1].ID
+	}
+	return id
+}

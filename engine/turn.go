@@ -109,6 +109,7 @@ type sessionLog struct {
 // meter counts a request's tokens.
 type meter struct {
 	Counter
+	prompt   Prompt
 	cacheKey uint64 // identifies upstream, key, model, tools and system prompt; valid only in this process
 }
 
@@ -215,7 +216,8 @@ func (t *Turn) prepareCounting() {
 	e := t.engine
 	t.lessons = lessons.PlaceOf(t.in.Tenant.Name, t.in.Credential, t.in.Upstream.BaseURL, clip(t.in.Split.Model), t.in.Keys)
 	t.calibrations = calibrationsOf(t.lessons.Own)
-	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), t.cacheKey()}
+	prompt, key := t.promptOf()
+	t.counter = meter{e.o.Tokens.Counter(t.in.Split.Model), prompt, key}
 	if e.o.Windows != nil && !t.model.Configured {
 		if served := e.o.Windows.Window(t.in.Upstream.BaseURL, t.in.Split.Model); served > 0 {
 			t.model.Window = served
@@ -259,3 +261,6 @@ func (t *Turn) Known() int {
 
 // Choices returns how many answers the client asks for.
 func (t *Turn) Choices() int { return max(t.in.Split.Choices, 1) }
+
+// Prompt identifies what precedes the messages.
+func (t *Turn) Prompt() Prompt { return t.counter.prompt }

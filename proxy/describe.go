@@ -44,6 +44,7 @@ func (r *request) describe(h *fasthttp.ResponseHeader) {
 	}
 	if !r.params.counts {
 		r.recorder.record.Turn.After, r.recorder.record.Turn.Origins = after, origins
+		r.recorder.record.Turn.Newest = t.Newest()
 	}
 }
 

@@ -60,7 +60,7 @@ func (r *request) noteRecognised() {
 	r.recorder.record.Turn = &TurnRecord{
 		Session: place.Thread.Session, Thread: place.Thread.ID,
 		Source: place.Source, Begins: place.Begins, Relation: place.Relation(), Step: r.form.Turn().Step(),
-		Arm: r.form.Turn().Arm(),
+		Arm: r.form.Turn().Arm(), Prompt: r.form.Turn().Prompt(),
 	}
 	if !place.New {
 		r.recorder.idle = r.recorder.record.Times.Resolved.Sub(place.Thread.Seen)

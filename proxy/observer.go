@@ -179,7 +179,9 @@ type TurnRecord struct {
 	Known     int              // tokens of Before that an earlier request had
 	After     session.Size     // as it was forwarded; zero: it was not
 	Origins   engine.Origins   // of the tokens of After
-	Waits     []time.Duration  // one for each condensation
+	Prompt    engine.Prompt
+	Newest    session.CondensationID // of what was forwarded, zero: none
+	Waits     []time.Duration        // one for each condensation
 	Condensed []session.Condensation
 	Relieved  int // how many times it was sent again, smaller, after an overflow
 	Account

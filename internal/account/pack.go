@@ -250,4 +250,6 @@ var words = [...]string{
 	"client_gone", "upstream_broken", "upstream_unfinished", "upstream_4xx", "upstream_5xx", "internal_error", "upstream_unreachable", "upstream_timeout",
 	"budget_spent", "session_budget_spent",
 	"user_changed", "answer_changed", "result_changed", "left_out", "inserted", "side_request", "unknown_history", "unread",
+	"first", "model_changed", "upstream_changed", "tools_changed", "system_changed", "condensed", "sent_whole", "concurrent", "expired", "too_short",
+	"not_marked", "not_reported", "provider",
 }

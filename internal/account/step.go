@@ -75,6 +75,3 @@ type Client struct {
 	Agent   string // such as claude-cli; empty: not known
 	Version string
 }
-
-// Miss is why upstream did not read from its prompt cache what it could have.
-type Miss string

@@ -37,6 +37,7 @@ Usage:
                                           and Codex, lists of messages; see docs/replay.md
   dewpoint savings [--since 7d] [--by day,tenant,model,agent] [--json|--csv]
                                           what requests cost, with and without Dewpoint
+  dewpoint why REQUEST|SESSION            what was condensed and why, or why not; why a thread began, and why upstream's cache was missed
   dewpoint health [--live|--ready|--startup] [--admin ADDR] [--config FILE]
                                           check the proxy that runs on this machine
   dewpoint service install|remove|status [--config FILE]
@@ -113,6 +114,8 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 		return interruptible(ctx, func(ctx context.Context) error { return replayRuns(ctx, rest, out, errs) })
 	case "savings":
 		return interruptible(ctx, func(ctx context.Context) error { return showSavings(ctx, rest, out, errs) })
+	case "why":
+		return interruptible(ctx, func(ctx context.Context) error { return why(ctx, rest, out, errs) })
 	case "health":
 		return interruptible(ctx, func(ctx context.Context) error { return checkHealth(ctx, rest, out, errs) })
 	case "service":

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/account"
+	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
@@ -23,8 +24,9 @@ const (
 // Options are those of a Journal. All are required.
 type Options struct {
 	Store   session.Journal
-	Timeout time.Duration   // of one write
-	Lost    func(op string) // is called if records are lost, or could not be written yet
+	Timeout time.Duration                         // of one write
+	Lost    func(op string)                       // is called if records are lost, or could not be written yet
+	Missed  func(tenant string, why account.Miss) // is called for each request whose prompt upstream did not read from its cache as far as it could
 	Now     func() time.Time
 }
 
@@ -37,8 +39,9 @@ type Journal struct {
 	queue   []account.Step
 	totals  map[account.Key]*account.Sums // that are not written yet
 	clients account.Clients
-	due     *time.Timer // runs flushLater
-	waits   bool        // it is set
+	last    lru.Cache[session.ThreadID, account.Sent] // newest request of each thread; has its own lock
+	due     *time.Timer                               // runs flushLater
+	waits   bool                                      // it is set
 
 	writing sync.Mutex // held by a write; guards number and failed
 	number  uint64
@@ -47,7 +50,7 @@ type Journal struct {
 
 // New returns an empty journal.
 func New(o Options) *Journal {
-	j := &Journal{o: o, writer: rand.Text()[:10]}
+	j := &Journal{o: o, writer: rand.Text()[:10], last: lru.New[session.ThreadID, account.Sent](maxThreads)}
 	j.due = time.AfterFunc(time.Hour, j.flushLater)
 	j.due.Stop()
 	return j

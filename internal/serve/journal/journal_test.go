@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/account"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/journal"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -59,7 +60,7 @@ func record(id string) *proxy.Record {
 }
 
 func TestStepsAreReadAtOnceAndInOrder(t *testing.T) {
-	j := journal.New(journal.Options{Store: open(t), Timeout: time.Minute, Now: time.Now})
+	j := journal.New(journal.Options{Store: open(t), Timeout: time.Minute, Now: time.Now, Missed: func(string, account.Miss) {}})
 	for i := range 1200 {
 		j.Ended(t.Context(), record(fmt.Sprint("r", i)))
 	}
@@ -78,7 +79,7 @@ func TestStepsAreReadAtOnceAndInOrder(t *testing.T) {
 
 func TestNoStepIsLostWhileTheStoreIsAwayForAWhile(t *testing.T) {
 	store := &failing{Journal: open(t), failures: 2}
-	j := journal.New(journal.Options{Store: store, Timeout: time.Minute, Now: time.Now, Lost: func(string) {}})
+	j := journal.New(journal.Options{Store: store, Timeout: time.Minute, Now: time.Now, Missed: func(string, account.Miss) {}, Lost: func(string) {}})
 	for i := range 3 {
 		j.Ended(t.Context(), record(fmt.Sprint("r", i)))
 		err := j.Flush(t.Context())
@@ -95,7 +96,7 @@ func TestNoStepIsLostWhileTheStoreIsAwayForAWhile(t *testing.T) {
 func TestStepsBeyondTheQueueAreCounted(t *testing.T) {
 	store := &failing{Journal: open(t), failures: 1 << 30}
 	lost := map[string]int{}
-	j := journal.New(journal.Options{Store: store, Timeout: time.Minute, Now: time.Now, Lost: func(op string) { lost[op]++ }})
+	j := journal.New(journal.Options{Store: store, Timeout: time.Minute, Now: time.Now, Missed: func(string, account.Miss) {}, Lost: func(op string) { lost[op]++ }})
 	for i := range 21_000 {
 		j.Ended(t.Context(), record(fmt.Sprint("r", i)))
 	}

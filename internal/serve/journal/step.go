@@ -13,7 +13,11 @@ import (
 func (j *Journal) Ended(_ context.Context, r *proxy.Record) {
 	j.count(r)
 	if r.Turn != nil && !r.Counts() {
-		j.add(stepOf(r))
+		s := stepOf(r)
+		if s.Miss = j.missOf(r, s.Usage); s.Miss != "" {
+			j.o.Missed(r.Tenant, s.Miss)
+		}
+		j.add(s)
 	}
 }
 

@@ -14,7 +14,7 @@ type traffic struct {
 	inFlight                     prometheus.Gauge
 	gone                         prometheus.Counter
 	requests, tokens, unread     *prometheus.CounterVec
-	reckoned                     *prometheus.CounterVec
+	reckoned, misses             *prometheus.CounterVec
 	seconds, firstByte, overhead *prometheus.HistogramVec
 }
 
@@ -35,6 +35,8 @@ func newTraffic(f *families) traffic {
 		tokens: f.counter("tokens_total",
 			"Prompt tokens that clients sent (in) and that were forwarded after condensing (forwarded), as counted by the proxy, and what upstream charges for (prompt; cached, which is part of prompt; completion), as it reported or else as reckoned.",
 			"tenant", "model", "stage"),
+		misses: f.counter("cache_misses_total",
+			"Answered requests of which upstream read less from its prompt cache than the request before could have put there, and why.", "tenant", "cause"),
 		reckoned: f.counter("reckoned_total", "Charged requests whose usage upstream did not report, or not in full, so that it is reckoned.", "tenant", "model"),
 		unread: f.counter("unread_total",
 			"Bodies that were passed through without being read although their path is supported, and why: encoding, unsupported or path.",

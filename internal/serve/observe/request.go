@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/internal/account"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -134,6 +135,11 @@ func addCount(c *prometheus.CounterVec, tenant string, n int) {
 	if n > 0 {
 		c.WithLabelValues(tenant).Add(float64(n))
 	}
+}
+
+// Missed counts a request whose prompt upstream did not read from its cache as far as it could.
+func (m *Metrics) Missed(tenant string, why account.Miss) {
+	m.traffic.misses.WithLabelValues(tenant, string(why)).Inc()
 }
 
 // countBill counts what upstream charges for a request, as the journal's totals do.

@@ -1,0 +1,144 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/account"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/terminal"
+)
+
+// explainedRequest is what the admin API shows of a request, as far as why explains it.
+type explainedRequest struct {
+	Request, Session, Thread, Model, Code string
+	Begun                                 string
+	Step, Status, Condensations           int
+	Usage                                 struct {
+		Reported              bool
+		Input, Cached, Output int
+	}
+	Before, After struct{ Events, Tokens int }
+	Due           string
+	Did           string
+	Whole         string
+	Split         string
+	Miss          string `json:"cache_miss"`
+	USD           struct{ Charged, Saved account.Pico }
+}
+
+// why explains requests: what was condensed and why, or why not, why a thread began, and why upstream's cache was missed.
+func why(ctx context.Context, args []string, out, errs io.Writer) error {
+	fs := flags("why", errs)
+	admin := fs.String("admin", "", "address of the proxy's admin port (default: as configured)")
+	file := fs.String("config", "", "the proxy's configuration file (default: that of the proxy running on this machine)")
+	if err := parse(fs, args, out); err != nil {
+		return err
+	}
+	if fs.NArg() != 1 {
+		return usageError{errors.New("dewpoint: why takes the id of a request (X-Dewpoint-Request-Id) or of a session (X-Dewpoint-Session)")}
+	}
+	cfg, err := runningConfig(*file)
+	if cfg == nil {
+		return usageError{err}
+	}
+	addr, err := adminAddress(*admin, *file)
+	if err != nil {
+		return usageError{err}
+	}
+	id, token := url.PathEscape(fs.Arg(0)), cfg.Admin.Token.Reveal()
+	var one explainedRequest
+	text, err := askAdmin(ctx, addr, token, "/api/v1/requests/"+id)
+	if err == nil {
+		if err := json.Unmarshal(text, &one); err != nil {
+			return fmt.Errorf("why: %w", err)
+		}
+		explain(out, &one)
+		return nil
+	}
+	if refused, is := errors.AsType[adminError](err); !is || refused.code != "request_not_found" && refused.code != "invalid_parameter" {
+		return fmt.Errorf("why: %w", err)
+	}
+	var list struct{ Requests []explainedRequest }
+	if text, err = askAdmin(ctx, addr, token, "/api/v1/sessions/"+id+"/requests?limit=100"); err == nil {
+		err = json.Unmarshal(text, &list)
+	}
+	if err != nil {
+		return fmt.Errorf("why: there is no request with this id, and: %w", err)
+	}
+	for i := range list.Requests {
+		explain(out, &list.Requests[i])
+	}
+	return nil
+}
+
+// explain says in sentences what a request was.
+func explain(out io.Writer, r *explainedRequest) {
+	clean := terminal.Clean
+	fmt.Fprintf(out, "%s  %s  step %d of thread %s, %s: status %d\n", clean(r.Begun), clean(r.Request), r.Step, clean(r.Thread), clean(r.Model), r.Status)
+	say := func(format string, args ...any) { fmt.Fprintf(out, "  "+format+"\n", args...) }
+	if r.Code != "" {
+		say("It failed: %s.", clean(r.Code))
+	}
+	if r.Split != "" {
+		say("It began a thread: %s.", cmp.Or(splits()[r.Split], clean(r.Split)))
+	}
+	say("%s", condensing(r))
+	if r.After.Tokens > 0 {
+		say("%s of %s prompt tokens were forwarded, of which upstream read %s from its cache. It cost %s, and condensing saved %s.",
+			grouped(int64(r.After.Tokens)), grouped(int64(r.Before.Tokens)), grouped(int64(r.Usage.Cached)), dollars(r.USD.Charged), dollars(r.USD.Saved))
+	}
+	if r.Miss != "" {
+		say("Upstream's cache: %s.", cmp.Or(misses()[r.Miss], splits()[r.Miss], clean(r.Miss)))
+	}
+}
+
+// condensing says what condensing did for a request, or why nothing.
+func condensing(r *explainedRequest) string {
+	due := ""
+	if r.Due != "" {
+		due = fmt.Sprintf(" It was due (%s).", r.Due)
+	}
+	switch {
+	case r.Condensations > 0:
+		return fmt.Sprintf("It was condensed, %d times (%s).%s", r.Condensations, r.Did, due)
+	case r.Whole != "":
+		return fmt.Sprintf("Its history went whole although it exceeded a limit: %s.%s", r.Whole, due)
+	case r.Did == "", r.Did == "below":
+		return "Nothing was due." + due
+	}
+	return fmt.Sprintf("Condensing: %s.%s", r.Did, due)
+}
+
+// misses says why a cache was missed. Splits of threads are causes as well.
+func misses() map[string]string {
+	return map[string]string{
+		string(account.MissFirst):      "no earlier request of the conversation is known",
+		string(account.MissModel):      "the model is another than in the request before, and each has a cache of its own",
+		string(account.MissEndpoint):   "the request went to another server, or with another key, than the one before",
+		string(account.MissTools):      "the definitions of tools changed, which precede all messages",
+		string(account.MissSystem):     "the system prompt changed",
+		string(account.MissCondensed):  "Dewpoint condensed the history, or replaced a summary, since the request before",
+		string(account.MissWhole):      "the history was condensed before, and went whole this time",
+		string(account.MissConcurrent): "the request began before the one before it was answered",
+		string(account.MissExpired):    "the request came later than upstream keeps an idle prefix",
+		string(account.MissShort):      "the prompt is too short to be cached",
+		string(account.MissUnmarked):   "the client marked nothing to be cached",
+		string(account.MissUnreported): "upstream did not report what it read",
+		string(account.MissProvider):   "nothing that is known explains it: upstream dropped the prefix, or another of its servers answered",
+	}
+}
+
+// splits says why a thread began.
+func splits() map[string]string {
+	return map[string]string{
+		"user_changed": "the client changed a user's message", "answer_changed": "the client changed an answer of the model",
+		"result_changed": "the client changed a tool's result", "left_out": "the client left messages out", "inserted": "the client inserted messages",
+		"side_request": "it is a request beside the conversation, such as for a title", "unknown_history": "its history is not known under its key and credential",
+		"unread": "the log could not be read",
+	}
+}

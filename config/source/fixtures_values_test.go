@@ -174,7 +174,7 @@ func badValues() []badFixture {
 			`tenants[0].upstream.compaction: is not one of auto, pass, answer: use one of them (line 5)`,
 		}},
 		{"bad.llm-api.yaml", []string{
-			`llms.b.api: is not one of chat, messages, responses: use one of them (line 4)`,
+			`llms.b.api: is not one of chat, messages, responses, gemini: use one of them (line 4)`,
 		}},
 		{"bad.llm-numbers.yaml", []string{
 			`llms.cheap.api_key: contains a space, line break or control character: write the key alone (line 2)`,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/account"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/terminal"
@@ -70,10 +71,29 @@ func why(ctx context.Context, args []string, out, errs io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("why: there is no request with this id, and: %w", err)
 	}
-	for i := range list.Requests {
-		explain(out, &list.Requests[i])
-	}
+	explainSession(out, list.Requests)
 	return nil
+}
+
+// explainSession explains the requests at which something happened, oldest first, and counts the others.
+func explainSession(out io.Writer, newestFirst []explainedRequest) {
+	uneventful := 0
+	for i := range slices.Backward(newestFirst) {
+		if r := &newestFirst[i]; r.eventful() {
+			explain(out, r)
+		} else {
+			uneventful++
+		}
+	}
+	if uneventful > 0 {
+		fmt.Fprintf(out, "At %d of the newest %d requests nothing was due, and upstream read from its cache what it could.\n", uneventful, len(newestFirst))
+	}
+}
+
+// eventful reports whether something was condensed or failed, a thread began, or upstream's cache was missed.
+func (r *explainedRequest) eventful() bool {
+	quiet := r.Did == "" || r.Did == "below"
+	return r.Code != "" || r.Split != "" || r.Whole != "" || r.Condensations > 0 || !quiet || r.Miss != "" && r.Miss != string(account.MissFirst)
 }
 
 // explain says in sentences what a request was.
@@ -105,13 +125,21 @@ func condensing(r *explainedRequest) string {
 	}
 	switch {
 	case r.Condensations > 0:
-		return fmt.Sprintf("It was condensed, %d times (%s).%s", r.Condensations, r.Did, due)
+		return "The history was condensed" + times(r.Condensations) + "." + due
 	case r.Whole != "":
 		return fmt.Sprintf("Its history went whole although it exceeded a limit: %s.%s", r.Whole, due)
 	case r.Did == "", r.Did == "below":
 		return "Nothing was due." + due
 	}
 	return fmt.Sprintf("Condensing: %s.%s", r.Did, due)
+}
+
+// times says how often, if it was more than once.
+func times(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" %d times", n)
 }
 
 // misses says why a cache was missed. Splits of threads are causes as well.

@@ -80,33 +80,33 @@ func (r *request) acceptPlug(ctx *fasthttp.RequestCtx) error {
 }
 
 // keyless returns a gateway's request without what must not reach a model's server.
-func (a accepted) keyless() accepted {
-	a.params.key, a.header = "", http.Header{}
-	a.ctx = limit.WithoutKey(a.ctx)
-	return a
+func (r accepted) keyless() accepted {
+	r.params.key, r.header = "", http.Header{}
+	r.ctx = limit.WithoutKey(r.ctx)
+	return r
 }
 
 // asked returns the request as that of the gateway's client, for what the gateway asks.
-func (a accepted) asked(ask *plug.Ask) accepted {
+func (r accepted) asked(ask *plug.Ask) accepted {
 	if ask.User != "" {
-		a.params.credentials += fmt.Sprintf("gateway's client %d %s\n", len(ask.User), ask.User)
+		r.params.credentials += fmt.Sprintf("gateway's client %d %s\n", len(ask.User), ask.User)
 	}
-	a.params.path, a.params.dialect = ask.Path, a.live.Dialects[ask.Path]
-	a.params.header = headerOf(ask, a.params.header)
-	a.tenant = tenantFor(a.tenant, ask, a.patience())
-	a.params.query = ""
-	return a
+	r.params.path, r.params.dialect = ask.Path, r.live.Dialects[ask.Path]
+	r.params.header = headerOf(ask, r.params.header)
+	r.tenant = tenantFor(r.tenant, ask, r.patience())
+	r.params.query = ""
+	return r
 }
 
 // patience returns how long the gateway waits for a condensation: as the parameter wait says, or as its wire does.
-func (a accepted) patience() time.Duration {
-	values, err := url.ParseQuery(a.params.query)
+func (r accepted) patience() time.Duration {
+	values, err := url.ParseQuery(r.params.query)
 	if err != nil {
-		return a.params.plug.Patience()
+		return r.params.plug.Patience()
 	}
 	wait, err := time.ParseDuration(values.Get("wait"))
 	if err != nil || wait <= 0 {
-		return a.params.plug.Patience()
+		return r.params.plug.Patience()
 	}
 	return wait
 }

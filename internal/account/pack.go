@@ -127,14 +127,14 @@ func (s *Step) flags() uint64 {
 	return n
 }
 
-func (s *Step) setFlags(n uint64) { s.Reported, s.Made = n&1 == 1, int(n>>1) } //nolint:gosec // small
+func (s *Step) setFlags(n uint64) { s.Reported, s.Made = n&1 == 1, int(n>>1) }
 
 // words returns the texts of a step that usually have few values.
 func (s *Step) words() []*string {
 	return []*string{&s.Protocol, &s.Code, (*string)(&s.Due), &s.Did, &s.Whole, (*string)(&s.Miss), (*string)(&s.Split)}
 }
 
-func positive(n int64) uint64 { return uint64(max(n, 0)) } //nolint:gosec // not negative
+func positive(n int64) uint64 { return uint64(max(n, 0)) }
 
 type packer []byte
 
@@ -170,7 +170,7 @@ const maxThread = 15
 // thread appends a thread's id: in half its length if it is hexadecimal, as the engine makes them.
 func (p *packer) thread(id session.ThreadID) {
 	if raw, err := hex.DecodeString(string(id)); err == nil && hex.EncodeToString(raw) == string(id) && len(raw) <= 16 {
-		*p = append(append(*p, byte(len(raw))), raw...)
+		*p = append(append(*p, byte(len(raw))), raw...) //nolint:gosec // at most 16
 		return
 	}
 	*p = append(*p, 0x80)

@@ -155,7 +155,7 @@ func askAdmin(ctx context.Context, addr, token, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read
+	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAdminAnswer))
 	if err == nil && resp.StatusCode != http.StatusOK {
 		var refused struct {

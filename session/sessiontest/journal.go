@@ -29,7 +29,7 @@ func wantJournal(t *testing.T, store session.Backend, id session.SessionID, befo
 		t.Fatalf("%d entries before %d, want %d to %d", len(page), before, high, low)
 	}
 	for i, e := range page {
-		equal(t, e, session.JournalEntry{Session: id, Number: uint64(high - i), Value: fmt.Appendf(nil, "entry %d of %s", high-i, id)}) //nolint:gosec // positive
+		equal(t, e, session.JournalEntry{Session: id, Number: uint64(high - i), Value: fmt.Appendf(nil, "entry %d of %s", high-i, id)})
 	}
 }
 
@@ -77,7 +77,7 @@ func (s suite) JournalIsBounded(t *testing.T) {
 	store := s.begun(t, 2)
 	all := entries("s-t", session.MaxJournal+1000)
 	for i, some := range slices.Collect(slices.Chunk(all, 500)) {
-		ok(t, store.WriteJournal(ctx(t), journal("w", uint64(i), some...))) //nolint:gosec // positive
+		ok(t, store.WriteJournal(ctx(t), journal("w", uint64(i), some...)))
 	}
 	page := must(store.ReadJournal(ctx(t), "s-t", 0, 2*len(all)))(t)
 	if len(page) < session.MaxJournal || len(page) > session.MaxJournal+500 {

@@ -127,7 +127,7 @@ func (c *Control) begin(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the connection cannot be kept", http.StatusInternalServerError)
 		return
 	}
-	defer conn.Close()                                                  //nolint:errcheck // both sides are done with it
+	defer conn.Close()
 	defer context.AfterFunc(r.Context(), func() { _ = conn.Close() })() // Close of the Control
 	if c.answer(conn, nonce, id) == nil {
 		_, _ = io.Copy(io.Discard, conn) // an agent has the connection too, and may write to it what it likes

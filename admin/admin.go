@@ -19,7 +19,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-// Options configure the API and its pages. All but Token, Tokens, StartToken, Hosts, Version and Audit are required.
+// Options configure the API and its pages. All but Token, Tokens, StartToken, Hosts, Version, Audit and Troubles are required.
 type Options struct {
 	Token   string   // of an operator
 	Tokens  []Token  // further tokens. If there are none at all, only requests addressed to a loopback name are accepted
@@ -37,11 +37,15 @@ type Options struct {
 	Journal   Journal
 	Settings  Settings
 	Metrics   http.Handler
-	Health    http.Handler // serves /livez, /readyz, /startupz and /healthz without a token
-	MaxBytes  int64        // maximum size of the messages that are read for one response
-	OnError   func(error)  // receives errors whose cause is not sent to the client
-	OnChange  func(Change) // called after each successful change
+	Health    http.Handler                    // serves /livez, /readyz, /startupz and /healthz without a token
+	Troubles  func(context.Context) []Trouble // what keeps the process from being healthy; nil: nothing is known
+	MaxBytes  int64                           // maximum size of the messages that are read for one response
+	OnError   func(error)                     // receives errors whose cause is not sent to the client
+	OnChange  func(Change)                    // called after each successful change
 }
+
+// Trouble is a check of /readyz that is not passed. Whoever may see the overview sees it, as whoever asks /readyz does.
+type Trouble struct{ Check, Detail string }
 
 // Change is a request that changed something. Query is without session keys.
 type Change struct{ Method, Path, Query, From, Who string }

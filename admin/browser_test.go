@@ -161,7 +161,7 @@ func TestPagesInABrowser(t *testing.T) {
 	g := &guarded{rig: r}
 	b := openBrowser(t, r.app.AdminAddr())
 	steps := "/s/" + p.session + "/" + p.thread + "/"
-	paths := append([]string{"/", "/sessions", "/sessions?q=files", "/s/" + p.session, steps + "27", steps + "27?from=3", steps + "27/m/3", "/activity", "/condensing?tenant=default",
+	paths := append([]string{"/", "/?days=90", "/sessions", "/sessions?q=files", "/s/" + p.session, steps + "27", steps + "27?from=3", steps + "27/m/3", "/activity", "/condensing?tenant=default",
 		"/s/" + p.session + "/delete", "/s/" + p.session + "/" + p.thread + "/condense"}, g.condensations(p)...)
 	script := axeScript(t)
 	b.open("/?token="+r.app.AdminToken(), 1280, "light")

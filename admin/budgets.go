@@ -25,11 +25,14 @@ type budgetList struct {
 }
 
 // budgets lists the budgets of the tenants.
-func (a *api) budgets(r *http.Request, _ *query) (any, error) {
+func (a *api) budgets(r *http.Request, _ *query) (any, error) { return a.budgetsOf(r) }
+
+// budgetsOf lists the budgets of the tenants that the request may see.
+func (a *api) budgetsOf(r *http.Request) (budgetList, error) {
 	list := budgetList{Budgets: []budgetBody{}}
 	for _, t := range a.tenantsOf(who(r)) {
 		if err := a.addBudget(r, &list, engine.Budget{Budget: t.Limits.Budget, Tenant: t.Name}); err != nil {
-			return nil, err
+			return budgetList{}, err
 		}
 	}
 	return list, nil

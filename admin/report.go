@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dewpoint-proxy/dewpoint/engine"
 	"github.com/dewpoint-proxy/dewpoint/internal/account"
 )
 
@@ -32,11 +31,10 @@ func (a *api) report(r *http.Request, q *query) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	rows, err := a.o.Journal.Rows(r.Context(), since, until)
+	rows, err := a.rowsOf(r, since, until)
 	if err != nil {
-		return nil, fmt.Errorf("read totals: %w", err)
+		return nil, err
 	}
-	rows = slices.DeleteFunc(rows, func(row account.Row) bool { return !who(r).sees(row.Tenant) })
 	out := reportBody{account.NewReport(day(since), day(until), by, rows), []budgetBody{}}
 	if format == "csv" {
 		var text bytes.Buffer
@@ -45,14 +43,21 @@ func (a *api) report(r *http.Request, q *query) (any, error) {
 		}
 		return otherBody{"text/csv; charset=utf-8", text.Bytes()}, nil
 	}
-	var list budgetList
-	for _, t := range a.tenantsOf(who(r)) {
-		if err := a.addBudget(r, &list, engine.Budget{Budget: t.Limits.Budget, Tenant: t.Name}); err != nil {
-			return nil, err
-		}
+	list, err := a.budgetsOf(r)
+	if err != nil {
+		return nil, err
 	}
-	out.Budgets = append(out.Budgets, list.Budgets...)
+	out.Budgets = list.Budgets
 	return out, nil
+}
+
+// rowsOf reads the totals of the tenants that the request may see.
+func (a *api) rowsOf(r *http.Request, since, until time.Time) ([]account.Row, error) {
+	rows, err := a.o.Journal.Rows(r.Context(), since, until)
+	if err != nil {
+		return nil, fmt.Errorf("read totals: %w", err)
+	}
+	return slices.DeleteFunc(rows, func(row account.Row) bool { return !who(r).sees(row.Tenant) }), nil
 }
 
 func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }

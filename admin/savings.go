@@ -140,6 +140,12 @@ type holdoutBody struct {
 
 // holdouts compares the cost of held-out and condensed sessions for each tenant that holds sessions out.
 func (a *api) holdouts(r *http.Request, _ *query) (any, error) {
+	list, err := a.holdoutsOf(r)
+	return map[string][]holdoutBody{"holdouts": list}, err
+}
+
+// holdoutsOf returns the comparisons of the tenants that the request may see.
+func (a *api) holdoutsOf(r *http.Request) ([]holdoutBody, error) {
 	list := []holdoutBody{}
 	for _, t := range a.tenantsOf(who(r)) {
 		if t.Holdout == 0 {
@@ -153,5 +159,5 @@ func (a *api) holdouts(r *http.Request, _ *query) (any, error) {
 		ended := t.Condensing.InForce == ModeMain
 		list = append(list, holdoutBody{t.Name, t.Holdout, t.HoldoutCondenser, ended, holdout.Compare(&experiment, h)})
 	}
-	return map[string][]holdoutBody{"holdouts": list}, nil
+	return list, nil
 }

@@ -2,15 +2,16 @@ package ui
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/figures"
 )
 
-// tokens writes a number of tokens, rounded: 812, 16.9k, 61.4 M.
+// tokens writes a number of tokens, rounded: 812, 16.9k, 61.4 M, 1.2 bn.
 func tokens(n int) string {
-	const thousand, million = 1_000, 1_000_000
+	const thousand, million, billion = 1_000, 1_000_000, 1_000_000_000
 	switch abs := max(n, -n); {
 	case abs < thousand:
 		return fmt.Sprint(n)
@@ -18,8 +19,10 @@ func tokens(n int) string {
 		return fmt.Sprintf("%.1fk", float64(n)/thousand)
 	case abs < 999_500:
 		return fmt.Sprintf("%.0fk", float64(n)/thousand)
+	case abs < 999_950_000:
+		return fmt.Sprintf("%.1f M", float64(n)/million)
 	}
-	return fmt.Sprintf("%.1f M", float64(n)/million)
+	return fmt.Sprintf("%.1f bn", float64(n)/billion)
 }
 
 // count writes a whole number with commas between thousands.
@@ -74,7 +77,12 @@ func usd(v float64) string {
 	case abs < 0.1:
 		return fmt.Sprintf("%.4f USD", v)
 	}
-	return fmt.Sprintf("%.2f USD", v)
+	const cents, thousand = 100, 1000
+	if max(v, -v) < thousand {
+		return fmt.Sprintf("%.2f USD", v)
+	}
+	whole := int64(math.Round(v * cents))
+	return fmt.Sprintf("%s.%02d USD", count(int(whole/cents)), max(whole, -whole)%cents)
 }
 
 // Plural writes a number with its noun.

@@ -129,7 +129,7 @@ func pages() map[string]ui.Page {
 		"login": ui.Login{Next: "/sessions", CSRF: "c", Wrong: true}, "notice": ui.Notice{Title: "Not here", Text: "There is no such session."},
 		"confirm": ui.Confirm{Title: "Delete?", Text: "All of it.", Action: "/s/ses/delete", Button: "Delete", Bad: true, Back: "/", CSRF: "c", Fields: []ui.Field{{Name: "mode", Label: "Mode", Options: []string{"on", "off"}}}},
 		"log":     ui.Log{Rows: []ui.LogRow{{Time: day, Who: "anna", Role: "auditor", What: "read content", On: "/s/ses", URL: "/s/ses", Tenant: "team"}}},
-		"empty":   ui.Overview{Title: "Overview", Empty: "Nothing has gone through the proxy yet."},
+		"empty":   emptyOverview(), "overview": overviewPage(14, 3),
 	}
 }
 

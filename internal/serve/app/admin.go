@@ -37,7 +37,7 @@ func (a *App) buildAdmin(store session.Backend) error {
 	a.probes().Register(probes) // without a token, because a kubelet has none
 	handler := admin.New(admin.Options{
 		Token: token, Tokens: adminTokens(a.config), StartToken: a.startToken, Hosts: a.config.Admin.Hosts, Version: a.options.Version, Store: store, Archive: store,
-		Forwarder: a.engine, Journal: a.journal, Audit: admin.NewAudit(store), Settings: inForce{a}, Metrics: a.metrics.Handler(), Health: probes,
+		Forwarder: a.engine, Journal: a.journal, Audit: admin.NewAudit(store), Settings: inForce{a}, Metrics: a.metrics.Handler(), Health: probes, Troubles: a.troubles,
 		MaxBytes: int64(a.config.Limits.InFlight(memoryLimit())) / adminShare,
 		OnError:  func(err error) { a.log.Warn("admin request failed", zap.Error(err)) },
 		OnChange: func(c admin.Change) {

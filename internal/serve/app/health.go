@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/admin"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/health"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -44,6 +45,16 @@ func (a *App) probes() health.Probes {
 			checkFlag("vocabularies", cold, health.Failed, "loading"),
 		},
 	}
+}
+
+// troubles returns the checks of /readyz that are not passed.
+func (a *App) troubles(ctx context.Context) (all []admin.Trouble) {
+	for _, check := range a.probes().Ready {
+		if state, detail := check.Look(ctx); state != health.OK {
+			all = append(all, admin.Trouble{Check: check.Name, Detail: detail})
+		}
+	}
+	return all
 }
 
 // checkFlag returns a check with the given state and detail while set returns true, and OK otherwise.

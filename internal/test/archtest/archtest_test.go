@@ -82,7 +82,7 @@ var allowedImports = map[string][]string{
 	"internal/serve/holdout":            {"session"},
 	"internal/account":                  {"session"},
 	"internal/serve/journal":            {"internal/account", "internal/lru", "internal/limit", "internal/known/model", "proxy", "session"},
-	"admin/ui":                          {"session", "condense/excerpt", "condense/record", "internal/figures"},
+	"admin/ui":                          {"internal/account", "session", "condense/excerpt", "condense/record", "internal/figures"},
 	"admin":                             {"admin/ui", "condense/record", "internal/lru", "internal/account", "internal/serve/holdout", "session", "engine", "internal/limit"},
 	"internal/serve/tools":              {"engine", "proxy", "session"},
 	"internal/serve/app":                {"internal/serve/tools", "proxy/plug", "internal/serve/journal", "internal/figures", "internal/serve/dial", "internal/hosts", "internal/serve/holdout", "internal/serve/served", "internal/known/agents", "admin", "session", "session/seal", "session/boltstore", "session/records", "session/redisstore", "tokenize", "condense", "condense/catalogue", "condense/summariser", "config", "engine", "proxy", "proxy/listen", "dialect", "dialect/chat", "dialect/gemini", "dialect/messages", "dialect/responses", "dialect/split", "internal/serve/health", "internal/limit", "internal/known/model", "internal/known/provider", "internal/serve/observe", "internal/knowledge", "internal/serve/watch", "internal/serve/findings", "internal/serve/otlp", "internal/serve/platform", "internal/serve/runs", "internal/account"},

@@ -94,7 +94,8 @@ func TestKeptHistoryOfReplicas(t *testing.T) {
 	t.Parallel()
 	s := newSetting(t, fakeupstream.Options{Reply: calling})
 	config := s.writeType(t, inRedis(sessiontest.StartRedis(t).Addr), "type: excerpts, trigger: limits, max_tokens: 4000, min_tokens: 0", "")
-	replicas := []*process{serve(t, "--config", config), serve(t, "--config", config)}
+	operators := []string{operatorToken + "=an-operators-token"}
+	replicas := []*process{serveUnder(t, operators, "--config", config), serveUnder(t, operators, "--config", config)}
 	c := &chainer{t: t, p: replicas[0], s: s, streams: true}
 	c.condenses(func(n int) { c.p = replicas[n%2] })
 }

@@ -37,9 +37,14 @@ const epoch = 1_700_000_000_000
 // Pack returns a step in at most MaxPacked bytes. Numbers that are too large are cut to the largest that is packed, and names that do not fit
 // to their beginning: those of the model, the client and the tenant, in this order. Request ids and threads are always whole.
 func Pack(s *Step) []byte {
-	p := packer{packVersion}
-	for _, n := range s.numbers() {
-		p.number(n.get())
+	p := append(make(packer, 0, MaxPacked), packVersion)
+	p.number(positive(s.Begun.UnixMilli() - epoch))
+	p.number(s.flags())
+	for _, n := range s.counts() {
+		p.number(min(positive(int64(*n)), maxNumber))
+	}
+	for _, t := range s.spans() {
+		p.number(min(positive(int64((*t.of+t.precision/2)/t.precision)), maxNumber))
 	}
 	for _, nano := range [...]int64{s.Charged, s.Saved} {
 		p = binary.AppendVarint(p, min(max(nano, -maxMoney), maxMoney))
@@ -68,8 +73,13 @@ func Unpack(b []byte) (s Step, err error) {
 	if u.byte() != packVersion {
 		return s, ErrPacked
 	}
-	for _, n := range s.numbers() {
-		n.set(u.uvarint())
+	s.Begun = time.UnixMilli(int64(u.uvarint()) + epoch).UTC() //nolint:gosec // Pack writes no negative number
+	s.setFlags(u.uvarint())
+	for _, n := range s.counts() {
+		*n = int(u.uvarint()) //nolint:gosec // at most maxNumber
+	}
+	for _, t := range s.spans() {
+		*t.of = time.Duration(u.uvarint()) * t.precision //nolint:gosec // at most maxNumber
 	}
 	s.Charged, s.Saved = u.varint(), u.varint()
 	s.Thread = u.thread()
@@ -83,39 +93,34 @@ func Unpack(b []byte) (s Step, err error) {
 	return s, nil
 }
 
-// number is a number of a step, as it is packed.
-type number struct {
-	get func() uint64
-	set func(uint64)
-}
-
-// numbers returns the numbers of a step in the order in which they are packed.
-func (s *Step) numbers() []number {
-	all := []number{
-		{func() uint64 { return positive(s.Begun.UnixMilli() - epoch) }, func(n uint64) { s.Begun = time.UnixMilli(int64(n) + epoch).UTC() }}, //nolint:gosec // small
-		{func() uint64 { return s.flags() }, func(n uint64) { s.setFlags(n) }},
-	}
+// counts returns the counts of a step in the order in which they are packed.
+func (s *Step) counts() [17]*int {
 	p := &s.Parts
-	for _, n := range [...]*int{
+	return [...]*int{
 		&s.Answer, &s.Status, &s.Input, &s.Cached, &s.Written, &s.WrittenLong, &s.Output, &s.Before.Events, &s.Before.Tokens, &s.After.Events, &s.After.Tokens,
 		&p.System, &p.Tools, &p.Head, &p.Record, &p.Kept, &p.New,
-	} {
-		all = append(all, number{func() uint64 { return min(positive(int64(*n)), maxNumber) }, func(v uint64) { *n = int(v) }}) //nolint:gosec // small
 	}
-	duration := func(d *time.Duration, precision time.Duration) {
-		all = append(all, number{
-			func() uint64 { return min(positive(int64((*d+precision/2)/precision)), maxNumber) },
-			func(v uint64) { *d = time.Duration(v) * precision }, //nolint:gosec // small
-		})
-	}
+}
+
+// span is a time of a step, and the precision with which it is packed.
+type span struct {
+	of        *time.Duration
+	precision time.Duration
+}
+
+// spans returns the times of a step in the order in which they are packed, behind the counts.
+func (s *Step) spans() [8]span {
 	t := &s.Times
-	for _, d := range [...]*time.Duration{&t.Read, &t.Resolve, &t.Overhead, &t.Held} {
-		duration(d, tick)
+	return [...]span{
+		{&t.Read, tick},
+		{&t.Resolve, tick},
+		{&t.Overhead, tick},
+		{&t.Held, tick},
+		{&t.Waited, longTick},
+		{&t.Upstream, longTick},
+		{&t.Answer, longTick},
+		{&t.Whole, longTick},
 	}
-	for _, d := range [...]*time.Duration{&t.Waited, &t.Upstream, &t.Answer, &t.Whole} {
-		duration(d, longTick)
-	}
-	return all
 }
 
 // flags returns how many condensations were made, up to 15, and whether upstream reported the usage.
@@ -130,8 +135,8 @@ func (s *Step) flags() uint64 {
 func (s *Step) setFlags(n uint64) { s.Reported, s.Made = n&1 == 1, int(n>>1) }
 
 // words returns the texts of a step that usually have few values.
-func (s *Step) words() []*string {
-	return []*string{&s.Protocol, &s.Code, (*string)(&s.Due), &s.Did, &s.Whole, (*string)(&s.Miss), (*string)(&s.Split)}
+func (s *Step) words() [7]*string {
+	return [...]*string{&s.Protocol, &s.Code, (*string)(&s.Due), &s.Did, &s.Whole, (*string)(&s.Miss), (*string)(&s.Split)}
 }
 
 func positive(n int64) uint64 { return uint64(max(n, 0)) }

@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -184,18 +185,28 @@ func mark(c *change, t session.Traces, at session.Place) {
 
 // withRecent appends Short hashes to a list of them. The result has each only once, where it was added last.
 func withRecent(list, more []byte) []byte {
-	both := slices.Concat(list, more)
-	last := map[string]int{}
-	for i := 0; i < len(both); i += codec.ShortLen {
-		last[string(both[i:][:codec.ShortLen])] = i
+	all := make([]byte, 0, len(list)+len(more))
+	for h := range slices.Chunk(list, codec.ShortLen) {
+		if !hasShort(more, h) {
+			all = append(all, h...)
+		}
 	}
-	all := both[:0]
-	for i := 0; i < len(both); i += codec.ShortLen {
-		if h := both[i:][:codec.ShortLen]; last[string(h)] == i {
+	for i := 0; i < len(more); i += codec.ShortLen {
+		if h := more[i:][:codec.ShortLen]; !hasShort(more[i+codec.ShortLen:], h) {
 			all = append(all, h...)
 		}
 	}
 	return all
+}
+
+// hasShort reports whether a list of short hashes has one.
+func hasShort(list, short []byte) bool {
+	for h := range slices.Chunk(list, codec.ShortLen) {
+		if bytes.Equal(h, short) {
+			return true
+		}
+	}
+	return false
 }
 
 // forgetTraces deletes the recent traces of a thread that are too many.

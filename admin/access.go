@@ -99,7 +99,7 @@ func newDoors(o *Options) *doors {
 	return d
 }
 
-// closed reports whether nobody gets in without a token.
+// closed reports whether every request needs a token.
 func (d *doors) closed() bool { return len(d.tokens) > 0 }
 
 // all returns the tokens, that of the start among them.

@@ -26,8 +26,8 @@ type Options struct {
 	Hosts   []string // further names that are accepted without a token
 	Version string
 
-	// StartToken is for whoever started the process, if there are no tokens: without it figures are shown, but no content. Empty: content is
-	// shown without it, too.
+	// StartToken is the token of the person who started the process. It counts only if no other token is configured: requests without it are
+	// then shown figures, but no content. If it is empty as well, everyone is shown content.
 	StartToken string
 
 	Audit     Audit // nil: what people read and change is reported to OnChange only
@@ -44,7 +44,7 @@ type Options struct {
 	OnChange  func(Change)                    // called after each successful change
 }
 
-// Trouble is a check of /readyz that is not passed. Whoever may see the overview sees it, as whoever asks /readyz does.
+// Trouble is a check of /readyz that has failed. Everyone who may see the overview sees it, since /readyz needs no token either.
 type Trouble struct{ Check, Detail string }
 
 // Change is a request that changed something. Query is without session keys.

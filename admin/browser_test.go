@@ -215,7 +215,7 @@ func byKeyboard(t *testing.T, b *browser, steps string) {
 	}
 }
 
-// hostile returns texts that attack whoever shows them.
+// hostile returns texts that attack the page or the terminal that shows them.
 func hostile() []string {
 	all := []string{
 		`<script>window.pwned=1</script>`, `</script><script>window.pwned=1</script>`, `"><script>window.pwned=1</script>`, `'><script>window.pwned=1</script>`,

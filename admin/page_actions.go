@@ -226,7 +226,7 @@ func (p *pages) notes(v *visit, limit int) (all []AuditEntry, err error) {
 // activity is the page of the audit log.
 func (p *pages) activity(v *visit) (ui.Page, error) {
 	all, err := p.notes(v, activityRows)
-	out := ui.Log{Empty: "Nobody has read content or changed anything in the last 31 days."}
+	out := ui.Log{Empty: "In the last 31 days no content was read, and nothing was changed."}
 	for _, e := range all {
 		row := ui.LogRow{Time: e.Time, Who: e.Who, Role: string(e.Role), What: e.Did, On: e.On, URL: e.On, Tenant: e.Tenant, From: e.From, Did: e.Change}
 		if e.Detail != "" {

@@ -56,7 +56,7 @@ func (p *pages) sessions(v *visit) (ui.Page, error) {
 	case out.Query != "" || out.Tenant != "" || out.Since != "":
 		out.Empty = "No session matches. Sessions are found by their first words, their keys, their ids, and the ids of requests."
 	default:
-		out.Empty = "There are no sessions yet. Point an agent at the proxy, and the first request appears here. Sessions that nobody uses expire (store.ttl)."
+		out.Empty = "There are no sessions yet. Point an agent at the proxy, and the first request appears here. Unused sessions expire after store.ttl."
 	}
 	return out, nil
 }

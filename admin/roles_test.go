@@ -32,6 +32,9 @@ type visitor struct {
 	changes bool     // it may change things of its tenants
 }
 
+// withoutToken is the name of the visitor who has no valid token.
+const withoutToken = "without token"
+
 // guarded is a service with two tenants and tokens of all kinds.
 type guarded struct {
 	*rig
@@ -68,7 +71,7 @@ func startGuarded(t *testing.T) *guarded {
 	content, foreign := []string{wordsOfA, wordsOfB}, []string{wordsOfB, keyOfB, g.b.session, g.b.thread}
 	g.visitors = []visitor{
 		{name: "viewer", never: content}, {name: "auditor"}, {name: "viewer of a", never: slices.Concat(content, foreign)}, {name: "auditor of a", never: foreign},
-		{name: "operator of a", never: foreign, changes: true}, {name: "nobody", never: slices.Concat(content, foreign, []string{keyOfA, g.a.session})},
+		{name: "operator of a", never: foreign, changes: true}, {name: withoutToken, never: slices.Concat(content, foreign, []string{keyOfA, g.a.session})},
 	}
 	for i := range g.visitors {
 		g.visitors[i].token = "token of " + g.visitors[i].name
@@ -161,7 +164,7 @@ func TestNobodySeesMoreThanTheTokenAllows(t *testing.T) {
 	for _, v := range g.visitors {
 		b := g.browser()
 		signedIn := g.signIn(b, v.token) != ""
-		if signedIn == (v.name == "nobody") {
+		if signedIn == (v.name == withoutToken) {
 			t.Errorf("%s: signed in: %t", v.name, signedIn)
 		}
 		for _, path := range paths {
@@ -217,7 +220,7 @@ func TestNobodyChangesMoreThanTheTokenAllows(t *testing.T) {
 			targets = append(targets, "/condensing?mode=off&for=2h&tenant=alpha")
 		}
 		for _, form := range targets {
-			if status := post(b, form, csrf); status < 400 && !(v.name == "nobody" && status == http.StatusSeeOther) {
+			if status := post(b, form, csrf); status < 400 && !(v.name == withoutToken && status == http.StatusSeeOther) {
 				t.Errorf("%s: POST %s: %d", v.name, form, status)
 			}
 		}

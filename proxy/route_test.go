@@ -74,15 +74,12 @@ func TestGeminiPaths(t *testing.T) {
 // TestModelsInPaths: a request whose path names the model is read, and its path goes upstream with the name as the client spelt it. If servers
 // could read the path differently, the request passes unread.
 func TestModelsInPaths(t *testing.T) {
-	var model atomic.Value
 	d := gemini.New(split.Options{})
-	r, got := mirrored(t, setup{
-		dialect: d, models: func(name string) proxy.ModelInfo { model.Store(name); return proxy.ModelInfo{} },
-	})
-	live := r.live
+	paths := newModelPaths(t, d)
+	live := paths.rig.live
 	live.Dialects = map[string]dialect.Dialect{gemini.GeneratePath: d, gemini.StreamPath: d, gemini.AssistGeneratePath: d}
 	live.Counts = map[string]dialect.Dialect{gemini.CountPath: d}
-	r.server.Swap(live)
+	paths.rig.server.Swap(live)
 	const body = `{"contents":[{"role":"user","parts":[{"text":"hello"}]}]}`
 	const project = "v1beta1/projects/P/locations/us-central1/publishers/google/models/"
 	for path, want := range map[string]struct{ target, model string }{
@@ -91,35 +88,61 @@ func TestModelsInPaths(t *testing.T) {
 		"/v1/models/gemini-3%3AgenerateContent?key=k":              {"/base/v9/models/gemini-3:generateContent?key=k", "gemini-3"},
 		"/v1beta/models/a%20b:countTokens":                         {"/base/v1beta/models/a%20b:countTokens", "a b"},
 		"/" + project + "gemini-3:generateContent":                 {"/base/" + project + "gemini-3:generateContent", "gemini-3"},
-		"/v1beta/tunedModels/x:generateContent":                    {"/base/v1beta/tunedModels/x:generateContent", "not one"},
+		"/v1beta/tunedModels/x:generateContent":                    {"/base/v1beta/tunedModels/x:generateContent", notOne},
 		"/v1beta//models/gemini-3:generateContent":                 {"/base/v1beta//models/gemini-3:generateContent", ""},
-		"/v1beta/models/gemini-3;a:generateContent":                {"/base/v1beta/models/gemini-3;a:generateContent", "not one"},
+		"/v1beta/models/gemini-3;a:generateContent":                {"/base/v1beta/models/gemini-3;a:generateContent", notOne},
 		"/v1beta/models/gemini%252D3:generateContent":              {"/base/v1beta/models/gemini%252D3:generateContent", ""},
-		"/v1beta/models/gemini-3:embedContent":                     {"/base/v1beta/models/gemini-3:embedContent", "not one"},
+		"/v1beta/models/gemini-3:embedContent":                     {"/base/v1beta/models/gemini-3:embedContent", notOne},
 	} {
-		model.Store("")
-		w := r.dial()
-		w.t = t
-		w.send("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " +
-			strconv.Itoa(len(body)) + "\r\n\r\n" + body)
-		resp, answer := w.answer(http.MethodPost)
-		w.Close()
-		if resp.StatusCode != http.StatusOK {
-			t.Errorf("%s: %s: %s", path, resp.Status, answer)
-			continue
-		}
-		if up := <-got; up.target != want.target || up.body != body {
-			t.Errorf("%s went to %s", path, up.target)
-		}
-		unread := ""
-		switch want.model {
-		case "":
-			unread = "path"
-		case "not one":
-			want.model = ""
-		}
-		if resp.Header.Get("X-Dewpoint-Unread") != unread || model.Load() != want.model {
-			t.Errorf("%s: model %q, %v", path, model.Load(), resp.Header)
-		}
+		paths.check(t, path, body, want.target, want.model)
+	}
+}
+
+// modelPaths is a proxy in front of an upstream that shows what reached it. The model of a request is named by its path.
+type modelPaths struct {
+	rig   *rig
+	got   <-chan seen
+	model *atomic.Value // the model that was read last
+}
+
+// newModelPaths starts the proxy for a dialect; nil: Chat Completions.
+func newModelPaths(t *testing.T, d dialect.Dialect) modelPaths {
+	t.Helper()
+	p := modelPaths{model: new(atomic.Value)}
+	p.rig, p.got = mirrored(t, setup{
+		dialect: d, models: func(name string) proxy.ModelInfo { p.model.Store(name); return proxy.ModelInfo{} },
+	})
+	return p
+}
+
+// notOne is the model of a path on which no requests are read.
+const notOne = "not one"
+
+// check sends a body to a path and checks where it goes upstream, and which model is read. An empty model means that the body passes unread.
+func (p modelPaths) check(t *testing.T, path, body, target, model string) {
+	t.Helper()
+	p.model.Store("")
+	w := p.rig.dial()
+	w.t = t
+	w.send("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " +
+		strconv.Itoa(len(body)) + "\r\n\r\n" + body)
+	resp, answer := w.answer(http.MethodPost)
+	w.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("%s: %s: %s", path, resp.Status, answer)
+		return
+	}
+	if up := <-p.got; up.target != target || up.body != body {
+		t.Errorf("%s went to %s", path, up.target)
+	}
+	unread := ""
+	switch model {
+	case "":
+		unread = "path"
+	case notOne:
+		model = ""
+	}
+	if resp.Header.Get("X-Dewpoint-Unread") != unread || p.model.Load() != model {
+		t.Errorf("%s: model %q, %v", path, p.model.Load(), resp.Header)
 	}
 }

@@ -39,8 +39,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	files, err := filepath.Glob(filepath.Join(*runs, "*.json"))
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("no recorded runs in %q: %w", *runs, err)
+	if err != nil {
+		return fmt.Errorf("list recorded runs: %w", err)
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("there are no recorded runs in %q", *runs)
 	}
 	binary, err := filepath.Abs(*program)
 	if err != nil {

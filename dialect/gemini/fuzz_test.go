@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/dialecttest"
 	"github.com/dewpoint-proxy/dewpoint/dialect/gemini"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -57,7 +58,7 @@ func FuzzSplit(f *testing.F) {
 			rest = rest[at+len(m.Raw):]
 		}
 		again, err := d.Split(target, bytes.Join(d.Join(r, raws), nil))
-		if err != nil || len(again.Messages) != len(r.Messages) || inShort(again.Messages) != inShort(r.Messages) {
+		if err != nil || len(again.Messages) != len(r.Messages) || dialecttest.InShort(again.Messages) != dialecttest.InShort(r.Messages) {
 			t.Fatalf("joined: %v", err)
 		}
 	})

@@ -13,38 +13,21 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/dialecttest"
 	"github.com/dewpoint-proxy/dewpoint/dialect/gemini"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func splitOf(t interface{ Fatalf(string, ...any) }, body string) *dialect.Request {
-	r, err := gemini.New(split.Options{}).Split("", []byte(body))
-	if err != nil {
-		t.Fatalf("%v: %s", err, body)
-	}
-	return r
-}
-
-// inShort formats the kind of each message, its calls, and the call that it is a result of.
-func inShort(all []session.Message) string {
-	var words []string
-	for i := range all {
-		m := &all[i]
-		word := m.Kind.String() + strings.Join(m.Calls, "+") + m.Result
-		if m.Sealed {
-			word += "!"
-		}
-		words = append(words, word)
-	}
-	return strings.Join(words, " ")
+func splitOf(t dialecttest.TB, body string) *dialect.Request {
+	return dialecttest.Split(t, gemini.New(split.Options{}), body)
 }
 
 func TestContentsBecomeMessages(t *testing.T) {
 	f := func(contents, want string) {
 		t.Helper()
-		if got := inShort(splitOf(t, `{"contents":[`+contents+`]}`).Messages); got != want {
+		if got := dialecttest.InShort(splitOf(t, `{"contents":[`+contents+`]}`).Messages); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", contents, got, want)
 		}
 	}
@@ -144,7 +127,7 @@ func TestRequestsInsideAnotherObjectAreRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Model != "gemini-3" || inShort(r.Messages) != "user agent" || r.Fields["session_id"] != "s" {
+		if r.Model != "gemini-3" || dialecttest.InShort(r.Messages) != "user agent" || r.Fields["session_id"] != "s" {
 			t.Errorf("%s: got %+v", body, r)
 		}
 		if joined := string(slices.Concat(d.Join(r, [][]byte{r.Messages[0].Raw, r.Messages[1].Raw})...)); joined != body {
@@ -281,7 +264,7 @@ func TestLoneResultsKeepTheirBytes(t *testing.T) {
 	const lone = `{ "parts":[{"functionResponse":{"name":"n"}}],"role":"user"}`
 	body := `{"contents":[{"parts":[{"text":"a"}]},{"role":"model","parts":[{"functionCall":{"name":"n"}}]},` + lone + `]}`
 	r := splitOf(t, body)
-	if got := inShort(r.Messages); got != "user actionfunctions.n:0 observationfunctions.n:0" || string(r.Messages[2].Raw) != lone {
+	if got := dialecttest.InShort(r.Messages); got != "user actionfunctions.n:0 observationfunctions.n:0" || string(r.Messages[2].Raw) != lone {
 		t.Fatalf("got %s", got)
 	}
 	hidden := d.Result(session.Call{Name: "recall"}, "found")
@@ -299,14 +282,14 @@ func TestRepeatedResultsAreOne(t *testing.T) {
 		return splitOf(t, `{"contents":[{"role":"model","parts":[{"functionCall":{"id":"A","name":"n"}}]},{"role":"user","parts":[`+strings.Join(parts, ",")+`]}]}`)
 	}
 	once, twice := of(result), of(result, result, `{"text":"a"}`)
-	if inShort(twice.Messages) != "actionA observationA user" || once.Messages[1].Digest != twice.Messages[1].Digest {
-		t.Errorf("got %s", inShort(twice.Messages))
+	if dialecttest.InShort(twice.Messages) != "actionA observationA user" || once.Messages[1].Digest != twice.Messages[1].Digest {
+		t.Errorf("got %s", dialecttest.InShort(twice.Messages))
 	}
 	d := gemini.New(split.Options{})
 	if got, err := d.Rewrite(twice.Messages[1].Raw, "cut"); err != nil || string(got) != strings.Replace(result, `"x"`, `"cut"`, 1) {
 		t.Errorf("%s, %v", got, err)
 	}
-	if got := inShort(of(result, other).Messages); got != "actionA observationA observationA" {
+	if got := dialecttest.InShort(of(result, other).Messages); got != "actionA observationA observationA" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -360,21 +343,7 @@ func bodyOf(contents []string) []byte {
 // TestJoinIsEquivalent: a body joined from its own messages is equivalent, and a composed body splits into the same messages.
 func TestJoinIsEquivalent(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
-		d, body := gemini.New(split.Options{}), bodyOf(drawContents(t))
-		r := splitOf(t, string(body))
-		raws := make([][]byte, len(r.Messages))
-		for i := range r.Messages {
-			raws[i] = r.Messages[i].Raw
-		}
-		var got, want any
-		joined := slices.Concat(d.Join(r, raws)...)
-		if json.Unmarshal(body, &want) != nil || json.Unmarshal(joined, &got) != nil || !reflect.DeepEqual(got, want) {
-			t.Fatalf("got  %s\nwant %s", joined, body)
-		}
-		again := splitOf(t, string(d.Compose(raws)))
-		if inShort(again.Messages) != inShort(r.Messages) || again.Messages[len(raws)-1].Digest != r.Messages[len(raws)-1].Digest {
-			t.Fatalf("got %s, want %s", inShort(again.Messages), inShort(r.Messages))
-		}
+		dialecttest.JoinIsEquivalent(t, gemini.New(split.Options{}), bodyOf(drawContents(t)))
 	})
 }
 

@@ -2,7 +2,6 @@ package messages_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,38 +12,21 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/dialecttest"
 	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/property"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func splitOf(t interface{ Fatalf(string, ...any) }, body string) *dialect.Request {
-	r, err := messages.New(split.Options{}).Split("", []byte(body))
-	if err != nil {
-		t.Fatalf("%v: %s", err, body)
-	}
-	return r
-}
-
-// inShort formats the kind of each message, its calls, and the call that it is a result of.
-func inShort(all []session.Message) string {
-	var words []string
-	for i := range all {
-		m := &all[i]
-		word := m.Kind.String() + strings.Join(m.Calls, "+") + m.Result
-		if m.Sealed {
-			word += "!"
-		}
-		words = append(words, word)
-	}
-	return strings.Join(words, " ")
+func splitOf(t dialecttest.TB, body string) *dialect.Request {
+	return dialecttest.Split(t, messages.New(split.Options{}), body)
 }
 
 func TestSplit(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
-		if got := inShort(splitOf(t, body).Messages); got != want {
+		if got := dialecttest.InShort(splitOf(t, body).Messages); got != want {
 			t.Errorf("%s\ngot %s, want %s", body, got, want)
 		}
 	}
@@ -249,21 +231,7 @@ func bodyOf(elements []string) []byte {
 // same messages.
 func TestJoinIsEquivalent(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
-		d, body := messages.New(split.Options{}), bodyOf(drawElements(t))
-		r := splitOf(t, string(body))
-		raws := make([][]byte, len(r.Messages))
-		for i := range r.Messages {
-			raws[i] = r.Messages[i].Raw
-		}
-		var got, want any
-		joined := slices.Concat(d.Join(r, raws)...)
-		if json.Unmarshal(body, &want) != nil || json.Unmarshal(joined, &got) != nil || !reflect.DeepEqual(got, want) {
-			t.Fatalf("got  %s\nwant %s", joined, body)
-		}
-		again := splitOf(t, string(d.Compose(raws)))
-		if inShort(again.Messages) != inShort(r.Messages) || again.Messages[len(raws)-1].Digest != r.Messages[len(raws)-1].Digest {
-			t.Fatalf("got %s, want %s", inShort(again.Messages), inShort(r.Messages))
-		}
+		dialecttest.JoinIsEquivalent(t, messages.New(split.Options{}), bodyOf(drawElements(t)))
 	})
 }
 

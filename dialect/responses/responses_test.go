@@ -2,7 +2,6 @@ package responses_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/dialecttest"
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/lineartest"
@@ -20,34 +20,16 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
-func splitOf(t interface{ Fatalf(string, ...any) }, body string) *dialect.Request {
-	r, err := responses.New(split.Options{}).Split("", []byte(body))
-	if err != nil {
-		t.Fatalf("%v: %s", err, body)
-	}
-	return r
+func splitOf(t dialecttest.TB, body string) *dialect.Request {
+	return dialecttest.Split(t, responses.New(split.Options{}), body)
 }
 
 func listOf(items string) string { return `{"input":[` + items + `]}` }
 
-// inShort formats the kind of each message, its calls, and the call that it is a result of.
-func inShort(all []session.Message) string {
-	var words []string
-	for i := range all {
-		m := &all[i]
-		word := m.Kind.String() + strings.Join(m.Calls, "+") + m.Result
-		if m.Sealed {
-			word += "!"
-		}
-		words = append(words, word)
-	}
-	return strings.Join(words, " ")
-}
-
 func TestSplit(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
-		if got := inShort(splitOf(t, body).Messages); got != want {
+		if got := dialecttest.InShort(splitOf(t, body).Messages); got != want {
 			t.Errorf("%s\ngot %s, want %s", body, got, want)
 		}
 	}
@@ -259,21 +241,7 @@ func bodyOf(items []string) []byte {
 // same messages.
 func TestJoinIsEquivalent(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
-		d, body := responses.New(split.Options{}), bodyOf(drawItems(t))
-		r := splitOf(t, string(body))
-		raws := make([][]byte, len(r.Messages))
-		for i := range r.Messages {
-			raws[i] = r.Messages[i].Raw
-		}
-		var got, want any
-		joined := slices.Concat(d.Join(r, raws)...)
-		if json.Unmarshal(body, &want) != nil || json.Unmarshal(joined, &got) != nil || !reflect.DeepEqual(got, want) {
-			t.Fatalf("got  %s\nwant %s", joined, body)
-		}
-		again := splitOf(t, string(d.Compose(raws)))
-		if inShort(again.Messages) != inShort(r.Messages) || again.Messages[len(raws)-1].Digest != r.Messages[len(raws)-1].Digest {
-			t.Fatalf("got %s, want %s", inShort(again.Messages), inShort(r.Messages))
-		}
+		dialecttest.JoinIsEquivalent(t, responses.New(split.Options{}), bodyOf(drawItems(t)))
 	})
 }
 
@@ -299,8 +267,8 @@ func TestLongItemWithoutList(t *testing.T) {
 	body := `{"model":"m","input":{"role":"user","content":"` + strings.Repeat("long ", 5000) + `"}}`
 	for range 3 {
 		r, err := d.Split("", []byte(body))
-		if err != nil || inShort(r.Messages) != "user" || d.Known([]byte(body)) != 0 {
-			t.Fatalf("%v, %s", err, inShort(r.Messages))
+		if err != nil || dialecttest.InShort(r.Messages) != "user" || d.Known([]byte(body)) != 0 {
+			t.Fatalf("%v, %s", err, dialecttest.InShort(r.Messages))
 		}
 	}
 }
@@ -315,7 +283,7 @@ func TestMemoryChangesNothing(t *testing.T) {
 			want := splitOf(t, string(body))
 			mine := bytes.Clone(body)
 			got, err := d.Split("", mine)
-			if err != nil || inShort(got.Messages) != inShort(want.Messages) || got.ListSpan != want.ListSpan || got.Model != want.Model {
+			if err != nil || dialecttest.InShort(got.Messages) != dialecttest.InShort(want.Messages) || got.ListSpan != want.ListSpan || got.Model != want.Model {
 				t.Fatalf("got %+v (%v)\nwant %+v", got, err, want)
 			}
 			for i := range want.Messages {
@@ -356,8 +324,8 @@ func TestNoTurnIsLostBetweenBodies(t *testing.T) {
 			`{"role":"assistant","content":"the second thing that it says"}`, `{"role":"user","content":"` + last + `"}`,
 		}))
 		got, err := d.Split("", []byte(body))
-		if want := splitOf(t, body); err != nil || inShort(got.Messages) != inShort(want.Messages) {
-			t.Errorf("got %s (%v)\nwant %s", inShort(got.Messages), err, inShort(want.Messages))
+		if want := splitOf(t, body); err != nil || dialecttest.InShort(got.Messages) != dialecttest.InShort(want.Messages) {
+			t.Errorf("got %s (%v)\nwant %s", dialecttest.InShort(got.Messages), err, dialecttest.InShort(want.Messages))
 		}
 	}
 }

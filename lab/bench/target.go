@@ -202,7 +202,7 @@ func startNginx(ctx context.Context, dir, upstream string) (*Target, error) {
 		return nil, err
 	}
 	t := newTarget(nameNginx, addr, p)
-	err = servers.Ready(ctx, p, func(ctx context.Context) error {
+	err = servers.Ready(ctx, p, servers.Patience, func(ctx context.Context) error {
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addr)
 		if err != nil {
 			return err

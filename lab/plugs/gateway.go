@@ -249,7 +249,7 @@ general_settings: {master_key: %s}
 	if err != nil {
 		return started{}, err
 	}
-	return started{run: run, url: "http://" + addr + "/v1/chat/completions", header: http.Header{}}, ready(ctx, run, answers("http://"+addr+"/health/liveliness"))
+	return started{run: run, url: "http://" + addr + "/v1/chat/completions", header: http.Header{}}, servers.Ready(ctx, run, starting, answers("http://"+addr+"/health/liveliness"))
 }
 
 // startPortkey starts Portkey's gateway. Each request brings the configuration that names the webhook.
@@ -265,7 +265,7 @@ func startPortkey(ctx context.Context, g gateway, work, dewpoint, upstream strin
 	config := fmt.Sprintf(`{"provider":"openai","api_key":"sk-upstream","custom_host":"%s/v1","before_request_hooks":[{"type":"mutator","id":"dewpoint",`+
 		`"checks":[{"id":"default.webhook","parameters":{"webhookURL":"%s/plugs/portkey?wait=60s","timeout":90000}}]}]}`, upstream, dewpoint)
 	header := http.Header{"X-Portkey-Config": {config}}
-	return started{run: run, url: "http://" + addr + "/v1/chat/completions", header: header}, ready(ctx, run, answers("http://"+addr+"/"))
+	return started{run: run, url: "http://" + addr + "/v1/chat/completions", header: header}, servers.Ready(ctx, run, starting, answers("http://"+addr+"/"))
 }
 
 func freePort() (addr, port string, err error) {
@@ -277,26 +277,6 @@ func freePort() (addr, port string, err error) {
 
 // starting bounds how long a gateway may take to start. LiteLLM takes a minute on a busy machine.
 const starting = 5 * time.Minute
-
-// ready waits until a gateway answers; where it does not, it is killed.
-func ready(ctx context.Context, run *process.Process, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, starting)
-	defer cancel()
-	for {
-		err := ask(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-run.Ended:
-			return fmt.Errorf("it ended:\n%s", run.Log)
-		case <-ctx.Done():
-			run.Kill()
-			return fmt.Errorf("it does not answer: %w:\n%s", err, run.Log)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
 
 // answers asks a server whether it is ready.
 func answers(url string) func(context.Context) error {

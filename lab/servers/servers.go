@@ -18,8 +18,8 @@ import (
 // ErrNotInstalled says that a server is not there.
 var ErrNotInstalled = errors.New("not installed")
 
-// patience bounds every wait for something that should come at once. Only a defect uses it up.
-const patience = 60 * time.Second
+// Patience bounds every wait for something that should come at once. Only a defect uses it up.
+const Patience = 60 * time.Second
 
 // Serve starts a program that logs where it serves, and waits for that.
 func Serve(ctx context.Context, path string, args ...string) (*process.Process, process.Entry, error) {
@@ -27,7 +27,7 @@ func Serve(ctx context.Context, path string, args ...string) (*process.Process, 
 	if err != nil {
 		return nil, process.Entry{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	at, err := run.Await(ctx, "serving")
 	if err != nil {
@@ -37,8 +37,8 @@ func Serve(ctx context.Context, path string, args ...string) (*process.Process, 
 	return run, at, nil
 }
 
-// Ready waits until a process answers; where it does not, it is killed.
-func Ready(ctx context.Context, run *process.Process, ask func(context.Context) error) error {
+// Ready waits until a process answers, at most for patience; where it does not, it is killed.
+func Ready(ctx context.Context, run *process.Process, patience time.Duration, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
@@ -63,7 +63,7 @@ func Stop(run *process.Process) error {
 	select {
 	case <-run.Ended:
 		return nil
-	case <-time.After(patience):
+	case <-time.After(Patience):
 	}
 	run.Kill()
 	return fmt.Errorf("%s did not end when told to, and was killed:\n%s", run.Command.Path, run.Log)
@@ -115,7 +115,7 @@ func (r *Redis) Start(ctx context.Context) error {
 		return fmt.Errorf("start redis: %w", err)
 	}
 	r.run = run
-	return Ready(ctx, run, r.ping)
+	return Ready(ctx, run, Patience, r.ping)
 }
 
 func (r *Redis) ping(ctx context.Context) error {

@@ -53,6 +53,7 @@ var allowedImports = map[string][]string{
 	"internal/serve/served":             {"internal/lru"},
 	"dialect":                           {"session", "internal/rawjson"},
 	"dialect/split":                     {"session", "dialect", "internal/known/agents", "internal/rawjson"},
+	"dialect/dialecttest":               {"session", "dialect"},
 	"dialect/assemble":                  {"dialect", "dialect/split", "session", "internal/rawjson"},
 	"dialect/chat":                      {"internal/known/agents", "session", "dialect", "dialect/assemble", "dialect/split", "internal/rawjson"},
 	"dialect/messages":                  {"session", "dialect", "dialect/assemble", "dialect/split", "internal/rawjson"},
@@ -139,7 +140,7 @@ var dependencyRules = []struct {
 		"internal/test/judge", "internal/replay", "internal/replay/ask", "internal/serve/console", "internal/setup", "internal/doctor", "internal/serve/served", "internal/serve/findings", "internal/serve/dial", "internal/command", "internal/serve/runs", "internal/serve/tools",
 	}},
 	{"encoding/json", "a client's JSON is never decoded and re-encoded", []string{
-		"internal/replay/ask", "engine", "proxy", "admin", "admin/ui", "config", "condense", "condense/summariser", "condense/condensetest", "condense/tidy", "internal/test/fakeupstream", "internal/test/judge", "internal/replay",
+		"internal/replay/ask", "engine", "proxy", "admin", "admin/ui", "config", "condense", "condense/summariser", "condense/condensetest", "dialect/dialecttest", "condense/tidy", "internal/test/fakeupstream", "internal/test/judge", "internal/replay",
 		"internal/serve/health", "internal/serve/served", "internal/serve/findings", "internal/setup", "internal/doctor", "dialect/assemble", "internal/serve/runs",
 		"internal/replay/logs", "internal/demo", "internal/test/process", "session/sessiontest", "session/boltstore", "internal/command",
 	}},

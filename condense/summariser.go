@@ -166,9 +166,9 @@ func FinishReason(reason string) string {
 		return "tool_calls"
 	case "max_output_tokens", "max_tokens", "model_context_window_exceeded", "MAX_TOKENS":
 		return "length"
-	case "refusal", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII":
+	case "refusal", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR":
 		return "content_filter"
-	case "failed":
+	case "failed", "OTHER", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE":
 		return "error"
 	}
 	return reason

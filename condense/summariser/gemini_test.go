@@ -40,6 +40,8 @@ func TestGemini(t *testing.T) {
 		"cut by length": {nil, []string{thought, piece(`{"text":"STATE:"}`, `,"finishReason":"MAX_TOKENS"`)}, path, limited,
 			condense.Reply{Text: "STATE:", Finish: "length", Usage: usage}, ""},
 		"blocked": {nil, []string{thought, piece(``, `,"finishReason":"SAFETY"`)}, path, limited, condense.Reply{Finish: "content_filter", Usage: usage}, ""},
+		"malformed": {nil, []string{piece(`{"text":"STATE"}`, `,"finishReason":"MALFORMED_FUNCTION_CALL"`)}, path, limited,
+			condense.Reply{Text: "STATE", Finish: "error", Usage: usage}, ""},
 		"cut off": {nil, []string{thought, piece(`{"text":"STATE:"}`, "")}, path, limited, condense.Reply{}, condense.FailureUnreachable},
 		"error":   {nil, []string{thought, `{"error":{"code":503,"status":"UNAVAILABLE"}}`}, path, limited, condense.Reply{}, condense.FailureServer},
 		"function": {

@@ -37,13 +37,13 @@ var _ dialect.Dialect = (*Dialect)(nil)
 // list is the member of a body that holds the history.
 const list = "contents"
 
+// members are the other members of a body that are read, each in both spellings.
+var members = []string{"systemInstruction", "system_instruction", "generationConfig", "generation_config", "cachedContent", "cached_content"}
+
 // New returns the dialect.
 func New(o split.Options) *Dialect {
 	format := split.Format{
-		List: list, Element: "a content",
-		Members: []string{
-			"systemInstruction", "system_instruction", "generationConfig", "generation_config", "cachedContent", "cached_content",
-		},
+		List: list, Element: "a content", Members: members,
 		Version: version, Skip: func(rawjson.Value) bool { return false },
 		Reader: func(w *split.Walker) split.Reader {
 			return split.Reader{Keys: contentKeys, Element: (&reader{w: w}).element}
@@ -63,16 +63,16 @@ func (d *Dialect) Split(target string, body []byte) (*dialect.Request, error) {
 	if at.assist || at.counts {
 		inner = requestIn(body).Raw
 	}
-	cached := false
+	var unread *dialect.Error
 	r, err := d.bodies.Split(inner, func(w *split.Walker, r *dialect.Request) {
 		finish(w, r)
-		cached = either(w.Member, "cachedContent", "cached_content").Kind == rawjson.String
+		unread = unreadable(w)
 	})
 	switch {
 	case err != nil:
 		return nil, err
-	case cached:
-		return nil, &dialect.Error{Code: dialect.CodeUnsupported, Param: "cachedContent", Message: "the request refers to an explicit cache"}
+	case unread != nil:
+		return nil, unread
 	}
 	if len(inner) < len(body) {
 		r.Model = cmp.Or(r.Model, split.Member(rawjson.ValueOf(body), "model").Text())
@@ -82,6 +82,19 @@ func (d *Dialect) Split(target string, body []byte) (*dialect.Request, error) {
 	r.Model = cmp.Or(at.model, strings.TrimPrefix(r.Model, "models/"))
 	r.Stream, r.Pieces = at.events, at.pieces
 	return r, nil
+}
+
+// unreadable returns why a request cannot be read although its contents can, or nil.
+func unreadable(w *split.Walker) *dialect.Error {
+	for i := 0; i < len(members); i += 2 {
+		if w.Member(members[i]).Kind != 0 && w.Member(members[i+1]).Kind != 0 {
+			return &dialect.Error{Code: dialect.CodeUnsupported, Param: members[i], Message: members[i] + " stands in two spellings"}
+		}
+	}
+	if len(either(w.Member, "cachedContent", "cached_content").Inner()) > 0 {
+		return &dialect.Error{Code: dialect.CodeUnsupported, Param: "cachedContent", Message: "the request refers to an explicit cache"}
+	}
+	return nil
 }
 
 // maxChoices is the maximum number of candidates that Gemini writes for one request.

@@ -93,7 +93,41 @@ func TestUnclearBodiesAreRefusedOrPassUnread(t *testing.T) {
 	f(`{"contents":[]}`, dialect.CodeUnsupported, "contents")
 	f(`{"contents":"a"}`, dialect.CodeUnsupported, "contents")
 	f(`{"contents":[{"parts":[{"text":"a"}]}],"cachedContent":"cachedContents/1"}`, dialect.CodeUnsupported, "cachedContent")
+	f(`{"contents":[{"parts":[{"text":"a"}]}],"cachedContent":null,"cached_content":"cachedContents/1"}`, dialect.CodeUnsupported, "cachedContent")
+	f(`{"contents":{"role":"user","parts":{"text":"a"}}}`, dialect.CodeUnsupported, "contents")
 	f(`{"contents":[`, dialect.CodeInvalidJSON, "")
+}
+
+// TestEverySpellingIsRead: a body with underscores is the same conversation as one in camel case. A system instruction in a form that the API
+// does not document stays where it is.
+func TestEverySpellingIsRead(t *testing.T) {
+	camel := `{"systemInstruction":{"parts":[{"text":"s"}]},"contents":[{"role":"user","parts":[{"text":"a"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}}]},
+		{"role":"model","parts":[{"functionCall":{"name":"n","args":{"a":1}},"thoughtSignature":"x"}]},{"role":"user","parts":[{"functionResponse":{"name":"n","response":{"output":"o"}}}]}],
+		"tools":[{"functionDeclarations":[{"name":"n"}]}],"generationConfig":{"maxOutputTokens":5},"cachedContent":""}`
+	snake := strings.NewReplacer("systemInstruction", "system_instruction", "inlineData", "inline_data", "mimeType", "mime_type", "functionCall", "function_call",
+		"thoughtSignature", "thought_signature", "functionResponse", "function_response", "functionDeclarations", "function_declarations",
+		"generationConfig", "generation_config", "maxOutputTokens", "max_output_tokens", "cachedContent", "cached_content").Replace(camel)
+	d := gemini.New(split.Options{})
+	a, b := splitOf(t, camel), splitOf(t, snake)
+	if got, want := dialecttest.InShort(b.Messages), "system user actionfunctions.n:0 observationfunctions.n:0"; got != want || b.MaxOutput != 5 || !d.CanHideTools(b) {
+		t.Errorf("got %s, %+v", got, b)
+	}
+	for i, m := range b.Messages {
+		one, errOne := d.Read(a.Messages[i].Raw)
+		other, errOther := d.Read(m.Raw)
+		if errOne != nil || errOther != nil || !reflect.DeepEqual(one, other) {
+			t.Errorf("message %d: %+v and %+v (%v, %v)", i, one, other, errOne, errOther)
+		}
+		if i != 1 && m.Digest != a.Messages[i].Digest { // of data only the bytes are compared
+			t.Errorf("message %d has another digest", i)
+		}
+	}
+	for _, body := range []string{`{"systemInstruction":"Be brief.","contents":[{"parts":[{"text":"a"}]}]}`, `{"systemInstruction":{"parts":{"text":"b"}},"contents":[{"parts":[{"text":"a"}]}]}`} {
+		r := splitOf(t, body)
+		if joined := string(slices.Concat(d.Join(r, [][]byte{r.Messages[0].Raw})...)); joined != body || len(r.Messages) != 1 {
+			t.Errorf("got %s", joined)
+		}
+	}
 }
 
 func TestTheTargetSaysModelAndStream(t *testing.T) {
@@ -393,10 +427,57 @@ func TestTee(t *testing.T) {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
-	list := d.Tee(false)
-	list.Write([]byte("[" + first + "\n,\r\n" + second + "]"))
-	if got := list.Answer(); !list.Ended() || got.Text != "let me \nlook" || got.Finish != "STOP" || len(got.Calls) != 1 || *got.Usage != *want.Usage {
-		t.Errorf("list: got %+v", got)
+}
+
+// TestListsAreReadPieceByPiece: a stream that is a list, without alt=sse, is the same answer as one of events. What has arrived of it counts, also
+// if it is cut in the middle of a piece.
+func TestListsAreReadPieceByPiece(t *testing.T) {
+	d := gemini.New(split.Options{})
+	first := `{"candidates":[{"content":{"parts":[{"text":"let } me "}]}}],"usageMetadata":{"promptTokenCount":100}}`
+	second := `{"candidates":[{"content":{"parts":[{"text":"lo\"[ok"},{"functionCall":{"name":"ls"}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":9}}`
+	text := "[" + first + "\n,\r\n" + second + "\n]"
+	for _, size := range []int{1, 7, len(text)} {
+		tee := d.Tee(false)
+		for piece := range slices.Chunk([]byte(text), size) {
+			tee.Write(piece)
+		}
+		got := tee.Answer()
+		if !tee.Ended() || got.Text != `let } me lo"[ok` || got.Finish != "STOP" || len(got.Calls) != 1 || *got.Usage != (session.Usage{Input: 100, Output: 9}) {
+			t.Errorf("in pieces of %d: %+v", size, got)
+		}
+	}
+	cut := d.Tee(false)
+	cut.Write([]byte(text[:len(first)+20]))
+	if got := cut.Answer(); cut.Ended() || cut.Failed() || got.Text != "let } me " || got.Usage == nil {
+		t.Errorf("cut: %+v", got)
+	}
+	failed := d.Tee(false)
+	failed.Write([]byte("[" + first + `,{"error":{"code":503,"status":"UNAVAILABLE"}}`))
+	if got := failed.Answer(); !failed.Failed() || got.Status != 503 {
+		t.Errorf("failed: %+v", got)
+	}
+	long := d.Tee(false)
+	long.Write([]byte(`[{"text":"` + strings.Repeat("x", split.MaxAnswer) + `"},` + second + "]"))
+	if got := long.Answer(); !long.Ended() || got.Text != `lo"[ok` {
+		t.Errorf("behind a piece that is too long: %+v", got)
+	}
+}
+
+// TestUsageBehindTheReasonIsRead: a stream has not ended before both its reason and its usage have come.
+func TestUsageBehindTheReasonIsRead(t *testing.T) {
+	tee := gemini.New(split.Options{}).Tee(true)
+	tee.Write([]byte(`data: {"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"MAX_TOKENS"}],"usageMetadata":{"trafficType":"ON_DEMAND"}}` + "\n\n"))
+	if tee.Ended() {
+		t.Error("it ended before its usage")
+	}
+	tee.Write([]byte(`data: {"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":1}}` + "\n\n"))
+	if got := tee.Answer(); !tee.Ended() || got.Finish != "MAX_TOKENS" || *got.Usage != (session.Usage{Input: 7, Output: 1}) {
+		t.Errorf("got %+v", got)
+	}
+	failed := gemini.New(split.Options{}).Tee(true)
+	failed.Write([]byte(`data: {"error":{"code":500,"message":"m","status":"INTERNAL"}}` + "\n\n"))
+	if got := failed.Answer(); !failed.Failed() || got.Status != 500 {
+		t.Errorf("an error event: %+v", got)
 	}
 }
 

@@ -197,10 +197,10 @@ func (f *filter) Whole(body []byte) {
 
 // Rest returns an answer that is not streamed as the client receives it.
 func (f *filter) Rest(body []byte) []byte {
-	if !f.Differs() || f.finish == "" {
+	answer := answerIn(rawjson.ValueOf(body))
+	if !f.Differs() || firstCandidate(answer).Kind == 0 {
 		return body
 	}
-	answer := answerIn(rawjson.ValueOf(body))
 	out := withParts(answer.Raw, f.Shown(), "")
 	return rewrapped(body, answer, split.WithMember(out, "usageMetadata", f.TotalUsage()))
 }

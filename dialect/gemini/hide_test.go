@@ -89,6 +89,21 @@ func TestHiddenCallsAreRemoved(t *testing.T) {
 	}
 }
 
+// TestHiddenCallsNeedNoReason: a call is hidden also in an answer that does not say why it ended, and an answer without any candidate stays.
+func TestHiddenCallsNeedNoReason(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"recall"}},{"functionCall":{"name":"read"}}]}}]}`: `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"read"}}]}}]}`,
+		`{"promptFeedback":{"blockReason":"SAFETY"}}`:                                                                  `{"promptFeedback":{"blockReason":"SAFETY"}}`,
+	} {
+		f := gemini.New(split.Options{}).FilterAnswers(false, hides)
+		got := string(f.Write([]byte(answer)))
+		f.Close()
+		if got += string(f.Finish()); got != want {
+			t.Errorf("%s: got %s", answer, got)
+		}
+	}
+}
+
 // TestSeveralAnswersBecomeOne: the client receives the text of all answers, the sum of their usage, and one id.
 func TestSeveralAnswersBecomeOne(t *testing.T) {
 	answers := []string{

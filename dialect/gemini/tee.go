@@ -9,9 +9,9 @@ import (
 )
 
 // Tee returns a reader for an answer: an object, a list of pieces, or a stream of events. A stream has no end mark. It counts as ended once
-// the model has said why it stopped, although its usage may follow.
+// the model has said why it stopped and what was used, in this order or the other.
 func (d *Dialect) Tee(streamed bool) dialect.Tee {
-	a := &answer{split.Collector{NoArguments: "{}"}, !streamed}
+	a := &answer{Collector: split.Collector{NoArguments: "{}"}}
 	return &tee{split.NewTee(streamed, split.Done, a), a, streamed}
 }
 
@@ -22,7 +22,9 @@ type tee struct {
 }
 
 // Ended implements dialect.Tee.
-func (t *tee) Ended() bool { return t.Tee.Ended() || t.streamed && t.answer.Known.Finish != "" }
+func (t *tee) Ended() bool {
+	return t.Tee.Ended() || t.streamed && t.answer.Known.Finish != "" && t.answer.Known.Usage != nil
+}
 
 // Opening reports whether an event has neither a part nor a reason to stop.
 func (d *Dialect) Opening(event []byte) bool {
@@ -40,7 +42,10 @@ type answer struct {
 }
 
 // Whole reads an answer that is not streamed.
-func (a *answer) Whole(body rawjson.Value) { a.Event(body) }
+func (a *answer) Whole(body rawjson.Value) {
+	a.whole = true
+	a.Event(body)
+}
 
 // Event reads an event, a piece of a list, or a whole answer. Of several candidates only the first counts, except in Wrote.
 func (a *answer) Event(event rawjson.Value) (ends bool) {

@@ -80,13 +80,16 @@ func (t *streamTee) Answer() dialect.Answer {
 	return a
 }
 
-// wholeTee reads an answer that is not streamed. It ends at the bracket that closes the body, even if the body is too long
-// to be kept. A body that is neither an object nor an array never ends.
+// wholeTee reads an answer that is not streamed as events: an object, or a list with the pieces of one, each of which is read once it is
+// complete. It ends at the bracket that closes the body, even if the body, or a piece, is too long to be kept. A body that is neither an
+// object nor a list never ends.
 type wholeTee struct {
 	AnswerReader
-	body []byte
-	done bool // the body was read, or is too long
+	body []byte // so far: of a list, the current piece
+	long bool   // it exceeds MaxAnswer
+	read bool   // the body was read
 
+	list     bool
 	closed   bool // the last bracket has closed the body
 	depth    int
 	inString bool
@@ -94,49 +97,47 @@ type wholeTee struct {
 }
 
 func (t *wholeTee) Write(p []byte) {
-	p = p[:t.scan(p)]
-	if t.done || len(t.body)+len(p) > MaxAnswer {
-		t.done = true
-		t.body = nil
-		return
+	for len(p) > 0 && !t.closed {
+		n := t.scan(p)
+		if t.long = t.long || len(t.body)+n > MaxAnswer; t.long {
+			t.body = nil
+		} else {
+			t.body = append(t.body, p[:n]...)
+		}
+		if t.list && (n < len(p) || t.depth <= 1) {
+			t.readPiece()
+		}
+		p = p[n:]
 	}
-	t.body = append(t.body, p...)
 }
 
 func (t *wholeTee) Ended() bool { return t.closed }
 
 func (t *wholeTee) Answer() dialect.Answer {
-	if !t.done && t.closed {
-		t.read()
-		t.done = true
-		t.body = nil
+	if !t.read && t.closed && IsObject(t.body) {
+		t.Whole(rawjson.ValueOf(t.body))
 	}
+	t.read = t.closed
 	return t.AnswerReader.Answer()
 }
 
-// read reads the body: an answer, or a list with the pieces of one.
-func (t *wholeTee) read() {
-	if IsObject(t.body) {
-		t.Whole(rawjson.ValueOf(t.body))
+// readPiece reads a piece of a list, if one has ended.
+func (t *wholeTee) readPiece() {
+	piece := bytes.TrimLeft(t.body, "[, \t\r\n")
+	if len(piece) == 0 && !t.long {
 		return
 	}
-	if rawjson.Valid(t.body, 0) != nil {
-		return
+	if !t.long && IsObject(piece) {
+		t.Event(rawjson.ValueOf(piece))
 	}
-	for piece := range rawjson.Elements(t.body) {
-		if piece.Kind == rawjson.Object {
-			t.Event(piece)
-		}
-	}
+	t.body, t.long = t.body[:0], false
 }
 
-// scan looks for the bracket that closes the body, and returns how many of the next bytes belong to it. It does not validate
+// scan looks for the bracket that closes the body, or a piece of a list, and returns how many of the next bytes it ends. It does not validate
 // them.
 func (t *wholeTee) scan(p []byte) int {
 	for i, c := range p {
 		switch {
-		case t.closed:
-			return i
 		case t.escaped:
 			t.escaped = false
 		case t.inString:
@@ -145,10 +146,14 @@ func (t *wholeTee) scan(p []byte) int {
 		case c == '"':
 			t.inString = true
 		case c == '{' || c == '[':
+			t.list = t.list || t.depth == 0 && c == '['
 			t.depth++
 		case c == '}' || c == ']':
 			t.depth--
 			t.closed = t.depth <= 0
+			if t.closed || t.list && t.depth == 1 {
+				return i + 1
+			}
 		}
 	}
 	return len(p)

@@ -257,4 +257,5 @@ var words = [...]string{
 	"user_changed", "answer_changed", "result_changed", "left_out", "inserted", "side_request", "unknown_history", "unread",
 	"first", "model_changed", "upstream_changed", "tools_changed", "system_changed", "condensed", "sent_whole", "concurrent", "expired", "too_short",
 	"not_marked", "not_reported", "provider",
+	"gemini",
 }

@@ -88,20 +88,20 @@ type sealing struct {
 }
 
 func sealings() (all []sealing) {
-	all = append(all, sealing{steps: "no", protocols: []string{"messages", "responses"}})
+	all = append(all, sealing{steps: "no", protocols: []string{"messages", "responses", "gemini", "gemini without ids"}})
 	for _, s := range []sealing{
 		{steps: "each", when: func(int) bool { return true }}, {steps: "some", when: func(n int) bool { return n%3 == 1 }},
 		{steps: "first", when: func(n int) bool { return n == 0 }},
 	} {
 		all = append(all, sealing{fakeupstream.SealThinkingBlocks, s.steps, s.when, []string{"messages", "messages by hand"}},
 			sealing{fakeupstream.SealResponsesDetails, s.steps, s.when, []string{"responses"}},
-			sealing{fakeupstream.SealClaudeDetails, s.steps, s.when, []string{"responses"}})
+			sealing{fakeupstream.SealClaudeDetails, s.steps, s.when, []string{"responses"}},
+			sealing{fakeupstream.SealThoughtSignature, s.steps, s.when, []string{"gemini"}})
 	}
 	return all
 }
 
-// TestMatrix plays recorded runs in the Messages API and the Responses API under every kind of condenser and with reasoning
-// sealed in every form, over two replicas on one Redis, of which one is killed and restarted in the middle of each run. No
+// TestMatrix plays recorded runs in all protocols but Chat Completions, under every kind of condenser and with reasoning sealed in every form, over two replicas on one Redis, of which one is killed and restarted in the middle of each run. No
 // request is refused, no answer altered, the prefix is stable, a run is one thread, and the reported savings match upstream's
 // counts.
 func TestMatrix(t *testing.T) {
@@ -121,7 +121,7 @@ func TestMatrix(t *testing.T) {
 }
 
 // TestRecordedProtocols does the same as TestMatrix, but plays only the beginning of one recorded run in each cell, in rotation, so that each run
-// is played in both protocols.
+// is played in each protocol.
 func TestRecordedProtocols(t *testing.T) {
 	const size, length = 24, 90
 	runs := recorded(t)
@@ -201,14 +201,18 @@ shutdown: {delay: 0s, timeout: 1m}
 func (m *matrix) play(t *testing.T, run replay.Run, protocol string) {
 	t.Helper()
 	protocol, manual := strings.CutSuffix(protocol, " by hand")
-	name := fmt.Sprintf("%s in %s, by hand %t", run.Name, protocol, manual)
+	protocol, without := strings.CutSuffix(protocol, " without ids")
+	name, requested := fmt.Sprintf("%s in %s, by hand %t, without ids %t", run.Name, protocol, manual, without), judge.Model
+	if without {
+		requested = "gemini-2.5-pro" // whose calls have no ids
+	}
 	l := &line{to: func(x exchange) *process { return m.pair[x.Step%2] }}
 	defer l.client.CloseIdleConnections()
 	half, told, said := run.Steps()/2, 0, 0
 	headers := http.Header{"Authorization": {"Bearer " + t.Name() + name}}
 	report, err := judge.Play(t.Context(), run, judge.Options{
-		URL: func(int) string { return "http://proxy/v1" }, Client: &http.Client{Transport: l}, Model: judge.Model, Upstream: m.Upstream,
-		Protocol: protocol, Stream: manual || protocol == "responses", Sealed: m.form != "", Habits: judge.Habits{Manual: manual}, Again: 10,
+		URL: func(int) string { return "http://proxy/v1" }, Client: &http.Client{Transport: l}, Model: requested, Upstream: m.Upstream,
+		Protocol: protocol, Stream: manual || protocol == "responses" || m.form == fakeupstream.SealThoughtSignature, Sealed: m.form != "", Habits: judge.Habits{Manual: manual}, Again: 10,
 		Headers: headers, Expect: judge.Expectations{Summarisers: []string{judge.Summariser}},
 		Before: func(step int) {
 			m.step.Store(int64(step))
@@ -304,7 +308,7 @@ func (c *contents) texts(key string, v any) (n int) {
 	case map[string]any:
 		for k, e := range v {
 			switch k {
-			case "input": // of a call
+			case "input", "args": // of a call
 				n += callFrame + c.encoder.Count(string(assemble.Encode(e))) // as the agent encodes it: with & and <, not with escapes
 			case "arguments":
 				n += callFrame + c.texts(k, e)
@@ -328,6 +332,7 @@ func TestCallsAreCountedAsSent(t *testing.T) {
 		"chat":      fmt.Sprintf(`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"run","arguments":%s}}]}`, encode(arguments)),
 		"messages":  fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"run","input":%s}]}`, arguments),
 		"responses": fmt.Sprintf(`{"type":"function_call","call_id":"a","name":"run","arguments":%s}`, encode(arguments)),
+		"gemini":    fmt.Sprintf(`{"role":"model","parts":[{"functionCall":{"id":"a","name":"run","args":%s}}]}`, arguments),
 	} {
 		if got := c.message([]byte(call)); got != want {
 			t.Errorf("%s: %d tokens, want %d", protocol, got, want)

@@ -108,16 +108,20 @@ func (a *answer) addCall(p *piece) {
 }
 
 // addUsage reads a usage report, which replaces an earlier one. A report without token counts is ignored. Cached tokens are
-// part of prompt_tokens; prompt_cache_hit_tokens is DeepSeek's name for them.
+// part of prompt_tokens; prompt_cache_hit_tokens is DeepSeek's name for them. So are tokens that were written to the cache at a price of their
+// own: OpenAI and OpenRouter call them cache_write_tokens, LiteLLM cache_creation_tokens.
 func (a *answer) addUsage(report rawjson.Value) {
 	prompt, completion := split.Member(report, "prompt_tokens"), split.Member(report, "completion_tokens")
 	if prompt.Kind != rawjson.Number && completion.Kind != rawjson.Number {
 		return
 	}
-	cached := split.Member(report, "cached_tokens")
+	cached, written := split.Member(report, "cached_tokens"), 0
 	if details := split.Member(report, "prompt_tokens_details"); details.Kind == rawjson.Object {
 		cached = split.Member(details, "cached_tokens")
+		written = max(split.Integer(split.Member(details, "cache_write_tokens")), split.Integer(split.Member(details, "cache_creation_tokens")))
 	}
 	hits := split.Member(report, "prompt_cache_hit_tokens")
-	a.SetUsage(split.Integer(prompt), max(split.Integer(cached), split.Integer(hits)), split.Integer(completion))
+	a.SetUsage(session.Usage{
+		Input: split.Integer(prompt), Cached: max(split.Integer(cached), split.Integer(hits)), Written: written, Output: split.Integer(completion),
+	})
 }

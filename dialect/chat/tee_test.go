@@ -113,6 +113,12 @@ func TestTeeStreamReads(t *testing.T) {
 		dialect.Answer{Usage: &session.Usage{Input: 3, Cached: 2, Output: 1}})
 	f(`data: {"usage":{"prompt_tokens":3,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":90}}}`+"\n\n",
 		dialect.Answer{Usage: &session.Usage{Input: 93, Cached: 90, Output: 1}}) // prompt_tokens without the cached ones
+	f(`data: {"usage":{"prompt_tokens":100,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":60,"cache_write_tokens":30}}}`+"\n\n",
+		dialect.Answer{Usage: &session.Usage{Input: 100, Cached: 60, Written: 30, Output: 1}})
+	f(`data: {"usage":{"prompt_tokens":100,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":60,"cache_creation_tokens":30}}}`+"\n\n",
+		dialect.Answer{Usage: &session.Usage{Input: 100, Cached: 60, Written: 30, Output: 1}})
+	f(`data: {"usage":{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":60,"cache_write_tokens":30}}}`+"\n\n",
+		dialect.Answer{Usage: &session.Usage{Input: 100, Cached: 60, Written: 30, Output: 1}}) // prompt_tokens without either
 	f(`data: {"choices":[{"delta":{"function_call":{"name":"f","arguments":"{"}}}]}`+"\n\n"+
 		`data: {"choices":[{"delta":{"function_call":{"arguments":"}"}}}]}`+"\n\n",
 		dialect.Answer{Calls: []session.Call{{ID: "f", Name: "f", Arguments: "{}"}}})

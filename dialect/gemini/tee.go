@@ -6,6 +6,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Tee returns a reader for an answer: an object, a list of pieces, or a stream of events. A stream has no end mark. It counts as ended once
@@ -100,6 +101,8 @@ func (a *answer) addUsage(report rawjson.Value) {
 	if split.Member(report, "promptTokenCount").Kind != rawjson.Number {
 		return
 	}
-	a.SetUsage(count("promptTokenCount")+count("toolUsePromptTokenCount"), count("cachedContentTokenCount"),
-		count("candidatesTokenCount")+count("thoughtsTokenCount"))
+	a.SetUsage(session.Usage{
+		Input: count("promptTokenCount") + count("toolUsePromptTokenCount"), Cached: count("cachedContentTokenCount"),
+		Output: count("candidatesTokenCount") + count("thoughtsTokenCount"),
+	})
 }

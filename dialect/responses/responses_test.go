@@ -335,7 +335,7 @@ func TestTee(t *testing.T) {
 	const (
 		output = `{"type":"reasoning","id":"rs","summary":[]},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"let me look"}]},
 			{"type":"function_call","id":"fc","call_id":"A","name":"ls","arguments":"{\"p\":1}"}`
-		usage = `"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":90},"output_tokens":20,"output_tokens_details":{"reasoning_tokens":5}}`
+		usage = `"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":90,"cache_write_tokens":8},"output_tokens":20,"output_tokens_details":{"reasoning_tokens":5}}`
 	)
 	stream := `event: response.created
 data: {"type":"response.created","sequence_number":0,"response":{"status":"in_progress","output":[],"usage":null}}
@@ -354,7 +354,7 @@ data: {"type":"response.output_item.done","item":{"type":"function_call","id":"f
 	last := strings.ReplaceAll(`data: {"type":"response.completed","response":`+whole+"}\n\n", "\n\t", "")
 	want := dialect.Answer{
 		Text: "let me look", Wrote: 18, Finish: "completed", Calls: []session.Call{{ID: "A", Name: "ls", Arguments: `{"p":1}`}},
-		Usage: &session.Usage{Input: 100, Cached: 90, Output: 20}, ID: "resp", Said: []byte(strings.ReplaceAll(output, "\n\t\t\t", "")), Whole: true,
+		Usage: &session.Usage{Input: 100, Cached: 90, Written: 8, Output: 20}, ID: "resp", Said: []byte(strings.ReplaceAll(output, "\n\t\t\t", "")), Whole: true,
 	}
 	for name, pieces := range map[string][2]string{"whole": {whole[:len(whole)-1], "}"}, "stream": {stream, last}, "last event alone": {"\n", last}} {
 		tee := d.Tee(name != "whole")

@@ -8,6 +8,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
+	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Tee returns a reader for an answer. A stream ends with its final response event, an error event or the [DONE] mark.
@@ -81,8 +82,11 @@ func (a *answer) end(response rawjson.Value) {
 	usage := split.Member(response, "usage")
 	input, output := split.Member(usage, "input_tokens"), split.Member(usage, "output_tokens")
 	if input.Kind == rawjson.Number || output.Kind == rawjson.Number {
-		cached := split.Member(usage, "input_tokens_details", "cached_tokens")
-		a.SetUsage(split.Integer(input), split.Integer(cached), split.Integer(output))
+		details := split.Member(usage, "input_tokens_details")
+		a.SetUsage(session.Usage{
+			Input: split.Integer(input), Cached: split.Integer(split.Member(details, "cached_tokens")),
+			Written: split.Integer(split.Member(details, "cache_write_tokens")), Output: split.Integer(output),
+		})
 	}
 	if split.Member(response, "error").Kind == rawjson.Object {
 		a.fail(response)

@@ -250,13 +250,13 @@ func (c *Collector) AddCompaction(content string) {
 	}
 }
 
-// SetUsage sets the token counts of an answer. input should include cached; some gateways leave the cached tokens out, as
-// Anthropic does, so they are added if they exceed input.
-func (c *Collector) SetUsage(input, cached, output int) {
-	if cached > input {
-		input += cached
+// SetUsage sets the token counts of an answer. Its input should include what was read from the cache and written to it; some gateways leave
+// that out, as Anthropic does, so it is added if it exceeds input.
+func (c *Collector) SetUsage(u session.Usage) {
+	if u.Cached+u.Written > u.Input {
+		u.Input += u.Cached + u.Written
 	}
-	c.Known.Usage = &session.Usage{Input: input, Cached: cached, Output: output}
+	c.Known.Usage = &u
 }
 
 // SetFinish sets why an answer ended, unless reason is empty.

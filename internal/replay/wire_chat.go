@@ -44,7 +44,7 @@ func (chatWire) response(name string, answer []byte, u model.Usage) []byte {
 		"choices": []any{map[string]any{"index": 0, "message": json.RawMessage(answer), "finish_reason": finish}},
 		"usage": map[string]any{
 			"prompt_tokens": u.Input, "completion_tokens": u.Output, "total_tokens": u.Input + u.Output,
-			"prompt_tokens_details": map[string]int{"cached_tokens": u.Cached},
+			"prompt_tokens_details": map[string]int{"cached_tokens": u.Cached, "cache_write_tokens": u.Written},
 		},
 	})
 }

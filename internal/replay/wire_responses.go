@@ -56,7 +56,8 @@ func (responsesWire) response(name string, answer []byte, u model.Usage) []byte 
 		"output": json.RawMessage(slices.Concat([]byte("["), answer, []byte("]"))),
 		"usage": map[string]any{
 			"input_tokens": u.Input, "output_tokens": u.Output, "total_tokens": u.Input + u.Output,
-			"input_tokens_details": map[string]int{"cached_tokens": u.Cached}, "output_tokens_details": map[string]int{"reasoning_tokens": 0},
+			"input_tokens_details":  map[string]int{"cached_tokens": u.Cached, "cache_write_tokens": u.Written},
+			"output_tokens_details": map[string]int{"reasoning_tokens": 0},
 		},
 	})
 }

@@ -24,9 +24,9 @@ func (d *Dialect) Mark(r *dialect.Request, messages [][]byte, at int) []byte {
 		switch {
 		case formOf(raw) == system: // part of Outside
 		case i < at:
-			before = split.Marks(before, raw)
+			before = marksIn(before, raw)
 		default:
-			after = split.Marks(after, raw)
+			after = marksIn(after, raw)
 		}
 	}
 	if n := len(before) + len(after); n == 0 || n >= maxMarks {
@@ -37,6 +37,9 @@ func (d *Dialect) Mark(r *dialect.Request, messages [][]byte, at int) []byte {
 	}
 	return withMark(messages[at], before[max(slices.IndexFunc(before, split.IsShort), 0)])
 }
+
+// marksIn appends the marks in a message, which may be several blocks of one.
+func marksIn(to [][]byte, message []byte) [][]byte { return split.Marks(to, split.List([][]byte{message})) }
 
 // CacheTTL returns the lifetime of the shortest mark. The end of the history lives no longer than that, since no mark may
 // outlast one before it.

@@ -59,6 +59,26 @@ func TestMark(t *testing.T) {
 	}
 }
 
+// TestMarksBehindResults: a mark counts where several blocks stand behind the results of a user message, too. A fifth mark would be refused.
+func TestMarksBehindResults(t *testing.T) {
+	const mark = `"cache_control":{"type":"ephemeral"}`
+	d := messages.New(split.Options{})
+	for system, want := range map[string]bool{`"s"`: true, `[{"type":"text","text":"a",` + mark + `},{"type":"text","text":"b",` + mark + `},{"type":"text","text":"c",` + mark + `}]`: false} {
+		r := splitOf(t, `{"system":`+system+`,"messages":[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"A","name":"ls","input":{}}]},
+			{"role":"user","content":[{"type":"tool_result","tool_use_id":"A","content":"x"},{"type":"text","text":"go"},{"type":"text","text":"on",`+mark+`}]}]}`)
+		list := [][]byte{d.Note(`a "record"`)}
+		for _, m := range r.Messages {
+			if strings.Contains(string(m.Raw), "tool_use") {
+				list = append(list, m.Raw)
+			}
+		}
+		list = append(list, r.Messages[len(r.Messages)-1].Raw)
+		if got := strings.Contains(string(d.Mark(r, list, 0)), mark); got != want {
+			t.Errorf("system %s: marked: %v, want %v", system, got, want)
+		}
+	}
+}
+
 // TestMarkOfMergedRecord checks that the mark is added to the record even if the client's next message follows it in the same message.
 func TestMarkOfMergedRecord(t *testing.T) {
 	const mark = `"cache_control":{"type":"ephemeral"}`

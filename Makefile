@@ -194,7 +194,6 @@ grounding: ## regenerate lab/grounding.md
 
 cost: ## regenerate lab/cost.md
 	$(GO) run ./lab/measure cost -doc lab/cost.md "$(RUNS)"
-	$(GO) run ./lab/measure saved -doc lab/cost.md "$(RUNS)"
 
 economics: ## regenerate lab/economics.md
 	$(GO) run ./lab/measure economics -doc lab/economics.md "$(RUNS)"

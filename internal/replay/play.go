@@ -30,6 +30,7 @@ type Options struct {
 	Model    string             // asked by all requests; empty: the recorded one, or else DefaultModel
 	Encoders *tokenize.Registry // shared by several replays; nil: the replay has its own
 	Each     func(Step)         // called after each step, in order; nil: not called
+	Account  bool               // read the proxy's own accounts into the reports
 
 	// Look is called after each step with what the agent sent and what reached upstream under a configuration, counted from 0. Its error ends the
 	// replay. It may be nil.
@@ -116,7 +117,20 @@ func (d *direct) play(ctx context.Context, cfg config.Config, o Options, skip bo
 			break
 		}
 	}
+	if err == nil && o.Account {
+		err = p.account(ctx)
+	}
 	return p.report, errors.Join(err, p.close())
+}
+
+// account reads the proxy's own accounts into the report.
+func (p *player) account(ctx context.Context) (err error) {
+	p.client.CloseIdleConnections()
+	if err = p.proxy.Stop(); err != nil {
+		return err
+	}
+	p.report.Account, err = p.proxy.Account(ctx)
+	return err
 }
 
 // report returns a report without steps.
@@ -132,7 +146,7 @@ func (d *direct) unplayed(cfg config.Config) Report {
 	p.report.Short = true
 	for i := range d.steps {
 		s := &d.steps[i]
-		p.account(s, []received{{Request: &dialect.Request{Model: s.model}, usage: s.usage}}, nil)
+		p.charge(s, []received{{Request: &dialect.Request{Model: s.model}, usage: s.usage}}, nil)
 		p.report.Named += d.sources.named(s.action, s.messages)
 	}
 	return p.report
@@ -198,7 +212,7 @@ func (p *player) step(ctx context.Context, number int, s *sent) error {
 	if len(forwarded) == 0 {
 		return errors.New("the request did not reach upstream")
 	}
-	p.account(s, forwarded, own)
+	p.charge(s, forwarded, own)
 	if cause := header.Get("X-Dewpoint-Condense-Failed"); cause != "" {
 		p.report.Failed[cause]++
 	}
@@ -240,8 +254,8 @@ func (p *player) seen(step Step, s *sent, shown []session.Message) Seen {
 	}
 }
 
-// account adds the usage of a step to the report: without the proxy, through the proxy, and by the proxy's own calls.
-func (p *player) account(s *sent, forwarded, own []received) {
+// charge adds the usage of a step to the report: without the proxy, through the proxy, and by the proxy's own calls.
+func (p *player) charge(s *sent, forwarded, own []received) {
 	r := &p.report
 	r.Steps++
 	r.Messages = max(r.Messages, len(s.call.Messages))

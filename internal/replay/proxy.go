@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/account"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/app"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
@@ -20,6 +21,7 @@ import (
 // Proxy is the real proxy, running in this process on a loopback port, with a temporary store.
 type Proxy struct {
 	app *app.App
+	cfg *config.Config
 	dir string
 }
 
@@ -51,7 +53,8 @@ func StartProxy(cfg config.Config, upstream string, encoders *tokenize.Registry)
 			cfg.Tenants[i].Condenser = new(waiting(*c))
 		}
 	}
-	if p.app, err = app.New(&cfg, zap.NewNop(), app.Options{Encoders: encoders}); err != nil {
+	p.cfg = &cfg
+	if p.app, err = app.New(p.cfg, zap.NewNop(), app.Options{Encoders: encoders}); err != nil {
 		return nil, err
 	}
 	p.app.Start()
@@ -72,6 +75,16 @@ func (p *Proxy) Stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	return p.app.Stop(ctx)
+}
+
+// Account returns what the proxy's own accounts say of all requests. It may be called after Stop.
+func (p *Proxy) Account(ctx context.Context) (account.Comparison, error) {
+	rows, err := app.ReadTotals(ctx, p.cfg, time.Now().AddDate(0, 0, -1), time.Now())
+	if err != nil {
+		return account.Comparison{}, fmt.Errorf("read accounts: %w", err)
+	}
+	report := account.NewReport("", "", nil, rows)
+	return report.Total.USD, nil
 }
 
 // Close stops the proxy and removes the store.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/account"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 )
 
@@ -17,6 +18,8 @@ type Report struct {
 	Without Bill `json:"without"` // the agent's requests as it sent them
 	With    Bill `json:"with"`    // the agent's requests as forwarded
 	Own     Bill `json:"own"`     // the proxy's own calls, such as those for summaries
+
+	Account account.Comparison `json:"-"` // what the proxy's own accounts say, if Options ask for it
 
 	Short bool `json:"short"` // no limit could concern it, so it was not played
 
@@ -139,6 +142,9 @@ func Total(reports []Report) Report {
 		total.Without.sum(r.Without)
 		total.With.sum(r.With)
 		total.Own.sum(r.Own)
+		total.Account.Bill += r.Account.Bill
+		total.Account.Without += r.Account.Without
+		total.Account.Saved += r.Account.Saved
 		total.Condensations += r.Condensations
 		total.Estimated += r.Estimated
 		total.Recorded += r.Recorded

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -18,6 +17,8 @@ import (
 
 // agreedSteps is how long the run is by which the reckoning is held to the proxy, and agreedWithin how far they may be apart, as a share.
 const (
+	outputPrice = 5 // in those of an input token
+
 	agreedSteps  = 150
 	agreedWithin = 0.05
 
@@ -34,30 +35,27 @@ type compared struct {
 // compare plays a run through the proxy, in front of an upstream with a prompt cache, and reckons what it costs. Only rules that ask no
 // model are compared: of a model's answers the fake upstream's are no measure.
 func compare(ctx context.Context, run replay.Run, count func([]byte) int, sets []priced) (all []compared, err error) {
-	played := func(c config.Condenser, p priced) (row, error) {
-		info := model.Price{Input: 1, CachedInput: p.read, CacheWrite: p.write, Output: outputPrice}
-		r, err := play(ctx, plan{condenser: c, price: info}, []replay.Run{run}, count)
-		r.use.written = 0 // the same under every rule, and not reckoned
-		return r, errors.Join(err, errors.Join(r.refused...))
+	played := func(c config.Condenser, p priced) (replay.Report, error) {
+		all, err := play(ctx, []replay.Run{run}, c, model.Price{Input: 1, CachedInput: p.read, CacheWrite: p.write, Output: outputPrice})
+		return all.total, err
 	}
-	r := sized(run, count, rand.New(rand.NewPCG(0, 0)))
-	clear(r.cold)
-	r.fixed = count(run.Messages[0]) + count(run.Messages[1])
-	r.steps[0] -= r.fixed
-
+	r, err := counted(ctx, run, count)
+	if err != nil {
+		return nil, err
+	}
 	none, err := played(catalogue.Default(catalogue.TypeNoop), sets[0])
 	if err != nil {
 		return nil, err
 	}
 	rules := comparedRules()
-	sameForAll := make([]*row, len(rules)) // what a rule does that does not go by price
+	sameForAll := make([]*replay.Report, len(rules)) // what a rule does that does not go by price
 	for _, p := range sets {
 		if p.in > 0 {
 			continue
 		}
 		e := condense.Economics{Read: p.read, Write: p.write, Target: targetTokens, Floor: floorTokens}
 		whole, _ := rolling(to(targetTokens), never)(&r, e)
-		bill := price{read: p.read, write: p.write}
+		bill := func(b replay.Bill) float64 { return p.read*float64(b.Cached) + p.write*float64(b.Input-b.Cached) }
 		for i, x := range rules {
 			got := sameForAll[i]
 			if got == nil {
@@ -70,10 +68,28 @@ func compare(ctx context.Context, run replay.Run, count func([]byte) int, sets [
 				}
 			}
 			cost, _ := x.cost(&r, e)
-			all = append(all, compared{p.name, x.name, got.condensed, bill.cost(got.use) / bill.cost(none.use), cost / whole})
+			all = append(all, compared{p.name, x.name, got.Condensations, bill(got.With) / bill(none.With), cost / whole})
 		}
 	}
 	return all, nil
+}
+
+// counted is a run in the tokens that the proxy counts. What every request repeats is the first two messages.
+func counted(ctx context.Context, run replay.Run, count func([]byte) int) (sizes, error) {
+	r := sized(run, count, rand.New(rand.NewPCG(0, 0)))
+	clear(r.cold)
+	cfg := config.Default()
+	cfg.Condenser = catalogue.Default(catalogue.TypeNoop)
+	before := 0
+	_, err := replay.Play(ctx, cfg, run, replay.Options{Model: agentModel, Each: func(s replay.Step) {
+		i, step := s.Number-1, s.Tokens-before
+		if i == 0 {
+			r.fixed, step = s.Tokens, 0
+		}
+		r.results[i] = r.results[i] * step / max(r.steps[i], 1)
+		r.steps[i], before = step, s.Tokens
+	}})
+	return r, err
 }
 
 // comparedRule is a rule, and the condenser that keeps it.

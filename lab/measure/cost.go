@@ -12,28 +12,45 @@ import (
 	"io"
 	"math"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/account"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
-	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/judge"
-	"github.com/dewpoint-proxy/dewpoint/lab/retention"
 	"github.com/dewpoint-proxy/dewpoint/tokenize"
 )
 
-// measureCost plays all runs under every plan, and writes the table to out or into a document.
+// The models of the runs that are billed, and of a summariser that costs less.
+const (
+	agentModel = "gpt-5.5"
+	cheapModel = "gpt-5-mini"
+)
+
+// tariff is what a provider charges, in USD per million tokens.
+type tariff struct {
+	name  string
+	price model.Price
+}
+
+func tariffs() []tariff {
+	return []tariff{
+		{"10% reads", model.Price{Input: 5, CachedInput: 0.5, CacheWrite: 5, Output: 30}},
+		{"10% reads, 125% writes", model.Price{Input: 5, CachedInput: 0.5, CacheWrite: 6.25, Output: 25}},
+		{"5% reads, 125% writes", model.Price{Input: 5, CachedInput: 0.25, CacheWrite: 6.25, Output: 25}},
+		{"no discount", model.Price{Input: 5, CachedInput: 5, CacheWrite: 5, Output: 25}},
+	}
+}
+
+// measureCost plays all runs through the proxy, under several condensers, and under the default in several protocols and at several prices.
+// It writes the tables to out or into a document.
 func measureCost(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("cost", flag.ContinueOnError)
-	maxTokens := fs.Float64("max-tokens", 48000, "limit of the rolling condensers")
 	fixed := fs.Int("fixed", fixedTokens, "tokens of the system prompt and the tools, made up where they were not recorded")
-	only := fs.String("only", "", "the one row to measure, next to no condensing")
-	doc := fs.String("doc", "", "document to put the table into")
+	doc := fs.String("doc", "", "document to put the tables into")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -50,96 +67,207 @@ func measureCost(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 	}
-	var rows []row
-	for i, p := range plans(*maxTokens) {
-		if i > 0 && *only != "" && p.name != *only {
-			continue
-		}
-		r, err := play(ctx, p, recorded, count)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
-		}
-		rows = append(rows, r)
-		fmt.Fprintf(os.Stderr, "%s: %d steps\n", p.name, r.use.steps)
-	}
-	var table bytes.Buffer
-	write(&table, rows)
-	if err := publish(out, measured, *doc, table.String()); err != nil {
+	var tables bytes.Buffer
+	if err := costByCondenser(ctx, &tables, recorded); err != nil {
 		return err
 	}
-	return refused(rows)
-}
-
-// row is what came of a plan.
-type row struct {
-	name      string
-	use       use
-	runs      map[string]use
-	condensed int     // steps
-	refused   []error // what upstream refused
-}
-
-// play plays all runs under a plan, several at a time.
-func play(ctx context.Context, p plan, recorded []replay.Run, count func([]byte) int) (row, error) {
-	reports := make([]played, len(recorded))
-	var playing errgroup.Group
-	playing.SetLimit(runtime.GOMAXPROCS(0))
-	for i, run := range recorded {
-		playing.Go(func() (err error) {
-			reports[i], err = p.play(ctx, run, count)
-			return err
-		})
+	if err := costByProtocol(ctx, &tables, recorded); err != nil {
+		return err
 	}
-	err := playing.Wait()
-	out := row{name: p.name, runs: map[string]use{}}
-	for _, o := range reports {
-		out.add(o)
-	}
-	return out, err
+	return publish(out, measured, *doc, tables.String())
 }
 
-// kept is how many requests the fake upstream remembers: more than one step makes.
-const kept = 64
-
-// played is what came of a run, with the tokens that its agent wrote.
+// played is what all runs cost under a condenser.
 type played struct {
-	judge.Report
-	written int
+	runs  []replay.Report
+	total replay.Report
 }
 
-// play plays a run on a stage of its own, with a cold prompt cache.
-func (p plan) play(ctx context.Context, run replay.Run, count func([]byte) int) (out played, err error) {
-	cfg := *config.Default()
-	cfg.Condenser = p.condenser
-	info, _ := cfg.ModelFor(judge.Model)
-	info.Price = cmp.Or(p.price, model.Price{Input: 1, CachedInput: 0.1, CacheWrite: 1.25, Output: outputPrice}) // what condenses by price goes by this
-	cfg.Models = map[string]model.Info{judge.Model: info}
-	stage, err := judge.NewStage(cfg, fakeupstream.Options{Keep: kept, CountTokens: count}, nil)
-	if err != nil {
-		return played{}, err
+// play plays runs under a condenser and at a price. It fails if the proxy's own accounts differ from what upstream bills.
+func play(ctx context.Context, recorded []replay.Run, condenser config.Condenser, price model.Price) (p played, err error) {
+	cfg := config.Default()
+	cfg.Condenser = condenser
+	cfg.LLMs = map[string]config.LLM{"cheap": {Model: cheapModel}}
+	info, _ := cfg.ModelFor(agentModel)
+	info.Price = price
+	cfg.Models = map[string]model.Info{agentModel: info}
+	if err := cfg.Validate(); err != nil {
+		return p, err
 	}
-	defer func() { err = errors.Join(err, stage.Close()) }()
-	seen := 0
-	var refused []error
-	look := func() { // takes in the requests since the last look, the summariser's included
-		for _, r := range stage.Upstream.Requests() {
-			if r.Index >= seen && r.Refused != nil {
-				refused = append(refused, fmt.Errorf("%s: request %d: %w", run.Name, r.Index, r.Refused))
-			}
-			seen = max(seen, r.Index+1)
+	batch := replay.NewBatch(ctx, []replay.Setting{{Config: cfg}}, replay.Options{Model: agentModel, Encoders: tokenize.New(), Account: true}, false)
+	for _, run := range recorded {
+		err = errors.Join(err, batch.Play(ctx, run))
+	}
+	results, _ := batch.End()
+	for _, s := range results.Skipped {
+		err = errors.Join(err, fmt.Errorf("%s: %s", s.Name, s.Reason))
+	}
+	for _, r := range results.Runs {
+		err = errors.Join(err, audit(&r[0]))
+		p.runs = append(p.runs, r[0])
+	}
+	p.total = replay.Total(p.runs)
+	return p, err
+}
+
+// audit reports a bill of the proxy's that is not upstream's, to the ten-thousandth of a cent.
+func audit(r *replay.Report) error {
+	invoice := r.With.Cost.USD + r.Own.Cost.USD
+	if own := r.Account.Bill.USD(); !r.Short && math.Abs(own-invoice) > 1e-6 {
+		return fmt.Errorf("%s: upstream charges %.6f USD, and the proxy's accounts say %.6f", r.Run, invoice, own)
+	}
+	return nil
+}
+
+// losers counts the runs that cost over 1% more than without the proxy, and says how much more the worst costs.
+func (p *played) losers() string {
+	n, worst := 0, 0.0
+	for i := range p.runs {
+		if lost := -p.runs[i].SavedShare(); lost > 0.01 {
+			n, worst = n+1, max(worst, lost)
 		}
 	}
-	id := fmt.Sprintf("%x", sha256.Sum256([]byte(run.Name)))
-	report, err := judge.Play(ctx, run, judge.Options{
-		URL: func(int) string { return stage.URL() }, Upstream: stage.Upstream, Model: judge.Model,
-		Headers: map[string][]string{"X-Dewpoint-Session": {id[:16]}},
-		Expect:  judge.Expectations{Summarisers: []string{judge.Summariser}}, Each: func(judge.Step) { look() },
-	})
-	if look(); refused != nil {
-		err = nil // a refusal ended it, and is counted
+	if n == 0 {
+		return "0"
 	}
-	report.Violations = refused // the judge holds every condenser to what rolling summaries promise; here refusals count
-	return played{report, said(run, count)}, err
+	return fmt.Sprintf("%d, %.0f%%", n, 100*worst)
+}
+
+// band is a range of runs by their number of steps.
+type band struct {
+	name     string
+	from, to int
+}
+
+func bands() []band { return []band{{"short", 0, 20}, {"middle", 20, 80}, {"long", 80, math.MaxInt}} }
+
+func (b band) holds(steps int) bool { return b.from <= steps && steps < b.to }
+
+// savedBy is what the runs of a band save, as a share of what they cost.
+func (p *played) savedBy(b band) string {
+	var in []replay.Report
+	for i := range p.runs {
+		if b.holds(p.runs[i].Steps) {
+			in = append(in, p.runs[i])
+		}
+	}
+	if len(in) == 0 {
+		return "–"
+	}
+	total := replay.Total(in)
+	return percent(total.SavedShare())
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }
+
+func missing(r *replay.Report) string {
+	return fmt.Sprintf("%.2f%%", 100*float64(r.Missing)/float64(max(r.Named, 1)))
+}
+
+func costByCondenser(ctx context.Context, w io.Writer, recorded []replay.Run) error {
+	prices := tariffs()[0]
+	for i, row := range condensers() {
+		p, err := play(ctx, recorded, row.condenser, prices.price)
+		if err != nil {
+			return fmt.Errorf("%s: %w", row.name, err)
+		}
+		t := &p.total
+		if i == 0 {
+			fmt.Fprintf(w, "%d runs with %d model calls and %s tokens of prompts, Chat Completions, %s: $%.2f without Dewpoint.\n\n| condenser | saved |",
+				len(p.runs), t.Steps, millions(t.Without.Input), prices.name, t.Without.Cost.USD)
+			for _, b := range bands() {
+				fmt.Fprintf(w, " %s runs, from %d steps |", b.name, b.from)
+			}
+			fmt.Fprint(w, " runs that cost over 1% more, the worst | missing | forwarded, of it cached | condensations | own calls, their tokens |\n|---|---|---|---|---|---|---|---|---|---|\n")
+		}
+		fmt.Fprintf(w, "| %s | %s |", row.name, percent(t.SavedShare()))
+		for _, b := range bands() {
+			fmt.Fprintf(w, " %s |", p.savedBy(b))
+		}
+		fmt.Fprintf(w, " %s | %s | %s, %s | %d | %d, %s |\n", p.losers(), missing(t), millions(t.With.Input),
+			percent(float64(t.With.Cached)/float64(max(t.With.Input, 1))), t.Condensations, t.Own.Calls, millions(t.Own.Input+t.Own.Output))
+		fmt.Fprintf(os.Stderr, "%s: %d steps\n", row.name, t.Steps)
+	}
+	return nil
+}
+
+func costByProtocol(ctx context.Context, w io.Writer, recorded []replay.Run) error {
+	fmt.Fprint(w, "\n### The default, by protocol and price\n\n",
+		"| protocol | prices | without | with | saved | saved, as the proxy says | runs that cost over 1% more, the worst | missing | condensations |\n|---|---|---|---|---|---|---|---|---|\n")
+	for _, protocol := range []replay.Protocol{replay.ProtocolChat, replay.ProtocolResponses, replay.ProtocolMessages} {
+		translated := make([]replay.Run, len(recorded))
+		for i := range recorded {
+			var err error
+			if translated[i], err = judge.Translate(recorded[i], protocol); err != nil {
+				return err
+			}
+		}
+		name := cmp.Or(string(protocol), "chat")
+		for _, prices := range tariffs() {
+			p, err := play(ctx, translated, config.Default().Condenser, prices.price)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", name, prices.name, err)
+			}
+			t := &p.total
+			fmt.Fprintf(w, "| %s | %s | $%.2f | $%.2f | %s | %s | %s | %s | %d |\n", name, prices.name, t.Without.Cost.USD, t.With.Cost.USD+t.Own.Cost.USD,
+				percent(t.SavedShare()), percent(shareOf(p.accounts())), p.losers(), missing(t), t.Condensations)
+			fmt.Fprintf(os.Stderr, "%s, %s: %d steps\n", name, prices.name, t.Steps)
+		}
+	}
+	return nil
+}
+
+// accounts are what the proxy says of all runs. Those that it was not asked about cost the same with it as without.
+func (p *played) accounts() (total account.Comparison) {
+	for i := range p.runs {
+		a := p.runs[i].Account
+		if p.runs[i].Short {
+			a.Without = account.FromNano(model.Nano(p.runs[i].Without.Cost.USD))
+		}
+		total.Without += a.Without
+		total.Saved += a.Saved
+	}
+	return total
+}
+
+func shareOf(c account.Comparison) float64 { return c.Saved.USD() / c.Without.USD() }
+
+// costed is a row: a condenser as it would be configured.
+type costed struct {
+	name      string
+	condenser config.Condenser
+}
+
+// condensers lists the rows. A new condenser or pipeline is a new row.
+func condensers() []costed {
+	shipped := config.Default().Condenser
+	of := func(kind string, set func(*config.Condenser)) config.Condenser {
+		c := catalogue.Default(kind)
+		if set != nil {
+			set(&c)
+		}
+		return c
+	}
+	above := func(tokens float64) func(*config.Condenser) {
+		return func(c *config.Condenser) { c.Trigger, c.MaxSize, c.MaxTokens = catalogue.TriggerLimits, 1<<20, tokens }
+	}
+	then := func(first, second config.Condenser) config.Condenser {
+		return of(catalogue.TypePipeline, func(c *config.Condenser) { c.Condensers = []config.Condenser{first, second} })
+	}
+	trim, lossless := of(catalogue.TypeToolOutputTrim, nil), of(catalogue.TypeLosslessTrim, nil)
+	return []costed{
+		{"the default: `excerpts`, by price", shipped},
+		{"`lossless_trim`, then the default", then(lossless, shipped)},
+		{"`tool_output_trim`, then the default", then(trim, shipped)},
+		{"`llm`, by price, the request's own model", of(catalogue.TypeLLM, nil)},
+		{"`llm`, by price, " + cheapModel, of(catalogue.TypeLLM, func(c *config.Condenser) { c.LLMConfig = "cheap" })},
+		{"`excerpts`, above 45,000 tokens", of(catalogue.TypeExcerpts, above(45_000))},
+		{"`amortized_forgetting`, above 45,000 tokens", of(catalogue.TypeAmortizedForgetting, above(45_000))},
+		{"`observation_masking`", of(catalogue.TypeObservationMasking, nil)},
+		{"`recent_events`", of(catalogue.TypeRecentEvents, nil)},
+		{"`tool_output_trim`", trim},
+		{"`lossless_trim`", lossless},
+	}
 }
 
 // furnished gives a run whose tools were not recorded some of our own making, so that what every request repeats, the system prompt and
@@ -173,111 +301,7 @@ func roleOf(message json.RawMessage) string {
 	return m.Role
 }
 
-// said is the tokens of what the agent says in a run.
-func said(run replay.Run, count func([]byte) int) int {
-	total := count(run.Final)
-	for _, m := range run.Messages {
-		if roleOf(m) == "assistant" {
-			total += count(m)
-		}
-	}
-	return total
-}
-
-func (r *row) add(o played) {
-	r.condensed += o.Condensed
-	u := use{sent: o.Sent, forwarded: o.Forwarded, cached: o.Cached, own: o.Own, answers: o.OwnCalls, written: o.written, steps: o.Steps}
-	r.runs[o.Name] = u
-	r.use.add(u)
-	r.refused = append(r.refused, o.Violations...)
-}
-
-// write writes the table. The first row is what the others are compared with.
-func write(w io.Writer, rows []row) {
-	fmt.Fprintf(w, "%d model calls; %s tokens sent by the agents.\n\n", rows[0].use.steps, millions(rows[0].use.sent))
-	fmt.Fprint(w, "| condenser | refused | forwarded | of it cached | summariser calls | summariser tokens |")
-	for _, p := range prices() {
-		fmt.Fprintf(w, " %s |", p.name)
-	}
-	fmt.Fprintf(w, " runs that lose, %s |", prices()[losing].name)
-	fmt.Fprintln(w, "\n|---|---|---|---|---|---|"+strings.Repeat("---|", len(prices())+1))
-	for _, r := range rows {
-		cached := 100 * float64(r.use.cached) / float64(max(r.use.forwarded, 1))
-		fmt.Fprintf(w, "| %s | %d | %s | %.1f%% | %d | %s |", r.name, len(r.refused), millions(r.use.forwarded), cached, r.use.answers, millions(r.use.own))
-		for _, p := range prices() {
-			fmt.Fprintf(w, " %s |", p.saving(r.use, rows[0].use))
-		}
-		fmt.Fprintf(w, " %d |\n", r.losers(rows[0]))
-	}
-	byLength(w, rows)
-}
-
-// byLength writes what each row saves in short, middle and long runs, and what the run costs that fares worst.
-func byLength(w io.Writer, rows []row) {
-	p := prices()[common]
-	fmt.Fprintf(w, "\n### By length of the run, %s\n\n| condenser |", p.name)
-	for _, b := range retention.Bands() {
-		fmt.Fprintf(w, " %s, %d from %d steps |", b.Name, len(rows[0].in(b)), b.From)
-	}
-	fmt.Fprintln(w, " worst run |\n|---|---|---|---|---|")
-	for _, r := range rows {
-		fmt.Fprintf(w, "| %s |", r.name)
-		worst, least := "", math.Inf(1)
-		for _, b := range retention.Bands() {
-			var own, base use
-			for _, name := range r.in(b) {
-				u, whole := r.runs[name], rows[0].runs[name]
-				own.add(u)
-				base.add(whole)
-				if saved := 1 - p.cost(u)/p.cost(whole); saved < least {
-					least, worst = saved, p.saving(u, whole)
-				}
-			}
-			fmt.Fprintf(w, " %s |", p.saving(own, base))
-		}
-		fmt.Fprintf(w, " %s |\n", worst)
-	}
-}
-
-// in names the runs of a band.
-func (r *row) in(b retention.Band) (names []string) {
-	for name, u := range r.runs {
-		if b.Holds(u.steps) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// common is the price that most providers have, and losing the one at which runs that cost more than without condensing are counted.
-const (
-	common = 1
-	losing = 2
-)
-
-// losers counts the runs that cost more than under another row, by more than the noise of a few tokens.
-func (r *row) losers(base row) int {
-	p, n := prices()[losing], 0
-	for name, u := range r.runs {
-		if p.cost(u) > 1.001*p.cost(base.runs[name]) {
-			n++
-		}
-	}
-	return n
-}
-
 func millions(tokens int) string { return fmt.Sprintf("%.2fM", float64(tokens)/1e6) }
-
-// refused is an error if upstream refused anything.
-func refused(rows []row) error {
-	var all []error
-	for _, r := range rows {
-		for _, err := range r.refused {
-			all = append(all, fmt.Errorf("refused under %s: %w", r.name, err))
-		}
-	}
-	return errors.Join(all...)
-}
 
 // newCounter counts the tokens of JSON. What it has counted it remembers, since agents send their history again and again.
 // It may be used concurrently.

@@ -23,6 +23,9 @@ import (
 
 // forwardedConfigs are the condensers that runs are played under, by name and as the configuration file has them. Requests wait for
 // summaries, so that what is forwarded does not depend on when one is ready.
+// kept is how many requests the fake upstream remembers: more than one step makes.
+const kept = 64
+
 func forwardedConfigs() [][2]string {
 	return [][2]string{
 		{"noop", `{type: noop}`},

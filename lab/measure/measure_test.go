@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,8 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
-	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/internal/account"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/quick"
 )
@@ -22,40 +20,6 @@ const (
 	measuredBegin = "<!-- measured: begin -->"
 	measuredEnd   = "<!-- measured: end -->"
 )
-
-func TestCosts(t *testing.T) {
-	tests := map[string]struct {
-		p    price
-		use  use
-		want float64
-	}{
-		"nothing cached":       {price{read: 0.1, write: 1.25}, use{forwarded: 100}, 125},
-		"mostly cached":        {price{read: 0.1, write: 1.25}, use{forwarded: 100, cached: 80}, 8 + 25},
-		"what agents write":    {price{read: 0.1, write: 1.25}, use{forwarded: 100, written: 10}, 125 + 50},
-		"the summariser's own": {price{read: 1, write: 1, summariser: 0.5}, use{forwarded: 100, cached: 80, own: 50, answers: 1}, 100 + 25 + 2500},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := test.p.cost(test.use); got != test.want {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-		})
-	}
-}
-
-func TestSavings(t *testing.T) {
-	p := price{read: 1, write: 1, summariser: 0.1}
-	for want, u := range map[string]use{
-		"+25.0%": {forwarded: 75}, "+0.0%": {forwarded: 100}, "-10.0%": {forwarded: 100, own: 100},
-	} {
-		if got := p.saving(u, use{forwarded: 100}); got != want {
-			t.Errorf("%+v saves %s, want %s", u, got, want)
-		}
-	}
-	if got := p.saving(use{}, use{}); got != "–" {
-		t.Errorf("of nothing: %s", got)
-	}
-}
 
 func TestSplice(t *testing.T) {
 	doc := "# Title\n" + measuredBegin + "\nold\n" + measuredEnd + "\nafter\n"
@@ -69,22 +33,6 @@ func TestSplice(t *testing.T) {
 	for _, bad := range []string{"# Title\n", measuredEnd + measuredBegin, measuredBegin} {
 		if _, err := splice(bad, measured, "new"); err == nil {
 			t.Errorf("%q was taken", bad)
-		}
-	}
-}
-
-// TestPlansAreValid: every row is what a configuration may say.
-func TestPlansAreValid(t *testing.T) {
-	all := plans(32000)
-	if len(all) < 4 || all[0].condenser.Type != catalogue.TypeNoop {
-		t.Fatalf("%d rows, the first is %q", len(all), all[0].name)
-	}
-	for _, p := range all {
-		cfg := config.Default()
-		cfg.LLMs["cheap"] = config.LLM{Model: "gpt-4o-mini"}
-		cfg.Condenser = p.condenser
-		if err := cfg.Validate(); err != nil {
-			t.Errorf("%s: %v", p.name, err)
 		}
 	}
 }
@@ -116,39 +64,58 @@ func written(t *testing.T, n int) string {
 	return path
 }
 
+// TestCostCommand: the tables say what a long run saves, and that the proxy's own accounts agree with upstream in every protocol.
 func TestCostCommand(t *testing.T) {
 	quick.Skip(t)
 	doc := filepath.Join(t.TempDir(), "cost.md")
 	if err := os.WriteFile(doc, []byte(measuredBegin+measuredEnd), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"cost", "-only", "llm", "-max-tokens", "6000", "-fixed", "0", "-doc", doc, written(t, 30)}
-	if err := run(context.Background(), args, io.Discard); err != nil {
+	if err := run(context.Background(), []string{"cost", "-doc", doc, written(t, 120)}, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(string(got), "\n| ") != 2*(1+2) || !strings.Contains(string(got), "31 model calls") {
-		t.Errorf("want two rows:\n%s", got)
+	if !strings.Contains(string(got), "1 runs with 121 model calls") {
+		t.Errorf("%s", got)
 	}
-	first, byLength, _ := strings.Cut(string(got), "###")
-	if !strings.Contains(byLength, "| no condensing | – | +0.0% | – | +0.0% |") {
-		t.Errorf("no table by length:\n%s", byLength)
-	}
-	for line := range strings.Lines(first) {
+	rows := 0
+	for line := range strings.Lines(string(got)) {
 		cells := strings.Split(line, " | ")
-		switch cells[0] {
-		case "| no condensing":
-			if cells[1] != "0" || cells[4] != "0" || cells[6] != "+0.0%" {
-				t.Errorf("%s", line)
-			}
-		case "| llm":
-			if cells[1] != "0" || cells[4] == "0" || !strings.HasPrefix(cells[6], "+") || cells[6] == "+0.0%" {
-				t.Errorf("nothing was condensed: %s", line)
-			}
+		var saved string
+		switch {
+		case strings.HasPrefix(cells[0], "| the default") || strings.HasPrefix(cells[0], "| `llm`"):
+			saved = cells[1]
+		case strings.HasPrefix(line, "| chat") || strings.HasPrefix(line, "| messages") || strings.HasPrefix(line, "| responses"):
+			saved = cells[4]
+		default:
+			continue
 		}
+		rows++
+		if saved == "0.0%" || strings.HasPrefix(saved, "-") {
+			t.Errorf("nothing is saved: %s", line)
+		}
+	}
+	if want := 3 + 3*len(tariffs()); rows != want {
+		t.Errorf("%d rows, want %d", rows, want)
+	}
+}
+
+// TestAudit: a bill of the proxy's that is not upstream's is an error, and that of a run that was not played is none.
+func TestAudit(t *testing.T) {
+	r := replay.Report{With: replay.Bill{Cost: replay.Money{USD: 1.25}}, Own: replay.Bill{Cost: replay.Money{USD: 0.25}}}
+	r.Account.Bill = account.FromNano(1_500_000_000)
+	if err := audit(&r); err != nil {
+		t.Error(err)
+	}
+	r.Account.Bill = account.FromNano(1_500_010_000)
+	if audit(&r) == nil {
+		t.Error("a thousandth of a cent went unnoticed")
+	}
+	if r.Short = true; audit(&r) != nil {
+		t.Error("a run that was not played is audited")
 	}
 }
 
@@ -163,39 +130,11 @@ func TestRetentionCommand(t *testing.T) {
 	}
 }
 
-// TestSavedCommand: what is condensed costs less and keeps less, and what does nothing costs and keeps all.
-func TestSavedCommand(t *testing.T) {
-	quick.Skip(t)
-	doc := filepath.Join(t.TempDir(), "cost.md")
-	if err := os.WriteFile(doc, []byte(measuredBegin+"\nkept\n"+measuredEnd+"\n<!-- saved: begin --><!-- saved: end -->"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := run(context.Background(), []string{"saved", "-doc", doc, written(t, 120)}, io.Discard); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(got), "\nkept\n") || !strings.Contains(string(got), "| nothing | – | – | – | – | +0.0% | 100.0 | +0.0% |") {
-		t.Errorf("%s", got)
-	}
-	for line := range strings.Lines(string(got)) {
-		cells := strings.Split(line, " | ")
-		if cells[0] == "| `excerpts`, when the default would" && (!strings.HasPrefix(cells[5], "+") || cells[5] == "+0.0%") {
-			t.Errorf("nothing was saved: %s", line)
-		}
-	}
-}
-
 func TestWrongUsage(t *testing.T) {
 	for _, args := range [][]string{nil, {"speed"}, {"cost"}, {"retention", "/nowhere"}, {"cost", "-x"}, {"bench", "-only", "cells,speed"}, {"bench", "-x"}} {
 		if err := run(context.Background(), args, io.Discard); err == nil {
 			t.Errorf("%v was taken", args)
 		}
-	}
-	if err := refused([]row{{name: "x", refused: []error{errors.New("bad")}}}); err == nil {
-		t.Error("a refusal is no failure")
 	}
 }
 

@@ -47,19 +47,6 @@ func measureRetention(ctx context.Context, args []string, out io.Writer) error {
 	})
 }
 
-// measureSaved reckons what condensers save and what they keep, by length of the run, and writes the table to out or into a document.
-func measureSaved(ctx context.Context, args []string, out io.Writer) error {
-	return measureKept(flag.NewFlagSet("saved", flag.ContinueOnError), args, func(recorded []replay.Run, counter retention.Counter, doc string) error {
-		saved, err := retention.MeasureSaved(ctx, recorded, counter)
-		if err != nil {
-			return err
-		}
-		var table bytes.Buffer
-		saved.Markdown(&table)
-		return publish(out, "saved", doc, table.String())
-	})
-}
-
 // measureKept reads the recorded runs that a command line names, for a measurement of what is kept of them.
 func measureKept(fs *flag.FlagSet, args []string, measure func(recorded []replay.Run, counter retention.Counter, doc string) error) error {
 	doc := fs.String("doc", "", "document to put the tables into")

@@ -49,15 +49,32 @@ func MeasureLived(ctx context.Context, runs []replay.Run, counter Counter) (*Liv
 				continue
 			}
 			for s, c := range livedCondensers(r, limit) {
-				b, err := plan{condenser: c}.play(ctx, moments, limitless, 0)
+				counts, err := live(ctx, c, moments)
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", recorded.Name, err)
 				}
-				l.counts[i][s] = append(l.counts[i][s], b.Counts)
+				l.counts[i][s] = append(l.counts[i][s], counts)
 			}
 		}
 	}
 	return l, nil
+}
+
+// live goes through the moments of a run, under a condenser that goes down to half of a budget.
+func live(ctx context.Context, c condense.Condenser, moments []*moment) (counts Counts, err error) {
+	var log journal
+	for _, m := range moments {
+		if err := ctx.Err(); err != nil {
+			return counts, err
+		}
+		v, after, err := m.settle(c, log, limitless, nil)
+		if err != nil { // the request goes on as it is
+			v, after = m.project(log), log
+		}
+		counts.Add(m.score(m.show(&v), limitless))
+		log = after
+	}
+	return counts, nil
 }
 
 // Markdown writes a table for each limit.

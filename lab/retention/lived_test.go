@@ -14,15 +14,15 @@ func TestLived(t *testing.T) {
 	if len(moments) < 10 {
 		t.Fatalf("%d moments", len(moments))
 	}
-	all, err := plan{condenser: condense.Noop{}}.play(context.Background(), moments, limitless, 0)
+	all, err := live(context.Background(), condense.Noop{}, moments)
 	if err != nil || all.Memory == 0 || all.Recalled != all.Memory {
 		t.Fatalf("whole histories: %+v, %v", all, err)
 	}
-	some, err := plan{condenser: condense.AmortizedForgetting{Settings: condense.Settings{MaxTokens: 1500, KeepFirst: KeepFirst}}}.play(context.Background(), moments, limitless, 0)
+	some, err := live(context.Background(), condense.AmortizedForgetting{Settings: condense.Settings{MaxTokens: 1500, KeepFirst: KeepFirst}}, moments)
 	if err != nil || some.Memory != all.Memory || some.Recalled >= all.Recalled || some.Share >= all.Share {
 		t.Errorf("condensed: %+v, whole: %+v, %v", some, all, err)
 	}
-	quoted, err := plan{condenser: condense.Excerpts{Settings: condense.Settings{MaxTokens: 1500, KeepFirst: KeepFirst}}}.play(context.Background(), moments, limitless, 0)
+	quoted, err := live(context.Background(), condense.Excerpts{Settings: condense.Settings{MaxTokens: 1500, KeepFirst: KeepFirst}}, moments)
 	if err != nil || quoted.Memory != all.Memory || quoted.Recalled < some.Recalled {
 		t.Errorf("excerpts: %+v, without: %+v, %v", quoted, some, err)
 	}

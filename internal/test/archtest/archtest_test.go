@@ -93,7 +93,7 @@ var allowedImports = map[string][]string{
 	"internal/serve/otlp":               {},
 	"internal/serve/login":              {},
 	"internal/test/fakeupstream":        {"internal/lru"},
-	"internal/replay":                   {"internal/figures", "internal/replay/missing", "condense/catalogue", "condense/record", "config", "dialect", "dialect/assemble", "dialect/chat", "dialect/gemini", "dialect/messages", "dialect/responses", "dialect/split", "internal/serve/app", "internal/serve/terminal", "internal/known/model", "session", "tokenize"},
+	"internal/replay":                   {"internal/account", "internal/figures", "internal/replay/missing", "condense/catalogue", "condense/record", "config", "dialect", "dialect/assemble", "dialect/chat", "dialect/gemini", "dialect/messages", "dialect/responses", "dialect/split", "internal/serve/app", "internal/serve/terminal", "internal/known/model", "session", "tokenize"},
 	"internal/replay/missing":           {},
 	"internal/replay/logs":              {"internal/replay"},
 	"internal/replay/ask":               {"internal/known/agents", "internal/replay", "session"},

@@ -32,7 +32,8 @@ func (items) Dialect() dialect.Dialect { return responses.New(split.Options{}) }
 func (items) Path(*player) string { return responses.Path }
 
 func (i items) Body(p *player, history []json.RawMessage) []byte {
-	instructions, list := i.list(history)
+	instructions, messages := i.list(history)
+	list := slices.Concat(messages...)
 	body := map[string]any{"store": false, "input": list, "include": []string{"reasoning.encrypted_content"}}
 	if instructions != "" {
 		body["instructions"] = instructions
@@ -40,9 +41,10 @@ func (i items) Body(p *player, history []json.RawMessage) []byte {
 	return p.body(body)
 }
 
-// list translates a history. After an assistant message without a call it inserts a user message if another assistant message or
+// list translates a history to the items of each message. After an assistant message without a call it inserts a user message if another assistant message or
 // nothing follows, since two answers in a row could not be told apart. A history that begins with output of the model gets a prompt.
-func (i items) list(history []json.RawMessage) (instructions string, list []json.RawMessage) {
+func (i items) list(history []json.RawMessage) (instructions string, list [][]json.RawMessage) {
+	add := func(items ...json.RawMessage) { list = append(list, items) }
 	all := normalise(history)
 	for at, m := range all {
 		last := at == len(all)-1
@@ -50,22 +52,22 @@ func (i items) list(history []json.RawMessage) (instructions string, list []json
 		case isSystem(m.Role) && len(list) == 0:
 			instructions += m.Content + "\n"
 		case isSystem(m.Role):
-			list = append(list, marshal(item{Type: "message", Role: "developer", Content: marshal(m.Content)}))
+			add(marshal(item{Type: "message", Role: "developer", Content: marshal(m.Content)}))
 		case m.Role == "assistant":
-			list = append(list, i.outputs(m)...)
+			add(i.outputs(m)...)
 			if len(m.ToolCalls) == 0 && (last || all[at+1].Role == "assistant") {
-				list = append(list, marshal(item{Type: "message", Role: "user", Content: marshal("(go on)")}))
+				add(marshal(item{Type: "message", Role: "user", Content: marshal("(go on)")}))
 			}
 		case m.Role == "tool":
-			list = append(list, marshal(item{Type: "function_call_output", Call: m.Result, Output: &m.Content}))
+			add(marshal(item{Type: "function_call_output", Call: m.Result, Output: &m.Content}))
 		default:
-			list = append(list, marshal(item{Type: "message", Role: "user", Content: marshal(m.Content)}))
+			add(marshal(item{Type: "message", Role: "user", Content: marshal(m.Content)}))
 		}
 	}
 	first := slices.IndexFunc(all, func(m chatMessage) bool { return !isSystem(m.Role) })
 	if first < 0 || all[first].Role == "assistant" || all[first].Role == "tool" {
 		begin := marshal(item{Type: "message", Role: "user", Content: marshal("(begin)")})
-		list = append([]json.RawMessage{begin}, list...)
+		list = append([][]json.RawMessage{{begin}}, list...)
 	}
 	return instructions, list
 }

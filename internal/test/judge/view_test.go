@@ -77,7 +77,7 @@ func TestAnswersInARow(t *testing.T) {
 	_, history := history(t, "u1 aA oA g1 aB oB g2 g3 u2")
 	_, whole := items{}.list(history)
 	var who []string
-	all, err := toChat(items{}.Dialect(), marshal(map[string]any{"model": "", "input": whole}))
+	all, err := toChat(items{}.Dialect(), marshal(map[string]any{"model": "", "input": slices.Concat(whole...)}))
 	if err != nil {
 		t.Fatal(err)
 	}

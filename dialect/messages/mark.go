@@ -39,7 +39,9 @@ func (d *Dialect) Mark(r *dialect.Request, messages [][]byte, at int) []byte {
 }
 
 // marksIn appends the marks in a message, which may be several blocks of one.
-func marksIn(to [][]byte, message []byte) [][]byte { return split.Marks(to, split.List([][]byte{message})) }
+func marksIn(to [][]byte, message []byte) [][]byte {
+	return split.Marks(to, split.List([][]byte{message}))
+}
 
 // CacheTTL returns the lifetime of the shortest mark. The end of the history lives no longer than that, since no mark may
 // outlast one before it.

@@ -2,6 +2,8 @@ package boltstore
 
 import (
 	"bytes"
+	"maps"
+	"strings"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
@@ -19,7 +21,8 @@ func Damage(t testing.TB, s *Store, id session.ThreadID, seq uint64, change func
 	}))
 }
 
-// Dump commits what is queued and returns every record in the file, but for the time of the first deletion that the file may still show.
+// Dump commits what is queued and returns every record in the file, but for the time of the first deletion that the file may still show, and the
+// numbers of the last batches of writers, which belong to no session.
 func Dump(t testing.TB, s *Store) map[string]string {
 	t.Helper()
 	must(t, s.flush(t.Context()))
@@ -33,5 +36,6 @@ func Dump(t testing.TB, s *Store) map[string]string {
 		})
 	}))
 	delete(all, meta.key(erasedName))
+	maps.DeleteFunc(all, func(key, _ string) bool { return strings.HasPrefix(key, totals.prefix("")) })
 	return all
 }

@@ -40,11 +40,8 @@ func (s *Store) WriteJournal(ctx context.Context, b session.JournalBatch) error 
 // writersFor is how long the last batch of a writer is remembered.
 const writersFor = 24 * time.Hour
 
-// isWritten reports whether a batch was written already. It notes that it is now, if that matters: a batch with totals must not count twice.
+// isWritten reports whether a batch was written already, and notes that it is now.
 func (c *change) isWritten(b session.JournalBatch) (bool, error) {
-	if len(b.Totals) == 0 {
-		return false, nil
-	}
 	last, number := totals.prefix("")+b.Writer, int64(b.Number) //nolint:gosec // the same 64 bits
 	written, err := parseTotal(c.get(last))
 	if err != nil || len(written) > 0 && written[0] == number {
@@ -123,7 +120,11 @@ func (s *Store) ReadJournal(ctx context.Context, id session.SessionID, before ui
 
 func (s *Store) FindJournal(ctx context.Context, name session.Hash) (session.SessionID, error) {
 	return one(ctx, s, entryName(name[:]), func(stored []byte) (session.SessionID, error) {
-		if _, err := expires(stored); err != nil {
+		until, err := expires(stored)
+		if err == nil && !time.Now().Before(until) {
+			err = session.ErrNotFound
+		}
+		if err != nil {
 			return "", err
 		}
 		return session.SessionID(stored[expiryLen:]), nil
@@ -160,12 +161,12 @@ func (c *change) addTotal(t *session.Total) error {
 	return nil
 }
 
-// parseTotal returns the integers of a row, nil if there is none.
+// parseTotal returns the integers of a row, nil if there is none or it has expired.
 func parseTotal(stored []byte) (values []int64, err error) {
 	if stored == nil {
 		return nil, nil
 	}
-	if _, err := expires(stored); err != nil {
+	if until, err := expires(stored); err != nil || !time.Now().Before(until) {
 		return nil, err
 	}
 	for rest := stored[expiryLen:]; len(rest) > 0; {
@@ -186,7 +187,9 @@ func (s *Store) Totals(ctx context.Context, period string) ([]session.Total, err
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, session.Total{Period: period, Row: strings.TrimPrefix(key, prefix), Values: values})
+			if values != nil {
+				all = append(all, session.Total{Period: period, Row: strings.TrimPrefix(key, prefix), Values: values})
+			}
 		}
 		return all, nil
 	})

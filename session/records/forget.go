@@ -69,11 +69,7 @@ func (s *Store) forget(ctx context.Context, id session.SessionID, all left) (exi
 			existed = existed || deleted
 		}
 		existed = existed || rec.Fields["v"] != ""
-		part := store.Part{Key: journaledKey(id), Clear: true}
-		for _, name := range counts {
-			part.If = append(part.If, is(name, rec.Fields[name]))
-		}
-		result, err := s.store.Commit(ctx, store.Commit{Parts: []store.Part{part}})
+		result, err := s.clearSession(ctx, id, rec, counts)
 		if err != nil || result.OK() {
 			return existed, err
 		}
@@ -170,47 +166,65 @@ func (s *Store) forgetLate(ctx context.Context, id session.SessionID, all left) 
 
 // tidy deletes a session none of whose threads exist.
 func (s *Store) tidy(ctx context.Context, id session.SessionID) error {
-	found, err := s.store.Read(ctx, store.Query{Records: []store.Select{{
-		Key: sessionKey(id), Fields: []string{"r", "v", store.End(logThreads)}, Log: logThreads, Newest: session.MaxThreads,
-	}}})
-	if err != nil || !found.Records[0].Exists() {
+	counts := []string{"v", store.End(logThreads), store.End(logJournal)}
+	rec, err := s.one(ctx, sessionKey(id), append(counts, "r")...)
+	if err != nil || !rec.Exists() {
 		return err
 	}
-	rec, threads := found.Records[0], store.Query{}
-	j, err := parseJoined(id, rec)
-	if err != nil {
+	if lives, err := s.anyLives(ctx, id, rec); lives || err != nil {
 		return err
-	}
-	for _, thread := range threadsOf(j.first, rec.Newest) {
-		threads.Records = append(threads.Records, store.Select{Key: threadKey(thread), Fields: []string{"r"}})
-	}
-	if len(threads.Records) > 0 {
-		if found, err = s.store.Read(ctx, threads); err != nil || slices.ContainsFunc(found.Records, store.Record.Exists) {
-			return err
-		}
 	}
 	s.sessions.Remove(id)
-	_, err = s.store.Commit(ctx, store.Commit{Parts: []store.Part{{
-		Key: journaledKey(id), If: []store.Cond{is("v", rec.Fields["v"]), is(store.End(logThreads), rec.Fields[store.End(logThreads)])}, Clear: true,
-	}}})
+	if err := s.deleteNames(ctx, id); err != nil {
+		return err
+	}
+	_, err = s.clearSession(ctx, id, rec, counts)
 	return err
+}
+
+// anyLives reports whether a thread that the session's record or its log names exists.
+func (s *Store) anyLives(ctx context.Context, id session.SessionID, rec store.Record) (bool, error) {
+	j, err := parseJoined(id, rec)
+	if err != nil {
+		return false, err
+	}
+	var log []string
+	err = s.eachEntry(ctx, sessionKey(id), logThreads, func(_ uint64, thread string) { log = append(log, thread) })
+	if err != nil {
+		return false, err
+	}
+	for some := range slices.Chunk(threadsOf(j.first, log), session.MaxThreads) {
+		q := store.Query{}
+		for _, thread := range some {
+			q.Records = append(q.Records, store.Select{Key: threadKey(thread), Fields: []string{"r"}})
+		}
+		found, err := s.store.Read(ctx, q)
+		if err != nil || slices.ContainsFunc(found.Records, store.Record.Exists) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// clearSession deletes a session's record and logs, if the fields named are still as they were read.
+func (s *Store) clearSession(ctx context.Context, id session.SessionID, rec store.Record, unchanged []string) (store.Result, error) {
+	part := store.Part{Key: journaledKey(id), Clear: true}
+	for _, name := range unchanged {
+		part.If = append(part.If, is(name, rec.Fields[name]))
+	}
+	return s.store.Commit(ctx, store.Commit{Parts: []store.Part{part}})
 }
 
 // A session whose key is used forever has more and more threads, most of which have expired. Now and then a new thread has the oldest ones that
 // do not exist any more forgotten.
 const (
-	trimOf    = 256 // threads that this process has begun, of which one does that
-	trimPage  = 512
-	trimField = "t" // of a session: how many threads were forgotten
+	trimOf   = 256 // threads that this process has begun, of which one does that
+	trimPage = 512
 )
 
 // trim forgets the oldest threads of a session, if it has just added one to the log. If that fails, a later one does it.
 func (s *Store) trim(ctx context.Context, j joined, part store.Part) {
 	if len(part.Log) == 0 || j.begun%trimOf > 0 {
-		return
-	}
-	rec, err := s.one(ctx, part.Key, trimField)
-	if err != nil {
 		return
 	}
 	page, err := s.store.Log(ctx, store.LogQuery{Key: part.Key, Log: logThreads, At: 1, Limit: trimPage, Bytes: pageBytes})
@@ -232,9 +246,9 @@ func (s *Store) trim(ctx context.Context, j joined, part store.Part) {
 	if n == 0 {
 		return
 	}
-	was := rec.Fields[trimField]
+	left := int(page.End-page.First) + 1 - n //nolint:gosec // entries of a log
 	_, _ = s.store.Commit(ctx, store.Commit{Parts: []store.Part{{
-		Key: part.Key, If: []store.Cond{is(trimField, was)}, Set: []store.Field{set(trimField, strconv.FormatInt(number(was)+int64(n), 10))},
-		Trim: []store.Trim{{Log: logThreads, N: n}},
+		Key: part.Key, If: []store.Cond{is(store.End(logThreads), strconv.FormatUint(page.End, 10))},
+		Trim: []store.Trim{{Log: logThreads, Keep: max(left, 1)}},
 	}}})
 }

@@ -15,18 +15,17 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/store"
 )
 
-// A session's journal is a log of its record, which has the last batch (jo) and how many of the oldest entries made room for newer ones (jt).
+// A session's journal is a log of its record, which has the last batches of those that write it (jo).
 // Sessions are found by the names of entries in a few records for each day. An entry begins with its name and day, by which the name is deleted
 // with the session; names of entries that made room for newer ones expire. The totals of a period are a record, which also has the last batch of
 // each writer.
 const (
-	lastBatch = "jo"
-	trimmed   = "jt"
-	roomFor   = 512 // entries above session.MaxJournal before the oldest make room
-	nameLen   = 8   // bytes of a name that are kept
-	entryHead = nameLen + 2
-	shards    = 16 // records of names for each day
-	namesOf   = 512
+	lastBatches = "jo"
+	maxWriters  = 16 // of one session whose last batches are kept
+	nameLen     = 8  // bytes of a name that are kept
+	entryHead   = nameLen + 2
+	shards      = 16 // records of names for each day
+	namesOf     = 512
 )
 
 // writerField begins the name of a field that holds a writer's last batch. The fields of rows begin otherwise.
@@ -52,7 +51,7 @@ func (s *Store) WriteJournal(ctx context.Context, b session.JournalBatch) error 
 		byPeriod[t.Period] = append(byPeriod[t.Period], t)
 	}
 	for id, entries := range bySession {
-		if err := s.addEntries(ctx, id, b.Writer+":"+number, day, entries); err != nil {
+		if err := s.addEntries(ctx, id, batchID{b.Writer, number}, day, entries); err != nil {
 			return err
 		}
 	}
@@ -64,15 +63,42 @@ func (s *Store) WriteJournal(ctx context.Context, b session.JournalBatch) error 
 	return nil
 }
 
-// addEntries adds a batch of entries to the journal of a session, unless the session does not exist or has them.
-func (s *Store) addEntries(ctx context.Context, id session.SessionID, batch string, day uint16, entries []session.JournalEntry) error {
+// batchID names a batch by its writer and its number.
+type batchID struct{ writer, number string }
+
+// noted returns a list of the last batches of a session's writers with this one at its end, and whether the list had it. A writer that has not
+// written for long makes room for others.
+func (b batchID) noted(list string) (next string, known bool) {
+	var all []string
+	for pair := range slices.Chunk(session.Parted[string](list), 2) {
+		if len(pair) == 2 && pair[0] == b.writer {
+			known = pair[1] == b.number
+			continue
+		}
+		all = append(all, pair...)
+	}
+	all = append(all, b.writer, b.number)
+	return session.Joined(all[max(0, len(all)-2*maxWriters):]), known
+}
+
+// addEntries adds a batch of entries to the journal of a session, unless the session does not exist or has them. If it has them, their names may
+// still be missing, because a store may keep them elsewhere.
+func (s *Store) addEntries(ctx context.Context, id session.SessionID, batch batchID, day uint16, entries []session.JournalEntry) error {
 	for range maxTries {
-		rec, err := s.one(ctx, sessionKey(id), "v", lastBatch, trimmed, store.End(logJournal))
-		if err != nil || rec.Fields["v"] == "" || rec.Fields[lastBatch] == batch {
+		rec, err := s.one(ctx, sessionKey(id), "v", lastBatches, store.End(logJournal))
+		if err != nil || rec.Fields["v"] == "" {
 			return err
 		}
-		parts := append([]store.Part{journalPart(id, batch, day, entries, rec)}, nameParts(id, day, entries)...)
-		result, err := s.store.Commit(ctx, store.Commit{Parts: parts})
+		parts := nameParts(id, day, entries)
+		last, known := batch.noted(rec.Fields[lastBatches])
+		if known && len(parts) == 0 {
+			return nil
+		}
+		first := store.Part{Key: sessionKey(id), If: []store.Cond{is("v", rec.Fields["v"])}, Renew: store.Never}
+		if !known {
+			first = journalPart(id, last, day, entries, rec)
+		}
+		result, err := s.store.Commit(ctx, store.Commit{Parts: append([]store.Part{first}, parts...)})
 		switch {
 		case err != nil:
 			return err
@@ -85,10 +111,10 @@ func (s *Store) addEntries(ctx context.Context, id session.SessionID, batch stri
 	return errBusy
 }
 
-func journalPart(id session.SessionID, batch string, day uint16, entries []session.JournalEntry, rec store.Record) store.Part {
+func journalPart(id session.SessionID, last string, day uint16, entries []session.JournalEntry, rec store.Record) store.Part {
 	part := store.Part{
-		Key: journaledKey(id), If: []store.Cond{is("v", rec.Fields["v"]), is(lastBatch, rec.Fields[lastBatch])},
-		Set: []store.Field{set(lastBatch, batch)}, Renew: store.Now,
+		Key: journaledKey(id), If: []store.Cond{is("v", rec.Fields["v"]), is(lastBatches, rec.Fields[lastBatches])},
+		Set: []store.Field{set(lastBatches, last)}, Renew: store.Now,
 	}
 	add := store.Append{Log: logJournal}
 	for _, e := range entries {
@@ -96,10 +122,8 @@ func journalPart(id session.SessionID, batch string, day uint16, entries []sessi
 		add.Entries = append(add.Entries, string(head)+string(e.Value))
 	}
 	part.Log = []store.Append{add}
-	gone := number(rec.Fields[trimmed])
-	if excess := number(rec.Fields[store.End(logJournal)]) + int64(len(entries)) - gone - session.MaxJournal; excess > roomFor {
-		part.Trim = []store.Trim{{Log: logJournal, N: int(excess)}}
-		part.Set = append(part.Set, set(trimmed, strconv.FormatInt(gone+excess, 10)))
+	if number(rec.Fields[store.End(logJournal)])+int64(len(entries)) > session.MaxJournal {
+		part.Trim = []store.Trim{{Log: logJournal, Keep: session.MaxJournal}}
 	}
 	return part
 }
@@ -157,25 +181,36 @@ func (s *Store) deleteNames(ctx context.Context, id session.SessionID) error {
 func (s *Store) forgetNames(ctx context.Context, id session.SessionID, names map[store.Key][]string) error {
 	for key, all := range names {
 		for some := range slices.Chunk(all, namesOf) {
-			rec, err := s.one(ctx, key, some...)
-			if err != nil {
-				return err
-			}
-			part := store.Part{Key: key, Renew: store.Never}
-			for _, name := range some {
-				if rec.Fields[name] == string(id) {
-					part.Set = append(part.Set, set(name, ""))
-				}
-			}
-			if len(part.Set) == 0 {
-				continue
-			}
-			if _, err := s.store.Commit(ctx, store.Commit{Parts: []store.Part{part}}); err != nil {
+			if err := s.forgetSome(ctx, id, key, some); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// forgetSome deletes those names of one record that are a session's when they are deleted.
+func (s *Store) forgetSome(ctx context.Context, id session.SessionID, key store.Key, names []string) error {
+	for range maxTries {
+		rec, err := s.one(ctx, key, names...)
+		if err != nil {
+			return err
+		}
+		part := store.Part{Key: key, Renew: store.Never}
+		for _, name := range names {
+			if rec.Fields[name] == string(id) {
+				part.If, part.Set = append(part.If, is(name, string(id))), append(part.Set, set(name, ""))
+			}
+		}
+		if len(part.Set) == 0 {
+			return nil
+		}
+		result, err := s.store.Commit(ctx, store.Commit{Parts: []store.Part{part}})
+		if err != nil || result.OK() {
+			return err
+		}
+	}
+	return errBusy
 }
 
 // ReadJournal implements session.Journal.

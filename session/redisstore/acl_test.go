@@ -88,7 +88,7 @@ func exercise(t *testing.T, s *sessions) {
 	doomed.Thread.Session = "doomed"
 	must(t, s.Append(ctx, doomed))
 	must(t, s.Request(ctx, "doomed", time.Now()))
-	trims := store.Part{Key: store.Key{Kind: 's', Group: "s", Logs: "u"}, Trim: []store.Trim{{Log: 'u', N: 1}}} // as after hundreds of expired threads
+	trims := store.Part{Key: store.Key{Kind: 's', Group: "s", Logs: "u"}, Trim: []store.Trim{{Log: 'u', Keep: 1}}} // as after hundreds of expired threads
 	must(t, second(s.under.Commit(ctx, store.Commit{Parts: []store.Part{trims}})))
 	must(t, s.Save(ctx, "t", session.Savings{Tokens: 1 << 55}))
 	must(t, s.Set(ctx, "a", []byte("x")))

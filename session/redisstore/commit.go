@@ -74,7 +74,7 @@ const tokenLen = 16
 
 // counts reports whether a part must not be applied twice.
 func counts(p store.Part) bool {
-	return len(p.Add)+len(p.Log)+len(p.Join)+len(p.Listed)+len(p.Named)+len(p.Trim) > 0
+	return len(p.Add)+len(p.Log)+len(p.Listed)+len(p.Named) > 0
 }
 
 func flag(set bool) int64 {
@@ -150,11 +150,14 @@ func (w *writing) part(a *args, p *store.Part) []string {
 	case store.Forever:
 		lease, ttl = 0, 0
 	default:
-		lease, ttl, renew = p.Keep, p.Keep, store.Now
+		lease, ttl = p.Keep, p.Keep
+		if renew == store.WhenDue {
+			renew = store.Now
+		}
 	}
 	shape := []int64{
 		lease.Milliseconds(), ttl.Milliseconds(), int64(renew), flag(p.Clear), flag(p.Unlock), int64(len(p.If)), int64(len(p.Set)), int64(len(p.New)),
-		int64(len(p.Add)), int64(len(p.Log)), int64(len(p.Join)), int64(len(p.Listed)), int64(len(p.Named)), int64(len(p.Trim)),
+		int64(len(p.Add)), int64(len(p.Log)), int64(len(p.Listed)), int64(len(p.Named)), int64(len(p.Trim)),
 	}
 	for _, log := range p.Log {
 		shape = append(shape, int64(log.Log), int64(len(log.Entries)))
@@ -178,11 +181,10 @@ func (w *writing) part(a *args, p *store.Part) []string {
 			a.add(e)
 		}
 	}
-	a.fields(p.Join)
 	a.fields(p.Listed)
 	a.fields(p.Named)
 	for _, trim := range p.Trim {
-		a.add(string(trim.Log), trim.N)
+		a.add(string(trim.Log), trim.Keep)
 	}
 	keys := w.s.keys.all(p.Key)
 	if p.Unlock {
@@ -303,7 +305,7 @@ func (w *writing) rest(ctx context.Context, result store.Result, n int, excess [
 		w.addDrops(add, drops, w.c.Owner)
 		replies = replies[:0]
 		for i := range others {
-			if result.Renewed {
+			if result.Renewed && others[i].Renew == store.WhenDue {
 				others[i].Renew = store.Now
 			}
 			only := writing{w.s, &store.Commit{Parts: others[i : i+1]}}

@@ -9,7 +9,7 @@ import (
 // keys builds the keys. In a Cluster the part in braces decides the slot: the records of a group are in one slot, with their logs and locks.
 type keys struct{ prefix string }
 
-// former returns the key of the secret that an earlier version used.
+// formerSecrets returns the keys of the secrets that earlier versions used.
 func (k keys) formerSecrets() []string { return []string{k.prefix + "secret:2", k.prefix + "secret:3"} }
 
 // former returns a pattern for the keys of places and traces of earlier versions, which are almost all of their keys.

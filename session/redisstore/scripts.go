@@ -20,7 +20,7 @@ const tokenField = "o"
 // field o of the first record, and a repeated write changes nothing.
 //
 // The lease is somewhat longer than the TTL, so that it is renewed now and then instead of with each step. It is also renewed if a key is new
-// because it was evicted. An evicted log does no harm, because the remaining entries are always the newest. The first write must be one that
+// because it was evicted. With renew = 2 the life stays as it is: a new log gets what is left of it. An evicted log does no harm, because the remaining entries are always the newest. The first write must be one that
 // needs memory: if a full server accepts it, it does not refuse the later ones.
 //
 // It returns three numbers (the part whose conditions do not hold, or -1; whether the life of the first record was extended; the number of the last
@@ -50,10 +50,10 @@ for i = 1, count do
   if n[5] == 1 then key = key + 1; p.lock = KEYS[key] end
   p.conds, p.set, p.new, p.add, p.logs = list(2 * n[6]), list(2 * n[7]), list(2 * n[8]), list(2 * n[9]), {}
   for j = 1, n[10] do
-    p.logs[j] = {letter = string.char(n[13 + 2 * j]), n = n[14 + 2 * j], from = at + 1}
+    p.logs[j] = {letter = string.char(n[12 + 2 * j]), n = n[13 + 2 * j], from = at + 1}
     at = at + p.logs[j].n
   end
-  p.join, p.listed, p.named, p.trim = list(2 * n[11]), list(2 * n[12]), list(2 * n[13]), list(2 * n[14])
+  p.listed, p.named, p.trim = list(2 * n[11]), list(2 * n[12]), list(2 * n[13])
   local names, seen = {}, {}
   local function need(name) if not seen[name] then seen[name] = true; names[#names + 1] = name end end
   for j = 1, #p.conds, 2 do
@@ -68,7 +68,6 @@ for i = 1, count do
   for j = 1, #p.new, 2 do need(p.new[j]) end
   for j = 1, #p.add, 2 do need(p.add[j]) end
   for j = 1, #p.logs do need('n' .. p.logs[j].letter) end
-  for j = 1, #p.join, 2 do need(p.join[j]) end
   for j = 1, #p.listed, 2 do need(p.listed[j]) end
   if i == 1 then
     if token ~= '' then need('o') end
@@ -142,7 +141,6 @@ for i = 1, count do
       if j == 1 then number = n end
     end
     if i == 1 then last = number end
-    for j = 1, #p.join, 2 do put(p.join[j], old(p.join[j]) .. p.join[j + 1]) end
     for j = 1, #p.listed, 2 do
       local joined = old(p.listed[j]) .. number .. ':' .. p.listed[j + 1]
       for k = #dels, 1, -1 do if dels[k] == p.listed[j] then table.remove(dels, k) end end
@@ -164,7 +162,8 @@ for i = 1, count do
       end
       put(recentField, all)
     end
-    local due = p.renew == 1 or not p.exists
+    local never = p.renew == 2
+    local due = p.renew == 1 or not never and not p.exists or never and not p.exists and redis.call('EXISTS', record) == 0
     if i > 1 and p.renew == 0 and parts[1].due then due = true end
     if i == 1 and p.ttl > 0 and p.renew == 0 and not due then
       local left = redis.call('PTTL', record)
@@ -190,10 +189,13 @@ for i = 1, count do
       local log, place = p.logs[j], string.find(p.letters, p.logs[j].letter, 1, true)
       for from = log.from, log.from + log.n - 1, 1000 do
         local to = math.min(from + 999, log.from + log.n - 1)
-        due = redis.call('RPUSH', p.keys[1 + place], unpack(ARGV, from, to)) == to - from + 1 or due
+        local isNew = redis.call('RPUSH', p.keys[1 + place], unpack(ARGV, from, to)) == to - from + 1
+        local left = isNew and never and not due and redis.call('PTTL', record) or 0
+        if left > 0 then redis.call('PEXPIRE', p.keys[1 + place], left) end
+        due = due or isNew and not never
       end
     end
-    for j = 1, #p.trim, 2 do redis.call('LTRIM', p.keys[1 + string.find(p.letters, p.trim[j], 1, true)], p.trim[j + 1], -1) end
+    for j = 1, #p.trim, 2 do redis.call('LTRIM', p.keys[1 + string.find(p.letters, p.trim[j], 1, true)], -p.trim[j + 1], -1) end
     if due and p.ttl > 0 then
       for j = 1, #p.keys do redis.call('PEXPIRE', p.keys[j], p.lease) end
     end

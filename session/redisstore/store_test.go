@@ -37,7 +37,7 @@ func TestStore(t *testing.T) {
 				n++
 				o.Prefix = fmt.Sprintf("dp:test%d:", n)
 				return redisstore.Open(o)
-			})
+			}, redisstore.Life)
 		})
 	}
 }

@@ -52,6 +52,24 @@ func (s suite) JournalPages(t *testing.T) {
 	equal(t, len(must(other.ReadJournal(ctx(t), "s-t", 1, 10))(t)), 0)
 }
 
+// JournalRepeats: a batch that is written again counts once, also if another process has written to the session meanwhile.
+func (s suite) JournalRepeats(t *testing.T) {
+	store := s.begun(t, 2)
+	all := entries("s-t", 100)
+	for i := 0; i < 40; i += 2 {
+		ok(t, store.WriteJournal(ctx(t), journal("w", uint64(i), all[i])))
+		ok(t, store.WriteJournal(ctx(t), journal("v", uint64(i), all[i+1])))
+		ok(t, store.WriteJournal(ctx(t), journal("w", uint64(i), all[i])))
+		ok(t, store.WriteJournal(ctx(t), journal("v", uint64(i), all[i+1])))
+	}
+	wantJournal(t, store, "s-t", 0, 1000, 40, 1)
+	for i := range 40 { // no number of writers makes a record too large
+		ok(t, store.WriteJournal(ctx(t), journal(fmt.Sprint("w", i), 1, all[40+i])))
+	}
+	ok(t, store.WriteJournal(ctx(t), journal("w39", 1, all[79])))
+	wantJournal(t, store, "s-t", 0, 1000, 80, 1)
+}
+
 // JournalOfUnknownSessions: a session that was deleted does not come back by what is written about it.
 func (s suite) JournalOfUnknownSessions(t *testing.T) {
 	store := s.begun(t, 2)

@@ -9,7 +9,7 @@ type Target interface {
 	Get(field string) string
 	Set(field, value string) // an empty value deletes the field
 	Append(log byte, number uint64, entry string)
-	Trim(log byte, n int)
+	Trim(log byte, keep int)
 	Clear() // deletes all fields and logs
 }
 
@@ -61,17 +61,14 @@ func (p *Part) Apply(t Target) (sums []int64, end uint64) {
 			end = last
 		}
 	}
-	p.join(t, strconv.FormatUint(end, 10))
+	p.list(t, strconv.FormatUint(end, 10))
 	for _, trim := range p.Trim {
-		t.Trim(trim.Log, trim.N)
+		t.Trim(trim.Log, trim.Keep)
 	}
 	return sums, end
 }
 
-func (p *Part) join(t Target, number string) {
-	for _, f := range p.Join {
-		t.Set(f.Name, t.Get(f.Name)+f.Value)
-	}
+func (p *Part) list(t Target, number string) {
 	for _, f := range p.Listed {
 		t.Set(f.Name, t.Get(f.Name)+number+":"+f.Value)
 	}

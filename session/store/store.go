@@ -107,21 +107,21 @@ type Part struct {
 	New    []Field // set unless they exist
 	Add    []Count
 	Log    []Append
-	Join   []Field // appended to the value that the field has
-	Listed []Field // as Join, after the number of the last entry of the first log appended to, and a colon
+	Listed []Field // appended to the value that the field has, after the number of the last entry of the first log appended to, and a colon
 	Named  []Field // as Set, with that number appended to the name
 	Trim   []Trim
 	Keep   time.Duration // how long the record is kept after a change; 0 for the store's TTL
 }
 
-// Renewal says when a commit extends the life of a record, of its logs, and of records that one of them renews.
+// Renewal says when a commit extends the life of a record, of its logs, and of records that one of them renews. A record that the commit creates
+// gets a life in any case.
 type Renewal byte
 
 // The renewals.
 const (
 	WhenDue Renewal = iota // now and then, or with the first record of the commit
 	Now
-	Never
+	Never // also if Keep says how long the record is kept
 )
 
 // Forever keeps a record until it is deleted.
@@ -144,8 +144,8 @@ type Append struct {
 
 // Trim deletes the oldest entries of a log. They still count.
 type Trim struct {
-	Log byte
-	N   int
+	Log  byte
+	Keep int // how many of the newest entries stay, at least 1
 }
 
 // Test is what a condition tests.

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/session/store"
 )
@@ -33,4 +34,14 @@ func (s *Store) Change(key store.Key, log byte, number uint64, change func([]byt
 	defer s.mu.Unlock()
 	entries := s.records[plain(key)].logs[log]
 	entries[number-1] = string(change([]byte(entries[number-1])))
+}
+
+// TTL is the life of a record that has none of its own.
+const TTL = time.Hour
+
+// Life returns how long a record will be kept.
+func (s *Store) Life(key store.Key) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Until(s.records[plain(key)].until)
 }

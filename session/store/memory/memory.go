@@ -1,7 +1,8 @@
-// Package memory keeps records in memory, for tests. Nothing expires, except locks.
+// Package memory keeps records in memory, for tests. Nothing expires, except locks, but Life says when it would.
 package memory
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -23,6 +24,7 @@ type Store struct {
 }
 
 type record struct {
+	until  time.Time // when it would expire
 	fields map[string]string
 	logs   map[byte][]string
 }
@@ -100,7 +102,11 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (result store.Result
 			if c.Parts[i].Unlock {
 				delete(s.locks, plain(c.Parts[i].Key))
 			}
+			isNew := s.records[plain(c.Parts[i].Key)] == nil
 			sums, end := c.Parts[i].Apply(target{s, plain(c.Parts[i].Key)})
+			if r := s.records[plain(c.Parts[i].Key)]; r != nil && (isNew || c.Parts[i].Renew != store.Never) {
+				r.until = time.Now().Add(cmp.Or(c.Parts[i].Keep, TTL))
+			}
 			result.Sums = append(result.Sums, sums)
 			if i == 0 {
 				result.End = end
@@ -170,9 +176,9 @@ func (t target) Append(log byte, _ uint64, entry string) {
 	r.logs[log] = append(r.logs[log], entry)
 }
 
-func (t target) Trim(log byte, n int) {
+func (t target) Trim(log byte, keep int) {
 	r := t.record()
-	r.logs[log] = r.logs[log][min(n, len(r.logs[log])):]
+	r.logs[log] = r.logs[log][max(0, len(r.logs[log])-keep):]
 }
 
 func (t target) Clear() { delete(t.s.records, t.key) }

@@ -18,9 +18,12 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/session/store"
 )
 
-// Run tests the stores that open returns. Each starts empty, and Run closes it.
-func Run(t *testing.T, open func(t *testing.T) store.Store) {
-	all := reflect.ValueOf(suite{open})
+// Life returns how long a record of a store will be kept.
+type Life func(t *testing.T, s store.Store, key store.Key) time.Duration
+
+// Run tests the stores that open returns. Each starts empty, has a TTL of an hour, and is closed by Run.
+func Run(t *testing.T, open func(t *testing.T) store.Store, life Life) {
+	all := reflect.ValueOf(suite{open, life})
 	for i := range all.NumMethod() {
 		t.Run(all.Type().Method(i).Name, all.Method(i).Interface().(func(*testing.T)))
 	}
@@ -29,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 // suite holds the tests: each exported method is one.
 type suite struct {
 	open func(t *testing.T) store.Store
+	life Life
 }
 
 // tried is a store under test.
@@ -124,24 +128,24 @@ func (s tried) log(log byte, at uint64, limit, bytes int) store.Page {
 	return page
 }
 
-// Fields: parts set, delete, count and join fields, and values are any bytes.
+// Fields: parts set, delete and count fields, and values are any bytes.
 func (s suite) Fields(t *testing.T) {
 	st := s.fresh(t)
 	st.failed(-1, store.Part{
 		Key: key("a"), Set: set("one", "1", "bytes", "\x00\xff%{}\r\n", "gone", "x", "none", ""), New: set("first", "A"),
-		Add: []store.Count{{Name: "sum", N: 5}}, Join: set("joined", "ab"),
+		Add: []store.Count{{Name: "sum", N: 5}},
 	})
 	got := st.failed(-1, store.Part{
 		Key: key("a"), Set: set("gone", "", "one", "2"), New: set("first", "B", "second", "C"),
-		Add: []store.Count{{Name: "sum", N: -7}, {Name: "large", N: math.MaxInt64}}, Join: set("joined", "cd"),
+		Add: []store.Count{{Name: "sum", N: -7}, {Name: "large", N: math.MaxInt64}},
 	})
-	st.fields("a", "one", "2", "bytes", "\x00\xff%{}\r\n", "gone", "", "none", "", "first", "A", "second", "C", "sum", "-2", "joined", "abcd")
+	st.fields("a", "one", "2", "bytes", "\x00\xff%{}\r\n", "gone", "", "none", "", "first", "A", "second", "C", "sum", "-2")
 	st.fields("a", "large", fmt.Sprint(math.MaxInt64))
 	if !reflect.DeepEqual(got.Sums, [][]int64{{-2, math.MaxInt64}}) {
 		t.Errorf("sums %v", got.Sums)
 	}
 	all := st.read(store.Query{Records: []store.Select{{Key: key("a")}, {Key: key("b")}}}).Records
-	if len(all[0].Fields) != 7 || all[1].Exists() {
+	if len(all[0].Fields) != 6 || all[1].Exists() {
 		t.Errorf("all of it: %q", all)
 	}
 	st.failed(-1, store.Part{Key: key("a"), Set: set("only", "this"), Clear: true})
@@ -221,7 +225,7 @@ func (s suite) Logs(t *testing.T) {
 			t.Errorf("from %d %d entries of %d bytes: %+v", c.at, c.limit, c.bytes, page)
 		}
 	}
-	st.failed(-1, store.Part{Key: key("a"), Trim: []store.Trim{{Log: 'a', N: 37}}})
+	st.failed(-1, store.Part{Key: key("a"), Trim: []store.Trim{{Log: 'a', Keep: 3}}})
 	if page := st.log('a', 1, 9, 99); !slices.Equal(page.Entries, want[37:]) || page.First != 38 || page.End != 40 {
 		t.Errorf("trimmed: %+v", page)
 	}
@@ -279,6 +283,31 @@ func (s suite) Return(t *testing.T) {
 	if !reflect.DeepEqual(got.Fields, map[string]string{"old": "1", "new": "2"}) {
 		t.Errorf("fields %q", got.Fields)
 	}
+}
+
+// Lives: a commit extends the life of a record, to what it says itself, unless it never does.
+func (s suite) Lives(t *testing.T) {
+	st, n := s.fresh(t), 0
+	const day = 24 * time.Hour
+	f := func(p store.Part, least, most time.Duration) {
+		t.Helper()
+		n++
+		p.Key, p.Set = key("a"), append(p.Set, set("x", fmt.Sprint(n))...)
+		st.failed(-1, p)
+		if got := s.life(t, st.Store, p.Key); got <= least || got > most {
+			t.Errorf("commit %d: it is kept for another %v, want %v to %v", n, got, least, most)
+		}
+	}
+	f(store.Part{Renew: store.Never, Keep: 2 * day}, day, 2*day)
+	f(store.Part{Renew: store.Never}, day, 2*day)
+	f(store.Part{Renew: store.Never, Keep: 9 * day}, day, 2*day)
+	f(store.Part{Renew: store.Never, If: []store.Cond{is("none", "")}, New: set("new", "1")}, day, 2*day)
+	f(store.Part{Renew: store.Never, Log: []store.Append{{Log: 'a', Entries: []string{"e"}}}}, day, 2*day)
+	f(store.Part{Keep: 9 * day}, 8*day, 9*day)
+	f(store.Part{Renew: store.Now}, 59*time.Minute, 2*time.Hour)
+	// Another group does not decide about it either.
+	st.failed(-1, store.Part{Key: key("b"), Set: set("x", "1")}, store.Part{Key: key("a"), Set: set("x", "0"), Renew: store.Never, Keep: day})
+	f(store.Part{Renew: store.Never}, 59*time.Minute, 2*time.Hour)
 }
 
 // Scan: a listing has each record of a kind once, and goes on behind any of them.

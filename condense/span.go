@@ -17,6 +17,7 @@ type span struct {
 	previous   record.Summary // the summary that it replaces
 	events     []event        // hidden now, to be summarised
 	history    []excerpt.Message
+	typed      []string      // the texts of those messages of the history that the user wrote, otherwise ""
 	words      *record.Words // the user's words in everything hidden so far
 	weights    weights       // of the whole conversation
 	tokens     int           // of everything hidden so far
@@ -69,7 +70,10 @@ func readSpan(ctx context.Context, in Input, c Cut) (*span, error) {
 				s.hidden = record.Events{First: cmp.Or(s.hidden.First, p), Last: p}
 			}
 		}
-		s.history = append(s.history, message)
+		s.history, s.typed = append(s.history, message), append(s.typed, "")
+		if in.View.History.ByUser(i) {
+			s.typed[i] = content.Text
+		}
 		if fresh[p] || late[p] {
 			s.events = append(s.events, event{id: p, kind: kind, content: content})
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/condense/record"
 	"github.com/dewpoint-proxy/dewpoint/engine/summaries"
 	"github.com/dewpoint-proxy/dewpoint/session"
 )
@@ -256,8 +257,15 @@ func (f *Form) runAhead(ctx context.Context, need condense.Need, work func(ctx c
 	})
 }
 
-// storePrepared makes a condensation and stores it as prepared.
+// storePrepared makes a condensation and stores it as prepared, unless the one that is prepared has been corrected: that applies first, and the
+// next one is made on top of it.
 func (f *Form) storePrepared(ctx context.Context, job condense.Job) Attempt {
+	switch ready, err := f.prepared(ctx); {
+	case err == nil && record.Parse(ready.Summary).Corrected:
+		return Attempt{}
+	case errors.Is(err, session.ErrUnavailable):
+		return Attempt{Err: err}
+	}
 	tried, _ := f.runJob(ctx, job)
 	if tried.Err != nil {
 		return tried

@@ -173,9 +173,12 @@ clients: build ## run real agents and SDKs from npm and PyPI, and write the tabl
 clients-run: build ## the same agents, started by 'dewpoint run'
 	@mkdir -p bin && $(GO) build -o bin/clients ./lab/clients && bin/clients -run -only "$(CLIENTS)"
 
+clients-together: build ## Claude Code, Codex and an OpenAI SDK at the same time, through one process
+	@mkdir -p bin && $(GO) build -o bin/clients ./lab/clients && bin/clients -together -only '(Claude Code|Codex|OpenAI Python, chat)$$'
+
 # In full: the page stays as it is, so that the check leaves the work tree alone.
 clients-all: build
-	@mkdir -p bin && $(GO) build -o bin/clients ./lab/clients && bin/clients && bin/clients -run
+	@mkdir -p bin && $(GO) build -o bin/clients ./lab/clients && bin/clients && bin/clients -run && $(MAKE) clients-together
 
 clients-sample: build ## one client from each of npm and PyPI, and one by 'dewpoint run'
 	@mkdir -p bin && $(GO) build -o bin/clients ./lab/clients && bin/clients -only "pi|OpenAI Python, chat" && bin/clients -run -only "pi"

@@ -37,6 +37,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	page := fs.String("doc", "", "write the tables into this page, whose other rows stay as they are; the page's sections are written too")
 	cache := fs.String("cache", "", "folder for installed clients (default: dewpoint-clients in the user's cache folder)")
 	byRun := fs.Bool("run", false, "start the clients by 'dewpoint run', those that it knows")
+	together := fs.Bool("together", false, "run the clients at the same time through one process; one of each protocol, and one of chat")
 	verbose := fs.Bool("v", false, "print what each client said that failed")
 	traffic := fs.String("traffic", "", "folder to keep what each client sent and got")
 	if err := fs.Parse(args); err != nil {
@@ -62,7 +63,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	reports := runAll(ctx, trial{binary: binary, installer: installer, out: out, byRun: *byRun, verbose: *verbose, traffic: *traffic}, table.matching(wanted, *byRun))
+	t := trial{binary: binary, installer: installer, out: out, byRun: *byRun, verbose: *verbose, traffic: *traffic}
+	if *together {
+		return t.verdictTogether(ctx, table.matching(wanted, false))
+	}
+	reports := runAll(ctx, t, table.matching(wanted, *byRun))
 	if err := errors.Join(publish(*page, table, reports), ctx.Err()); err != nil {
 		return err
 	}
@@ -81,6 +86,15 @@ func runAll(ctx context.Context, t trial, clients []client) []report {
 		reports = append(reports, r)
 	}
 	return reports
+}
+
+// verdictTogether runs the clients at once and prints a line for each.
+func (t trial) verdictTogether(ctx context.Context, clients []client) error {
+	reports, err := t.together(ctx, clients)
+	for i := range reports {
+		reports[i].print(t.out)
+	}
+	return errors.Join(err, verdict(t.out, reports))
 }
 
 // verdict prints the count of the clients in the form of a test runner. Clients that could not be installed are named again.

@@ -56,6 +56,37 @@ func (t trial) run(ctx context.Context, c client) report {
 	return r
 }
 
+// provider is a client's upstream, behind a tap.
+type provider struct {
+	model    *model
+	upstream *fakeupstream.Server
+	far      *tap
+}
+
+// provide starts the upstream of a client.
+func (c client) provide() (*provider, error) {
+	m, err := newModel(c)
+	if err != nil {
+		return nil, err
+	}
+	p := &provider{model: m, upstream: fakeupstream.New(fakeupstream.Options{Reply: m.reply, IsSummary: isSummary, Seals: c.seals(), APIKeys: []string{key}})}
+	if p.far, err = startTap(before(p.upstream)); err != nil {
+		p.upstream.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// evidence is what has passed on both sides.
+func (p *provider) evidence(near []*exchange) evidence {
+	return evidence{near, p.far.seen(), p.upstream.Requests(), p.model.parts}
+}
+
+func (p *provider) close() {
+	p.far.close()
+	p.upstream.Close()
+}
+
 // drive runs the client between a tap on its side and one on upstream's.
 func (t trial) drive(ctx context.Context, r *report, folder, programs string) error {
 	work, err := os.MkdirTemp("", "dewpoint-clients-")
@@ -63,40 +94,40 @@ func (t trial) drive(ctx context.Context, r *report, folder, programs string) er
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	m, err := newModel(r.client)
+	p, err := r.client.provide()
 	if err != nil {
 		return err
 	}
-	upstream := fakeupstream.New(fakeupstream.Options{Reply: m.reply, IsSummary: isSummary, Seals: r.client.seals(), APIKeys: []string{key}})
-	defer upstream.Close()
-	far, err := startTap(before(upstream))
-	if err != nil {
-		return err
-	}
-	defer far.close()
-	proxy, at, err := t.serve(ctx, work, far.URL)
+	defer p.close()
+	proxy, at, err := t.serve(ctx, work, p.far.URL)
 	if err != nil {
 		return err
 	}
 	defer proxy.Kill()
-	near, err := startTap(between(&url.URL{Scheme: "http", Host: at}))
-	if err != nil {
-		return err
-	}
-	defer near.close()
-	r.said, err = r.client.work(ctx, place{work: work, install: folder, programs: programs, url: near.URL})
-	near.close()
+	seen, err := t.attend(ctx, r, place{work: work, install: folder, programs: programs, url: at})
 	if stopped := servers.Stop(proxy); stopped != nil {
 		err = errors.Join(err, stopped)
 	}
-	r.judge(evidence{near.seen(), far.seen(), upstream.Requests(), m.parts})
-	if t.traffic != "" {
-		err = errors.Join(err, keep(filepath.Join(t.traffic, anchor(r.client.Name)), near.seen()))
-	}
+	r.judge(p.evidence(seen))
 	if word := proxy.Log.Defect(); word != "" {
 		r.problems = append(r.problems, "Dewpoint's log has "+word)
 	}
 	return err
+}
+
+// attend runs the client before Dewpoint, whose address is that of the place. It returns what has passed between them.
+func (t trial) attend(ctx context.Context, r *report, at place) ([]*exchange, error) {
+	near, err := startTap(between(&url.URL{Scheme: "http", Host: at.url}))
+	if err != nil {
+		return nil, err
+	}
+	at.url = near.URL
+	r.said, err = r.client.work(ctx, at)
+	near.close()
+	if t.traffic != "" {
+		err = errors.Join(err, keep(filepath.Join(t.traffic, anchor(r.client.Name)), near.seen()))
+	}
+	return near.seen(), err
 }
 
 // serve starts Dewpoint.

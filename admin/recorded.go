@@ -82,6 +82,12 @@ func facts(s *account.Step) *ui.StepFacts {
 		}
 		add("The provider counted", fmt.Sprintf("%s tokens in, %s; %s out", ui.Tokens(s.Input), cached, ui.Tokens(s.Output)))
 	}
+	if s.Miss != "" && s.Miss != account.MissFirst {
+		add("Cache missed", s.Miss.Words())
+	}
+	if s.Split != "" {
+		add("Began a thread", account.LeftWords(string(s.Split), s.SplitAt))
+	}
 	if s.Whole != "" {
 		f.Rows = append(f.Rows, ui.Fact{Name: "Left whole", Text: "over " + limitWords(s.Due) + ": " + s.Whole, Bad: true})
 	}

@@ -47,6 +47,7 @@ type requestBody struct {
 	Whole         string         `json:"whole"`
 	Condensations int            `json:"condensations"`
 	Split         session.Cause  `json:"split"`
+	SplitAt       int            `json:"split_at"` // 0: none
 	Miss          account.Miss   `json:"cache_miss"`
 
 	USD   usdBody   `json:"usd"`
@@ -106,7 +107,7 @@ func requestOf(s account.Step) requestBody {
 		Model: s.Model, Agent: s.Agent, Version: s.Version, Status: s.Status, Code: s.Code,
 		Usage:  requestUsage{u.Reported, u.Input, u.Cached, u.Written, u.WrittenLong, u.Output},
 		Before: sizeBody(s.Before), After: sizeBody(s.After), Parts: partsBody(s.Parts),
-		Due: s.Due, Did: s.Did, Whole: s.Whole, Condensations: s.Made, Split: s.Split, Miss: s.Miss,
+		Due: s.Due, Did: s.Did, Whole: s.Whole, Condensations: s.Made, Split: s.Split, SplitAt: s.SplitAt, Miss: s.Miss,
 		USD: usdBody{account.FromNano(s.Charged), account.FromNano(s.Saved)},
 		Times: timesBody{
 			ms(t.Read), ms(t.Resolve), ms(t.Overhead), ms(t.Waited), ms(t.Upstream), ms(t.Answer), ms(t.Held), ms(t.Whole),

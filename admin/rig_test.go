@@ -45,11 +45,12 @@ type rig struct {
 	app  *app.App
 	logs *observer.ObservedLogs
 	spec *spec
-	http http.Transport // not shared: an unused connection would delay the service's shutdown
+	now  func() time.Time // nil: the time
+	http http.Transport   // not shared: an unused connection would delay the service's shutdown
 }
 
 // start starts a service that condenses above ten events. change modifies its configuration.
-func start(t *testing.T, change func(*config.Config)) *rig {
+func start(t *testing.T, change func(*config.Config), options ...func(*rig)) *rig {
 	t.Helper()
 	r := &rig{t: t, up: fakeupstream.New(fakeupstream.Options{SummariserModels: []string{summariser}}), spec: newSpec(t)}
 	must(t, r.up.Start())
@@ -73,6 +74,9 @@ func start(t *testing.T, change func(*config.Config)) *rig {
 		change(cfg)
 	}
 	r.cfg = cfg
+	for _, set := range options {
+		set(r)
+	}
 	r.restart()
 	t.Cleanup(r.stop)
 	return r
@@ -86,7 +90,7 @@ func (r *rig) restart() {
 	var err error
 	var core zapcore.Core
 	core, r.logs = observer.New(zap.InfoLevel)
-	r.app, err = app.New(r.cfg, zap.New(core), app.Options{Encoders: encoders})
+	r.app, err = app.New(r.cfg, zap.New(core), app.Options{Encoders: encoders, Now: r.now})
 	must(r.t, err)
 	r.app.Start()
 }

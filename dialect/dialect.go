@@ -117,6 +117,8 @@ type Marker interface {
 	// Mark returns messages[at], which must begin with a text that Note wrote. If the client uses cache marks and the limit allows another
 	// one, it adds a mark to that text.
 	Mark(r *Request, messages [][]byte, at int) []byte
+	// Blocks returns how many blocks of content a message has. A server looks for a cached prefix only a number of blocks before a mark.
+	Blocks(message []byte) int
 }
 
 // Compactor is a Dialect in which clients can ask upstream to compact their history into one item.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
 	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -22,6 +23,7 @@ type counts struct {
 	tally  session.Tally
 	fixed  int          // tools and priming
 	before session.Size // the history as the client sent it
+	blocks int          // see Turn.NewBlocks
 }
 
 // count counts the history: messages that the log knows in total, and each later one.
@@ -40,7 +42,21 @@ func (t *Turn) count(place *session.Resolution) *counts {
 	tally.System = t.systemTokens()
 	c := &counts{tally: tally, fixed: t.fixed()}
 	c.before = session.Size{Events: len(t.in.Split.Messages), Tokens: c.fixed + tally.System + tally.Total(n)}
+	c.blocks = t.blocksSince(from)
 	return c
+}
+
+// blocksSince returns how many blocks of content the messages after position from have, 0 if there are none before them or the protocol has no
+// cache marks.
+func (t *Turn) blocksSince(from int) (n int) {
+	d, marks := t.in.Dialect.(dialect.Marker)
+	if !marks || from == 0 {
+		return 0
+	}
+	for p := from + 1; p <= t.history.Len(); p++ {
+		n += d.Blocks(t.history.Message(p).Raw)
+	}
+	return n
 }
 
 // Counting uses one goroutine for each bytesPerWorker bytes of messages, up to maxWorkers.

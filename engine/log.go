@@ -15,7 +15,7 @@ import (
 type logWrite struct {
 	done  chan struct{}
 	place session.Resolution // of the written messages; zero if writing failed
-	cause session.Cause      // why a thread began
+	left  session.Divergence // where and why a thread began
 	said  session.Said       // if upstream keeps the history: the request's messages, after those that the log lacks
 }
 
@@ -54,7 +54,7 @@ func (f *Form) Log() (_ *Form, write func(ctx context.Context) (wrote bool, err 
 		}
 		l.place = place.WithoutText()
 		d, _ := f.turn.registry.Diverges(ctx, f.at()) // an error shows in the cause
-		l.cause = d.Cause
+		l.left = d
 		return place.Logged > f.place.Logged, nil
 	}
 }
@@ -62,16 +62,16 @@ func (f *Form) Log() (_ *Form, write func(ctx context.Context) (wrote bool, err 
 // Logs reports whether Log was called.
 func (f *Form) Logs() bool { return f.logged != nil }
 
-// Cause returns why a thread began with this request although part of its history was known; empty if none did. It does not wait for
-// the log.
-func (f *Form) Cause() session.Cause {
+// Left returns where and why a thread began with this request although part of its history was known; the zero value if none did. It does
+// not wait for the log.
+func (f *Form) Left() session.Divergence {
 	switch {
 	case !f.place.New:
-		return ""
+		return session.Divergence{}
 	case f.logged.finished():
-		return f.logged.cause
+		return f.logged.left
 	}
-	return session.CauseUnread
+	return session.Divergence{Cause: session.CauseUnread}
 }
 
 // awaitLog waits until the messages of this request are written, if they are to be.

@@ -259,6 +259,10 @@ func (t *Turn) Known() int {
 	return c.fixed + c.tally.System + c.tally.Total(c.tally.From)
 }
 
+// NewBlocks returns how many blocks of content the messages have that no earlier request of the thread had, 0 if the protocol's servers do not
+// cache up to marks.
+func (t *Turn) NewBlocks() int { return t.counted().blocks }
+
 // Choices returns how many answers the client asks for.
 func (t *Turn) Choices() int { return max(t.in.Split.Choices, 1) }
 

@@ -175,6 +175,8 @@ type TurnRecord struct {
 	Step      int              // which of the model's answers in the history the request asks for, from 1; 0: not known
 	Relation  session.Relation // to the history that was known
 	Cause     session.Cause    // why it began a new thread although a part of it was known; empty: it did not
+	LeftAt    int              // position of the message at which it left what was known, not counting system messages; 0: none
+	NewBlocks int              // as engine.Turn.NewBlocks
 	Before    session.Size     // as the client sent it
 	Known     int              // tokens of Before that an earlier request had
 	After     session.Size     // as it was forwarded; zero: it was not

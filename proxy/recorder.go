@@ -128,7 +128,9 @@ func (o *recorder) endRelayed(status int, failed, cut bool, err error) {
 func (o *recorder) endTurn() {
 	t := o.record.Turn
 	t.Condensed = o.form.Condensed()
-	t.Cause = o.form.Cause()
+	left := o.form.Left()
+	t.Cause, t.LeftAt = left.Cause, left.Pos
+	t.NewBlocks = o.form.Turn().NewBlocks()
 	t.Before = o.form.Turn().Before()
 	t.Known = o.form.Turn().Known()
 	o.adjustSizes()

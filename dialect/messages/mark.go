@@ -38,6 +38,12 @@ func (d *Dialect) Mark(r *dialect.Request, messages [][]byte, at int) []byte {
 	return withMark(messages[at], before[max(slices.IndexFunc(before, split.IsShort), 0)])
 }
 
+// Blocks implements dialect.Marker.
+func (d *Dialect) Blocks(message []byte) int {
+	blocks, _ := blocksOf(message)
+	return len(blocks)
+}
+
 // marksIn appends the marks in a message, which may be several blocks of one.
 func marksIn(to [][]byte, message []byte) [][]byte {
 	return split.Marks(to, split.List([][]byte{message}))

@@ -22,6 +22,7 @@ const (
 	MissExpired    Miss = "expired"      // longer ago than upstream keeps it
 	MissShort      Miss = "too_short"    // upstream caches no prompt that is so short
 	MissUnmarked   Miss = "not_marked"   // the client marked nothing to be cached, as Anthropic requires
+	MissMarks      Miss = "marks_moved"  // the client's newest mark precedes what was cached, or stands too far behind it for Anthropic to find it
 	MissUnreported Miss = "not_reported" // upstream did not say what it read
 	MissProvider   Miss = "provider"     // none of these: upstream dropped it, or another of its servers answered
 )
@@ -37,6 +38,7 @@ type Sent struct {
 	Prompt       Prompt
 	Record       session.CondensationID // the newest condensation in it; zero: there is none
 	Split        session.Cause          // see Step.Split
+	Blocks       int                    // of content that no earlier request had, where prompts are cached up to marks
 	Usage        Usage
 	Life         time.Duration // how long upstream keeps a prefix
 }
@@ -44,6 +46,10 @@ type Sent struct {
 const (
 	minCached   = 1024 // tokens of the shortest prompt that providers cache
 	granularity = 1024 // tokens by which they may cache less than a whole prefix
+
+	// maxLookBack is how many blocks before a mark Anthropic looks for what it has cached:
+	// https://docs.claude.com/en/docs/build-with-claude/prompt-caching
+	maxLookBack = 20
 )
 
 // MissOf returns why a request's prompt was not read from the cache as far as the one before it reached; empty if it was. before is nil if
@@ -65,15 +71,25 @@ func MissOf(before, now *Sent) Miss {
 // reach returns how many tokens of the prompt the one before it has put into the cache.
 func (s *Sent) reach(before *Sent) int {
 	n := before.Usage.Input
-	if before.Usage.Written > 0 {
-		n = before.Usage.Cached + before.Usage.Written
+	if marked := before.marked(); before.Usage.Written > 0 || before.byMarks() && marked > 0 {
+		n = marked
 	}
 	return min(n, s.Usage.Input)
 }
 
+// byMarks reports whether upstream caches prompts up to marks that clients set.
+func (s *Sent) byMarks() bool { return s.Protocol == "messages" }
+
+// marked returns the tokens before the newest mark.
+func (s *Sent) marked() int { return s.Usage.Cached + s.Usage.Written }
+
+// lostByMarks reports whether the marks alone explain that upstream did not find what it had cached for the request before.
+func (s *Sent) lostByMarks(before *Sent) bool {
+	return s.byMarks() && (s.marked()+granularity < before.marked() || s.Blocks > maxLookBack)
+}
+
 // changedFrom returns the first of the causes that apply, in the order in which they decide.
 func (s *Sent) changedFrom(before *Sent) Miss {
-	anthropic := s.Protocol == "messages"
 	switch {
 	case s.Model != before.Model:
 		return MissModel
@@ -89,12 +105,14 @@ func (s *Sent) changedFrom(before *Sent) Miss {
 		return MissWhole
 	case s.Record != before.Record:
 		return MissCondensed
-	case anthropic && s.Usage.Cached+s.Usage.Written == 0, anthropic && before.Usage.Cached+before.Usage.Written == 0:
+	case s.byMarks() && min(s.marked(), before.marked()) == 0:
 		return MissUnmarked
 	case s.Begun.Before(before.Ended):
 		return MissConcurrent
 	case s.Begun.Sub(before.Ended) > s.Life:
 		return MissExpired
+	case s.lostByMarks(before):
+		return MissMarks
 	}
 	return MissProvider
 }

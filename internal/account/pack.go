@@ -16,8 +16,11 @@ const MaxPacked = 200
 // ErrPacked means that bytes are not a packed step, or one of a later version.
 var ErrPacked = errors.New("not a step record of this version")
 
-// packVersion is the first byte of a packed step. Fields are only added, at the end of the numbers of a new version.
-const packVersion = 1
+// packVersion is the first byte of a packed step. A new version adds counts, at their end. Older versions are read.
+const packVersion = 2
+
+// countsOf says how many counts the versions of a packed step have.
+var countsOf = [...]int{1: 17, packVersion: 18}
 
 // Bounds of what is packed: three bytes for a number, six for an amount of money.
 const (
@@ -70,12 +73,13 @@ const (
 // Unpack returns the step that Pack packed.
 func Unpack(b []byte) (s Step, err error) {
 	u := unpacker{rest: b}
-	if u.byte() != packVersion {
+	version := int(u.byte())
+	if version == 0 || version > packVersion {
 		return s, ErrPacked
 	}
 	s.Begun = time.UnixMilli(int64(u.uvarint()) + epoch).UTC() //nolint:gosec // Pack writes no negative number
 	s.setFlags(u.uvarint())
-	for _, n := range s.counts() {
+	for _, n := range s.counts()[:countsOf[version]] {
 		*n = int(u.uvarint()) //nolint:gosec // at most maxNumber
 	}
 	for _, t := range s.spans() {
@@ -94,11 +98,12 @@ func Unpack(b []byte) (s Step, err error) {
 }
 
 // counts returns the counts of a step in the order in which they are packed.
-func (s *Step) counts() [17]*int {
+func (s *Step) counts() *[18]*int {
 	p := &s.Parts
-	return [...]*int{
+	return &[...]*int{
 		&s.Answer, &s.Status, &s.Input, &s.Cached, &s.Written, &s.WrittenLong, &s.Output, &s.Before.Events, &s.Before.Tokens, &s.After.Events, &s.After.Tokens,
 		&p.System, &p.Tools, &p.Head, &p.Record, &p.Kept, &p.New,
+		&s.SplitAt,
 	}
 }
 
@@ -152,7 +157,7 @@ func (p *packer) text(s string, longest int) {
 }
 
 // maxWords is how many bytes the unknown words of a step may take together.
-const maxWords = 12
+const maxWords = 9
 
 // word appends the number of a known word, or 0 and the beginning of the word, for which there is room. It returns what that took of the room.
 func (p *packer) word(s string, room int) int {
@@ -258,4 +263,5 @@ var words = [...]string{
 	"first", "model_changed", "upstream_changed", "tools_changed", "system_changed", "condensed", "sent_whole", "concurrent", "expired", "too_short",
 	"not_marked", "not_reported", "provider",
 	"gemini",
+	"marks_moved",
 }

@@ -123,3 +123,24 @@ func TestClientIsReadFromUserAgent(t *testing.T) {
 		}
 	}
 }
+
+// TestStepsOfTheFirstVersionAreRead checks that records written before the position of an edit was added are read without it.
+func TestStepsOfTheFirstVersionAreRead(t *testing.T) {
+	want := typical()
+	want.SplitAt = 0
+	packed := account.Pack(&want)
+	old, removed := append([]byte{1}, packed[1:]...), false
+	for i := range old { // the first version has no position: one byte less, which is 0
+		if i == 0 || old[i] != 0 {
+			continue
+		}
+		shorter := append(append([]byte{}, old[:i]...), old[i+1:]...)
+		if got, err := account.Unpack(shorter); err == nil && got == want {
+			removed = true
+			break
+		}
+	}
+	if !removed {
+		t.Error("a record of the first version is not read")
+	}
+}

@@ -34,6 +34,8 @@ type Step struct {
 	Miss  Miss           // why upstream did not read from its cache what it could have; empty: it did, or that is not known
 	Split session.Cause  // why the request began a new thread although part of its history was known; empty: it did not
 
+	SplitAt int // position of the message at which it left what was known, not counting system messages; 0: none
+
 	Charged, Saved int64 // billionths of a dollar: what upstream charged, and what condensing saved of it; 0 without a known price
 	Times          Times
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +27,7 @@ type explainedRequest struct {
 	Did           string
 	Whole         string
 	Split         string
+	SplitAt       int    `json:"split_at"`
 	Miss          string `json:"cache_miss"`
 	USD           struct{ Charged, Saved account.Pico }
 }
@@ -105,7 +105,7 @@ func explain(out io.Writer, r *explainedRequest) {
 		say("It failed: %s.", clean(r.Code))
 	}
 	if r.Split != "" {
-		say("It began a thread: %s.", cmp.Or(splits()[r.Split], clean(r.Split)))
+		say("It began a thread: %s.", clean(account.LeftWords(r.Split, r.SplitAt)))
 	}
 	say("%s", condensing(r))
 	if r.After.Tokens > 0 {
@@ -113,7 +113,7 @@ func explain(out io.Writer, r *explainedRequest) {
 			grouped(int64(r.After.Tokens)), grouped(int64(r.Before.Tokens)), grouped(int64(r.Usage.Cached)), dollars(r.USD.Charged), dollars(r.USD.Saved))
 	}
 	if r.Miss != "" {
-		say("Upstream's cache: %s.", cmp.Or(misses()[r.Miss], splits()[r.Miss], clean(r.Miss)))
+		say("Upstream's cache: %s.", clean(account.Miss(r.Miss).Words()))
 	}
 }
 
@@ -140,33 +140,4 @@ func times(n int) string {
 		return ""
 	}
 	return fmt.Sprintf(" %d times", n)
-}
-
-// misses says why a cache was missed. Splits of threads are causes as well.
-func misses() map[string]string {
-	return map[string]string{
-		string(account.MissFirst):      "no earlier request of the conversation is known",
-		string(account.MissModel):      "the model is another than in the request before, and each has a cache of its own",
-		string(account.MissEndpoint):   "the request went to another server, or with another key, than the one before",
-		string(account.MissTools):      "the definitions of tools changed, which precede all messages",
-		string(account.MissSystem):     "the system prompt changed",
-		string(account.MissCondensed):  "Dewpoint condensed the history, or replaced a summary, since the request before",
-		string(account.MissWhole):      "the history was condensed before, and went whole this time",
-		string(account.MissConcurrent): "the request began before the one before it was answered",
-		string(account.MissExpired):    "the request came later than upstream keeps an idle prefix",
-		string(account.MissShort):      "the prompt is too short to be cached",
-		string(account.MissUnmarked):   "the client marked nothing to be cached",
-		string(account.MissUnreported): "upstream did not report what it read",
-		string(account.MissProvider):   "nothing that is known explains it: upstream dropped the prefix, or another of its servers answered",
-	}
-}
-
-// splits says why a thread began.
-func splits() map[string]string {
-	return map[string]string{
-		"user_changed": "the client changed a user's message", "answer_changed": "the client changed an answer of the model",
-		"result_changed": "the client changed a tool's result", "left_out": "the client left messages out", "inserted": "the client inserted messages",
-		"side_request": "it is a request beside the conversation, such as for a title", "unknown_history": "its history is not known under its key and credential",
-		"unread": "the log could not be read",
-	}
 }

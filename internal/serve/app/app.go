@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"sync"
 	"syscall"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -82,12 +83,16 @@ type Options struct {
 	Runs              bool               // let other processes begin runs of agents
 	HoldPort          bool               // let other processes hold the data port: see platform.Hold
 	Encoders          *tokenize.Registry // vocabularies that other services of the process share; nil: the service loads its own
+	Now               func() time.Time   // when requests begin and end; nil: time.Now
 }
 
 // New builds the service and opens its store and listeners. If it fails, it releases everything it has opened.
 func New(cfg *config.Config, log *zap.Logger, o Options) (_ *App, err error) {
 	o.Version = cmp.Or(o.Version, "dev")
 	o.Encoders = cmp.Or(o.Encoders, tokenize.New())
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	a := &App{
 		config: cfg, loaded: cfg, options: o, log: log, metrics: observe.NewMetrics(), runs: runs.NewRegistry(), ports: ports{failed: make(chan error, 2)},
 	}
@@ -186,7 +191,7 @@ func (a *App) buildServer(embedded func() (observe.StoreSize, bool)) error {
 	o := proxy.Options{
 		Live: live, Upstream: a.calls.transport, Marks: a.marks, Engine: a.engine, Limits: limits(a.config), Log: a.log,
 		Faults: a.metrics, Observer: recorded{observer, a.journal}, Runs: a.runs.Find,
-		Tools: tools.New(a.engine, a.options.Version),
+		Tools: tools.New(a.engine, a.options.Version), Now: a.options.Now,
 	}
 	if a.calls.spans != nil {
 		o.Tracer = a.calls.spans

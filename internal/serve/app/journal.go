@@ -17,7 +17,9 @@ import (
 
 // openJournal opens the journal of requests, which is closed after the data port.
 func (a *App) openJournal(store session.Journal) {
-	a.journal = journal.New(journal.Options{Store: store, Timeout: a.config.Store.Timeout, Lost: a.metrics.Lost, Now: time.Now, Missed: a.metrics.Missed})
+	a.journal = journal.New(journal.Options{
+		Store: store, Timeout: a.config.Store.Timeout, Lost: a.metrics.Lost, Now: a.options.Now, Missed: a.metrics.Missed,
+	})
 	a.onStop("journal", func(ctx context.Context) error {
 		if err := a.journal.Close(ctx); err != nil {
 			a.log.Warn("the newest records of requests are lost", zap.Error(err))

@@ -22,7 +22,7 @@ func (j *Journal) missOf(r *proxy.Record, usage account.Usage) account.Miss {
 	t := r.Turn
 	now := account.Sent{
 		Begun: r.Times.Begun, Ended: r.Times.Ended, Protocol: r.Dialect, Model: r.Asked.Model, Prompt: account.Prompt(t.Prompt),
-		Record: t.Newest, Split: t.Cause, Usage: usage, Life: model.CacheOf(r.Asked.Model).Life,
+		Record: t.Newest, Split: t.Cause, Blocks: t.NewBlocks, Usage: usage, Life: model.CacheOf(r.Asked.Model).Life,
 	}
 	var before *account.Sent
 	if last, known := j.last.Get(t.Thread); known {

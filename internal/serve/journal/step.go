@@ -28,7 +28,7 @@ func stepOf(r *proxy.Record) account.Step {
 		Session: t.Session, Thread: t.Thread, Request: r.Asked.ID, Begun: r.Times.Begun, Answer: t.Step,
 		Tenant: r.Tenant, Protocol: r.Dialect, Model: r.Asked.Model, Client: account.ClientOf(r.Asked.Agent),
 		Status: r.Status, Code: r.Code, Before: t.Before, After: t.After, Parts: account.Parts(t.Origins),
-		Due: t.Due, Did: r.Condensed.Did, Whole: string(r.Condensed.Whole), Made: len(t.Condensed), Split: t.Cause,
+		Due: t.Due, Did: r.Condensed.Did, Whole: string(r.Condensed.Whole), Made: len(t.Condensed), Split: t.Cause, SplitAt: t.LeftAt,
 		Charged: model.Nano(t.Charged), Saved: model.Nano(t.Saved.USD()), Times: timesOf(r),
 	}
 	if b := r.Bill; b != nil {

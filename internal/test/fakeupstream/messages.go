@@ -94,8 +94,12 @@ func (x *exchange) message(a Answer, stop string, blocks ...value) reply {
 	prompt := []json.RawMessage{unmarked(x.top.at("system")), x.top.at("tool_choice").raw, x.top.at("thinking").raw}
 	used := x.bill(a, x.top.at("output_config"), append(prompt, each(x.history, unmarked)...), blocks...)
 	head := func(content []value, stop any, output int) json.RawMessage {
-		usage := map[string]int{
-			"input_tokens": used.Prompt - used.Cached, "cache_read_input_tokens": used.Cached, "cache_creation_input_tokens": 0, "output_tokens": output,
+		var usage any = map[string]int{
+			"input_tokens": used.Prompt - used.Cached - used.Written, "cache_read_input_tokens": used.Cached,
+			"cache_creation_input_tokens": used.Written, "output_tokens": output,
+		}
+		if a.OmitUsage {
+			usage = nil
 		}
 		return build("id", fmt.Sprintf("msg_%06d", x.req.Index), "type", "message", "role", "assistant", "model", x.req.Model,
 			"content", raws(content), "stop_reason", stop, "stop_sequence", nil, "usage", usage)

@@ -116,7 +116,11 @@ func (x *exchange) response(a Answer, output ...value) reply {
 		reasoning = 1
 	}
 	prompt := append([]json.RawMessage{x.top.at("instructions").raw}, raws(x.history)...)
-	body := state(status, incomplete, output, responsesUsage(x.bill(a, x.top.at("text", "format"), prompt, output...), reasoning))
+	usage := responsesUsage(x.bill(a, x.top.at("text", "format"), prompt, output...), reasoning)
+	if a.OmitUsage {
+		usage = nil
+	}
+	body := state(status, incomplete, output, usage)
 	if string(x.top.at("store").raw) != "false" {
 		x.server.store(id, slices.Concat(x.history, output))
 	}

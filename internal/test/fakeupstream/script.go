@@ -33,8 +33,8 @@ type Answer struct {
 // ToolCall is a call of a function.
 type ToolCall struct{ ID, Name, Arguments string }
 
-// Usage is the billed usage of an answer, in tokens. Prompt includes Cached.
-type Usage struct{ Prompt, Completion, Cached int }
+// Usage is the billed usage of an answer, in tokens. Prompt includes Cached and Written, which only Anthropic reports.
+type Usage struct{ Prompt, Completion, Cached, Written int }
 
 // Raw is a response in another format, such as a gateway's error page.
 type Raw struct {

@@ -91,17 +91,9 @@ type Endpoint struct {
 	Way     Way
 }
 
-// The protocols in which a summariser can be called, by the names of their dialects.
-const (
-	APIChat      = "chat"
-	APIMessages  = "messages"
-	APIResponses = "responses"
-	APIGemini    = "gemini"
-)
-
 // Way describes how a client's calls reach its upstream. Our own calls to the same upstream use it, too.
 type Way struct {
-	API       string // one of the API constants; empty: APIChat
+	API       string // the protocol, by the name of its dialect; empty: Chat Completions
 	Path      string // between the base URL and the API's own path, e.g. that of an Azure deployment
 	Query     string // e.g. api-version
 	KeyHeader string // header of the key; empty: Authorization, or the one that Azure uses

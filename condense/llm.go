@@ -146,7 +146,7 @@ func (l *LLM) endpoint(in Input) Endpoint {
 		e.Way.Limit = ""
 	}
 	if api != "" && api != e.Way.API {
-		if e.Way.API == APIGemini { // its path names the client's model
+		if !agents.IsDeployment(e.Way.Path) { // it belongs to the client's protocol
 			e.Way.Path = ""
 		}
 		e.Way.API, e.Way.KeyHeader = api, ""

@@ -157,14 +157,6 @@ const (
 // on a small machine's disk.
 const DefaultStoreSize limit.Bytes = 4 << 30
 
-// The values of LLM.API: the protocol in which a condenser model is called.
-const (
-	APIChat      = "chat"
-	APIMessages  = "messages"
-	APIResponses = "responses"
-	APIGemini    = "gemini"
-)
-
 // Secret is a string that is shown as Redacted.
 type Secret = secret.Value
 
@@ -174,7 +166,7 @@ const Redacted = secret.Redacted
 // LLM is a condenser model. See Config.LLMFor for the meaning of empty fields.
 type LLM struct {
 	Model       string        `yaml:"model"`
-	API         string        `yaml:"api,omitempty"` // empty: the request's protocol at the request's upstream, APIChat elsewhere
+	API         string        `yaml:"api,omitempty"` // the protocol, as package protocols names it; empty: the request's at the request's upstream, the usual one elsewhere
 	BaseURL     string        `yaml:"base_url"`
 	APIKey      Secret        `yaml:"api_key"`
 	Timeout     time.Duration `yaml:"timeout"`               // of one call; 0: Limits.SummariserTimeout

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/config/internal/syntax"
+	"github.com/dewpoint-proxy/dewpoint/dialect/protocols"
 	"github.com/dewpoint-proxy/dewpoint/internal/hosts"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/provider"
@@ -234,7 +235,7 @@ func (v *validator) llms() {
 		llm, key := v.config.LLMs[name], syntax.Join("llms", name)
 		v.when(name == "", key, "has an empty name: name it, as in llms.cheap")
 		v.when(llm.Model == "", key+".model", "is missing: name the model to call")
-		v.optional(key+".api", llm.API, APIChat, APIMessages, APIResponses, APIGemini)
+		v.optional(key+".api", llm.API, protocols.Names()...)
 		v.baseURL(key+".base_url", llm.BaseURL)
 		v.headerValue(key+".api_key", llm.APIKey)
 		v.notNegative(key+".timeout", llm.Timeout)

@@ -56,6 +56,7 @@ type Dialect interface {
 	Reuse(body []byte, output int) []byte
 
 	Hider
+	Asker
 }
 
 // Request is a request body sliced into messages.

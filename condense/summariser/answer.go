@@ -15,13 +15,13 @@ import (
 var (
 	// errNotStreamed means that an answer came whole although a stream was requested. It can be used.
 	errNotStreamed = errors.New("the answer was not streamed")
-	// errGarbled means that a stream is not one of Chat Completions.
+	// errGarbled means that a stream has another form than that of its protocol, at a server that may have no streams.
 	errGarbled = errors.New("the stream is not a chat completion")
 )
 
 // readStream reads a stream up to its last event.
 func (s *sender) readStream(from io.Reader) (dialect.Answer, error) {
-	tee := protocolOf(s.to).dialect.Tee(true)
+	tee := s.protocol.Tee(true)
 	var err error
 	for buffer := make([]byte, 4<<10); err == nil && !tee.Ended() && !tee.Failed(); {
 		var n int
@@ -36,7 +36,7 @@ func (s *sender) readStream(from io.Reader) (dialect.Answer, error) {
 		return a, errResponseSize
 	case err != nil && !errors.Is(err, io.EOF):
 		return a, err // callError wraps it
-	case a.Garbled && s.isChat():
+	case a.Garbled && s.protocol.Servers().Differ:
 		return a, errGarbled
 	case a.Garbled:
 		return a, errUnreadable
@@ -51,7 +51,7 @@ func (s *sender) readWhole(text []byte) (dialect.Answer, error) {
 	if json.Unmarshal(text, &struct{}{}) != nil {
 		return dialect.Answer{}, errUnreadable
 	}
-	tee := protocolOf(s.to).dialect.Tee(false)
+	tee := s.protocol.Tee(false)
 	tee.Write(text)
 	a := tee.Answer()
 	switch {
@@ -59,7 +59,7 @@ func (s *sender) readWhole(text []byte) (dialect.Answer, error) {
 		return a, &refused{status: a.Status, code: a.Code}
 	case a.Lost || len(text) > split.MaxAnswer:
 		return a, errResponseSize
-	case s.isChat():
+	case s.protocol.Servers().Differ:
 		return a, errNotStreamed
 	}
 	return a, nil
@@ -77,7 +77,7 @@ func replyTo(r *condense.Request, a *dialect.Answer) condense.Reply {
 		switch {
 		case r.Function != nil && call.Name == r.Function.Name:
 			out.Arguments = cmp.Or(out.Arguments, call.Arguments)
-		case r.Function == nil && r.Format != nil && call.Name == r.Format.Name: // see messagesRequest
+		case r.Function == nil && r.Format != nil && call.Name == r.Format.Name: // a format may be asked for as a function
 			out.Text = call.Arguments
 		}
 	}

@@ -51,7 +51,7 @@ func TestBehindThePromptNothingBrokenIsTaken(t *testing.T) {
 	}))
 	defer s.Close()
 	got, err := Caller{}.Summarise(t.Context(), condense.Request{
-		Endpoint: condense.Endpoint{BaseURL: s.URL, APIKey: "k", Way: condense.Way{API: condense.APIMessages}}, Model: "m", Body: []byte(`{"messages":[]}`), MaxOutput: 1000})
+		Endpoint: condense.Endpoint{BaseURL: s.URL, APIKey: "k", Way: condense.Way{API: "messages"}}, Model: "m", Body: []byte(`{"messages":[]}`), MaxOutput: 1000})
 	if err == nil && got.Finish == "stop" {
 		t.Errorf("a call that the provider ran is ignored: %+v", got)
 	}

@@ -102,7 +102,7 @@ func (c Caller) postInTime(ctx context.Context, r condense.Request, body []byte,
 			}
 		}
 	}
-	a, err := c.newSender(endpointOf(r, streamed), progress).post(ctx, body, streamed)
+	a, err := c.newSender(r, streamed, progress).post(ctx, body, streamed)
 	cause := context.Cause(ctx)
 	switch {
 	case err == nil:

@@ -246,14 +246,14 @@ func TestErrorsWithinAnswers(t *testing.T) {
 		"unknown":          {"", `{"error":{"message":"oops","code":"oops"}}`, condense.FailureServer, true},
 		"another number":   {"", `{"error":{"message":"oops","code":1302}}`, condense.FailureServer, true},
 		"no code":          {"", `{"error":"oops"}`, condense.FailureServer, true},
-		"a message's":      {condense.APIMessages, `{"type":"error","error":{"type":"invalid_request_error"}}`, condense.FailureRejected, false},
-		"overloaded":       {condense.APIMessages, `{"type":"error","error":{"type":"overloaded_error"}}`, condense.FailureServer, true},
-		"an event's":       {condense.APIResponses, `{"type":"error","code":"invalid_prompt"}`, condense.FailureRejected, false},
-		"a response's":     {condense.APIResponses, `{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error"}}}`, condense.FailureServer, true},
-		"a response's 4xx": {condense.APIResponses, `{"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt"}}}`, condense.FailureRejected, false},
+		"a message's":      {"messages", `{"type":"error","error":{"type":"invalid_request_error"}}`, condense.FailureRejected, false},
+		"overloaded":       {"messages", `{"type":"error","error":{"type":"overloaded_error"}}`, condense.FailureServer, true},
+		"an event's":       {"responses", `{"type":"error","code":"invalid_prompt"}`, condense.FailureRejected, false},
+		"a response's":     {"responses", `{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error"}}}`, condense.FailureServer, true},
+		"a response's 4xx": {"responses", `{"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt"}}}`, condense.FailureRejected, false},
 	} {
 		for _, streamed := range []bool{true, false} {
-			if !streamed && c.api == condense.APIResponses {
+			if !streamed && c.api == "responses" {
 				continue // these are events
 			}
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -29,7 +29,7 @@ func (s Service) Summarise(ctx context.Context, r condense.Request) (condense.Re
 	if err != nil {
 		return condense.Reply{}, callError(ctx, err, s.Key)
 	}
-	sender := Caller{Client: s.Client}.newSender(condense.Endpoint{APIKey: s.Key}, func() {})
+	sender := Caller{Client: s.Client}.newSender(condense.Request{Endpoint: condense.Endpoint{APIKey: s.Key}}, false, func() {})
 	resp, err := sender.do(req)
 	if err != nil {
 		return condense.Reply{}, callError(ctx, err, s.Key)

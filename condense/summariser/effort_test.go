@@ -8,14 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 )
 
 // TestConfiguredEffortIsSentInEachProtocol: the effort stands where the protocol has it.
 func TestConfiguredEffortIsSentInEachProtocol(t *testing.T) {
 	for api, want := range map[string]string{
-		condense.APIChat: `"reasoning_effort":"low"`, condense.APIResponses: `"reasoning":{"effort":"low"}`, condense.APIMessages: `"output_config":{"effort":"low"}`,
+		"chat": `"reasoning_effort":"low"`, "responses": `"reasoning":{"effort":"low"}`, "messages": `"output_config":{"effort":"low"}`,
 	} {
 		var body string
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -91,7 +91,7 @@ func TestGemini(t *testing.T) {
 			events(w, c.events...)
 		}))
 		r := request(server.URL+"/base/v1beta", "gemini-2.5-pro")
-		r.Endpoint.Way.API = condense.APIGemini
+		r.Endpoint.Way.API = "gemini"
 		if c.change != nil {
 			c.change(&r)
 		}

@@ -1,6 +1,7 @@
 package summariser
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
+	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/overflow"
 	"github.com/dewpoint-proxy/dewpoint/internal/lru"
 )
@@ -79,18 +81,20 @@ func (l lacks) body(c Caller, r condense.Request) ([]byte, error) {
 	if l.role == roleUser && r.System != "" {
 		r.User, r.System = r.System+"\n\n"+r.User, ""
 	}
-	body, err := json.Marshal(protocolOf(r.Endpoint).request(c, r, l))
-	if err != nil || l.omitted == "" {
-		return body, err
-	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(body, &members); err != nil {
-		return nil, err
-	}
+	body := protocolOf(r.Endpoint).Question(l.question(c, r))
 	for name := range strings.FieldsSeq(l.omitted) {
-		delete(members, name)
+		delete(body, name)
 	}
-	return json.Marshal(members)
+	return json.Marshal(body)
+}
+
+// question returns what a call asks.
+func (l lacks) question(c Caller, r condense.Request) dialect.Question {
+	return dialect.Question{
+		Model: r.Model, System: r.System, User: r.User, MaxOutput: r.MaxOutput, Temperature: c.Temperature, Effort: c.Effort,
+		LeastEffort: effortOf(r.Model), Function: (*dialect.Schema)(r.Function), Format: (*dialect.Schema)(r.Format), Streamed: !l.omits("stream"),
+		Before: r.Endpoint.Way.Path, Limit: cmp.Or(l.limit, r.Endpoint.Way.Limit), Role: l.role,
+	}
 }
 
 // inWords is the part of the instructions that stands for a schema.
@@ -118,24 +122,22 @@ func modelOf(r condense.Request) subject {
 type parameter struct {
 	words   *regexp.Regexp
 	members []string // its names in a body; none: the role of the instructions
+	limit   bool     // it limits the answer, and each protocol has names of its own for it
 }
 
 // parameters lists all parameters that a call has beside its model and its messages.
 var parameters = []parameter{
-	{regexp.MustCompile(`\bmax_(completion_|output_|new_)?tokens\b|\bmaxtokens\b`), limits[:]},
-	{regexp.MustCompile(`\b(reasoning_)?effort\b|\breasoning\b`), []string{"reasoning_effort", "reasoning"}},
-	{regexp.MustCompile(`\bstream_options\b|\binclude_usage\b`), []string{"stream_options"}},
-	{regexp.MustCompile(`\bstream(s|ed|ing)?\b`), []string{"stream"}},
-	{regexp.MustCompile(`\btemperature\b`), []string{"temperature"}},
-	{regexp.MustCompile(`\bresponse_format\b|\bjson_schema\b|\bstructured[ _]outputs?\b|\btext\.format\b`), []string{"response_format", "text"}},
-	{regexp.MustCompile(`\btool_choice\b`), []string{"tool_choice"}},
-	{regexp.MustCompile(`\btools?\b|\bfunctions?\b`), []string{"tools"}},
-	{regexp.MustCompile(`\bstore\b`), []string{"store"}},
-	{regexp.MustCompile(`\b(system|developer)[ _]?(role|message|prompt|instruction)|['"` + "`" + `](system|developer)['"` + "`" + `]|\broles?\b|\binstructions\b|\bsystem:`), nil},
+	{regexp.MustCompile(`\bmax_(completion_|output_|new_)?tokens\b|\bmaxtokens\b`), nil, true},
+	{regexp.MustCompile(`\b(reasoning_)?effort\b|\breasoning\b`), []string{"reasoning_effort", "reasoning"}, false},
+	{regexp.MustCompile(`\bstream_options\b|\binclude_usage\b`), []string{"stream_options"}, false},
+	{regexp.MustCompile(`\bstream(s|ed|ing)?\b`), []string{"stream"}, false},
+	{regexp.MustCompile(`\btemperature\b`), []string{"temperature"}, false},
+	{regexp.MustCompile(`\bresponse_format\b|\bjson_schema\b|\bstructured[ _]outputs?\b|\btext\.format\b`), []string{"response_format", "text"}, false},
+	{regexp.MustCompile(`\btool_choice\b`), []string{"tool_choice"}, false},
+	{regexp.MustCompile(`\btools?\b|\bfunctions?\b`), []string{"tools"}, false},
+	{regexp.MustCompile(`\bstore\b`), []string{"store"}, false},
+	{regexp.MustCompile(`\b(system|developer)[ _]?(role|message|prompt|instruction)|['"` + "`" + `](system|developer)['"` + "`" + `]|\broles?\b|\binstructions\b|\bsystem:`), nil, false},
 }
-
-// limits are the parameters that limit an answer. Chat Completions has the first two.
-var limits = [...]string{"max_tokens", "max_completion_tokens", "max_output_tokens"}
 
 // number matches a number in an error.
 var number = regexp.MustCompile(`\b\d{3,7}\b`)
@@ -151,7 +153,7 @@ func (l *lacks) learn(err error, r condense.Request, sent []byte) bool {
 		if e.over == (overflow.Overflow{}) || e.over.Evidence != overflow.Stated {
 			l.obey(strings.ToLower(e.text[:min(len(e.text), maxRefusal)]), r, sent)
 		}
-	case answered && e.status > 0, !isChat(r.Endpoint):
+	case answered && e.status > 0, !protocolOf(r.Endpoint).Servers().Differ:
 	case errors.Is(err, errNotStreamed), errors.Is(err, errSilent), errors.Is(err, errGarbled):
 		l.omit("stream", "stream_options")
 	}
@@ -170,26 +172,30 @@ func (l *lacks) obey(text string, r condense.Request, sent []byte) {
 	}
 	switch {
 	case first == len(text):
+	case found.limit:
+		for _, name := range protocolOf(r.Endpoint).Servers().Limits {
+			if members[name] != nil {
+				l.changeLimit(name, text, r)
+			}
+		}
 	case found.members == nil:
 		l.moveInstructions(text, r)
 	default:
 		for _, name := range found.members {
 			if members[name] != nil {
-				l.change(name, text, r)
+				l.change(name)
 			}
 		}
 	}
 }
 
-// change leaves out a parameter that was refused, or changes what can be changed of it.
-func (l *lacks) change(name, text string, r condense.Request) {
+// change leaves out a parameter that was refused, and those that make no sense without it.
+func (l *lacks) change(name string) {
 	switch name {
-	case limits[0], limits[1], limits[2]:
-		l.changeLimit(name, text, r)
 	case "stream":
 		l.omit("stream", "stream_options")
 	case "tools":
-		l.omit("tools", "tool_choice")
+		l.omit("tools", "tool_choice", "toolConfig")
 	default:
 		l.omit(name)
 	}
@@ -203,14 +209,14 @@ func (l *lacks) changeLimit(name, text string, r condense.Request) {
 			return
 		}
 	}
+	servers := protocolOf(r.Endpoint).Servers()
+	other := slices.IndexFunc(servers.Limits, func(known string) bool { return known != name })
 	switch {
-	case r.Endpoint.Way.API == condense.APIMessages: // it is required
-	case r.Endpoint.Way.API == condense.APIResponses, l.limit == name: // the other name was refused before
+	case servers.Required:
+	case other < 0, l.limit == name: // the other name was refused before
 		l.omit(name)
-	case name == limits[0]:
-		l.limit = limits[1]
 	default:
-		l.limit = limits[0]
+		l.limit = servers.Limits[other]
 	}
 }
 
@@ -219,7 +225,7 @@ const minLimit = 256
 
 // moveInstructions changes the role of the instructions, and finally lets them stand in front of the prompt.
 func (l *lacks) moveInstructions(text string, r condense.Request) {
-	if isChat(r.Endpoint) && l.role == "" && strings.Contains(text, roleDeveloper) {
+	if protocolOf(r.Endpoint).Servers().Differ && l.role == "" && strings.Contains(text, roleDeveloper) {
 		l.role = roleDeveloper
 		return
 	}

@@ -39,29 +39,29 @@ func TestRefusedParameters(t *testing.T) {
 		calls   int
 		accepts string // in the accepted body
 	}{
-		"max_tokens":           {condense.APIChat, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", has("max_tokens"), 2, `"max_completion_tokens":1000`},
-		"any limit":            {condense.APIChat, "max_tokens and max_completion_tokens are not permitted", has("max_tokens", "max_completion_tokens"), 3, `"messages"`},
-		"a lower limit":        {condense.APIChat, "max_tokens is too large: 1000. This model supports at most 512.", above(512, "max_tokens"), 2, `"max_tokens":512`},
-		"temperature":          {condense.APIChat, "Unsupported value: 'temperature' does not support 0.5 with this model.", has("temperature"), 2, `"messages"`},
-		"stream_options":       {condense.APIChat, "unknown field stream_options", has("stream_options"), 2, `"messages"`},
-		"stream":               {condense.APIChat, "Streaming is not supported", has("stream"), 2, `"messages"`},
-		"tool_choice":          {condense.APIChat, "tool_choice must be auto", has("tool_choice"), 2, `"tools"`},
-		"tools":                {condense.APIChat, "This model does not support tools", has("tools", "tool_choice"), 2, `nothing but JSON of this schema`},
-		"response_format":      {condense.APIChat, "response_format json_schema is unavailable", has("response_format"), 2, `nothing but JSON of this schema`},
-		"system":               {condense.APIChat, "System role not supported", role("system", "developer"), 2, `summarise\n\nevents`},
-		"system in a template": {condense.APIChat, "Conversation roles must alternate user/assistant/user/assistant/...", role("system", "developer"), 2, `summarise\n\nevents`},
-		"developer":            {condense.APIChat, "'messages[0].role' must be 'developer'", role("system"), 2, `"role":"developer"`},
-		"several":              {condense.APIChat, "max_tokens, temperature, stream_options: extra inputs", has("max_tokens", "max_completion_tokens"), 3, `"temperature"`},
-		"temperature of items": {condense.APIResponses, "Unsupported parameter: 'temperature'", has("temperature"), 2, `"instructions"`},
-		"store":                {condense.APIResponses, "store is not supported", has("store"), 2, `"instructions"`},
-		"instructions":         {condense.APIResponses, "instructions are not supported", has("instructions"), 2, `summarise\n\nevents`},
-		"text.format":          {condense.APIResponses, "Invalid parameter: text.format", has("text"), 2, `nothing but JSON of this schema`},
+		"max_tokens":           {"chat", "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", has("max_tokens"), 2, `"max_completion_tokens":1000`},
+		"any limit":            {"chat", "max_tokens and max_completion_tokens are not permitted", has("max_tokens", "max_completion_tokens"), 3, `"messages"`},
+		"a lower limit":        {"chat", "max_tokens is too large: 1000. This model supports at most 512.", above(512, "max_tokens"), 2, `"max_tokens":512`},
+		"temperature":          {"chat", "Unsupported value: 'temperature' does not support 0.5 with this model.", has("temperature"), 2, `"messages"`},
+		"stream_options":       {"chat", "unknown field stream_options", has("stream_options"), 2, `"messages"`},
+		"stream":               {"chat", "Streaming is not supported", has("stream"), 2, `"messages"`},
+		"tool_choice":          {"chat", "tool_choice must be auto", has("tool_choice"), 2, `"tools"`},
+		"tools":                {"chat", "This model does not support tools", has("tools", "tool_choice"), 2, `nothing but JSON of this schema`},
+		"response_format":      {"chat", "response_format json_schema is unavailable", has("response_format"), 2, `nothing but JSON of this schema`},
+		"system":               {"chat", "System role not supported", role("system", "developer"), 2, `summarise\n\nevents`},
+		"system in a template": {"chat", "Conversation roles must alternate user/assistant/user/assistant/...", role("system", "developer"), 2, `summarise\n\nevents`},
+		"developer":            {"chat", "'messages[0].role' must be 'developer'", role("system"), 2, `"role":"developer"`},
+		"several":              {"chat", "max_tokens, temperature, stream_options: extra inputs", has("max_tokens", "max_completion_tokens"), 3, `"temperature"`},
+		"temperature of items": {"responses", "Unsupported parameter: 'temperature'", has("temperature"), 2, `"instructions"`},
+		"store":                {"responses", "store is not supported", has("store"), 2, `"instructions"`},
+		"instructions":         {"responses", "instructions are not supported", has("instructions"), 2, `summarise\n\nevents`},
+		"text.format":          {"responses", "Invalid parameter: text.format", has("text"), 2, `nothing but JSON of this schema`},
 		"temperature of blocks": {
-			condense.APIMessages, "`temperature` is deprecated for this model.", has("temperature"), 2, `"system"`,
+			"messages", "`temperature` is deprecated for this model.", has("temperature"), 2, `"system"`,
 		},
-		"a lower limit of blocks": {condense.APIMessages, "max_tokens: 1000 > 512, which is the maximum allowed number of output tokens", above(512, "max_tokens"), 2, `"max_tokens":512`},
-		"system of blocks":        {condense.APIMessages, "system: text prompts are not supported", has("system"), 2, `summarise\n\nevents`},
-		"tools of blocks":         {condense.APIMessages, "tools: not supported", has("tools"), 2, `nothing but JSON of this schema`},
+		"a lower limit of blocks": {"messages", "max_tokens: 1000 > 512, which is the maximum allowed number of output tokens", above(512, "max_tokens"), 2, `"max_tokens":512`},
+		"system of blocks":        {"messages", "system: text prompts are not supported", has("system"), 2, `summarise\n\nevents`},
+		"tools of blocks":         {"messages", "tools: not supported", has("tools"), 2, `nothing but JSON of this schema`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,9 +81,9 @@ func TestRefusedParameters(t *testing.T) {
 				accepted = string(raw)
 				w.Header().Set("Content-Type", "application/json")
 				switch c.api {
-				case condense.APIResponses:
+				case "responses":
 					io.WriteString(w, `{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"STATE: fine"}]}]}`)
-				case condense.APIMessages:
+				case "messages":
 					io.WriteString(w, `{"type":"message","role":"assistant","content":[{"type":"text","text":"STATE: fine"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`)
 				default:
 					io.WriteString(w, fine)

@@ -44,7 +44,7 @@ func join(parts ...any) (all []string) {
 
 func anthropic(base string) condense.Request {
 	r := request(base+"/v1", "claude-x")
-	r.Endpoint.Way.API = condense.APIMessages
+	r.Endpoint.Way.API = "messages"
 	return r
 }
 

@@ -16,7 +16,7 @@ import (
 
 func asItems(base, model string) condense.Request {
 	r := request(base+"/v1", model)
-	r.Endpoint.Way.API = condense.APIResponses
+	r.Endpoint.Way.API = "responses"
 	return r
 }
 

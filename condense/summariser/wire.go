@@ -10,19 +10,29 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/condense"
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/protocols"
+	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/overflow"
 )
 
 // sender sends the request of one call. It bounds the response, and calls progress for each sign of life from the server.
 type sender struct {
-	client   *http.Client
-	to       condense.Endpoint
-	progress func()
+	client      *http.Client
+	to          condense.Endpoint
+	protocol    dialect.Dialect
+	path, query string // below the base URL
+	progress    func()
+}
+
+// protocolOf returns the dialect in which an endpoint is called.
+func protocolOf(to condense.Endpoint) dialect.Dialect {
+	return protocols.Named(to.Way.API).New(split.Options{})
 }
 
 var (
@@ -35,15 +45,17 @@ var (
 )
 
 // newSender prepares a call. It follows no redirects: the conversation goes to the configured server only.
-func (c Caller) newSender(to condense.Endpoint, progress func()) *sender {
+func (c Caller) newSender(r condense.Request, streamed bool, progress func()) *sender {
 	client := *cmp.Or(c.Client, http.DefaultClient)
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &sender{client: &client, to: to, progress: progress}
+	s := &sender{client: &client, to: r.Endpoint, protocol: protocolOf(r.Endpoint), progress: progress}
+	s.path, s.query = s.protocol.Place(r.Endpoint.Way.Path, dialect.Question{Model: r.Model, Streamed: streamed})
+	return s
 }
 
 // do sends a request to the endpoint.
 func (s *sender) do(r *http.Request) (*http.Response, error) {
-	if err := address(r, s.to); err != nil {
+	if err := s.address(r); err != nil {
 		return nil, err
 	}
 	response, err := s.client.Do(r)
@@ -57,7 +69,7 @@ func (s *sender) do(r *http.Request) (*http.Response, error) {
 
 // post sends a body and reads the answer: a stream, if one is requested, or the whole body. With an error it returns what had arrived.
 func (s *sender) post(ctx context.Context, body []byte, streamed bool) (a dialect.Answer, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(s.to.BaseURL, openAI+protocolOf(s.to).path), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(s.to.BaseURL, openAI+s.path), bytes.NewReader(body))
 	if err != nil {
 		return a, err // callError wraps it
 	}
@@ -83,13 +95,6 @@ func (s *sender) post(ctx context.Context, body []byte, streamed bool) (a dialec
 // openAI is the base URL of endpoints without one.
 const openAI = "https://api.openai.com/v1"
 
-// isChat reports whether an endpoint is called with Chat Completions.
-func isChat(to condense.Endpoint) bool {
-	return to.Way.API != condense.APIMessages && to.Way.API != condense.APIResponses && to.Way.API != condense.APIGemini
-}
-
-func (s *sender) isChat() bool { return isChat(s.to) }
-
 // refused is an error reported by the server. status is 0 for an error within an answer if it is not known.
 type refused struct {
 	status     int
@@ -106,7 +111,7 @@ func (s *sender) refused(resp *http.Response, body []byte) error {
 	_ = json.Unmarshal(body, &m) // a body of another form has no code
 	over, _ := overflow.Recognise(resp.StatusCode, resp.Header.Get("Content-Type"), body)
 	e := &refused{status: resp.StatusCode, code: m.Error.Code, text: string(body), over: over}
-	if s.isChat() {
+	if s.protocol.Servers().Differ {
 		e.text = cmp.Or(strings.TrimSpace(m.Error.Param+" "+m.Error.Message), e.text)
 	} else {
 		e.code = cmp.Or(e.code, m.Error.Type)
@@ -115,54 +120,57 @@ func (s *sender) refused(resp *http.Response, body []byte) error {
 }
 
 // address sets the URL and the headers of a request as the endpoint requires them.
-func address(r *http.Request, to condense.Endpoint) error {
-	base, err := url.Parse(to.BaseURL)
+func (s *sender) address(r *http.Request) error {
+	base, err := url.Parse(s.to.BaseURL)
 	if err != nil {
 		return errors.New("invalid base URL") // the cause quotes the URL, which may hold a key
 	}
-	if to.BaseURL != "" {
+	if s.to.BaseURL != "" {
 		root := strings.TrimSuffix(base.EscapedPath(), "/")
-		if agents.Gemini(to.Way.Path) { // it brings its own version
+		if agents.Gemini(s.path) { // it brings its own version
 			root = agents.WithoutVersion(root)
 		}
-		r.URL.RawPath = root + to.Way.Path + protocolOf(to).path
+		r.URL.RawPath = root + s.path
 		if r.URL.Path, err = url.PathUnescape(r.URL.RawPath); err != nil {
 			return fmt.Errorf("invalid path: %w", err)
 		}
-		r.URL.RawQuery = strings.Trim(base.RawQuery+"&"+to.Way.Query, "&")
+		r.URL.RawQuery = joined("&", base.RawQuery, s.to.Way.Query, s.query)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	for line := range strings.Lines(to.Way.Headers + to.Way.Route) {
+	for line := range strings.Lines(s.to.Way.Headers + s.to.Way.Route) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		r.Header.Add(name, value)
 	}
-	if to.Way.API == condense.APIMessages && r.Header.Get(versionHeader) == "" {
-		r.Header.Set(versionHeader, anthropicVersion)
+	if name, value, _ := strings.Cut(s.protocol.Servers().Header, ":"); name != "" && r.Header.Get(name) == "" {
+		r.Header.Set(name, value)
 	}
-	switch header := keyHeader(to, base); {
-	case to.APIKey == "":
-	case header == "Authorization":
-		r.Header.Set(header, "Bearer "+to.APIKey)
-	default:
-		r.Header.Set(header, to.APIKey)
+	if s.to.APIKey != "" {
+		r.Header.Set(s.key(base))
 	}
 	return nil
 }
 
-// keyHeader returns the header for the endpoint's key.
-func keyHeader(to condense.Endpoint, base *url.URL) string {
-	switch {
-	case to.Way.KeyHeader != "":
-		return to.Way.KeyHeader
-	case to.Way.API == condense.APIMessages:
-		return "X-Api-Key"
-	case to.Way.API == condense.APIGemini:
-		return "X-Goog-Api-Key"
-	case to.Way.Path != "" || agents.Azure(base):
-		return "api-key"
-	}
-	return "Authorization"
+// joined joins the texts that are not empty.
+func joined(separator string, all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), separator)
 }
+
+// key returns the header with the endpoint's key.
+func (s *sender) key(base *url.URL) (name, value string) {
+	name, value = s.protocol.Key(s.to.APIKey)
+	switch {
+	case s.to.Way.KeyHeader == bearer:
+		return bearer, "Bearer " + s.to.APIKey
+	case s.to.Way.KeyHeader != "":
+		return s.to.Way.KeyHeader, s.to.APIKey
+	case name == bearer && (s.to.Way.Path != "" || agents.Azure(base)):
+		return "api-key", s.to.APIKey
+	}
+	return name, value
+}
+
+// bearer is the header in which keys are bearer tokens.
+const bearer = "Authorization"
 
 // responseBody reads a body of limited size, whatever Content-Length says, and reports progress.
 type responseBody struct {

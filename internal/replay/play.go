@@ -170,7 +170,7 @@ type player struct {
 func newPlayer(cfg config.Config, d *direct, o Options) (*player, error) {
 	cfg.LLMs = maps.Clone(cfg.LLMs)
 	for name, llm := range cfg.LLMs {
-		llm.API = config.APIChat
+		llm.API = string(ProtocolChat)
 		cfg.LLMs[name] = llm
 	}
 	p := &player{

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/dewpoint-proxy/dewpoint/dialect/protocols"
 )
 
 //go:embed clients.toml scripts
@@ -32,7 +34,7 @@ type client struct {
 	Registry string   // npm or PyPI
 	Packages []string // with their versions, the client's own first
 	Python   string   // version of Python that it needs; empty: any
-	Protocol string   // chat, messages or responses
+	Protocol string   // as package protocols names it
 
 	// How its user points it. The page shows these as they are.
 	Command     string            // what its user types, in the shell
@@ -112,7 +114,7 @@ func (c client) check() error {
 		return errors.New("no packages")
 	case c.Kind != "agent" && c.Kind != "sdk":
 		return fmt.Errorf("kind is %q", c.Kind)
-	case c.Protocol != "chat" && c.Protocol != "messages" && c.Protocol != "responses" && c.Protocol != "gemini":
+	case protocols.Named(c.Protocol).Name != c.Protocol:
 		return fmt.Errorf("protocol is %q", c.Protocol)
 	case c.Script == "" && len(c.Program) == 0:
 		return errors.New("neither a script nor a program")

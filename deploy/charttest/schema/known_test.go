@@ -3,6 +3,7 @@ package schema
 import (
 	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/dialect/protocols"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/model"
 )
 
@@ -17,7 +18,7 @@ func known() map[string]schema {
 		"upstream.compaction":           {"enum": compactions()},
 		"tenants[].upstream.compaction": {"enum": compactions()},
 		"llms.*.base_url":               optional,
-		"llms.*.api":                    {"enum": []string{config.APIChat, config.APIMessages, config.APIResponses, config.APIGemini}},
+		"llms.*.api":                    {"enum": protocols.Names()},
 		"llms.*":                        {"required": []string{"model"}},
 		"llms.*.temperature":            {"maximum": 2},
 		"models.*.encoding":             {"enum": []string{model.EncodingO200k, model.EncodingCL100k}},

@@ -31,6 +31,9 @@ func Deployment(path string) (before, name string) {
 	return path[:len(path)-len(after)+len(name)], name
 }
 
+// IsDeployment reports whether a path ends with the name of a deployment.
+func IsDeployment(path string) bool { return strings.Contains(path, deployments) }
+
 // Deployed replaces the name of the deployment at the end of a path.
 func Deployed(before, name string) string {
 	i := strings.LastIndex(before, deployments)

@@ -16,10 +16,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dewpoint-proxy/dewpoint/config"
-	"github.com/dewpoint-proxy/dewpoint/dialect"
 	"github.com/dewpoint-proxy/dewpoint/dialect/chat"
-	"github.com/dewpoint-proxy/dewpoint/dialect/gemini"
 	"github.com/dewpoint-proxy/dewpoint/dialect/messages"
+	"github.com/dewpoint-proxy/dewpoint/dialect/protocols"
 	"github.com/dewpoint-proxy/dewpoint/dialect/responses"
 	"github.com/dewpoint-proxy/dewpoint/dialect/split"
 	"github.com/dewpoint-proxy/dewpoint/engine"
@@ -215,22 +214,14 @@ func (a *App) live(cfg *config.Config) (proxy.Live, error) {
 	a.applyOverrides(tenants)
 	fields := sessionFields(cfg)
 	remember := int(cfg.Limits.InFlight(memoryLimit()) / 24) // bytes of earlier bodies, for each dialect
-	completions := chat.New(chat.Options{Fields: fields, Remember: remember})
-	anthropic := messages.New(split.Options{Fields: fields, Remember: remember})
-	items := responses.New(split.Options{Fields: fields, Remember: remember})
-	google := gemini.New(split.Options{Fields: fields, Remember: remember})
+	routes := protocols.Serve(split.Options{Fields: fields, Remember: remember})
 	return proxy.Live{
-		Tenants: tenants,
-		Refused: refusedKeys(cfg),
-		Origins: origins(cfg),
-		Dialects: map[string]dialect.Dialect{
-			chat.Path: completions, messages.Path: anthropic, responses.Path: items, gemini.GeneratePath: google, gemini.StreamPath: google,
-			gemini.AssistGeneratePath: google, gemini.AssistStreamPath: google,
-		},
-		Counts: map[string]dialect.Dialect{
-			messages.CountPath: anthropic, responses.CountPath: items, gemini.CountPath: google, gemini.AssistCountPath: google,
-		},
-		Compacts: map[string]dialect.Dialect{responses.CompactPath: items},
+		Tenants:  tenants,
+		Refused:  refusedKeys(cfg),
+		Origins:  origins(cfg),
+		Dialects: routes.Answers,
+		Counts:   routes.Counts,
+		Compacts: routes.Compacts,
 		Plugs:    plugs(),
 		Models:   models(cfg),
 		Headers:  cfg.Session.Headers,

@@ -12,6 +12,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/condense/catalogue"
 	"github.com/dewpoint-proxy/dewpoint/condense/summariser"
 	"github.com/dewpoint-proxy/dewpoint/config"
+	"github.com/dewpoint-proxy/dewpoint/dialect/protocols"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/dial"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 )
@@ -105,8 +106,8 @@ func probeAny(ctx context.Context, model summariser.Caller, a condense.Attempt, 
 	if call, ok := errors.AsType[*condense.CallError](err); !anyAPI || !ok || !call.Missing() {
 		return err
 	}
-	for _, api := range [...]string{condense.APIMessages, condense.APIResponses, condense.APIGemini} {
-		a.Endpoint.Way.API = api
+	for _, other := range protocols.All()[1:] {
+		a.Endpoint.Way.API = other.Name
 		if probe(ctx, model, a, form) == nil {
 			return nil
 		}

@@ -170,6 +170,7 @@ func (c contents) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 		pieces = slices.Collect(eventsOf(body))
 	}
 	m := chatMessage{Role: "assistant"}
+	seen := map[string]int{} // calls without an id, by name
 	for _, raw := range pieces {
 		var piece struct {
 			Candidates []struct{ Content geminiContent }
@@ -178,6 +179,10 @@ func (c contents) Answer(body []byte, streamed bool) (json.RawMessage, error) {
 			return nil, fmt.Errorf("read answer: %w: %.200s", err, raw)
 		}
 		for _, p := range piece.Candidates[0].Content.Parts {
+			if p.Call != nil && p.Call.ID == "" { // the dialect numbers them like this
+				p.Call.ID = fmt.Sprintf("functions.%s:%d", p.Call.Name, seen[p.Call.Name])
+				seen[p.Call.Name]++
+			}
 			c.add(&m, p)
 		}
 	}

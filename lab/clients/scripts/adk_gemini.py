@@ -1,4 +1,5 @@
 import asyncio
+import os
 import sys
 
 # [point
@@ -22,7 +23,7 @@ async def main() -> None:
     runner = InMemoryRunner(LlmAgent(name="counter", model=model, instruction="You count lines.", tools=[run]), app_name="counter")
     session = await runner.session_service.create_session(app_name="counter", user_id="user")
     prompt = types.Content(role="user", parts=[types.Part(text=sys.argv[1])])
-    config = RunConfig(streaming_mode=StreamingMode.SSE)
+    config = RunConfig(streaming_mode=StreamingMode.NONE if os.environ.get("STREAMED") == "no" else StreamingMode.SSE)
     async for event in runner.run_async(user_id="user", session_id=session.id, new_message=prompt, run_config=config):
         for part in event.content.parts if event.content and not event.partial else []:
             if part.text and not part.thought:

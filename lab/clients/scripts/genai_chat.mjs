@@ -18,7 +18,8 @@ let message = process.argv[2];
 for (;;) {
   const calls = [];
   let text = "";
-  for await (const piece of await chat.sendMessageStream({ message })) {
+  const whole = process.env.STREAMED === "no";
+  for await (const piece of whole ? [await chat.sendMessage({ message })] : await chat.sendMessageStream({ message })) {
     calls.push(...(piece.functionCalls ?? []));
     for (const part of piece.candidates?.[0]?.content?.parts ?? []) {
       text += part.thought ? "" : (part.text ?? "");

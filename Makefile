@@ -14,7 +14,7 @@ export GO
 export PATH := $(PATH):$(CURDIR)/bin/prometheus
 
 .PHONY: help axe build install run demo quick check ci full needs format vet windows lint quick-tests test race e2e slow-tests mutants schema chart chart-docs chart-package \
-	chart-schema condenser-docs rehearsal cluster vuln vuln-if-reachable clients clients-run clients-all clients-sample dist dist-check package-check sbom replay captures recorded matrix forwarded store-size retention grounding cost economics frontier soak soak-short soak-race fuzz bench microbench \
+	chart-schema condenser-docs rehearsal cluster vuln vuln-if-reachable clients clients-run clients-all clients-sample dist dist-check package-check sbom replay captures recorded matrix forwarded store-size retention statements real grounding cost economics frontier soak soak-short soak-race fuzz bench microbench \
 	image clean
 
 help: ## list the targets
@@ -191,6 +191,12 @@ store-size: build ## what the stores hold of RUNS and of small chats, by kind of
 
 retention: ## regenerate lab/retention.md
 	$(GO) run ./lab/measure retention -doc lab/retention.md "$(RUNS)"
+
+statements: ## regenerate the table in lab/retention.md of what agents said that they rely on later
+	$(GO) run ./lab/measure statements -doc lab/retention.md "$(RUNS)"
+
+real: ## summaries by real MODELS on three of RUNS: what passes the checks, is grounded and kept. OPENAI_BASE_URL and OPENAI_API_KEY name the server
+	@$(GO) run ./lab/measure real -models "$(MODELS)" $(if $(PROMPT),-prompt "$(PROMPT)") "$(RUNS)"
 
 grounding: ## regenerate lab/grounding.md
 	$(GO) run ./lab/measure grounding -doc lab/grounding.md "$(RUNS)"

@@ -16,7 +16,7 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/lab/bench"
 )
 
-const usage = `usage: measure judge|retention|grounding|cost|frontier|forwarded|economics|store-size [flags] (FILE|FOLDER)... | bench [flags] | soak [flags]; see docs`
+const usage = `usage: measure judge|retention|statements|real|grounding|cost|frontier|forwarded|economics|store-size [flags] (FILE|FOLDER)... | bench [flags] | soak [flags]; see docs`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -30,7 +30,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	commands := map[string]func(context.Context, []string, io.Writer) error{
-		"judge": judgeRuns, "retention": measureRetention, "forwarded": measureForwarded, "grounding": measureGrounding, "cost": measureCost, "frontier": measureFrontier, economics: measureEconomics,
+		"judge": judgeRuns, "retention": measureRetention, "real": measureReal, statements: measureStatements, "forwarded": measureForwarded, "grounding": measureGrounding, "cost": measureCost, "frontier": measureFrontier, economics: measureEconomics,
 		"bench": measureBench, "soak": measureSoak, "store-size": measureStoreSize,
 		relay: func(_ context.Context, upstream []string, out io.Writer) error {
 			return bench.ServeRelay(strings.Join(upstream, ""), out)

@@ -47,6 +47,27 @@ func measureRetention(ctx context.Context, args []string, out io.Writer) error {
 	})
 }
 
+// statements is the name of the table of what agents said.
+const statements = "statements"
+
+// measureStatements measures which statements of the agent stay that its later ones rely on.
+func measureStatements(ctx context.Context, args []string, out io.Writer) error {
+	fs := flag.NewFlagSet(statements, flag.ContinueOnError)
+	moments := fs.Int("moments", 100, "actions of a run that are measured, at most")
+	minimum := fs.Int("minimum", 20000, "tokens of the shortest history that is measured")
+	return measureKept(fs, args, func(recorded []replay.Run, counter retention.Counter, doc string) error {
+		result, err := retention.Measure(ctx, recorded, retention.SaidStrategies(), retention.Options{
+			Shares: retention.Shares(), Moments: *moments, Minimum: *minimum, Counter: counter, Statements: true,
+		})
+		if err != nil {
+			return err
+		}
+		var table bytes.Buffer
+		result.Said(&table)
+		return publish(out, statements, doc, table.String())
+	})
+}
+
 // measureKept reads the recorded runs that a command line names, for a measurement of what is kept of them.
 func measureKept(fs *flag.FlagSet, args []string, measure func(recorded []replay.Run, counter retention.Counter, doc string) error) error {
 	doc := fs.String("doc", "", "document to put the tables into")

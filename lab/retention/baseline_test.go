@@ -38,7 +38,7 @@ func TestBaselinesMeetTheBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range r.moments(10, 1, 4) {
+		for _, m := range r.moments(10, 1, 4, (*moment).refers) {
 			budget := m.floor() + rapid.IntRange(0, m.total).Draw(t, "budget")
 			for name, view := range baselines {
 				s := view(m, budget)

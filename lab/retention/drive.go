@@ -54,7 +54,7 @@ func (m *moment) settle(c condense.Condenser, j journal, budget int, nudge func(
 	v := m.project(j)
 	for range rounds {
 		in := m.input(&v)
-		in.Window = 2*budget - prompt(&in) // a condensation goes down to half of the rest; without a summary only where the window forces it
+		in.Window = 2*budget - fixedTokens(&in) // a condensation goes down to half of the rest; without a summary only where the window forces it
 		if nudge != nil {
 			nudge(&in)
 		}
@@ -75,8 +75,8 @@ func (m *moment) settle(c condense.Condenser, j journal, budget int, nudge func(
 	return v, j, nil
 }
 
-// prompt returns the tokens that no condensation removes: those of the system prompt and of what is not messages.
-func prompt(in *condense.Input) int {
+// fixedTokens returns the tokens that no condensation removes: those of the system prompt and of what is not messages.
+func fixedTokens(in *condense.Input) int {
 	tokens := in.Fixed
 	for i, n := range in.Measure(in.View.Items) {
 		if in.View.Items[i].Kind != session.System {

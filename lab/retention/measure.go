@@ -22,6 +22,8 @@ type Options struct {
 	Moments int       // of a run at most
 	Minimum int       // tokens of a history
 	Counter Counter   // may be used concurrently
+
+	Statements bool // the actions are those whose statements rely on earlier ones, not those with references
 }
 
 // Shares are the budgets that are measured.
@@ -65,7 +67,11 @@ func (r *Result) run(ctx context.Context, i int, recorded replay.Run, o Options)
 		return err
 	}
 	// the same moments at every budget
-	moments := read.moments(o.Minimum, slices.Min(o.Shares), o.Moments)
+	counts := (*moment).refers
+	if o.Statements {
+		counts = (*moment).relies
+	}
+	moments := read.moments(o.Minimum, slices.Min(o.Shares), o.Moments, counts)
 	for s, strategy := range r.Strategies {
 		for b, share := range o.Shares {
 			view := strategy.start(read)

@@ -16,6 +16,7 @@ type moment struct {
 	head      []bool // messages at the beginning that every condenser keeps
 	protected []bool // messages that no strategy may leave out: system, newest user message, last unit
 	used      []use
+	relied    []relied // statements on which the action's own rely
 }
 
 // use is a reference that the action uses and that occurred before, outside the head.
@@ -31,12 +32,18 @@ type use struct {
 const farUnits = 10
 
 // moments gives the moments of a run that are measured: those with a history of at least minimum tokens, of which what no strategy may
-// drop takes at most a share, and an action with references to it; no more than limit, evenly spread.
-func (r *run) moments(minimum int, share float64, limit int) []*moment {
+// drop takes at most a share, and an action that counts; no more than limit, evenly spread.
+func (r *run) moments(minimum int, share float64, limit int, counts func(*moment) bool) []*moment {
 	return spread(slices.DeleteFunc(r.actions(max(minimum, 1)-1), func(m *moment) bool {
-		return len(m.used) == 0 || float64(m.floor()) > share*float64(m.total)
+		return !counts(m) || float64(m.floor()) > share*float64(m.total)
 	}), limit)
 }
+
+// refers reports whether the moment's action has references to the history.
+func (m *moment) refers() bool { return len(m.used) > 0 }
+
+// relies reports whether the moment's action has statements that rely on earlier ones.
+func (m *moment) relies() bool { return len(m.relied) > 0 }
 
 // actions are all moments of a run whose history has more than a number of tokens.
 func (r *run) actions(tokens int) []*moment {
@@ -70,6 +77,7 @@ func (r *run) moment(at, total int) *moment {
 		head: make([]bool, at), protected: make([]bool, at),
 	}
 	m.protect()
+	m.relied = m.rely()
 	for _, reference := range references(r.texts[at]) {
 		if u, ok := m.use(reference); ok {
 			m.used = append(m.used, u)
@@ -106,21 +114,28 @@ func (m *moment) protect() {
 // use looks up a reference. One that the head or a system message names cannot be lost, and does not count.
 func (m *moment) use(text string) (use, bool) {
 	u := use{text: text, memory: true, far: true}
-	recent := 0
-	if n := len(m.units); n > farUnits {
-		recent = m.units[n-farUnits].From
-	}
 	for _, i := range m.run.where(text) {
 		switch {
 		case i >= m.at:
 			continue
-		case m.head[i] || m.run.messages[i].Kind == session.System:
+		case m.lasts(i):
 			return use{}, false
 		}
 		u.where = append(u.where, i)
-		u.memory, u.far = u.memory && !m.protected[i], u.far && i < recent
+		u.memory, u.far = u.memory && !m.protected[i], u.far && i < m.recent()
 	}
 	return u, len(u.where) > 0
+}
+
+// lasts reports whether every condenser keeps message i.
+func (m *moment) lasts(i int) bool { return m.head[i] || m.run.messages[i].Kind == session.System }
+
+// recent is the first message of the newest farUnits units.
+func (m *moment) recent() int {
+	if n := len(m.units); n > farUnits {
+		return m.units[n-farUnits].From
+	}
+	return 0
 }
 
 // floor is the tokens of what every condenser shows.

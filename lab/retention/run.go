@@ -27,10 +27,15 @@ type run struct {
 	messages []session.Message
 	contents map[*byte]session.Content // by where a message's bytes begin
 	texts    []string                  // of messages: what is searched for references
+	lower    []string                  // the same in lower case
+	named    map[string][]int          // messages that have a word, in any case
 	tokens   []int
-	standIn  *StandIn
-	found    map[string][]int // messages in which a reference occurs
-	counted  map[string]int   // tokens of texts
+
+	statements [][]statement // of messages; empty for all but the agent's
+
+	standIn *StandIn
+	found   map[string][]int // messages in which a reference occurs
+	counted map[string]int   // tokens of texts
 }
 
 // newRun decodes a run; its final answer becomes its last message.
@@ -54,17 +59,22 @@ func newRun(r replay.Run, counter Counter) (*run, error) {
 	}
 	out := &run{
 		name: r.Name, Dialect: d, counter: counter, messages: split.Messages, contents: map[*byte]session.Content{},
-		found: map[string][]int{}, counted: map[string]int{},
+		found: map[string][]int{}, named: map[string][]int{}, counted: map[string]int{},
 	}
 	out.standIn = NewStandIn(out.count)
-	for _, m := range split.Messages {
+	for i, m := range split.Messages {
 		c, err := d.Read(m.Raw)
 		if err != nil {
 			return nil, fmt.Errorf("read run %s: %w", r.Name, err)
 		}
 		out.contents[&m.Raw[0]] = c
 		out.texts = append(out.texts, textOf(c))
+		out.lower = append(out.lower, strings.ToLower(out.texts[i]))
 		out.tokens = append(out.tokens, counter.Message(c))
+		out.statements = append(out.statements, nil)
+		if m.Kind.ByModel() {
+			out.statements[i] = statements(i, c.Text)
+		}
 	}
 	return out, nil
 }

@@ -25,6 +25,9 @@ type Counts struct {
 	Memory, Recalled int // the same for those that are not in the latest exchange
 	Context          int // of Recalled: with at least half of the line they come from
 	Far, FarRecalled int // the same as Memory for those last named more than ten units ago
+	Relied, Stated   int // statements of the agent on which its own rely, not in the latest exchange, and of them those to be seen
+
+	FarRelied, FarStated int // the same for those made more than ten units ago
 }
 
 // Add adds other counts.
@@ -39,6 +42,10 @@ func (c *Counts) Add(o Counts) {
 	c.Context += o.Context
 	c.Far += o.Far
 	c.FarRecalled += o.FarRecalled
+	c.Relied += o.Relied
+	c.Stated += o.Stated
+	c.FarRelied += o.FarRelied
+	c.FarStated += o.FarStated
 }
 
 // score counts what is left of the references that the moment's action uses.
@@ -60,6 +67,15 @@ func (m *moment) score(s shown, budget int) Counts {
 		if u.memory && u.far {
 			c.Far++
 			c.FarRecalled += one(kept)
+		}
+	}
+	for i := range m.relied {
+		stated := one(m.relied[i].stated(s))
+		c.Relied++
+		c.Stated += stated
+		if m.relied[i].far {
+			c.FarRelied++
+			c.FarStated += stated
 		}
 	}
 	return c

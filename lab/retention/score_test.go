@@ -25,7 +25,7 @@ func hand() *run {
 func handMoment(t *testing.T) *moment {
 	t.Helper()
 	r := hand()
-	all := r.moments(1, 1, 100)
+	all := r.moments(1, 1, 100, (*moment).refers)
 	m := all[len(all)-1]
 	if m.at != 8 {
 		t.Fatalf("the last moment is at %d", m.at)

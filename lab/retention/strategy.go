@@ -87,6 +87,11 @@ func AgentStrategies() []Strategy {
 	return slices.DeleteFunc(Strategies(), func(s Strategy) bool { return !slices.Contains(agentRows(), s.Name) })
 }
 
+// SaidStrategies are those of which Said writes.
+func SaidStrategies() []Strategy {
+	return slices.DeleteFunc(AgentStrategies(), func(s Strategy) bool { return s.Name == "oracle" }) // it chooses by references
+}
+
 func alone(view func(*moment, int) shown) func(*run) viewer {
 	return func(*run) viewer {
 		return func(m *moment, budget int) (shown, error) { return view(m, budget), nil }

@@ -23,6 +23,15 @@ func metrics() []metric {
 	}
 }
 
+// saidMetrics are what is looked at where an action's statements rely on earlier ones.
+func saidMetrics() []metric {
+	return []metric{
+		{"DS", func(c Counts) float64 { return float64(c.Stated) / float64(c.Relied) }},
+		{"DS_far", func(c Counts) float64 { return float64(c.FarStated) / float64(c.FarRelied) }},
+		metrics()[1],
+	}
+}
+
 // total sums up runs.
 func total(counts []Counts, runs []int) (sum Counts) {
 	for _, i := range runs {
@@ -71,6 +80,32 @@ func (r *Result) budget(w io.Writer, b int, share float64) {
 		}
 		fmt.Fprintf(w, "| %s | %s | %.1f%% | %.0f%% |\n", label(strategy), strings.Join(cells, " | "),
 			100*c.Share/float64(c.Moments), 100*float64(c.Over)/float64(c.Moments))
+	}
+	fmt.Fprintln(w)
+}
+
+// Said writes a table of the statements of the agent that are to be seen, at each budget.
+func (r *Result) Said(w io.Writer) {
+	c, reached := r.total(0, 0, r.all()), 0
+	for _, run := range r.counts[0][0] {
+		reached += one(run.Moments > 0)
+	}
+	fmt.Fprintf(w, "%d actions in %d runs rely on %d earlier statements, %d of them made more than %d units before; %d references.\n\n| strategy |",
+		c.Moments, reached, c.Relied, c.FarRelied, farUnits, c.Memory)
+	for _, share := range r.Shares {
+		for _, m := range saidMetrics() {
+			fmt.Fprintf(w, " %s, %.0f%% |", m.name, 100*share)
+		}
+	}
+	fmt.Fprintln(w, "\n|---|"+strings.Repeat("---|", len(r.Shares)*len(saidMetrics())))
+	for s, strategy := range r.Strategies {
+		fmt.Fprintf(w, "| %s |", label(strategy))
+		for b := range r.Shares {
+			for _, m := range saidMetrics() {
+				fmt.Fprintf(w, " %.1f |", 100*m.ratio(r.total(s, b, r.all())))
+			}
+		}
+		fmt.Fprintln(w)
 	}
 	fmt.Fprintln(w)
 }

@@ -142,7 +142,7 @@ chart-package: ## bin/chart: the chart as an archive and as an OCI layout
 	@mkdir -p bin/chart && cd deploy/charttest && $(GO) run ./package ../helm ../../bin/chart
 
 # LITELLM is the program of litellm[proxy], PORTKEY is start-server.js of @portkey-ai/gateway: install them where you like.
-.PHONY: plugs
+.PHONY: plugs clients-together
 plugs: build ## RUNS through LiteLLM and Portkey's gateway, which ask Dewpoint, and through Dewpoint as a proxy: both must forward the same; and how long a plug takes
 	$(GO) build -o bin/plugs ./lab/plugs
 	bin/plugs -runs "$(RUNS)" -litellm "$(LITELLM)" -portkey "$(PORTKEY)"

@@ -38,6 +38,8 @@ Usage:
   dewpoint savings [--since 7d] [--by day,tenant,model,agent] [--json|--csv]
                                           what requests cost, with and without Dewpoint
   dewpoint why REQUEST|SESSION            what was condensed and why, or why not; why a thread began, and why upstream's cache was missed
+  dewpoint size [--sessions N] [--messages N] [--bytes N] [--days N]
+                                          the memory and the keys that sessions take in Redis
   dewpoint health [--live|--ready|--startup] [--admin ADDR] [--config FILE]
                                           check the proxy that runs on this machine
   dewpoint service install|remove|status [--config FILE]
@@ -104,6 +106,8 @@ func dispatch(ctx context.Context, args []string, out, errs io.Writer) error {
 		return runAgent(ctx, rest, out, errs)
 	case hostName:
 		return hostRuns(ctx, rest, out, errs)
+	case "size":
+		return estimateSize(rest, out, errs)
 	case "check-config":
 		return checkConfig(rest, out, errs)
 	case "check-store":

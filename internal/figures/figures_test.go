@@ -13,3 +13,11 @@ func TestGrouped(t *testing.T) {
 		}
 	}
 }
+
+func TestBytes(t *testing.T) {
+	for n, want := range map[float64]string{0: "0 B", 999: "999 B", 1000: "1.0 KB", 99_940: "99.9 KB", 123_456: "123 KB", 999_960: "1.0 MB", 4.9e12: "4.9 TB", 4.9e15: "4900 TB"} {
+		if got := figures.Bytes(n); got != want {
+			t.Errorf("%g: %s, want %s", n, got, want)
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2/proto"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/capacity"
 	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/fakeupstream"
 	"github.com/dewpoint-proxy/dewpoint/internal/test/judge"
@@ -33,6 +34,7 @@ func measureStoreSize(ctx context.Context, args []string, out io.Writer) error {
 	binary := fs.String("dewpoint", "bin/dewpoint", "the binary to measure")
 	chats := fs.Int("chats", 200, "small chats to play in addition to the runs")
 	content := fs.Bool("content", true, "store.content")
+	condenser := fs.String("condenser", sizedCondenser, "the condenser's section of the configuration")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -50,7 +52,7 @@ func measureStoreSize(ctx context.Context, args []string, out io.Writer) error {
 		if len(part.runs) == 0 {
 			continue
 		}
-		s := storeSize{binary: *binary, runs: part.runs, kept: *content}
+		s := storeSize{binary: *binary, runs: part.runs, kept: *content, condenser: *condenser}
 		for i := range s.runs {
 			s.count(&s.runs[i])
 		}
@@ -82,9 +84,12 @@ func smallChats(n int) []replay.Run {
 
 // storeSize is a measurement of one set of runs.
 type storeSize struct {
-	binary   string
-	runs     []replay.Run
-	kept     bool // content is stored
+	binary string
+	runs   []replay.Run
+	kept   bool // content is stored
+
+	condenser string
+
 	messages int
 	content  int // bytes of the messages as they are sent
 }
@@ -127,7 +132,37 @@ func (s *storeSize) measureRedis(ctx context.Context, out io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	return s.tabulate(out, kinds, full-empty)
+	if err := s.tabulate(out, kinds, full-empty); err != nil {
+		return err
+	}
+	e := s.estimate()
+	_, err = fmt.Fprintf(out, "dewpoint size: %.0f bytes and %.3f keys a message, %+.0f%% and %+.0f%%\n\n", e.Bytes/float64(s.messages), e.Keys/float64(s.messages),
+		100*(e.Bytes/float64(full-empty)-1), 100*(e.Keys/float64(keysOf(kinds))-1))
+	return err
+}
+
+// estimate is what 'dewpoint size' says of the runs, as if each had begun on the same day and none had expired.
+func (s *storeSize) estimate() (sum capacity.Estimate) {
+	for i := range s.runs {
+		one := storeSize{}
+		one.count(&s.runs[i])
+		e := capacity.Redis(capacity.Load{Sessions: 1, Messages: one.messages, Bytes: one.content / one.messages, Days: 1, Content: s.kept})
+		for _, p := range e.Parts {
+			if p.Name == capacity.Names { // lists of one day, whatever the number of runs
+				p.Bytes /= capacity.NameDays
+				p.Keys = 0
+			}
+			sum.Bytes, sum.Keys = sum.Bytes+p.Bytes, sum.Keys+p.Keys
+		}
+	}
+	return sum
+}
+
+func keysOf(kinds map[string]kindSize) (n int) {
+	for _, k := range kinds {
+		n += k.keys
+	}
+	return n
 }
 
 // tabulate prints a line for each kind of key, and one for all, with the growth of the server's memory.
@@ -181,7 +216,7 @@ func (s *storeSize) play(ctx context.Context, dir, store string) error {
 	defer up.Close()
 	file := filepath.Join(dir, "dewpoint.yaml")
 	text := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: {listen: \"127.0.0.1:0\"}\nupstream: {base_url: %q}\nstore: %s\nllms: {cheap: {model: %s}}\ncondenser: %s\n",
-		up.URL()+"/v1", store, judge.Summariser, sizedCondenser)
+		up.URL()+"/v1", store, judge.Summariser, s.condenser)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}

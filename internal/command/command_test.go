@@ -35,6 +35,8 @@ func TestExitCodes(t *testing.T) {
 	f(exitOK, "\ndewpoint "+version, "version")
 	f(exitOK, "\ndewpoint "+version, "--version")
 	f(exitOK, "\ndewpoint "+version, "-v")
+	f(exitOK, "\n                      all    5.7 TB   3,930,000,720\n", "size", "--sessions", "1000000")
+	f(exitUsage, "at least 1", "size", "--days", "0")
 	f(exitUsage, "unknown command", "sevre")
 	f(exitUsage, "not defined", "serve", "--lisen", "x")
 	f(exitUsage, "unexpected argument", "serve", "x")

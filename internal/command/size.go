@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"text/tabwriter"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/capacity"
@@ -40,8 +41,8 @@ func writeSize(out io.Writer, l capacity.Load, e capacity.Estimate) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print sizes: %w", err)
 	}
-	_, err := fmt.Fprintf(out, "\nOn average %.1f requests and %.0f commands a second, of all nodes together. Peaks, replicas, append-only files and free\n"+
-		"memory come on top: plan for twice the memory. docs/redis.md says how the figures were measured.\n", e.Requests, e.Commands)
+	_, err := fmt.Fprintf(out, "\nOn average %.1f requests and %s commands a second, of all nodes together. Peaks, replicas, append-only files and free\n"+
+		"memory come on top: plan for twice the memory. docs/redis.md says how the figures were measured.\n", e.Requests, figures.Grouped(int(math.Ceil(e.Commands))))
 	if err != nil {
 		return fmt.Errorf("print sizes: %w", err)
 	}

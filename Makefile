@@ -163,7 +163,7 @@ recorded: bin/tools/gotestsum ## RUNS under kills, over two replicas, with faili
 # In full it plays every MATRIX_STRIDE-th run: all of them would take hours.
 MATRIX_STRIDE ?= 9
 export MATRIX_STRIDE
-matrix: bin/tools/gotestsum ## RUNS in both newer protocols under every condenser and seal, with kills and two replicas; minutes per run
+matrix: bin/tools/gotestsum ## RUNS in the protocols other than Chat Completions under every condenser and seal, with kills and two replicas; minutes per run
 	@sh scripts/test.sh matrix
 
 # CLIENTS is a regular expression on names. Interrupting it changes nothing; installed clients stay in the user's cache folder.

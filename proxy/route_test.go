@@ -92,6 +92,7 @@ func TestModelsInPaths(t *testing.T) {
 		"/v1beta//models/gemini-3:generateContent":                 {"/base/v1beta//models/gemini-3:generateContent", ""},
 		"/v1beta/models/gemini-3;a:generateContent":                {"/base/v1beta/models/gemini-3;a:generateContent", notOne},
 		"/v1beta/models/gemini%252D3:generateContent":              {"/base/v1beta/models/gemini%252D3:generateContent", ""},
+		"/v1internal:loadCodeAssist":                               {"/base/v1internal:loadCodeAssist", notOne},
 		"/v1beta/models/gemini-3:embedContent":                     {"/base/v1beta/models/gemini-3:embedContent", notOne},
 	} {
 		paths.check(t, path, body, want.target, want.model)

@@ -18,7 +18,7 @@ func atHome(t *testing.T) string {
 	for name, value := range map[string]string{
 		"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, "config"), "XDG_STATE_HOME": filepath.Join(home, "state"),
 		"APPDATA": filepath.Join(home, "config"), "LOCALAPPDATA": filepath.Join(home, "state"), "DEWPOINT_CONFIG": "",
-		"OPENAI_BASE_URL": "", "OPENAI_API_BASE": "", "ANTHROPIC_BASE_URL": "", "OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": "",
+		"OPENAI_BASE_URL": "", "OPENAI_API_BASE": "", "ANTHROPIC_BASE_URL": "", "OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": "", "GEMINI_API_KEY": "",
 	} {
 		t.Setenv(name, value)
 	}

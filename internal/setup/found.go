@@ -25,6 +25,7 @@ type Key struct {
 var keys = []Key{
 	{"OPENAI_API_KEY", "OpenAI", "https://api.openai.com/v1", "chat", "gpt-5-mini"},
 	{"ANTHROPIC_API_KEY", "Anthropic", "https://api.anthropic.com/v1", "messages", "claude-haiku-5-5"},
+	{"GEMINI_API_KEY", "Google", "https://generativelanguage.googleapis.com/v1beta", "gemini", "gemini-3.1-flash-lite"},
 	{"OPENROUTER_API_KEY", "OpenRouter", "https://openrouter.ai/api/v1", "chat", "openai/gpt-5-mini"},
 }
 

@@ -79,7 +79,7 @@ func listed(models []string) string {
 }
 
 func (d *Dialogue) askUpstream(f Found, a *Answers) error {
-	options := []string{"the agent's own provider (OpenAI, Anthropic), with the key that the agent sends"}
+	options := []string{"the agent's own provider (OpenAI, Anthropic, Google), with the key that the agent sends"}
 	for _, s := range f.Servers {
 		options = append(options, fmt.Sprintf("%s at %s", s.Name, s.BaseURL))
 	}

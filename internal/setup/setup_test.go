@@ -31,6 +31,9 @@ func TestKeysAreFoundByName(t *testing.T) {
 	if len(found) != 1 || found[0].Variable != "ANTHROPIC_API_KEY" {
 		t.Errorf("%+v", found)
 	}
+	if k, ok := KeyFor("https://generativelanguage.googleapis.com/v1beta", env("GEMINI_API_KEY=AIza")); !ok || k.API != "gemini" {
+		t.Errorf("%+v, %t", k, ok)
+	}
 	if k, ok := KeyFor("https://api.anthropic.com/v1/", getenv); !ok || k.Provider != "Anthropic" {
 		t.Errorf("%+v, %t", k, ok)
 	}

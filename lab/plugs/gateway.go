@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -22,8 +23,31 @@ import (
 type gateway struct {
 	name    string
 	program string
-	start   func(ctx context.Context, g gateway, work, dewpoint, upstream string) (started, error)
+	start   func(ctx context.Context, g gateway, p protocol, work, dewpoint, upstream string) (started, error)
 	changes func(any) any // what the gateway does to each history by itself, whether Dewpoint answers or not; nil: nothing
+	speaks  []protocol    // in which it is tried
+
+	guardrail string // the parameters of LiteLLM's guardrail
+	trims     bool   // it only has results shortened: each message must come in its place, and some must be shorter
+}
+
+// Guardrails of LiteLLM.
+const (
+	genericGuardrail = `guardrail: generic_guardrail_api
+      forward_messages_as_sent: true
+      unreachable_fallback: fail_open
+      fail_on_error: false
+      extra_headers: [x-dewpoint-session]`
+	headroomGuardrail = `guardrail: headroom
+      unreachable_fallback: fail_open`
+)
+
+func gateways(litellm, portkey string) []gateway {
+	return []gateway{
+		{name: "LiteLLM", program: litellm, start: startLiteLLM, changes: byLiteLLM, speaks: []protocol{chatProtocol, messagesProtocol, responsesProtocol}, guardrail: genericGuardrail},
+		{name: "LiteLLM's headroom", program: litellm, start: startLiteLLM, changes: byLiteLLM, speaks: []protocol{chatProtocol}, guardrail: headroomGuardrail, trims: true},
+		{name: "Portkey", program: portkey, start: startPortkey, speaks: []protocol{chatProtocol}},
+	}
 }
 
 // own returns a history as the gateway by itself would send it.
@@ -58,12 +82,12 @@ func byLiteLLM(v any) any {
 // started is a gateway that serves.
 type started struct {
 	run    *process.Process
-	url    string // of its chat completions
+	url    string // its base URL
 	header http.Header
 }
 
 // compare plays runs through a gateway and through the proxy, and reports whether both forwarded the same.
-func compare(ctx context.Context, binary string, g gateway, files []string, out io.Writer) (same bool, err error) {
+func compare(ctx context.Context, binary string, g gateway, p protocol, files []string, out io.Writer) (same bool, err error) {
 	work, err := os.MkdirTemp("", "dewpoint-plugs-")
 	if err != nil {
 		return false, err
@@ -82,12 +106,12 @@ func compare(ctx context.Context, binary string, g gateway, files []string, out 
 		return false, err
 	}
 	defer plug.Kill()
-	s, err := g.start(ctx, g, work, plugURL, behind.URL)
+	s, err := g.start(ctx, g, p, work, plugURL, behind.URL)
 	if err != nil {
 		return false, err
 	}
 	defer s.run.Kill()
-	c := comparison{of: g, direct: direct, behind: behind, proxy: proxyURL + "/v1/chat/completions", gateway: s, out: out}
+	c := comparison{of: g, in: p, direct: direct, behind: behind, proxy: proxyURL, gateway: s, out: out}
 	for _, file := range files {
 		if err := c.play(ctx, file); err != nil {
 			return false, err
@@ -95,8 +119,8 @@ func compare(ctx context.Context, binary string, g gateway, files []string, out 
 	}
 	plug.Kill()
 	passed, err := c.passes(files)
-	fmt.Fprintf(out, "plugs: %s: %d runs, %d steps, %d of them condensed, %d differ; with Dewpoint killed %d of %d requests pass unchanged\n",
-		g.name, len(files), c.steps, c.condensed, c.differ, passed, killedRequests)
+	fmt.Fprintf(out, "plugs: %s, %s: %d runs, %d steps, %d of them condensed, %d differ; with Dewpoint killed %d of %d requests pass unchanged\n",
+		g.name, p.name, len(files), c.steps, c.condensed, c.differ, passed, killedRequests)
 	if word := plug.Log.Defect(); word != "" {
 		err = errors.Join(err, fmt.Errorf("Dewpoint's log has %s", word)) //nolint:staticcheck // a name
 	}
@@ -106,6 +130,7 @@ func compare(ctx context.Context, binary string, g gateway, files []string, out 
 // comparison counts.
 type comparison struct {
 	of             gateway
+	in             protocol
 	direct, behind *upstream
 	proxy          string
 	gateway        started
@@ -116,26 +141,31 @@ type comparison struct {
 
 // play plays a run step by step, through both.
 func (c *comparison) play(ctx context.Context, file string) error {
-	run, err := readRun(file)
+	run, err := readRun(file, c.in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	for _, i := range run.steps() {
+	for i, call := range run.Calls() {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c.direct.answer(run.Messages[i])
-		c.behind.answer(plainAnswer) // no gateway's plug sees it, and not every recorded message is one that LiteLLM reads
-		if _, err := post(c.proxy, run.body(i), http.Header{}); err != nil {
+		body := c.in.body(&run, call.Messages)
+		c.direct.expect(c.in.says(call.Answer))
+		c.behind.expect(c.in.says(json.RawMessage(c.in.plain))) // no gateway's plug sees it, and not every recorded message is one that LiteLLM reads
+		if _, err := post(c.proxy+c.in.path, body, http.Header{}); err != nil {
 			return fmt.Errorf("proxy, %s, step %d: %w", filepath.Base(file), i, err)
 		}
-		if _, err := post(c.gateway.url, run.body(i), c.gateway.header); err != nil {
+		if _, err := post(c.gateway.url+c.in.path, body, c.gateway.header); err != nil {
 			return fmt.Errorf("gateway, %s, step %d: %w", filepath.Base(file), i, err)
 		}
-		want, got := c.of.own(c.direct.seen()), c.of.own(c.behind.seen())
+		want, got := c.of.own(c.in.history(c.direct.seen())), c.of.own(c.in.history(c.behind.seen()))
+		sent := c.of.own(c.in.sent(body))
 		c.steps++
-		if list, is := want.([]any); is && len(list) < i {
+		if c.of.changed(sent, got) {
 			c.condensed++
+		}
+		if c.of.trims {
+			want, got = outline(sent), outline(got)
 		}
 		if !reflect.DeepEqual(want, got) {
 			c.differ++
@@ -145,6 +175,27 @@ func (c *comparison) play(ctx context.Context, file string) error {
 		}
 	}
 	return nil
+}
+
+// changed reports whether what was forwarded is less than what was sent.
+func (g gateway) changed(sent, forwarded any) bool {
+	return g.trims && len(canonical(forwarded)) < len(canonical(sent)) || !g.trims && shorter(sent, forwarded)
+}
+
+// outline returns messages without the contents of results, all that a trim may change.
+func outline(history any) any {
+	list, _ := history.([]any)
+	out := make([]any, len(list))
+	for i, m := range list {
+		o, _ := m.(map[string]any)
+		out[i] = o
+		if o["role"] == "tool" {
+			o = maps.Clone(o)
+			delete(o, "content")
+			out[i] = o
+		}
+	}
+	return out
 }
 
 // difference says where two histories differ first.
@@ -172,22 +223,18 @@ const killedRequests = 20
 // passes returns how many requests reach upstream whole now that Dewpoint is dead.
 func (c *comparison) passes(files []string) (passed int, err error) {
 	for k := range killedRequests {
-		run, err := readRun(files[k%len(files)])
+		run, err := readRun(files[k%len(files)], c.in)
 		if err != nil {
 			return passed, err
 		}
-		steps := run.steps()
-		i := steps[len(steps)-1]
-		c.behind.answer(plainAnswer)
-		if _, failed := post(c.gateway.url, run.body(i), c.gateway.header); failed != nil {
+		calls := run.Calls()
+		body := c.in.body(&run, calls[len(calls)-1].Messages)
+		c.behind.expect(c.in.says(json.RawMessage(c.in.plain)))
+		if _, failed := post(c.gateway.url+c.in.path, body, c.gateway.header); failed != nil {
 			fmt.Fprintf(c.out, "with Dewpoint killed: %v\n", failed)
 			continue
 		}
-		var sent struct{ Messages any }
-		if err := json.Unmarshal(run.body(i), &sent); err != nil {
-			return passed, err
-		}
-		if want, got := c.of.own(sent.Messages), c.of.own(c.behind.seen()); reflect.DeepEqual(want, got) {
+		if want, got := c.of.own(c.in.sent(body)), c.of.own(c.in.history(c.behind.seen())); reflect.DeepEqual(want, got) {
 			passed++
 		} else {
 			fmt.Fprintf(c.out, "with Dewpoint killed: %s\n", difference(want, got))
@@ -217,26 +264,22 @@ condenser: {type: excerpts, trigger: limits, max_size: 24, keep_first: 2, min_to
 }
 
 // startLiteLLM starts LiteLLM as the example configures it.
-func startLiteLLM(ctx context.Context, g gateway, work, dewpoint, upstream string) (started, error) {
+func startLiteLLM(ctx context.Context, g gateway, p protocol, work, dewpoint, upstream string) (started, error) {
 	config := filepath.Join(work, "litellm.yaml")
 	err := os.WriteFile(config, fmt.Appendf(nil, `
 model_list:
   - model_name: %s
-    litellm_params: {model: openai/%s, api_base: "%s/v1", api_key: sk-upstream}
+    litellm_params: {model: %s/%s, api_base: "%s", api_key: sk-upstream}
 guardrails:
   - guardrail_name: dewpoint
     litellm_params:
-      guardrail: generic_guardrail_api
+      %s
       mode: pre_call
       default_on: true
       api_base: %s
-      forward_messages_as_sent: true
-      unreachable_fallback: fail_open
-      fail_on_error: false
-      extra_headers: [x-dewpoint-session]
 litellm_settings: {telemetry: false}
 general_settings: {master_key: %s}
-`, modelName, modelName, upstream, dewpoint, clientKey), 0o600)
+`, modelName, p.provider, modelName, upstream+p.base, g.guardrail, dewpoint, clientKey), 0o600)
 	if err != nil {
 		return started{}, err
 	}
@@ -249,11 +292,11 @@ general_settings: {master_key: %s}
 	if err != nil {
 		return started{}, err
 	}
-	return started{run: run, url: "http://" + addr + "/v1/chat/completions", header: http.Header{}}, servers.Ready(ctx, run, starting, answers("http://"+addr+"/health/liveliness"))
+	return started{run: run, url: "http://" + addr, header: http.Header{}}, servers.Ready(ctx, run, starting, answers("http://"+addr+"/health/liveliness"))
 }
 
 // startPortkey starts Portkey's gateway. Each request brings the configuration that names the webhook.
-func startPortkey(ctx context.Context, g gateway, work, dewpoint, upstream string) (started, error) {
+func startPortkey(ctx context.Context, g gateway, _ protocol, work, dewpoint, upstream string) (started, error) {
 	addr, port, err := freePort()
 	if err != nil {
 		return started{}, err
@@ -265,7 +308,7 @@ func startPortkey(ctx context.Context, g gateway, work, dewpoint, upstream strin
 	config := fmt.Sprintf(`{"provider":"openai","api_key":"sk-upstream","custom_host":"%s/v1","before_request_hooks":[{"type":"mutator","id":"dewpoint",`+
 		`"checks":[{"id":"default.webhook","parameters":{"webhookURL":"%s/plugs/portkey?wait=60s","timeout":90000}}]}]}`, upstream, dewpoint)
 	header := http.Header{"X-Portkey-Config": {config}}
-	return started{run: run, url: "http://" + addr + "/v1/chat/completions", header: header}, servers.Ready(ctx, run, starting, answers("http://"+addr+"/"))
+	return started{run: run, url: "http://" + addr, header: header}, servers.Ready(ctx, run, starting, answers("http://"+addr+"/"))
 }
 
 func freePort() (addr, port string, err error) {

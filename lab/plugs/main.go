@@ -33,6 +33,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	litellm := fs.String("litellm", "", "the program litellm, of litellm[proxy]; empty: LiteLLM is not tried")
 	portkey := fs.String("portkey", "", "start-server.js of @portkey-ai/gateway; empty: Portkey's gateway is not tried")
 	runs := fs.String("runs", "", "folder of recorded runs")
+	api := fs.String("api", "", "the API to try, as \"Messages\"; empty: each that the gateway serves")
+	only := fs.String("gateway", "", "the gateway to try; empty: each")
 	count := fs.Int("count", 30, "how many of them to play, spread over the folder")
 	latency := fs.Bool("latency", false, "compare how long a plug and the proxy take, with the longest run")
 	if err := fs.Parse(args); err != nil {
@@ -53,16 +55,27 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return compareTimes(ctx, binary, files, out)
 	}
 	failed := false
-	for _, g := range []gateway{{name: "LiteLLM", program: *litellm, start: startLiteLLM, changes: byLiteLLM}, {name: "Portkey", program: *portkey, start: startPortkey}} {
+	for _, g := range gateways(*litellm, *portkey) {
+		if *only != "" && g.name != *only {
+			continue
+		}
 		if g.program == "" {
 			fmt.Fprintf(out, "plugs: NOT TESTED: %s\n", g.name)
 			continue
 		}
-		same, err := compare(ctx, binary, g, spread(files, *count), out)
-		if err != nil {
-			return fmt.Errorf("%s: %w", g.name, err)
+		if g.program, err = filepath.Abs(g.program); err != nil { // it is started in another folder
+			return err
 		}
-		failed = failed || !same
+		for _, p := range g.speaks {
+			if *api != "" && p.name != *api {
+				continue
+			}
+			same, err := compare(ctx, binary, g, p, spread(files, *count), out)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", g.name, p.name, err)
+			}
+			failed = failed || !same
+		}
 	}
 	if failed {
 		return errFailed

@@ -7,60 +7,34 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"sync"
+
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
+	"github.com/dewpoint-proxy/dewpoint/internal/test/judge"
 )
 
-// recorded is a recorded run.
-type recorded struct {
-	Messages []json.RawMessage `json:"messages"`
-	Tools    json.RawMessage   `json:"tools"`
-}
-
-func readRun(file string) (r recorded, err error) {
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(text, &r)
+// readRun reads a recorded run as an agent would have had it in a protocol.
+func readRun(file string, p protocol) (replay.Run, error) {
+	run, err := replay.Load(file)
+	if err != nil {
+		return run, err
 	}
-	return r, err
-}
-
-// steps returns the indices of the messages that the model wrote.
-func (r *recorded) steps() (at []int) {
-	for i, m := range r.Messages {
-		var said struct{ Role string }
-		if json.Unmarshal(m, &said) == nil && said.Role == "assistant" && i > 0 {
-			at = append(at, i)
-		}
-	}
-	return at
-}
-
-// body returns the request for the model's message at index i.
-func (r *recorded) body(i int) []byte {
-	body := map[string]any{"model": modelName, "messages": r.Messages[:i]}
-	if len(r.Tools) > 0 && string(r.Tools) != "null" {
-		body["tools"] = r.Tools
-	}
-	text, _ := json.Marshal(body)
-	return text
+	return judge.Translate(run, p.of)
 }
 
 const modelName = "gpt-4.1"
 
-// upstream answers each request with the message that was recorded, and keeps the history that reached it.
+// upstream answers each request with the message that was recorded, and keeps the body that reached it.
 type upstream struct {
 	*httptest.Server
-	mu    sync.Mutex
-	said  json.RawMessage
-	saw   any
-	blind bool // it does not read what it gets, for measurements of time
+	mu     sync.Mutex
+	answer string
+	saw    map[string]any
+	blind  bool // it does not read what it gets, for measurements of time
 }
 
-var plainAnswer = json.RawMessage(`{"role":"assistant","content":"ok"}`)
-
 func startUpstream() *upstream {
-	u := &upstream{said: plainAnswer}
+	u := &upstream{answer: "{}"}
 	u.Server = httptest.NewServer(u)
 	return u
 }
@@ -69,23 +43,23 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text, _ := io.ReadAll(r.Body)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	var body struct{ Messages any }
-	if !u.blind && r.Method == http.MethodPost && json.Unmarshal(text, &body) == nil && body.Messages != nil {
-		u.saw = body.Messages
+	var body map[string]any
+	if !u.blind && r.Method == http.MethodPost && json.Unmarshal(text, &body) == nil && body["model"] != nil {
+		u.saw = body
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = fmt.Fprintf(w, `{"id":"c","object":"chat.completion","created":1,"model":%q,"choices":[{"index":0,"message":%s,"finish_reason":"stop"}]}`, modelName, u.said)
+	_, _ = io.WriteString(w, u.answer)
 }
 
-// answer sets the message that upstream answers with.
-func (u *upstream) answer(said json.RawMessage) {
+// expect sets what upstream answers, and forgets what reached it.
+func (u *upstream) expect(answer string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.said, u.saw = said, nil
+	u.answer, u.saw = answer, nil
 }
 
-// seen returns the history that reached upstream since answer.
-func (u *upstream) seen() any {
+// seen returns the body that reached upstream since expect.
+func (u *upstream) seen() map[string]any {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.saw

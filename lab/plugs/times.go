@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dewpoint-proxy/dewpoint/internal/replay"
 	"github.com/dewpoint-proxy/dewpoint/proxy/plug"
 )
 
@@ -41,12 +42,12 @@ func compareTimes(ctx context.Context, binary string, files []string, out io.Wri
 	defer plugged.Kill()
 	var direct, through, asked []time.Duration
 	var bytes int
-	for _, i := range run.steps() {
-		up.answer(run.Messages[i])
-		body := run.body(i)
+	for _, step := range run.Calls() {
+		up.expect(chatProtocol.says(step.Answer))
+		body := chatProtocol.body(&run, step.Messages)
 		bytes += len(body)
 		ask, err := json.Marshal(map[string]any{
-			"input_type": "request", "structured_messages": run.Messages[:i], "model": modelName, "request_headers": map[string]string{},
+			"input_type": "request", "structured_messages": step.Messages, "model": modelName, "request_headers": map[string]string{},
 			"request_data": map[string]any{}, "texts": []string{},
 		})
 		if err != nil {
@@ -72,9 +73,9 @@ func compareTimes(ctx context.Context, binary string, files []string, out io.Wri
 	return nil
 }
 
-func longest(files []string) (run recorded, err error) {
+func longest(files []string) (run replay.Run, err error) {
 	for _, file := range files {
-		r, err := readRun(file)
+		r, err := readRun(file, chatProtocol)
 		if err != nil {
 			return run, err
 		}

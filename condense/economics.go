@@ -23,6 +23,7 @@ type Economics struct {
 	Asked       bool          // a request may ask for another lifetime
 	Cached      int           // cached tokens of the request if its own model may be asked for the summary behind it, else 0
 	Floor       int           // tokens of the largest request that is never condensed
+	Edge        int           // tokens above which a whole request is charged at a higher price; 0: none
 	Target      int           // tokens of a request after a condensation; Settings work it out
 }
 
@@ -107,6 +108,9 @@ func (e Economics) Due(rent float64, m Moment, share float64) bool {
 	due := rent >= share*price
 	if share < 1 { // at least a few requests before it is due
 		due = due || rent+aheadRequests*e.Rent(m.Total) >= price
+	}
+	if share >= 1 && e.Edge > 0 && m.Total > e.Edge && e.Target <= e.Edge { // each further request would cost a multiple
+		due = true
 	}
 	return float64(m.Total) > minGain*float64(e.Target) && due
 }

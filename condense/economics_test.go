@@ -72,6 +72,23 @@ func TestThresholdsByPrice(t *testing.T) {
 }
 
 // TestPromptReuseNeedsAWarmCache checks that a summary behind a request that is not cached any more costs what another would.
+// TestPriceTierIsNotExceeded: above the edge of a tier a condensation is due at once, if it gets below it.
+func TestPriceTierIsNotExceeded(t *testing.T) {
+	e := condense.Economics{Read: 0.1, Write: 1, Edge: 200_000, Target: 100_000}
+	m := condense.Moment{Head: 5000, Before: 199_000, Total: 200_001}
+	if e.Due(0, m, 0.8) || !e.Due(0, m, 1) {
+		t.Error("nothing is due above the edge")
+	}
+	m.Total = 200_000
+	if e.Due(0, m, 1) {
+		t.Error("due at the edge")
+	}
+	e.Target, m.Total = 201_000, 260_000
+	if e.Due(0, m, 1) {
+		t.Error("due without getting below the edge")
+	}
+}
+
 func TestPromptReuseNeedsAWarmCache(t *testing.T) {
 	e := condense.Economics{Read: 0.1, Write: 1, Answer: 5, In: 1, Out: 5, Target: 24_000}
 	reuse := e

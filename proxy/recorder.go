@@ -285,7 +285,7 @@ func (b bill) saved() (s Saving) {
 		long = float64(b.usage.WrittenLong) / float64(b.usage.Written)
 	}
 	s.NotSent, s.Rewritten = b.price.Saved(model.Prompt{
-		NotSent: gone, Rewritten: min(would, full) - min(did, sent) - gone, Caching: would > 0, Long: long,
+		Full: b.before, NotSent: gone, Rewritten: min(would, full) - min(did, sent) - gone, Caching: would > 0, Long: long,
 	})
 	return s
 }

@@ -350,6 +350,9 @@ func meansSummaries(n *node) bool {
 // input price but no cache prices, the cache prices equal the input price.
 func prepareModel(m *model.Info, n *node) *node {
 	*m, _ = model.Table{}.Lookup(n.name)
+	if n.get("price") != nil { // of one's own, for prompts of any length
+		m.Price.Long = model.Tier{}
+	}
 	input := n.get("price").get("input")
 	if input == nil {
 		return n

@@ -15,6 +15,7 @@ models:
   gpt-4.1: {encoding: cl100k_base}
   Org/Tuned.Model: {context_window: 2000, max_output: 200}
   claude-sonnet-4: {price: {input: 6, cached_input: 1}}
+  gemini-2.5-pro: {price: {input: 1.25}}
 `)
 	price4o := price(2.5, 1.25, 2.5, 10)
 	for name, want := range map[string]model.Info{
@@ -24,6 +25,7 @@ models:
 		"gpt-4.1":                        info(1047576, 32768, model.EncodingCL100k, price(2, 0.5, 2, 8)),
 		"gpt-4o":                         info(128000, 1, model.EncodingO200k, price4o),
 		"gpt-4o-2024-05-13":              info(128000, 1, model.EncodingO200k, price4o),
+		"gemini-2.5-pro":                 info(1048576, 65536, model.EncodingO200k, price(1.25, 1.25, 1.25, 10)), // without a tier
 		"tuned-model":                    info(2000, 200, model.EncodingO200k, model.Price{}),
 		"claude-sonnet-4-20250514":       info(200000, 64000, model.EncodingO200k, price(6, 1, 6, 15)),
 		"gpt-4o-mini":                    info(128000, 16384, model.EncodingO200k, price(0.15, 0.075, 0.15, 0.6)),

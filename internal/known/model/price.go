@@ -12,6 +12,22 @@ type Price struct {
 	CachedInput float64 `yaml:"cached_input"`
 	CacheWrite  float64 `yaml:"cache_write"`
 	Output      float64 `yaml:"output"`
+
+	Long Tier `yaml:"-"` // of the built-in table only
+}
+
+// Tier is what a whole call costs whose prompt is long. The zero Tier is none.
+type Tier struct {
+	Above                      int // tokens of the prompt
+	Input, CachedInput, Output float64
+}
+
+// For returns the price of a call whose prompt has this many tokens.
+func (p Price) For(prompt int) Price {
+	if t := p.Long; t.Above > 0 && prompt > t.Above {
+		return Price{Input: t.Input, CachedInput: t.CachedInput, CacheWrite: t.Input, Output: t.Output}
+	}
+	return p
 }
 
 // Known reports whether the price is known.
@@ -30,6 +46,7 @@ type Usage struct {
 
 // Call returns the cost of a call in USD.
 func (p Price) Call(u Usage) float64 {
+	p = p.For(u.Input)
 	cached := min(max(u.Cached, 0), max(u.Input, 0))
 	written := min(max(u.Written, 0), max(u.Input-cached, 0))
 	long := min(max(u.WrittenLong, 0), written)
@@ -40,6 +57,7 @@ func (p Price) Call(u Usage) float64 {
 
 // Pico returns the cost of a call in trillionths of a dollar. It is exact for prices given to a millionth of a dollar.
 func (p Price) Pico(u Usage) int64 {
+	p = p.For(u.Input)
 	perToken := func(usd float64) int64 { return int64(math.Round(usd * million)) } // of a token, from the price of a million
 	cached := min(max(u.Cached, 0), max(u.Input, 0))
 	written := min(max(u.Written, 0), max(u.Input-cached, 0))
@@ -51,6 +69,7 @@ func (p Price) Pico(u Usage) int64 {
 
 // Prompt describes how a prompt was changed before it was sent, in tokens.
 type Prompt struct {
+	Full      int     // tokens of the prompt before that
 	NotSent   float64 // tokens removed
 	Rewritten float64 // tokens that the cache would have had, but were read as new; negative if it would not have had all of the tokens removed
 	Caching   bool    // new tokens are written to the cache
@@ -63,12 +82,16 @@ const longWrite = 2
 
 // Saved returns the value of a prompt's changes in USD. Tokens that were not sent are valued at the price of cached tokens, the lowest that
 // they could have cost, so that a provider's own discount never counts as a saving. rewrites is negative if cached tokens were read as new,
-// and positive if tokens that were not sent would not have been cached.
+// and positive if tokens that were not sent would not have been cached. If the prompt would have been a long one and is none any more, the tokens that
+// were sent have saved the difference between the two prices of cached tokens as well.
 func (p Price) Saved(c Prompt) (notSent, rewrites float64) {
+	long := p.For(c.Full)
+	sent := max(float64(c.Full)-c.NotSent, 0)
+	p = p.For(int(sent))
 	fresh := p.Input
 	if c.Caching {
 		fresh = max(p.CacheWrite, p.Input)
 		fresh += c.Long * max(longWrite*p.Input-fresh, 0)
 	}
-	return c.NotSent * p.CachedInput / million, -c.Rewritten * (fresh - p.CachedInput) / million
+	return (c.NotSent*long.CachedInput + sent*(long.CachedInput-p.CachedInput)) / million, -c.Rewritten * (fresh - p.CachedInput) / million
 }

@@ -44,3 +44,35 @@ func TestSaved(t *testing.T) {
 		}
 	}
 }
+
+// TestLongPromptsHaveTheirTier: above the edge the whole call has the higher price, whichever way it is summed, and a prompt that is brought below
+// the edge has saved that, too.
+func TestLongPromptsHaveTheirTier(t *testing.T) {
+	info, _ := (model.Table{}).Lookup("gemini-2.5-pro")
+	p := info.Price
+	for _, c := range []struct {
+		usage model.Usage
+		usd   float64
+	}{
+		{model.Usage{Input: 200_000, Output: 1000}, 0.26}, {model.Usage{Input: 200_001, Output: 1000}, 0.5150025},
+		{model.Usage{Input: 300_000, Cached: 200_000, Output: 1000}, 0.315},
+	} {
+		if got := p.Call(c.usage); math.Abs(got-c.usd) > 1e-9 {
+			t.Errorf("%+v: %v USD, want %v", c.usage, got, c.usd)
+		}
+		if got, want := p.Pico(c.usage), int64(math.Round(c.usd*1e12)); got != want {
+			t.Errorf("%+v: %d, want %d", c.usage, got, want)
+		}
+	}
+	if notSent, _ := p.Saved(model.Prompt{Full: 250_000, NotSent: 150_000}); math.Abs(notSent-(0.15*0.25+0.1*0.125)) > 1e-9 {
+		t.Errorf("%v USD saved below the edge", notSent)
+	}
+	if notSent, _ := p.Saved(model.Prompt{Full: 150_000, NotSent: 100_000}); math.Abs(notSent-0.1*0.125) > 1e-9 {
+		t.Errorf("%v USD saved", notSent)
+	}
+	for _, name := range []string{"gemini-2-5-pro", "gemini-3-pro", "gemini-3-1-pro", "gemini-3-1-pro-preview-customtools"} {
+		if got, known := (model.Table{}).Lookup(name); known != name || got.Price.Long.Input <= got.Price.Input || got.Price.Long.Output <= got.Price.Output {
+			t.Errorf("%s: %+v", name, got.Price)
+		}
+	}
+}

@@ -140,6 +140,7 @@ func builtin(name string) (Info, string) {
 			spelling, line = original, entries()[original]
 		}
 		info := parse(line)
+		info.Price.Long = tiers[spelling]
 		if slices.ContainsFunc(tariffs, func(tariff string) bool { return strings.Contains(ending, tariff) }) {
 			info.Price = Price{}
 		}

@@ -206,7 +206,7 @@ func (b builder) economics(name string, summariser *config.LLM) *condense.Econom
 		price = model.RatiosOf(name)
 	}
 	e := &condense.Economics{
-		Read: price.CachedInput, Write: max(price.Input, price.CacheWrite), Answer: price.Output, Floor: floor,
+		Read: price.CachedInput, Write: max(price.Input, price.CacheWrite), Answer: price.Output, Floor: floor, Edge: price.Long.Above,
 	}
 	cache := model.CacheOf(known)
 	e.Life, e.Asked = cache.Life, cache.Asked

@@ -27,6 +27,9 @@ const (
 	minSecret  = 16
 )
 
+// maxPrice is far above what any model costs, in USD per million tokens.
+const maxPrice = 10_000
+
 // Validate returns all problems of the configuration as a Problems, nil if there are none. It does not look up files, host names or servers.
 func (c *Config) Validate() error {
 	v := &validator{config: c}
@@ -275,6 +278,8 @@ func (v *validator) models() {
 		v.when(!(info.Price.CachedInput >= 0), key+".price.cached_input", negative)
 		v.when(!(info.Price.CacheWrite >= 0), key+".price.cache_write", negative)
 		v.when(!(info.Price.Output >= 0), key+".price.output", negative)
+		v.when(max(info.Price.Input, info.Price.CachedInput, info.Price.CacheWrite, info.Price.Output) > maxPrice, key+".price",
+			"is above 10,000: prices are in USD per million tokens")
 	}
 }
 

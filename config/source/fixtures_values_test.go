@@ -215,6 +215,7 @@ func badValues() []badFixture {
 		}},
 		{"bad.model-price.yaml", []string{
 			`models.mine.price.output: must be a number, not a string: write it without quotes or unit (line 2)`,
+			`models.dear.price: is above 10,000: prices are in USD per million tokens (line 4)`,
 			`models.half.price.input: is 0 or missing while another price is set, so that the model has no price: set it, or remove the others (line 3)`,
 			`models.mine.price.input: is negative: write USD per million tokens (line 2)`,
 		}},

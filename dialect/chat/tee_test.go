@@ -119,6 +119,8 @@ func TestTeeStreamReads(t *testing.T) {
 		dialect.Answer{Usage: &session.Usage{Input: 100, Cached: 60, Written: 30, Output: 1}})
 	f(`data: {"usage":{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":60,"cache_write_tokens":30}}}`+"\n\n",
 		dialect.Answer{Usage: &session.Usage{Input: 100, Cached: 60, Written: 30, Output: 1}}) // prompt_tokens without either
+	f(`data: {"usage":{"prompt_tokens":999999999999999999,"completion_tokens":-5}}`+"\n\n",
+		dialect.Answer{Usage: &session.Usage{Input: 1 << 26}}) // no sum of such counts may overflow
 	f(`data: {"choices":[{"delta":{"function_call":{"name":"f","arguments":"{"}}}]}`+"\n\n"+
 		`data: {"choices":[{"delta":{"function_call":{"arguments":"}"}}}]}`+"\n\n",
 		dialect.Answer{Calls: []session.Call{{ID: "f", Name: "f", Arguments: "{}"}}})

@@ -134,7 +134,7 @@ func (a *answer) addUsage(report rawjson.Value) {
 	}
 	read, hour := count("cache_read_input_tokens"), count("cache_creation", "ephemeral_1h_input_tokens")
 	written := max(count("cache_creation_input_tokens"), count("cache_creation", "ephemeral_5m_input_tokens")+hour)
-	a.Known.Usage = &session.Usage{
+	a.SetUsage(session.Usage{
 		Input: count("input_tokens") + read + written, Cached: read, Output: count("output_tokens"), Written: written, WrittenLong: hour,
-	}
+	})
 }

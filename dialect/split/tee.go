@@ -250,9 +250,15 @@ func (c *Collector) AddCompaction(content string) {
 	}
 }
 
+// maxTokens is more than any model reads or writes in one request.
+const maxTokens = 1 << 26
+
 // SetUsage sets the token counts of an answer. Its input should include what was read from the cache and written to it; some gateways leave
-// that out, as Anthropic does, so it is added if it exceeds input.
+// that out, as Anthropic does, so it is added if it exceeds input. A count that no model can have is cut, so that sums do not overflow.
 func (c *Collector) SetUsage(u session.Usage) {
+	for _, n := range []*int{&u.Input, &u.Cached, &u.Written, &u.WrittenLong, &u.Output} {
+		*n = min(max(*n, 0), maxTokens)
+	}
 	if u.Cached+u.Written > u.Input {
 		u.Input += u.Cached + u.Written
 	}

@@ -2,6 +2,7 @@ package account
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"strings"
 
@@ -59,11 +60,19 @@ type Sums struct {
 // Saved returns what condensing saved on prompts.
 func (s *Sums) Saved() Pico { return s.NotSent + s.Rewritten }
 
-// Add adds other sums.
+// Add adds other sums. A sum that would overflow stays at its limit.
 func (s *Sums) Add(more *Sums) {
 	to, from := reflect.ValueOf(s).Elem(), reflect.ValueOf(more).Elem()
 	for i := range to.NumField() {
-		to.Field(i).SetInt(to.Field(i).Int() + from.Field(i).Int())
+		a, b := to.Field(i).Int(), from.Field(i).Int()
+		sum := a + b
+		switch {
+		case a > 0 && b > 0 && sum < 0:
+			sum = math.MaxInt64
+		case a < 0 && b < 0 && sum >= 0:
+			sum = math.MinInt64
+		}
+		to.Field(i).SetInt(sum)
 	}
 }
 

@@ -2,6 +2,7 @@ package account_test
 
 import (
 	"encoding/json"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -22,6 +23,15 @@ func TestEveryFieldOfARowIsStored(t *testing.T) {
 	total.Values = append(total.Values, 5) // of a later version
 	if got, err := account.RowOf(&total); err != nil || got != want {
 		t.Errorf("%v, %+v", err, got)
+	}
+}
+
+// TestSumsDoNotOverflow: a sum stays at its limit instead of turning negative.
+func TestSumsDoNotOverflow(t *testing.T) {
+	s := account.Sums{Input: math.MaxInt64 - 1, Rewritten: math.MinInt64 + 1}
+	s.Add(&account.Sums{Input: 5, Rewritten: -5, Output: 7})
+	if s != (account.Sums{Input: math.MaxInt64, Rewritten: math.MinInt64, Output: 7}) {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -42,6 +42,7 @@ type Journal struct {
 	last    lru.Cache[session.ThreadID, account.Sent] // newest request of each thread; has its own lock
 	due     *time.Timer                               // runs flushLater
 	waits   bool                                      // it is set
+	closed  bool                                      // it is not set any more
 
 	writing sync.Mutex // held by a write; guards number and failed
 	number  uint64
@@ -70,7 +71,7 @@ func (j *Journal) add(s account.Step) {
 
 // schedule makes sure that what waits is written soon. The caller has locked j.mu.
 func (j *Journal) schedule() {
-	if !j.waits {
+	if !j.waits && !j.closed {
 		j.waits = true
 		j.due.Reset(linger)
 	}
@@ -87,8 +88,10 @@ func (j *Journal) flushLater() {
 		j.o.Lost("journal")
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		j.waits = true
-		j.due.Reset(10 * linger)
+		if !j.closed {
+			j.waits = true
+			j.due.Reset(10 * linger)
+		}
 	}
 }
 
@@ -147,9 +150,15 @@ func (j *Journal) take() ([]account.Step, map[account.Key]*account.Sums) {
 // nameOf returns the name under which the store finds a request.
 func nameOf(request string) session.Hash { return sha256.Sum256([]byte("request " + request)) }
 
-// Close writes what is queued. Nothing may be recorded any more.
+// Close writes what is queued, within the time of one write even if ctx has ended: what came before may have used up the time of a shutdown.
+// Nothing may be recorded any more.
 func (j *Journal) Close(ctx context.Context) error {
+	j.mu.Lock()
+	j.closed = true
 	j.due.Stop()
+	j.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.o.Timeout)
+	defer cancel()
 	return j.Flush(ctx)
 }
 

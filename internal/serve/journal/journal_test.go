@@ -93,6 +93,21 @@ func TestNoStepIsLostWhileTheStoreIsAwayForAWhile(t *testing.T) {
 	}
 }
 
+// TestCloseWritesWhenTimeIsUp: a shutdown may have used up its time before the journal is closed.
+func TestCloseWritesWhenTimeIsUp(t *testing.T) {
+	store := open(t)
+	j := journal.New(journal.Options{Store: store, Timeout: time.Minute, Now: time.Now, Missed: func(string, account.Miss) {}, Lost: func(string) {}})
+	j.Ended(t.Context(), record("r"))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := j.Close(ended); err != nil {
+		t.Error(err)
+	}
+	if entries, err := store.ReadJournal(t.Context(), "s", 0, 10); err != nil || len(entries) != 1 {
+		t.Errorf("%d steps, %v", len(entries), err)
+	}
+}
+
 func TestStepsBeyondTheQueueAreCounted(t *testing.T) {
 	store := &failing{Journal: open(t), failures: 1 << 30}
 	lost := map[string]int{}

@@ -9,7 +9,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/journal"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
-	"github.com/dewpoint-proxy/dewpoint/session"
 )
 
 // Totals are the sums of a run's requests. If the run only observes, Forwarded and Saved are what they would have been.
@@ -26,18 +25,20 @@ type Totals struct {
 	Unpriced      int          `json:"unpriced_steps"` // steps whose price is not known
 }
 
-// add adds a request that has ended.
+// add adds a request that has ended. What upstream charged for it counts even if it failed, or if the client left.
 func (t *Totals) add(r *proxy.Record) {
-	turn := r.Turn
+	turn, sums := r.Turn, journal.SumsOf(r)
+	if !r.Asked.Plan && !r.Counts() { // counting tokens is free
+		t.charge(sums.Charged, 0)
+	}
 	switch {
-	case r.Status != http.StatusOK || r.Code != "":
+	case sums.Failed > 0 || r.Status != http.StatusOK && r.Code == "":
 		t.Failed++
 		return
-	case turn == nil || turn.After == (session.Size{}) || r.Counts():
+	case !r.IsStep():
 		t.Other++
 		return
 	}
-	sums := journal.SumsOf(r)
 	t.Steps++
 	t.Tokens += turn.Before.Tokens
 	saved, forwarded := sums.Saved(), turn.After.Tokens
@@ -49,11 +50,11 @@ func (t *Totals) add(r *proxy.Record) {
 		}
 	}
 	t.Forwarded += forwarded
-	if r.Asked.Plan || sums.Charged == 0 {
+	if r.Asked.Plan || r.Bill == nil || !r.Bill.Priced {
 		t.Unpriced++
 		return
 	}
-	t.charge(sums.Charged, saved)
+	t.charge(0, saved)
 }
 
 // charge adds to the amounts. They are kept as whole numbers, so that they add up to the journal's.

@@ -18,6 +18,7 @@ type Report struct {
 	Supposed
 
 	Doubted   bool       // upstream's count is not believed
+	Whole     Whole      // what upstream would have counted had nothing been hidden
 	Misreport *Misreport // the first such count of a model, to be logged; else nil
 	Cramped   *Cramped   // the first such request of a model, to be logged; else nil
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/dewpoint-proxy/dewpoint/engine/lessons"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -14,13 +15,67 @@ type usage struct {
 	cached          int    // tokens at the start of the newest request that are now in upstream's cache, as reported
 	cachedBy        uint64 // meter.cacheKey of that request
 	plateau         plateau
+	whole           whole
 }
+
+// fading is how many times less a request weighs than the next one in what a history grew by.
+const fading = 4
+
+// whole is what upstream would count for a thread's newest request if nothing of it was hidden.
+type whole struct {
+	model        string
+	ours, theirs int       // our count of the request as the client sent it, and upstream's
+	gone, hidden int       // the parts of them that were not forwarded
+	grown        countPair // by how much both grew, where each request weighs less than the next one: see fading
+}
+
+// next returns the size after a request to a model, of which we counted before as the client sent it and after as it was forwarded, and
+// upstream actual. What was sent before it was hidden has been counted by upstream. Only what came with a condensation is converted, as
+// what came shortly before it was counted: records are another kind of content.
+func (w whole) next(model string, before, after, actual int) whole {
+	n := whole{model: model, ours: before, gone: before - after, theirs: proportion(before, actual, after)}
+	known, counted := w.model == model && w.ours > 0 && before >= w.ours, n.gone == 0
+	switch {
+	case counted:
+		n.theirs = actual
+	case known && n.gone == w.gone:
+		n.theirs, counted = actual+w.hidden, true
+	case known:
+		n.theirs = w.theirs + proportion(before-w.ours, w.grown.theirs, w.grown.ours)
+	}
+	n.hidden, n.grown = n.theirs-actual, countPair{before, n.theirs}
+	if known {
+		n.grown = w.grown
+	}
+	if known && counted && before > w.ours {
+		n.grown = countPair{w.grown.ours/fading + before - w.ours, max(w.grown.theirs/fading+n.theirs-w.theirs, 0)}
+	}
+	return n
+}
+
+// known returns what upstream would count for the part that earlier requests had, of which we count ours. before is the size after the request
+// before this one.
+func (w whole) known(before whole, ours int) int {
+	if before.model == w.model && before.ours > 0 && ours >= before.ours {
+		return min(before.theirs+proportion(ours-before.ours, before.theirs, before.ours), w.theirs)
+	}
+	return proportion(ours, w.theirs, w.ours)
+}
+
+// Whole is what upstream would have counted for a request had nothing been hidden.
+type Whole struct {
+	Tokens int // 0: not known
+	Known  int // the part of them that an earlier request had
+}
+
+// proportion returns n times a to b, rounded.
+func proportion(n, a, b int) int { return int(math.Round(float64(n) * float64(a) / float64(b))) }
 
 // next returns the usage after a request that we counted as counted and upstream as actual, and whether actual is believed: it must grow
 // with the history, at least half as fast as ours. A count that does not may leave out what was cut off (Ollama), what came from a
 // cache, or a kind of content that upstream never counts (reasoning).
 func (u usage) next(counted, actual int) (next usage, believed bool) {
-	next = usage{counted: counted, actual: actual, last: counted, cached: u.cached, cachedBy: u.cachedBy}
+	next = usage{counted: counted, actual: actual, last: counted, cached: u.cached, cachedBy: u.cachedBy, whole: u.whole}
 	believed = actual >= counted/2
 	if counted > u.last && u.last > 0 {
 		believed = believed && actual-u.actual >= (counted-u.counted)/2
@@ -91,6 +146,10 @@ func (f *Form) Used(ours int, u session.Usage) (report Report) {
 	next, believed := last.next(ours, actual)
 	if f.shown.attached { // our count is an estimate, by which upstream's cannot be judged
 		next, believed = last, true
+	}
+	if believed && ours > 0 {
+		next.whole = last.whole.next(clip(f.turn.in.Split.Model), f.turn.counted().before.Tokens, ours, actual)
+		report.Whole = Whole{Tokens: next.whole.theirs, Known: next.whole.known(last.whole, f.turn.Known())}
 	}
 	f.turn.engine.memory.usages.Add(thread, next)
 	if believed {

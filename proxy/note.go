@@ -100,7 +100,7 @@ func (r *request) noteReport(report engine.Report) {
 		o.Log.Info("a context window was learnt from upstream", append(r.reporter().fields(r.form.Place().Thread),
 			zap.String("name", r.form.Turn().ModelName()), zap.Int("window", report.Window))...)
 	}
-	r.recorder.record.Call.Doubted = report.Doubted
+	r.recorder.record.Call.Doubted, r.recorder.whole = report.Doubted, report.Whole
 	if m := report.Misreport; m != nil { // reported once for each model
 		message := "usage is not believed: upstream counted far less than was sent; the count stays as it is. Logged once for each model"
 		if m.Cut {

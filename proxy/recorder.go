@@ -28,6 +28,7 @@ type recorder struct {
 	answer  *dialect.Answer // that upstream charges for; nil: it charges nothing
 	bytes   int             // of the request's body, if that is still there
 	ended   bool
+	whole   engine.Whole // the answered request had nothing been hidden
 
 	counted func(*Record) // counts the request in the totals of its run; nil: it has none
 }
@@ -152,6 +153,9 @@ func (o *recorder) adjustSizes() {
 	} {
 		*n = adjust(*n)
 	}
+	if o.whole.Tokens > 0 { // upstream has counted what was sent before it was hidden
+		t.Before.Tokens, t.Known = o.whole.Tokens, o.whole.Known
+	}
 }
 
 // account returns what the answered request cost and saved.
@@ -255,6 +259,10 @@ func (o *recorder) end(status int, code string) {
 // reports as cached counts as cached.
 const cacheLife = time.Hour
 
+// cacheBlock is how many tokens OpenAI's prompt cache holds at least, and adds at a time:
+// https://platform.openai.com/docs/guides/prompt-caching
+const cacheBlock = 128
+
 // bill compares the cost of a forwarded request with what it would have cost as the client sent it. Its counts are prompt tokens as upstream
 // charges them.
 type bill struct {
@@ -293,6 +301,9 @@ func (b bill) saved() (s Saving) {
 // cached returns how many tokens would have been read from the cache had the request been forwarded unchanged, and how many were.
 func (b bill) cached(known, gone float64) (would, did float64) {
 	warm := b.idle < cacheLife
+	if b.usage != nil && b.usage.Cached > 0 && b.usage.Written == 0 && b.usage.Cached%cacheBlock == 0 {
+		known -= math.Mod(known, cacheBlock)
+	}
 	switch {
 	case b.usage != nil && b.usage.Cached > 0:
 		did = float64(b.usage.Cached)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/holdout"
 	"strconv"
 	"strings"
 	"time"
@@ -164,7 +165,7 @@ func (p *pages) addHoldouts(v *visit, out *ui.Overview) error {
 }
 
 // holdoutWords says how an experiment stands.
-func holdoutWords(h *holdoutBody) string {
+func holdoutWords(h *holdout.Report) string {
 	text := fmt.Sprintf("%.3g%% of sessions are held out", 100*h.Share)
 	if h.Ended {
 		text = "ended by an override"

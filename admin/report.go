@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/account"
+	"github.com/dewpoint-proxy/dewpoint/internal/serve/holdout"
 )
 
-// reportBody is the report of all tenants, and what is spent of their budgets.
+// reportBody is the report of all tenants, what is spent of their budgets, and how their holdouts stand.
 type reportBody struct {
 	account.Report
-	Budgets []budgetBody `json:"budgets"`
+	Budgets  []budgetBody     `json:"budgets"`
+	Holdouts []holdout.Report `json:"holdouts"`
 }
 
 // defaultSince is how far a report goes back by default.
@@ -35,7 +37,7 @@ func (a *api) report(r *http.Request, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := reportBody{account.NewReport(day(since), day(until), by, rows), []budgetBody{}}
+	out := reportBody{account.NewReport(day(since), day(until), by, rows), []budgetBody{}, nil}
 	if format == "csv" {
 		var text bytes.Buffer
 		if err := out.WriteCSV(&text); err != nil {
@@ -48,7 +50,8 @@ func (a *api) report(r *http.Request, q *query) (any, error) {
 		return nil, err
 	}
 	out.Budgets = list.Budgets
-	return out, nil
+	out.Holdouts, err = a.holdoutsOf(r)
+	return out, err
 }
 
 // rowsOf reads the totals of the tenants that the request may see.

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/dewpoint-proxy/dewpoint/config"
 )
 
 func TestSavingsAreReportedByWhatIsAskedFor(t *testing.T) {
@@ -45,5 +47,19 @@ func TestSavingsAreReportedByWhatIsAskedFor(t *testing.T) {
 	}
 	for _, query := range []string{"by=user", "since=yesterday", "until=x", "format=xml"} {
 		r.call(http.MethodGet, "/api/v1/savings?"+query).fails(t, http.StatusBadRequest, "invalid_parameter")
+	}
+}
+
+// TestSavingsSayHowHoldoutsStand: the report has the comparison of each tenant that holds sessions out, and of no other.
+func TestSavingsSayHowHoldoutsStand(t *testing.T) {
+	for _, share := range []float64{0, 0.25} {
+		r := start(t, func(c *config.Config) { c.Holdout.Share = share })
+		var report struct {
+			Holdouts []struct{ Tenant, Verdict string }
+		}
+		r.get("/api/v1/savings", &report)
+		if share == 0 && len(report.Holdouts) > 0 || share > 0 && (len(report.Holdouts) != 1 || report.Holdouts[0].Tenant != "default" || report.Holdouts[0].Verdict != "not known yet") {
+			t.Errorf("with a share of %g: %+v", share, report.Holdouts)
+		}
 	}
 }

@@ -128,25 +128,15 @@ func (s *sums) savings() savings {
 	return out
 }
 
-type holdoutBody struct {
-	Tenant string  `json:"tenant"`
-	Share  float64 `json:"share"`
-
-	// The condenser of held-out sessions; empty: they are not condensed.
-	Condenser string `json:"held_out_condenser,omitempty"`
-	Ended     bool   `json:"ended"` // an override has ended it: no session is held out any more
-	holdout.Comparison
-}
-
 // holdouts compares the cost of held-out and condensed sessions for each tenant that holds sessions out.
 func (a *api) holdouts(r *http.Request, _ *query) (any, error) {
 	list, err := a.holdoutsOf(r)
-	return map[string][]holdoutBody{"holdouts": list}, err
+	return map[string][]holdout.Report{"holdouts": list}, err
 }
 
 // holdoutsOf returns the comparisons of the tenants that the request may see.
-func (a *api) holdoutsOf(r *http.Request) ([]holdoutBody, error) {
-	list := []holdoutBody{}
+func (a *api) holdoutsOf(r *http.Request) ([]holdout.Report, error) {
+	list := []holdout.Report{}
 	for _, t := range a.tenantsOf(who(r)) {
 		if t.Holdout == 0 {
 			continue
@@ -157,7 +147,9 @@ func (a *api) holdoutsOf(r *http.Request) ([]holdoutBody, error) {
 			return nil, fmt.Errorf("read holdout of tenant %s: %w", t.Name, err)
 		}
 		ended := t.Condensing.InForce == ModeMain
-		list = append(list, holdoutBody{t.Name, t.Holdout, t.HoldoutCondenser, ended, holdout.Compare(&experiment, h)})
+		list = append(list, holdout.Report{
+			Tenant: t.Name, Share: t.Holdout, Condenser: t.HoldoutCondenser, Ended: ended, Comparison: holdout.Compare(&experiment, h),
+		})
 	}
 	return list, nil
 }

@@ -2,6 +2,7 @@ package account
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"strings"
 )
@@ -15,6 +16,9 @@ const perUSD = 1_000_000_000_000
 
 // FromNano returns an amount that is given in billionths of a dollar.
 func FromNano(nano int64) Pico { return Pico(nano) * 1000 }
+
+// FromUSD returns an amount in dollars, rounded.
+func FromUSD(usd float64) Pico { return Pico(math.Round(usd * perUSD)) }
 
 // USD returns the amount in dollars, for figures that are shown rounded.
 func (p Pico) USD() float64 { return float64(p) / perUSD }

@@ -75,10 +75,10 @@ func (q savingsQuery) show(ctx context.Context, cfg *config.Config, addr string,
 		_, err = out.Write(text)
 		return err
 	}
-	var report account.Report
+	var report savingsReport
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		report, err = q.fromStore(ctx, cfg)
+		report.Report, err = q.fromStore(ctx, cfg)
 	case err == nil:
 		err = json.Unmarshal(text, &report)
 	}
@@ -87,11 +87,78 @@ func (q savingsQuery) show(ctx context.Context, cfg *config.Config, addr string,
 	}
 	switch q.form {
 	case "json":
-		return json.NewEncoder(out).Encode(report)
+		return json.NewEncoder(out).Encode(report.Report)
 	case "csv":
 		return report.WriteCSV(out)
 	}
-	return printReport(out, &report)
+	if err := printReport(out, &report.Report); err != nil {
+		return err
+	}
+	return printHoldouts(out, report.Holdouts)
+}
+
+// savingsReport is a report of savings with how the tenants' holdouts stand, which only a running proxy says.
+type savingsReport struct {
+	account.Report
+	Holdouts []holdoutReport `json:"holdouts"`
+}
+
+// holdoutReport is what the admin API says of a tenant's holdout.
+type holdoutReport struct {
+	Tenant    string
+	Share     float64
+	Ended     bool
+	Condensed holdoutArm
+	HeldOut   holdoutArm                   `json:"held_out"`
+	SavedUSD  *struct{ Low, High float64 } `json:"saved_usd_per_session"`
+	Verdict   string
+}
+
+// holdoutArm is an arm of a holdout.
+type holdoutArm struct {
+	Sessions         int64
+	USDPerSession    float64 `json:"usd_per_session"`
+	StepsPerSession  float64 `json:"steps_per_session"`
+	ErrorsPerSession float64 `json:"errors_per_session"`
+}
+
+// printHoldouts prints a table with a row for each arm, and what is known of the difference.
+func printHoldouts(out io.Writer, all []holdoutReport) error {
+	if len(all) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "HOLDOUT\tARM\tSESSIONS\tBILL EACH\tSTEPS EACH\tERRORS EACH\t")
+	for i := range all {
+		h := &all[i]
+		for _, arm := range []struct {
+			name string
+			of   *holdoutArm
+		}{{"condensed", &h.Condensed}, {"held out", &h.HeldOut}} {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.1f\t%.2f\t\n", terminal.Name(h.Tenant), arm.name, grouped(arm.of.Sessions),
+				dollars(account.FromUSD(arm.of.USDPerSession)), arm.of.StepsPerSession, arm.of.ErrorsPerSession)
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("print holdouts: %w", err)
+	}
+	for i := range all {
+		fmt.Fprintln(out, holdoutSentence(&all[i]))
+	}
+	return nil
+}
+
+// holdoutSentence says what a holdout has shown so far.
+func holdoutSentence(h *holdoutReport) string {
+	text := fmt.Sprintf("%s: %.3g%% of the sessions are held out", terminal.Name(h.Tenant), 100*h.Share)
+	if h.Ended {
+		text = terminal.Name(h.Tenant) + ": ended by an override"
+	}
+	if s := h.SavedUSD; s != nil {
+		text += fmt.Sprintf("; condensing saves %s to %s a session (95%%)", dollars(account.FromUSD(s.Low)), dollars(account.FromUSD(s.High)))
+	}
+	return text + ". Verdict: " + h.Verdict + "."
 }
 
 func (q savingsQuery) values() url.Values {

@@ -67,6 +67,17 @@ type Comparison struct {
 	Verdict string `json:"verdict"`
 }
 
+// Report is how the holdout of a tenant stands.
+type Report struct {
+	Tenant string  `json:"tenant"`
+	Share  float64 `json:"share"`
+
+	// The condenser of held-out sessions; empty: they are not condensed.
+	Condenser string `json:"held_out_condenser,omitempty"`
+	Ended     bool   `json:"ended"` // an override has ended it: no session is held out any more
+	Comparison
+}
+
 // Compare compares the arms of an experiment.
 func Compare(a *session.Experiment, h session.Holdout) Comparison {
 	treated := arm{&a.Arms[session.Treated], tunedFor * (1 - h.Share) / h.Share}

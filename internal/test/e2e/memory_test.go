@@ -36,6 +36,7 @@ func TestConformanceKit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var kept struct {
 				Survival    map[string]float64
+				Corpora     map[string]map[string]int
 				Typed, Told keptValues
 			}
 			out := s.clientOf(t, config, script("memory"))
@@ -44,6 +45,12 @@ func TestConformanceKit(t *testing.T) {
 			}
 			if !maps.Equal(kept.Survival, all) {
 				t.Errorf("the smallest share kept of each type: %v", kept.Survival)
+			}
+			for _, corpus := range []string{"seeded", "randomized", "generated"} {
+				c := kept.Corpora[corpus]
+				if c["rules_asked"] == 0 || c["rules"] != c["rules_asked"] || c["exact_asked"] == 0 || c["exact"] != c["exact_asked"] {
+					t.Errorf("%s: %v", corpus, c)
+				}
 			}
 			if want := (keptValues{Updates: 64, Latest: 64, After: 64, Old: 64, Pairs: 24, Both: 24}); kept.Typed != want {
 				t.Errorf("of what was typed %+v, want %+v", kept.Typed, want)

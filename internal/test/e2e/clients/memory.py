@@ -7,8 +7,11 @@ again, and what reached upstream of it is what the kit reads. Prints what was ke
 import json
 from dataclasses import replace
 
+from compaction_kit.canaries import seeded_canaries
 from compaction_kit.compacted import CompactedContext
 from compaction_kit.corpus import build_random_session
+from compaction_kit.generated import build_generated_session
+from compaction_kit.probes import BehaviorProbe, ExactUseProbe
 from compaction_kit.runner import run_conformance
 from compaction_kit.semantic_corpus import build_semantic_heldout_session, build_semantic_session
 from compaction_kit.session import build_seeded_session
@@ -74,6 +77,31 @@ def semantic(out, build, typed):
             out["both"] += held(by_id[first].required_tokens, text) and held(by_id[second].required_tokens, text)
 
 
+def survives(corpus, run, canaries):
+    """Counts what each probe finds after every round."""
+    for r in run.rounds:
+        for canary in canaries:
+            for name, probe in ("rules", BehaviorProbe()), ("exact", ExactUseProbe()):
+                corpus[name + "_asked"] += 1
+                corpus[name] += probe.probe(canary, r.context.text).survived
+
+
+def corpora(runs):
+    """What survives of each corpus, and of the budgets that the kit sets, how many rounds keep them."""
+    out = {}
+    for name, build in ("randomized", build_random_session), ("generated", build_generated_session):
+        out[name] = {"rules_asked": 0, "rules": 0, "exact_asked": 0, "exact": 0}
+        for seed in range(1, 13):
+            session, canaries = build(seed)
+            survives(out[name], run_conformance(session, Proxy(), rounds=ROUNDS, canaries=canaries), canaries)
+    out["seeded"] = {"rules_asked": 0, "rules": 0, "exact_asked": 0, "exact": 0}
+    survives(out["seeded"], runs[0], seeded_canaries())
+    for share in 0.1, 0.2, 0.3:
+        run = run_conformance(build_seeded_session(), Proxy(), rounds=ROUNDS, budget_fraction=share)
+        out[f"budget_{share:.0%}"] = {"rounds": len(run.rounds), "within": sum(r.within_budget for r in run.rounds)}
+    return out
+
+
 def types(run):
     """The least share kept of each type, in any round."""
     out = {}
@@ -92,7 +120,7 @@ def main():
     for run in runs:
         for kind, share in types(run).items():
             survival[kind] = min(survival.get(kind, 1), share)
-    out = {"survival": survival}
+    out = {"survival": survival, "corpora": corpora(runs)}
     for name, typed in ("typed", True), ("told", False):
         out[name] = {"updates": 0, "latest": 0, "after": 0, "old": 0, "pairs": 0, "both": 0}
         for build in (build_semantic_session, build_semantic_heldout_session):

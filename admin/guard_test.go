@@ -108,6 +108,7 @@ func TestBodiesAreRefused(t *testing.T) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "http://"+r.app.AdminAddr()+"/api/v1/sessions/nobody", strings.NewReader(body))
 		must(t, err)
 		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Authorization", "Bearer "+r.app.AdminToken())
 		resp, err := http.DefaultClient.Do(req)
 		must(t, err)
 		must(t, resp.Body.Close())

@@ -36,7 +36,7 @@ func (p *pages) sessions(v *visit) (ui.Page, error) {
 	}
 	out.Total, out.Note = len(found), note
 	page, _ := strconv.Atoi(query.Get("page"))
-	page = max(page, 1)
+	page = min(max(page, 1), (len(found)-1)/sessionsPerPage+1)
 	first := min((page-1)*sessionsPerPage, len(found))
 	last := min(first+sessionsPerPage, len(found))
 	for i := range found[first:last] {

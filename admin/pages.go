@@ -3,8 +3,10 @@ package admin
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"strings"
 
 	"github.com/dewpoint-proxy/dewpoint/admin/ui"
@@ -138,7 +140,7 @@ func (p *pages) serve(one page, v *visit) {
 			return
 		}
 	}
-	made, err := one.make(p, v)
+	made, err := p.made(one, v)
 	switch moved := (redirect{}); {
 	case errors.As(err, &moved):
 		http.Redirect(v.to, v.Request, moved.to, http.StatusSeeOther)
@@ -147,6 +149,16 @@ func (p *pages) serve(one page, v *visit) {
 	default:
 		p.render(v, one.area, http.StatusOK, made)
 	}
+}
+
+// made makes a page. If that panics, the visitor gets an error like any other.
+func (p *pages) made(one page, v *visit) (out ui.Page, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			out, err = nil, fmt.Errorf("page %s: panic: %v\n%s", one.pattern, cause, debug.Stack())
+		}
+	}()
+	return one.make(p, v)
 }
 
 // admit returns why a page is not for the visitor.

@@ -317,6 +317,32 @@ func TestContentOnLoopbackNeedsTheLink(t *testing.T) {
 	}
 }
 
+// TestChangesOnLoopbackNeedTheLink checks a port without tokens: who has no link changes nothing, neither through the API nor with forms.
+func TestChangesOnLoopbackNeedTheLink(t *testing.T) {
+	r := start(t, nil)
+	g := &guarded{rig: r}
+	g.a = r.ask(turns(wordsOfA, 3))
+	stranger := g.browser()
+	for _, api := range []string{"DELETE /api/v1/sessions/" + g.a.session, "DELETE /api/v1/sessions?tenant=default", "POST /api/v1/compact", "POST " + g.a.url("/condense"),
+		"PUT " + g.a.url("/record"), "PUT /api/v1/condensing", "DELETE /api/v1/condensing", "PUT /api/v1/tenants/default/condensing", "DELETE /api/v1/tenants/default/condensing"} {
+		method, path, _ := strings.Cut(api, " ")
+		if status, body := g.fetch(stranger, method, path, "", "X-Dewpoint-Admin", "1"); status != http.StatusForbidden || !strings.Contains(body, `"change_needs_token"`) {
+			t.Errorf("a stranger's %s: %d %s", api, status, body)
+		}
+	}
+	for _, form := range []string{"/s/" + g.a.session + "/delete", "/condensing"} {
+		if status, body := g.fetch(stranger, http.MethodPost, form, "csrf="); status != http.StatusForbidden {
+			t.Errorf("a stranger's form %s: %d %s", form, status, body)
+		}
+	}
+	if a := r.call(http.MethodGet, "/api/v1/sessions/"+g.a.session); a.StatusCode != http.StatusOK {
+		t.Fatalf("the session is gone: %d", a.StatusCode)
+	}
+	if a := r.call(http.MethodDelete, "/api/v1/sessions/"+g.a.session); a.StatusCode != http.StatusNoContent {
+		t.Errorf("with the token: %d %s", a.StatusCode, a.body)
+	}
+}
+
 // TestReadingContentIsNoted checks the audit log: who read content and who changed what, kept beyond a restart, and for operators only.
 func TestReadingContentIsNoted(t *testing.T) {
 	g := startGuarded(t)

@@ -46,13 +46,17 @@ const (
 	totals                   // any token that is not limited to some tenants
 )
 
+// howToProveStart tells a caller on this machine how to be taken for who started the process.
+const howToProveStart = "send the token of the link that it printed as 'Authorization: Bearer TOKEN', or set admin.token."
+
 // permit returns why a request is refused to whom it is from.
 func (n need) permit(i *identity) error {
 	switch {
 	case n == readsContent && !i.mayRead() && i.local:
-		return fault(http.StatusForbidden, "content_needs_token",
-			"Content is shown only to who started Dewpoint: send the token of the link that it printed as 'Authorization: Bearer TOKEN', or set admin.token.")
-	case n == readsContent && !i.mayRead(), (n == changes || n == everything) && !i.mayChange() && !i.local:
+		return fault(http.StatusForbidden, "content_needs_token", "Content is shown only to who started Dewpoint: "+howToProveStart)
+	case (n == changes || n == everything) && !i.mayChange() && i.local:
+		return fault(http.StatusForbidden, "change_needs_token", "Only who started Dewpoint may change things: "+howToProveStart)
+	case n == readsContent && !i.mayRead(), (n == changes || n == everything) && !i.mayChange():
 		return fault(http.StatusForbidden, "not_permitted", "The token's role (%s) does not permit this.", i.role)
 	case (n == everything || n == totals) && !i.unlimited():
 		return fault(http.StatusForbidden, "not_permitted", "The token is limited to some tenants, and this concerns all.")

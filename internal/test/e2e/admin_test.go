@@ -126,6 +126,12 @@ func checkFileHolds(t testing.TB, p *process, want int) {
 // operatorToken is the environment variable that sets the token of operators.
 const operatorToken = "DEWPOINT_ADMIN_TOKEN"
 
+// serveOperators starts a proxy with a token for operators. A proxy with Redis needs one: it writes that of its start into no file.
+func serveOperators(t testing.TB, config string) *process {
+	t.Helper()
+	return serveUnder(t, []string{operatorToken + "=an-operators-token"}, "--config", config)
+}
+
 // startToken returns the token of operators in the environment of the process, or the one that it announces beside its embedded store; "" if there
 // is none.
 func (p *process) startToken() string {

@@ -55,9 +55,9 @@ func (r *relay) leadTo(addr string) { r.to.Store(&url.URL{Scheme: "http", Host: 
 func (r *relay) url() string { return r.URL + "/v1" }
 
 // proxyTo starts a proxy with an upstream's base URL, a store section and more sections.
-func proxyTo(t *testing.T, upstream, store, more string) *process {
+func proxyTo(t *testing.T, upstream, store, more string, env ...string) *process {
 	t.Helper()
-	return serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+	return serveUnder(t, env, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: %q}

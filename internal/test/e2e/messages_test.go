@@ -426,7 +426,7 @@ func newThinker(t *testing.T, s *setting, condenser string, more ...string) *cod
 // newThinkerAt is newThinker with a store section.
 func newThinkerAt(t *testing.T, s *setting, store, condenser string, more ...string) *coder {
 	t.Helper()
-	return newCoder(t, serve(t, "--config", writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
+	return newCoder(t, serveOperators(t, writeFile(t, t.TempDir(), "dewpoint.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
 upstream: {base_url: %q}

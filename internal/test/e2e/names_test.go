@@ -60,7 +60,7 @@ func TestASessionKeepsItsKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSetting(t, fakeupstream.Options{})
-			p := proxyTo(t, s.url, store, "")
+			p := proxyTo(t, s.url, store, "", operatorToken+"=an-operators-token")
 			say := func(n int, header http.Header) string {
 				t.Helper()
 				var history []json.RawMessage

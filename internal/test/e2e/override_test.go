@@ -37,7 +37,7 @@ func stored(t *testing.T, redis *sessiontest.Server, text string) {
 // overridden starts two replicas, of which the first is told to switch condensing off.
 func overridden(t *testing.T, config string) (p, other *process) {
 	t.Helper()
-	p, other = serve(t, "--config", config), serve(t, "--config", config)
+	p, other = serveOperators(t, config), serveOperators(t, config)
 	p.administerWith(encode(map[string]string{"mode": "off", "for": "2h", "reason": "incident 12"}), http.MethodPut, "/condensing", http.StatusOK)
 	return p, other
 }
@@ -59,7 +59,7 @@ func TestLostOverrideIsWrittenBack(t *testing.T) {
 		}
 		return nil
 	})
-	serve(t, "--config", config).wantMode("off")
+	serveOperators(t, config).wantMode("off")
 	p.wantMode("off")
 	for _, p := range []*process{p, other} {
 		if strings.Contains(p.log.String(), "an override of condensing has ended") {
@@ -85,7 +85,7 @@ func TestDeletedOverrideIsNotWrittenBack(t *testing.T) {
 	other.awaitLine("an override of condensing has ended")
 	other.wantMode("on")
 	p.wantMode("on")
-	serve(t, "--config", config).wantMode("on")
+	serveOperators(t, config).wantMode("on")
 
 	p.administerWith(encode(map[string]string{"mode": "observe", "for": "2h"}), http.MethodPut, "/condensing", http.StatusOK) // it can be set again
 	other.wantMode("observe")

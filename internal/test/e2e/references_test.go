@@ -59,7 +59,7 @@ func TestReferencesAreRead(t *testing.T) {
 			client := &referrer{t: t}
 			var all []*process
 			for range test.processes {
-				all = append(all, serveUnder(t, []string{operatorToken + "=an-operators-token"}, "--config", config))
+				all = append(all, serveOperators(t, config))
 			}
 			for range 5 {
 				client.ask(all[client.asked%len(all)])
@@ -68,7 +68,7 @@ func TestReferencesAreRead(t *testing.T) {
 			for i, p := range all {
 				p.terminate()
 				p.wait()
-				all[i] = serveUnder(t, []string{operatorToken + "=an-operators-token"}, "--config", config)
+				all[i] = serveOperators(t, config)
 			}
 			for client.asked < 7 {
 				client.ask(all[client.asked%len(all)])

@@ -75,6 +75,7 @@ func (r *request) acceptPlug(ctx *fasthttp.RequestCtx) error {
 	if err := r.acceptFor(ctx, func(t *Tenant) *UpstreamConfig { return &t.Upstream }); err != nil {
 		return closeAfter(ctx, err)
 	}
+	r.gateway = credentialOf(r.tenant, r.upstream, strings.Join(r.params.keys, "\n"))
 	r.accepted = r.keyless()
 	return nil
 }

@@ -391,3 +391,29 @@ func TestAGatewayReportsUsage(t *testing.T) {
 		}
 	}
 }
+
+// TestAGatewayReportsUsageOfTheTenantThatItNames: the report comes with the gateway's key, and counts for the team.
+func TestAGatewayReportsUsageOfTheTenantThatItNames(t *testing.T) {
+	const gateway, team = keyMark + "gateway", keyMark + "team"
+	sum := func(key string) [][sha256.Size]byte { return [][sha256.Size]byte{sha256.Sum256([]byte(key))} }
+	r := pluggedRig(t, setup{tenants: func(base *url.URL) []*proxy.Tenant {
+		other := *base
+		other.Path = "/other"
+		return []*proxy.Tenant{
+			{Tenant: engine.Tenant{Name: "gateway", Condenser: excerpting()}, Gateway: true, Keys: sum(gateway), Upstream: proxy.UpstreamConfig{BaseURL: base}},
+			{Tenant: engine.Tenant{Name: "team", Condenser: excerpting()}, Keys: sum(team), Upstream: proxy.UpstreamConfig{BaseURL: &other}},
+		}
+	}})
+	body := strings.Replace(litellm(turns("ships", 3)), "88dc", fmt.Sprintf("%x", sum(team)[0]), 1)
+	r.plugIn(litellmPath, body, "x-api-key", gateway)
+	const report = `{"id":"call-1","usage":{"prompt_tokens":1000,"completion_tokens":20}}`
+	if answer := r.plugIn(usagePath, report, "x-api-key", team); answer["reason"] != "unknown_request" {
+		t.Errorf("reported with the team's own key: %v", answer)
+	}
+	if answer := r.plugIn(usagePath, report, "x-api-key", gateway); answer["recorded"] != true {
+		t.Errorf("reported with the gateway's key: %v", answer)
+	}
+	if n := r.metric(`dewpoint_tokens_total{model="gpt-4o",stage="prompt",tenant="team"}`); n != 1000 {
+		t.Errorf("%v tokens of the team, want 1000", n)
+	}
+}

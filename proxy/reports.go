@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"strings"
 	"sync/atomic"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
@@ -18,6 +17,7 @@ const maxReportable = 1024
 type reportable struct {
 	form     *engine.Form // without text
 	counted  int          // tokens that were forwarded, by our own count
+	tenant   string       // that the gateway acted for
 	model    string       // for metrics
 	price    model.Price
 	reported *atomic.Bool
@@ -29,18 +29,15 @@ type reportKey struct {
 	name    string
 }
 
-func (r *request) reportKey(name string) reportKey {
-	return reportKey{credentialOf(r.tenant, r.upstream, strings.Join(r.params.keys, "\n")), name}
-}
-
 // keepForReport keeps the answered request under its names. Of a session, the newest one counts.
 func (r *request) keepForReport() {
 	kept := reportable{
-		form: r.form.WithoutText(), counted: r.form.Sent().Tokens, model: r.recorder.record.Model, price: r.parsed.model.Price, reported: new(atomic.Bool),
+		form: r.form.WithoutText(), counted: r.form.Sent().Tokens,
+		tenant: r.tenant.Name, model: r.recorder.record.Model, price: r.parsed.model.Price, reported: new(atomic.Bool),
 	}
 	for _, name := range append(r.names, string(r.form.Place().Thread.Session)) {
 		if name != "" {
-			r.server.reportable.Add(r.reportKey(name), kept)
+			r.server.reportable.Add(reportKey{r.gateway, name}, kept)
 		}
 	}
 }
@@ -58,9 +55,9 @@ func (r *request) takeReport() []byte {
 	if err != nil {
 		return plug.WriteUsage(whyOf(err))
 	}
-	kept, known := r.server.reportable.Get(r.reportKey(report.ID))
+	kept, known := r.server.reportable.Get(reportKey{r.gateway, report.ID})
 	if !known {
-		kept, known = r.server.reportable.Get(r.reportKey(report.Session))
+		kept, known = r.server.reportable.Get(reportKey{r.gateway, report.Session})
 	}
 	usage := r.live.readUsage(report)
 	switch {
@@ -72,7 +69,7 @@ func (r *request) takeReport() []byte {
 		return plug.WriteUsage(reportTwice)
 	}
 	kept.form.Used(kept.counted, *usage)
-	r.recorder.record.Model = kept.model
+	r.recorder.record.Tenant, r.recorder.record.Model = kept.tenant, kept.model
 	r.recorder.record.Reported = &Reported{Usage: *usage, Charged: kept.price.Call(model.Usage(*usage))}
 	return plug.WriteUsage("")
 }

@@ -33,7 +33,8 @@ type request struct {
 	form     *engine.Form // what goes upstream
 	early    func()       // starts the client's stream while a condensation takes long; nil: the answer is not streamed
 	hidden   hidden
-	names    []string // of a gateway's request: those by which the gateway may report the request's usage
+	gateway  credential // of the gateway that asked, even where it names the tenant of its client
+	names    []string   // of a gateway's request: those by which the gateway may report the request's usage
 	lease    lease
 	recorder recorder
 }

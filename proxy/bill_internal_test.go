@@ -75,7 +75,7 @@ func TestAccountOfADoubtedCount(t *testing.T) {
 	o.answer = &dialect.Answer{Usage: usage}
 	o.record.Call = Call{Usage: usage, Doubted: true}
 	o.record.Turn = &TurnRecord{Before: session.Size{Tokens: 1000}, Known: 900, After: session.Size{Tokens: 400}}
-	want := Account{Charged: 40e-6, Saved: Saving{Tokens: 600, NotSent: 600e-6}}
+	want := Account{Priced: true, Charged: 40e-6, Saved: Saving{Tokens: 600, NotSent: 600e-6}}
 	if a := o.account(); a != want {
 		t.Errorf("%+v, want %+v", a, want)
 	}

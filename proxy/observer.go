@@ -78,8 +78,8 @@ func (r *Record) Counts() bool { return strings.HasSuffix(r.Asked.Path, "_tokens
 
 // Reported is what a gateway reports that an earlier request has used.
 type Reported struct {
-	Usage   session.Usage
-	Charged float64 // in USD; 0: not known
+	Bill
+	Arm string // of that request, as TurnRecord.Arm
 }
 
 // Answered reports whether the model answered the request, or whether a gateway took the history to send it.
@@ -207,6 +207,7 @@ type Account struct {
 	Charged float64 // by upstream, in USD, as Record.Bill; 0: not known
 	Saved   Saving
 	Spare   Saving // an estimate of what condensing would have saved, if the tenant only observes
+	Priced  bool   // the model's price is known
 }
 
 // Saving is what condensing saved on a request's prompt. It may be negative. Its amounts are in USD, and 0 if the model's price is not known.

@@ -33,7 +33,8 @@ func (r *request) servePlug(ctx *fasthttp.RequestCtx) {
 			done.Why = whyOf(err)
 			answer = plug.WriteUsage(done.Why)
 		case r.params.reports:
-			answer = r.takeReport()
+			done.Why = r.takeReport()
+			answer = plug.WriteUsage(done.Why)
 		default:
 			ask, done = r.plugged()
 		}

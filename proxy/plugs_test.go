@@ -416,4 +416,7 @@ func TestAGatewayReportsUsageOfTheTenantThatItNames(t *testing.T) {
 	if n := r.metric(`dewpoint_tokens_total{model="gpt-4o",stage="prompt",tenant="team"}`); n != 1000 {
 		t.Errorf("%v tokens of the team, want 1000", n)
 	}
+	if n := r.metric(`dewpoint_requests_total{code="internal_error",dialect="",model="gpt-4o",status="2xx",tenant="team"}`); n != 0 {
+		t.Errorf("%v recorded reports count as failed", n)
+	}
 }

@@ -165,7 +165,7 @@ func (o *recorder) account() (a Account) {
 	if o.record.Bill = o.bill(&b); o.record.Bill != nil {
 		a.Charged = float64(o.record.Bill.Pico) / picosPerUSD
 	}
-	a.Saved = b.saved()
+	a.Saved, a.Priced = b.saved(), b.price.Known()
 	if t.Spared > 0 {
 		b.after = b.before - t.Spared
 		b.condensed = t.Made

@@ -17,10 +17,10 @@ const maxReportable = 1024
 type reportable struct {
 	form     *engine.Form // without text
 	counted  int          // tokens that were forwarded, by our own count
-	tenant   string       // that the gateway acted for
-	model    string       // for metrics
 	price    model.Price
 	reported *atomic.Bool
+	about    Record // whose request it was: tenant, model, client and plan
+	arm      string
 }
 
 // reportKey names a request among those of its gateway.
@@ -31,9 +31,10 @@ type reportKey struct {
 
 // keepForReport keeps the answered request under its names. Of a session, the newest one counts.
 func (r *request) keepForReport() {
+	record := &r.recorder.record
 	kept := reportable{
-		form: r.form.WithoutText(), counted: r.form.Sent().Tokens,
-		tenant: r.tenant.Name, model: r.recorder.record.Model, price: r.parsed.model.Price, reported: new(atomic.Bool),
+		form: r.form.WithoutText(), counted: r.form.Sent().Tokens, price: r.parsed.model.Price, reported: new(atomic.Bool), arm: record.Turn.Arm,
+		about: Record{Tenant: record.Tenant, Condenser: record.Condenser, Model: record.Model, Asked: Asked{Agent: record.Asked.Agent, Plan: record.Asked.Plan}},
 	}
 	for _, name := range append(r.names, string(r.form.Place().Thread.Session)) {
 		if name != "" {
@@ -49,11 +50,12 @@ const (
 	reportInvalid = "invalid_usage"
 )
 
-// takeReport takes in what a gateway reports of a request's usage, and returns the answer. Other replicas do not know the request.
-func (r *request) takeReport() []byte {
+// takeReport takes in what a gateway reports of a request's usage, and returns why it is not used; empty: it is. Other replicas do not know the
+// request.
+func (r *request) takeReport() string {
 	report, err := plug.ReadUsage(r.body.bytes)
 	if err != nil {
-		return plug.WriteUsage(whyOf(err))
+		return whyOf(err)
 	}
 	kept, known := r.server.reportable.Get(reportKey{r.gateway, report.ID})
 	if !known {
@@ -62,16 +64,24 @@ func (r *request) takeReport() []byte {
 	usage := r.live.readUsage(report)
 	switch {
 	case !known:
-		return plug.WriteUsage(reportUnknown)
+		return reportUnknown
 	case usage == nil:
-		return plug.WriteUsage(reportInvalid)
+		return reportInvalid
 	case !kept.reported.CompareAndSwap(false, true):
-		return plug.WriteUsage(reportTwice)
+		return reportTwice
 	}
 	kept.form.Used(kept.counted, *usage)
-	r.recorder.record.Tenant, r.recorder.record.Model = kept.tenant, kept.model
-	r.recorder.record.Reported = &Reported{Usage: *usage, Charged: kept.price.Call(model.Usage(*usage))}
-	return plug.WriteUsage("")
+	kept.record(&r.recorder.record, *usage)
+	return ""
+}
+
+// record records the usage as that of the tenant, the client and the plan of the request that is reported.
+func (k *reportable) record(in *Record, usage session.Usage) {
+	in.Tenant, in.Condenser, in.Model = k.about.Tenant, k.about.Condenser, k.about.Model
+	in.Asked.Agent, in.Asked.Plan = k.about.Asked.Agent, k.about.Asked.Plan
+	in.Reported = &Reported{
+		Bill: Bill{Usage: usage, Reported: true, Priced: k.price.Known(), Pico: k.price.Pico(model.Usage(usage))}, Arm: k.arm,
+	}
 }
 
 // readUsage reads a reported usage as the tee of its protocol reads that of an answer; nil: it has none.

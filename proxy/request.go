@@ -89,6 +89,9 @@ func (r accepted) received(h *fasthttp.RequestHeader) accepted {
 // watched returns the request with its context, which ends when the client leaves.
 func (r accepted) watched(record *Record) accepted {
 	r.ctx, r.cancel = context.WithCancelCause(withMarks(limit.WithTrust(r.server.requests, r.trusted()), r.marks))
+	if record.Asked.Plan {
+		r.ctx = limit.WithPlan(r.ctx, r.params.key)
+	}
 	if tracer := r.server.o.Tracer; tracer != nil {
 		r.ctx = tracer.Request(r.ctx, record, r.header)
 	}

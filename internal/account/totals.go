@@ -25,7 +25,7 @@ type Kind string
 // The kinds of rows.
 const (
 	Billed Kind = ""     // requests that are billed by their tokens
-	Plan   Kind = "plan" // requests of a subscription, whose tokens have no price; amounts say what they would cost
+	Plan   Kind = "plan" // requests of a subscription, and own calls with its key; tokens have no price, and amounts say what requests would cost
 	Own    Kind = "own"  // calls of the proxy's own
 )
 

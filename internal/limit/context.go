@@ -14,6 +14,7 @@ type Call struct {
 	Pico    int64 // the same in trillionths of a dollar, exactly
 	Known   bool  // USD is known, because the price is
 	Failed  bool  // there was no reply
+	Plan    bool  // it was made with the key of a subscription, which does not bill it
 }
 
 // Charged reports whether the server may charge the call: it replied, or has received the prompt.
@@ -45,6 +46,19 @@ func WithTrust(ctx context.Context, trusted func() bool) context.Context {
 func Trusted(ctx context.Context) bool {
 	trusted, ok := ctx.Value(trustKey{}).(func() bool)
 	return !ok || trusted()
+}
+
+type planKey struct{}
+
+// WithPlan returns a context for work of a client whose key is that of a subscription, which is not billed by tokens.
+func WithPlan(ctx context.Context, key string) context.Context {
+	return context.WithValue(ctx, planKey{}, key)
+}
+
+// OfPlan reports whether a key is that of WithPlan.
+func OfPlan(ctx context.Context, key string) bool {
+	plan, ok := ctx.Value(planKey{}).(string)
+	return ok && key != "" && key == plan
 }
 
 type keylessKey struct{}

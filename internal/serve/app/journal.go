@@ -38,7 +38,7 @@ func ReadTotals(ctx context.Context, cfg *config.Config, since, until time.Time)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := journal.ReadRows(ctx, session.Guard(store, nil), since, until)
+	rows, err := journal.ReadRows(ctx, session.Guard(store, nil), since, journal.Past(until, time.Now()))
 	return rows, errors.Join(err, store.Close())
 }
 

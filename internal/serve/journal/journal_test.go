@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dewpoint-proxy/dewpoint/internal/account"
+	"github.com/dewpoint-proxy/dewpoint/internal/limit"
 	"github.com/dewpoint-proxy/dewpoint/internal/serve/journal"
 	"github.com/dewpoint-proxy/dewpoint/proxy"
 	"github.com/dewpoint-proxy/dewpoint/session"
@@ -120,5 +121,67 @@ func TestStepsBeyondTheQueueAreCounted(t *testing.T) {
 	}
 	if err := j.Close(t.Context()); !errors.Is(err, errAway) {
 		t.Errorf("closing: %v", err)
+	}
+}
+
+// rows returns what a journal's totals are of all days until a time.
+func rows(t *testing.T, until time.Time, count func(j *journal.Journal)) []account.Row {
+	t.Helper()
+	j := journal.New(journal.Options{Store: open(t), Timeout: time.Minute, Now: time.Now, Missed: func(string, account.Miss) {}, Lost: func(string) {}})
+	count(j)
+	all, err := j.Rows(t.Context(), time.Now().AddDate(0, 0, -1), until)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestReportedUsageIsInTheAccounts(t *testing.T) {
+	now := time.Now()
+	usage := session.Usage{Input: 1000, Cached: 700, Written: 200, WrittenLong: 100, Output: 20}
+	report := &proxy.Record{
+		Tenant: "team", Model: "m", Asked: proxy.Asked{Agent: "gw/1"}, Status: 200, Times: proxy.Times{Ended: now}, Plug: "usage",
+		Reported: &proxy.Reported{Bill: proxy.Bill{Usage: usage, Reported: true, Priced: true, Pico: 5}, Arm: "condensed"},
+	}
+	unpriced := *report
+	unpriced.Reported = &proxy.Reported{Bill: proxy.Bill{Usage: usage, Reported: true}, Arm: "condensed"}
+	all := rows(t, now, func(j *journal.Journal) {
+		j.Ended(t.Context(), report)
+		j.Ended(t.Context(), &unpriced)
+	})
+	want := account.Sums{Input: 2000, Cached: 1400, Written: 400, WrittenLong: 200, Output: 40, Charged: 5, Unpriced: 1}
+	if len(all) != 1 || all[0].Sums != want || all[0].Tenant != "team" || all[0].Model != "m" || all[0].Agent != "gw" || all[0].Arm != "condensed" {
+		t.Errorf("%+v, want %+v", all, want)
+	}
+}
+
+func TestAGatewaysStepThatSavedNothingIsPriced(t *testing.T) {
+	for _, priced := range []bool{true, false} {
+		r := record("r")
+		r.Plug, r.Turn.Priced, r.Turn.Before = "litellm", priced, session.Size{Tokens: 10}
+		if sums := journal.SumsOf(r); (sums.UnpricedSent == 0) != priced || sums.Sent != 10 {
+			t.Errorf("priced %v: %+v", priced, sums)
+		}
+	}
+}
+
+func TestASummaryOfASubscriptionIsNotBilled(t *testing.T) {
+	for _, plan := range []bool{true, false} {
+		call := proxy.OwnCall{Tenant: "acme", Model: "m", Call: limit.Call{Input: 100, Output: 5, USD: 1, Pico: 1e12, Known: true, Plan: plan}}
+		report := account.NewReport("", "", nil, rows(t, time.Now(), func(j *journal.Journal) { j.Called(call) }))
+		own, unbilled := &report.Total.Own, &report.Total.Plan
+		billed := report.Total.USD.Bill != 0
+		if billed == plan || (unbilled.Input == 100 && unbilled.Output == 5) != plan || (own.Input == 100) == plan {
+			t.Errorf("plan %v: own %+v, subscriptions %+v, bill %v", plan, own, unbilled, report.Total.USD)
+		}
+	}
+}
+
+func TestDaysToComeDoNotHideEarlierOnes(t *testing.T) {
+	all := rows(t, time.Now().AddDate(2, 0, 0), func(j *journal.Journal) {
+		j.Called(proxy.OwnCall{Tenant: "acme", Call: limit.Call{Input: 1, Known: true}})
+	})
+	if len(all) != 1 {
+		t.Errorf("%d rows, want 1", len(all))
 	}
 }

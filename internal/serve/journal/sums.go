@@ -17,17 +17,17 @@ func SumsOf(r *proxy.Record) account.Sums {
 	if r.Code != "" && r.Code != proxy.CodeClientGone {
 		s.Failed = 1
 	}
-	if b := r.Bill; b != nil {
+	b := r.Bill
+	if r.Reported != nil { // by a gateway, of an earlier request, which was counted
+		s.Requests, b = 0, &r.Reported.Bill
+	}
+	if b != nil {
 		s.Input, s.Cached, s.Written = int64(b.Input), int64(b.Cached), int64(b.Written)
 		s.WrittenLong, s.Output = int64(b.WrittenLong), int64(b.Output)
 		s.Charged, s.Reckoned, s.Unpriced = account.Pico(b.Pico), one(!b.Reported), one(!b.Priced)
 	}
-	if u := r.Reported; u != nil { // by a gateway, of an earlier request
-		s.Input, s.Cached, s.Output = s.Input+int64(u.Usage.Input), s.Cached+int64(u.Usage.Cached), s.Output+int64(u.Usage.Output)
-		s.Charged += pico(u.Charged)
-	}
 	if r.IsStep() {
-		addStep(&s, r.Turn, r.Bill != nil && r.Bill.Priced || r.Plug != "" && r.Turn.Saved.USD() != 0)
+		addStep(&s, r.Turn, r.Bill != nil && r.Bill.Priced || r.Plug != "" && r.Turn.Priced)
 	}
 	return s
 }
@@ -50,10 +50,14 @@ func SumsOfCall(c *limit.Call) (s account.Sums) {
 	if !c.Charged() {
 		return s
 	}
-	return account.Sums{
+	s = account.Sums{
 		Requests: 1, Failed: one(c.Failed), Input: int64(c.Input), Cached: int64(c.Cached), Written: int64(c.Written), WrittenLong: int64(c.Long),
 		Output: int64(c.Output), Charged: account.Pico(c.Pico), Unpriced: one(!c.Known),
 	}
+	if c.Plan {
+		s.Charged, s.Unpriced = 0, 0
+	}
+	return s
 }
 
 func one(is bool) int64 {
@@ -67,12 +71,15 @@ func pico(usd float64) account.Pico { return account.Pico(math.Round(usd * 1e12)
 
 // count adds a request to the totals of its tenant. A request that belongs to none is not counted.
 func (j *Journal) count(r *proxy.Record) {
-	if r.Tenant == "" || r.Dialect == "" || r.Counts() {
+	if r.Tenant == "" || r.Dialect == "" && r.Reported == nil || r.Counts() {
 		return
 	}
 	key := account.Key{Day: dayOf(r.Times.Ended), Tenant: r.Tenant, Model: r.Model, Client: account.ClientOf(r.Asked.Agent)}
 	if r.Turn != nil {
 		key.Arm = r.Turn.Arm
+	}
+	if r.Reported != nil {
+		key.Arm = r.Reported.Arm
 	}
 	if r.Asked.Plan {
 		key.Kind = account.Plan
@@ -87,9 +94,13 @@ func (j *Journal) Called(c proxy.OwnCall) {
 	if sums == (account.Sums{}) {
 		return
 	}
-	j.addTotal(account.Key{
+	key := account.Key{
 		Day: dayOf(j.o.Now()), Tenant: c.Tenant, Model: c.Model, Client: account.ClientOf(c.Agent), Arm: c.Arm, Kind: account.Own,
-	}, &sums)
+	}
+	if c.Plan {
+		key.Kind = account.Plan
+	}
+	j.addTotal(key, &sums)
 }
 
 func (j *Journal) addTotal(key account.Key, more *account.Sums) {
@@ -108,6 +119,14 @@ func (j *Journal) addTotal(key account.Key, more *account.Sums) {
 
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
+// Past returns the time, but none after now: the days that are yet to come would take the place of earlier ones that ReadRows reads.
+func Past(t, now time.Time) time.Time {
+	if t.After(now) {
+		return now
+	}
+	return t
+}
+
 // maxDays bounds how many days are read at once.
 const maxDays = 400
 
@@ -116,7 +135,7 @@ func (j *Journal) Rows(ctx context.Context, since, until time.Time) (rows []acco
 	if err := j.Flush(ctx); err != nil {
 		return nil, err
 	}
-	return ReadRows(ctx, j.o.Store, since, until)
+	return ReadRows(ctx, j.o.Store, since, Past(until, j.o.Now()))
 }
 
 // ReadRows reads the totals of all days from that of since to that of until, in UTC, at most the last 400.

@@ -86,7 +86,6 @@ func (m *Metrics) countRequest(r *proxy.Record) {
 		m.traffic.unread.WithLabelValues(r.Tenant, r.Unread).Inc()
 	}
 	m.observeTimes(r)
-	m.countReport(r)
 	addCount(m.history.hidden, r.Tenant, r.Condensed.Hidden)
 	addCount(m.history.notKept, r.Tenant, r.Condensed.NotKept)
 	m.countBill(r)
@@ -142,9 +141,12 @@ func (m *Metrics) Missed(tenant string, why account.Miss) {
 	m.traffic.misses.WithLabelValues(tenant, string(why)).Inc()
 }
 
-// countBill counts what upstream charges for a request, as the journal's totals do.
+// countBill counts what upstream charges for a request, or for the one that a gateway reports, as the journal's totals do.
 func (m *Metrics) countBill(r *proxy.Record) {
 	b := r.Bill
+	if r.Reported != nil {
+		b = &r.Reported.Bill
+	}
 	if b == nil {
 		return
 	}
@@ -183,18 +185,6 @@ func (m *Metrics) countTokens(r *proxy.Record) {
 		float64(t.Saved.Tokens))
 	addSigned(s.usd.WithLabelValues(r.Tenant, r.Model), s.spentUSD.WithLabelValues(r.Tenant, r.Model, "cache"),
 		t.Saved.USD())
-}
-
-// countReport counts what a gateway reports of an earlier request.
-func (m *Metrics) countReport(r *proxy.Record) {
-	if r.Reported == nil {
-		return
-	}
-	u := &r.Reported.Usage
-	for stage, tokens := range map[string]int{"prompt": u.Input, "cached": u.Cached, "completion": u.Output} {
-		m.traffic.tokens.WithLabelValues(r.Tenant, r.Model, stage).Add(float64(max(tokens, 0)))
-	}
-	m.savings.upstreamUSD.WithLabelValues(r.Tenant, r.Model).Add(r.Reported.Charged)
 }
 
 // addSigned adds a positive value to up and the amount of a negative one to down, since a counter cannot decrease.

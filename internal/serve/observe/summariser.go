@@ -43,9 +43,12 @@ func (s Summariser) Summarise(ctx context.Context, r condense.Request) (condense
 	c := limit.Call{
 		Model: r.Model, Input: u.Input, Cached: u.Cached, Written: u.Written, Long: u.WrittenLong, Output: u.Output,
 		USD: info.Price.Call(u), Pico: info.Price.Pico(u), Known: s.NoModel || info.Price.Known(), Failed: err != nil,
+		Plan: limit.OfPlan(ctx, r.Endpoint.APIKey),
 	}
 	if c.Charged() {
 		s.Metrics.savings.spentTokens.WithLabelValues(s.Tenant, info.Name, "summariser").Add(float64(c.Input + c.Output))
+	}
+	if c.Charged() && !c.Plan {
 		s.Metrics.savings.spentUSD.WithLabelValues(s.Tenant, info.Name, "summariser").Add(max(c.USD, 0))
 	}
 	if w := s.Metrics.watcher; w != nil {

@@ -86,3 +86,26 @@ func TestBills(t *testing.T) {
 		})
 	}
 }
+
+// TestASubscriptionPaysForCallsWithItsKey: such a call is not billed, and a call with another key is.
+func TestASubscriptionPaysForCallsWithItsKey(t *testing.T) {
+	for key, plan := range map[string]bool{"sk-ant-oat-1": true, "sk-2": false, "": false} {
+		var got limit.Call
+		ctx := limit.WithBill(limit.WithPlan(t.Context(), "sk-ant-oat-1"), func(_ context.Context, c limit.Call) { got = c })
+		metrics := observe.NewMetrics()
+		s := observe.Summariser{
+			Summariser: summariser{reply: condense.Reply{Usage: session.Usage{Input: 7, Output: 3}}}, Tenant: "a", Metrics: metrics,
+			Models: func(name string) proxy.ModelInfo {
+				info := proxy.ModelInfo{Price: model.Price{Input: 1, Output: 2}}
+				info.Name = name
+				return info
+			},
+		}
+		if _, err := s.Summarise(ctx, condense.Request{Model: "cheap", Endpoint: condense.Endpoint{APIKey: key}}); err != nil || got.Plan != plan {
+			t.Errorf("key %q: %+v, %v", key, got, err)
+		}
+		if !plan {
+			wantValues(t, metrics, map[string]float64{`dewpoint_spent_usd_total{kind="summariser",model="cheap",tenant="a"}`: 13e-6})
+		}
+	}
+}

@@ -237,7 +237,7 @@ func (p *pages) findRequest(v *visit, id string) error {
 	if !validRequest.MatchString(id) {
 		return errNoStepOfRequest
 	}
-	one, err := p.o.Journal.Step(v.Context(), id)
+	one, err := p.recordedStep(v.Request, "", id)
 	if err != nil {
 		return replaceNotFound(err, errNoStepOfRequest)
 	}

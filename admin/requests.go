@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -16,8 +17,8 @@ import (
 type Journal interface {
 	// Steps reads the steps of a session with numbers below before, or the newest if before is 0: at most limit of them, newest first.
 	Steps(ctx context.Context, id session.SessionID, before uint64, limit int) ([]account.Step, error)
-	// Step reads the newest step with a request id. The error wraps session.ErrNotFound if there is none.
-	Step(ctx context.Context, request string) (account.Step, error)
+	// Step reads the newest step of a tenant with a request id. The error wraps session.ErrNotFound if there is none.
+	Step(ctx context.Context, tenant, request string) (account.Step, error)
 	// Rows reads the totals of all days from that of since to that of until, in UTC.
 	Rows(ctx context.Context, since, until time.Time) ([]account.Row, error)
 }
@@ -153,7 +154,11 @@ func (a *api) oneRequest(r *http.Request, q *query) (any, error) {
 		q.refuse("request", "The id of a request consists of 1 to 64 letters, digits and '_.:-'.")
 		return nil, q.err
 	}
-	s, err := a.o.Journal.Step(r.Context(), id)
+	tenant := q.text("tenant")
+	if q.err != nil {
+		return nil, q.err
+	}
+	s, err := a.recordedStep(r, tenant, id)
 	if err != nil {
 		return nil, replaceNotFound(err, errNoRequest)
 	}
@@ -165,4 +170,29 @@ func (a *api) oneRequest(r *http.Request, q *query) (any, error) {
 		return nil, errNoRequest
 	}
 	return requestOf(s), nil
+}
+
+// recordedStep reads the newest step with a request id of a tenant or, if tenant is empty, of all tenants that a token opens. The error wraps
+// session.ErrNotFound if there is none.
+func (a *api) recordedStep(r *http.Request, tenant, id string) (newest account.Step, err error) {
+	found := false
+	for _, t := range a.tenantsOf(who(r)) {
+		if tenant != "" && t.Name != tenant {
+			continue
+		}
+		s, err := a.o.Journal.Step(r.Context(), t.Name, id)
+		if errors.Is(err, session.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return newest, fmt.Errorf("find request: %w", err)
+		}
+		if !found || s.Begun.After(newest.Begun) {
+			newest, found = s, true
+		}
+	}
+	if !found {
+		return newest, session.ErrNotFound
+	}
+	return newest, nil
 }

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -109,5 +110,28 @@ func TestRequestsOfASessionAreListedNewestFirst(t *testing.T) {
 	r.get("/api/v1/sessions/"+other.session+"/requests", &again)
 	if len(again.Requests) == 0 {
 		t.Error("another session's requests are gone")
+	}
+}
+
+// TestARequestIsFoundAmongThoseOfItsTenant: clients of two tenants choose the same id. Who may see one of the tenants finds its request, although
+// the other's is newer.
+func TestARequestIsFoundAmongThoseOfItsTenant(t *testing.T) {
+	g := startGuarded(t)
+	first := g.ask(turns("ships", 3), "Authorization", "Bearer client-a", "X-Request-Id", "job-1")
+	second := g.ask(turns("planes", 3), "Authorization", "Bearer client-b", "X-Request-Id", "job-1")
+	for _, c := range []struct{ token, query, want string }{
+		{"token of viewer of a", "", first.session}, {token, "", second.session}, {token, "?tenant=alpha", first.session}, {token, "?tenant=beta", second.session},
+	} {
+		a := g.call(http.MethodGet, "/api/v1/requests/job-1"+c.query, "Authorization", "Bearer "+c.token)
+		var one requestShown
+		if err := json.Unmarshal(a.body, &one); err != nil || one.Session != c.want {
+			t.Errorf("%s%s: %d %s, want the session %s", c.token, c.query, a.StatusCode, a.body, c.want)
+		}
+	}
+	for _, query := range []string{"?tenant=beta", "?tenant=nobody"} {
+		g.call(http.MethodGet, "/api/v1/requests/job-1"+query, "Authorization", "Bearer token of viewer of a").fails(t, http.StatusNotFound, "request_not_found")
+	}
+	if status, _ := g.fetch(g.browser(), http.MethodGet, "/r/job-1", "", "Authorization", "Bearer token of auditor of a"); status != http.StatusSeeOther {
+		t.Errorf("the page of the request: %d", status)
 	}
 }

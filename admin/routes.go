@@ -81,7 +81,7 @@ func (a *api) routes() []route {
 		{method: "GET", path: "/sessions/{session}/savings", handle: a.sessionSavings},
 		{method: "GET", path: "/sessions/{session}/budgets", handle: a.sessionBudgets},
 		{method: "GET", path: "/sessions/{session}/requests", query: []string{"cursor", "limit"}, handle: a.listRequests},
-		{method: "GET", path: "/requests/{request}", handle: a.oneRequest},
+		{method: "GET", path: "/requests/{request}", query: []string{"tenant"}, handle: a.oneRequest},
 
 		{method: "GET", path: threadPath, handle: a.oneThread},
 		{method: "GET", path: threadPath + "/events", query: []string{"from", "limit", "content"}, handle: a.listEvents, readsMessages: true},

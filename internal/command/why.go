@@ -37,6 +37,7 @@ func why(ctx context.Context, args []string, out, errs io.Writer) error {
 	fs := flags("why", errs)
 	admin := fs.String("admin", "", "address of the proxy's admin port (default: as configured)")
 	file := fs.String("config", "", "the proxy's configuration file (default: that of the proxy running on this machine)")
+	tenant := fs.String("tenant", "", "of whom the request is, if several tenants' clients chose the same id (default: the newest of all)")
 	if err := parse(fs, args, out); err != nil {
 		return err
 	}
@@ -53,7 +54,11 @@ func why(ctx context.Context, args []string, out, errs io.Writer) error {
 	}
 	id, token := url.PathEscape(fs.Arg(0)), cfg.Admin.Token.Reveal()
 	var one explainedRequest
-	text, err := askAdmin(ctx, addr, token, "/api/v1/requests/"+id)
+	at := "/api/v1/requests/" + id
+	if *tenant != "" {
+		at += "?tenant=" + url.QueryEscape(*tenant)
+	}
+	text, err := askAdmin(ctx, addr, token, at)
 	if err == nil {
 		if err := json.Unmarshal(text, &one); err != nil {
 			return fmt.Errorf("why: %w", err)

@@ -128,7 +128,7 @@ func (j *Journal) next() *session.JournalBatch {
 	}
 	for i := range steps {
 		s := &steps[i]
-		b.Entries = append(b.Entries, session.JournalEntry{Session: s.Session, Name: nameOf(s.Request), Value: account.Pack(s)})
+		b.Entries = append(b.Entries, session.JournalEntry{Session: s.Session, Name: nameOf(s.Tenant, s.Request), Value: account.Pack(s)})
 	}
 	return b
 }
@@ -147,8 +147,10 @@ func (j *Journal) take() ([]account.Step, map[account.Key]*account.Sums) {
 	return steps, totals
 }
 
-// nameOf returns the name under which the store finds a request.
-func nameOf(request string) session.Hash { return sha256.Sum256([]byte("request " + request)) }
+// nameOf returns the name under which the store finds a request of a tenant. Clients choose ids, so those of tenants may be the same.
+func nameOf(tenant, request string) session.Hash {
+	return sha256.Sum256([]byte("request " + request + " of " + tenant)) // an id has no spaces
+}
 
 // Close writes what is queued, within the time of one write even if ctx has ended: what came before may have used up the time of a shutdown.
 // Nothing may be recorded any more.
@@ -192,12 +194,12 @@ func unpack(e *session.JournalEntry) (account.Step, error) {
 // pageSize is how many entries are read at a time to find a request.
 const pageSize = 512
 
-// Step reads the newest step with a request id: X-Dewpoint-Request-Id. The error wraps session.ErrNotFound if there is none.
-func (j *Journal) Step(ctx context.Context, request string) (account.Step, error) {
+// Step reads the newest step of a tenant with a request id: X-Dewpoint-Request-Id. The error wraps session.ErrNotFound if there is none.
+func (j *Journal) Step(ctx context.Context, tenant, request string) (account.Step, error) {
 	if err := j.Flush(ctx); err != nil {
 		return account.Step{}, err
 	}
-	id, err := j.o.Store.FindJournal(ctx, nameOf(request))
+	id, err := j.o.Store.FindJournal(ctx, nameOf(tenant, request))
 	if err != nil {
 		return account.Step{}, fmt.Errorf("find request: %w", err)
 	}

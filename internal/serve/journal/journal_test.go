@@ -69,11 +69,11 @@ func TestStepsAreReadAtOnceAndInOrder(t *testing.T) {
 	if err != nil || len(steps) != 1200 || steps[0].Request != "r1199" || steps[1199].Request != "r0" {
 		t.Fatalf("%d steps, %v", len(steps), err)
 	}
-	one, err := j.Step(t.Context(), "r3")
+	one, err := j.Step(t.Context(), "acme", "r3")
 	if err != nil || one != steps[1196] {
 		t.Errorf("%+v, %v", one, err)
 	}
-	if _, err := j.Step(t.Context(), "none"); !errors.Is(err, session.ErrNotFound) {
+	if _, err := j.Step(t.Context(), "acme", "none"); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("an unknown request: %v", err)
 	}
 }

@@ -19,6 +19,35 @@ const (
 	ModeMain    Mode = "main"    // as on, and a holdout is ended: all sessions are condensed by the main condenser
 )
 
+// modeWords says for people what each mode means, in the order in which a form offers them.
+var modeWords = []struct {
+	mode  Mode
+	words string
+}{
+	{ModeOff, "off: everything is forwarded as it is"},
+	{ModeObserve, "observed only: nothing is changed"},
+	{ModeOn, "on"},
+	{ModeMain, "on for all sessions: a holdout is ended"},
+}
+
+// words says for people what a mode means.
+func (m Mode) words() string {
+	for _, one := range modeWords {
+		if one.mode == m {
+			return one.words
+		}
+	}
+	return string(m)
+}
+
+// modeNames returns the names of all modes.
+func modeNames() (names []string) {
+	for _, one := range modeWords {
+		names = append(names, string(one.mode))
+	}
+	return names
+}
+
 // Override is a mode that overrides the configuration on all replicas for a limited time. Its times are in UTC, so that decoded overrides can
 // be compared with ==. Of two for the same tenant, the one that was set later counts. One without a mode says that earlier ones were removed.
 type Override struct {
@@ -107,7 +136,7 @@ func (a *api) setOverride(r *http.Request, q *query) (any, error) {
 
 // check returns how long the override is asked for, or what is wrong with the request.
 func (o *overrideRequest) check() (time.Duration, error) {
-	if !slices.Contains([]Mode{ModeOn, ModeObserve, ModeOff, ModeMain}, o.Mode) {
+	if !slices.Contains(modeNames(), string(o.Mode)) {
 		return 0, badParam("mode", "Give on, observe, off or main.")
 	}
 	if len(o.Reason) > maxTextBytes || strings.ContainsFunc(o.Reason, func(c rune) bool { return c < ' ' }) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -341,5 +342,36 @@ func TestArmIsEndedAtOnce(t *testing.T) {
 	}
 	if h := held().Holdouts; len(h) != 1 || !h[0].Ended {
 		t.Errorf("the holdout is %+v after it has ended", h)
+	}
+}
+
+// TestPagesSayWhichModeIsInForce sets each mode and checks what the form offers, and what the overview and the page of a session then say.
+func TestPagesSayWhichModeIsInForce(t *testing.T) {
+	g := &guarded{rig: start(t, nil)}
+	p := g.ask(turns("ships", 3))
+	browser := g.browser()
+	csrf := g.signIn(browser, g.app.AdminToken())
+	_, form := g.fetch(browser, http.MethodGet, "/condensing?tenant=default", "")
+	words := map[admin.Mode]string{
+		admin.ModeOff: "off: everything is forwarded as it is", admin.ModeObserve: "observed only: nothing is changed", admin.ModeOn: "on",
+		admin.ModeMain: "on for all sessions: a holdout is ended",
+	}
+	for mode, says := range words {
+		if !strings.Contains(form, fmt.Sprintf(">%s</option>", mode)) {
+			t.Errorf("the form does not offer %s: %s", mode, form)
+		}
+		set := url.Values{"csrf": {csrf}, "tenant": {"default"}, "mode": {string(mode)}, "for": {"2h"}}
+		if status, body := g.fetch(browser, http.MethodPost, "/condensing", set.Encode()); status != http.StatusSeeOther {
+			t.Fatalf("%s: %d %s", mode, status, body)
+		}
+		if _, page := g.fetch(browser, http.MethodGet, "/", ""); !strings.Contains(page, ">"+says+"<") {
+			t.Errorf("%s: the overview does not say %q: %s", mode, says, page)
+		}
+		_, page := g.fetch(browser, http.MethodGet, "/s/"+p.session, "")
+		for other, words := range words {
+			if want := other == mode && mode != admin.ModeOn; strings.Contains(page, "condensing is "+words+"<") != want {
+				t.Errorf("%s: the page of the session says %q: %t", mode, words, !want)
+			}
+		}
 	}
 }

@@ -155,7 +155,7 @@ func (p *pages) confirmMode(v *visit) (ui.Page, error) {
 		Action: "/condensing", Button: "Set", Back: "/", CSRF: v.who.csrf,
 		Fields: []ui.Field{
 			{Name: "tenant", Value: tenant, Hidden: true},
-			{Name: "mode", Label: "Mode", Options: []string{string(ModeOff), string(ModeObserve), string(ModeOn), asConfigured}},
+			{Name: "mode", Label: "Mode", Options: append(modeNames(), asConfigured)},
 			{Name: "for", Label: "For", Value: "2h"},
 			{Name: "reason", Label: "Why (for others to read)"},
 		},

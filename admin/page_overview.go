@@ -215,15 +215,13 @@ func (p *pages) addSessions(v *visit, out *ui.Overview, now time.Time) error {
 	return nil
 }
 
-var modeWords = map[Mode]string{ModeOn: "on", ModeObserve: "observed only: nothing is changed", ModeOff: "off: everything is forwarded as it is"}
-
 // modes says for each tenant whether its histories are condensed.
 func (p *pages) modes(v *visit) (all []ui.Mode) {
 	for _, t := range p.o.Settings.Tenants() {
 		if !v.who.sees(t.Name) {
 			continue
 		}
-		m := ui.Mode{Tenant: t.Name, Words: modeWords[t.Condensing.InForce], URL: "/condensing?tenant=" + t.Name}
+		m := ui.Mode{Tenant: t.Name, Words: t.Condensing.InForce.words(), URL: "/condensing?tenant=" + t.Name}
 		if o := t.Condensing.Override; o != nil {
 			m.Changed, m.Until = true, ui.When(o.Until)+" UTC"
 			if o.Reason != "" {

@@ -60,8 +60,8 @@ func (p *pages) session(v *visit) (ui.Page, error) {
 		return nil, err
 	}
 	for _, t := range p.o.Settings.Tenants() {
-		if t.Name == s.Tenant {
-			in.Mode = string(t.Condensing.InForce)
+		if mode := t.Condensing.InForce; t.Name == s.Tenant && mode != ModeOn {
+			in.Mode = mode.words()
 		}
 	}
 	if in.Saved, err = p.savedOf(v.Context(), threads); err != nil || len(threads) == 0 {

@@ -191,7 +191,9 @@ func (p *pages) title(ctx context.Context, s *session.Session) (string, error) {
 			break
 		}
 	}
-	p.titles.Add(s.ID, title)
+	if title != "" { // otherwise the words may still come
+		p.titles.Add(s.ID, title)
+	}
 	return title, nil
 }
 

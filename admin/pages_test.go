@@ -42,3 +42,20 @@ func TestAPanicOfAPageIsReportedAndShownAsAnError(t *testing.T) {
 		t.Errorf("reported %v", reported)
 	}
 }
+
+// TestASessionGetsItsTitleWhenAPersonFirstTypes: it does not matter that the session was looked at before.
+func TestASessionGetsItsTitleWhenAPersonFirstTypes(t *testing.T) {
+	r := start(t, nil)
+	history := []string{say("system", "You help."), say("assistant", "What shall I do?")}
+	first := r.ask(history, "X-Dewpoint-Session", "nightly")
+	if a := r.call(http.MethodGet, "/s/"+first.session); a.StatusCode != http.StatusOK || strings.Contains(string(a.body), "Find the leaking valve") {
+		t.Fatalf("before: %d %s", a.StatusCode, a.body)
+	}
+	second := r.ask(append(history, say("user", "Find the leaking valve.")), "X-Dewpoint-Session", "nightly")
+	if second.session != first.session {
+		t.Fatalf("another session: %+v, %+v", first, second)
+	}
+	if a := r.call(http.MethodGet, "/s/"+first.session); !strings.Contains(string(a.body), "<h1>Find the leaking valve") {
+		t.Errorf("the session has no title: %.1500s", a.body)
+	}
+}

@@ -19,7 +19,7 @@ type SessionReads struct {
 	Oldest  int // the first step to list; 0: the newest ones
 	Saved   Saved
 	Limit   string // what the condenser waits for, in words; empty: not known
-	Mode    string // of the tenant: on, observe or off
+	Mode    string // what is done with the tenant's histories; empty: they are condensed as usual
 	Facts   []Fact
 }
 

@@ -98,7 +98,7 @@ func sizes(n int) (steps []ui.StepSize) {
 func sessionPage(n int) ui.Session {
 	in := run()
 	return ui.NewSession(&ui.SessionReads{
-		Session: session.Session{ID: "ses", Tenant: "team", Key: "nightly", Created: day, Seen: day}, Title: "Find the double charge", Mode: "on", Steps: sizes(n),
+		Session: session.Session{ID: "ses", Tenant: "team", Key: "nightly", Created: day, Seen: day}, Title: "Find the double charge", Steps: sizes(n),
 		Threads: []session.Thread{
 			in.Thread, {ID: "child", Session: "ses", Purpose: session.PurposeMain, Origin: session.Origin{Caller: "thread"}, Len: 4, Seen: day},
 			{ID: "fork", Session: "ses", Purpose: session.PurposeMain, Origin: session.Origin{Parent: "child", ForkAt: 2}, Len: 3, Seen: day},

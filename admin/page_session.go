@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -41,12 +42,25 @@ func (p *pages) threadOf(v *visit) (s session.Session, t session.Thread, err err
 	return s, threads[i], nil
 }
 
-// titleFor returns the title of a session, if the visitor may see it.
-func (p *pages) titleFor(v *visit, s *session.Session) (title string, err error) {
-	if v.who.mayRead() {
-		title, err = p.title(v.Context(), s)
+// titleFor returns the title of a session, if the visitor may see it. The title is what a person typed, so the reading is noted.
+func (p *pages) titleFor(v *visit, s *session.Session) (string, error) {
+	return p.titleOn(v, s, ui.SessionURL(s.ID))
+}
+
+// listedTitle is titleFor in a list of sessions: one note stands for those of a tenant.
+func (p *pages) listedTitle(v *visit, s *session.Session) (string, error) {
+	return p.titleOn(v, s, "/sessions?"+url.Values{"tenant": {s.Tenant}}.Encode())
+}
+
+func (p *pages) titleOn(v *visit, s *session.Session, page string) (string, error) {
+	if !v.who.mayRead() {
+		return "", nil
 	}
-	return title, err
+	title, err := p.title(v.Context(), s)
+	if err != nil || title == "" {
+		return "", err
+	}
+	return title, p.noteRead(v.Request, page, s.Tenant)
 }
 
 // session is the page of a session.

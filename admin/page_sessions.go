@@ -98,7 +98,7 @@ func (p *pages) search(v *visit, all []session.Session, asked *ui.Sessions) (fou
 			note = fmt.Sprintf("The first words of sessions older than %s UTC were not searched. Narrow the time down.", s.Seen.UTC().Format("2 Jan 2006, 15:04"))
 			continue
 		}
-		if title, err := p.title(v.Context(), s); err == nil && strings.Contains(strings.ToLower(title), words) {
+		if title, err := p.listedTitle(v, s); err == nil && strings.Contains(strings.ToLower(title), words) {
 			found = append(found, *s)
 		}
 	}
@@ -111,12 +111,9 @@ func keysContain(s *session.Session, words string) bool {
 
 // sessionRow reads what a row of the list shows.
 func (p *pages) sessionRow(v *visit, s *session.Session) (ui.SessionRow, error) {
-	title := ""
-	if v.who.mayRead() {
-		var err error
-		if title, err = p.title(v.Context(), s); err != nil {
-			return ui.SessionRow{}, err
-		}
+	title, err := p.listedTitle(v, s)
+	if err != nil {
+		return ui.SessionRow{}, err
 	}
 	row := ui.NewSessionRow(s, title)
 	if len(p.o.Settings.Tenants()) < 2 {

@@ -343,6 +343,38 @@ func TestChangesOnLoopbackNeedTheLink(t *testing.T) {
 	}
 }
 
+// TestReadingTitlesIsNoted: titles are what people typed. A list is noted once for a tenant, and each deleted session has an entry of its own.
+func TestReadingTitlesIsNoted(t *testing.T) {
+	g := startGuarded(t)
+	auditor := []string{"Authorization", "Bearer token of auditor of a"}
+	for range 2 {
+		g.fetch(g.browser(), http.MethodGet, "/sessions", "", auditor...)
+		g.fetch(g.browser(), http.MethodGet, "/s/"+g.a.session, "", auditor...)
+	}
+	g.fetch(g.browser(), http.MethodGet, "/sessions", "", "Authorization", "Bearer token of viewer of a")
+	g.fetch(g.browser(), http.MethodDelete, "/api/v1/sessions?tenant=alpha", "", "Authorization", "Bearer token of operator of a", "X-Dewpoint-Admin", "1")
+	_, log := g.fetch(g.browser(), http.MethodGet, "/activity/export", "", "Authorization", "Bearer token of operator of a")
+	var got []string
+	for line := range strings.Lines(log) {
+		var e admin.AuditEntry
+		must(t, json.Unmarshal([]byte(line), &e))
+		if e.Tenant != "alpha" {
+			t.Errorf("no tenant in %s", line)
+		}
+		if e.Who != "admin.token" && (!e.Change || e.On == "/s/"+g.a.session) { // the first one is this test itself
+			got = append(got, e.Who+" "+e.Did+" "+e.On)
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		"auditor of a read content /s/" + g.a.session, "auditor of a read content /sessions?tenant=alpha",
+		"operator of a deleted a session of a tenant or key /s/" + g.a.session,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("noted\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // TestReadingContentIsNoted checks the audit log: who read content and who changed what, kept beyond a restart, and for operators only.
 func TestReadingContentIsNoted(t *testing.T) {
 	g := startGuarded(t)
@@ -365,10 +397,13 @@ func TestReadingContentIsNoted(t *testing.T) {
 			entries = append(entries, e)
 		}
 	}
-	if len(entries) != 2 {
-		t.Fatalf("%d entries, want that of the reader and that of the operator: %s", len(entries), log)
+	if len(entries) != 3 {
+		t.Fatalf("%d entries, want that of the reader and two of the operator: %s", len(entries), log)
 	}
-	if e := entries[1]; e.Who != "auditor of a" || e.Did != "read content" || e.On != read || e.Tenant != "alpha" || e.Change || e.From == "" || e.Time.IsZero() {
+	if e := entries[1]; e.Who != "operator of a" || e.Did != "read content" || e.On != "/sessions?tenant=alpha" { // the list behind the login
+		t.Errorf("the entry of the list is %+v", e)
+	}
+	if e := entries[2]; e.Who != "auditor of a" || e.Did != "read content" || e.On != read || e.Tenant != "alpha" || e.Change || e.From == "" || e.Time.IsZero() {
 		t.Errorf("the reader's entry is %+v", e)
 	}
 	if e := entries[0]; e.Who != "operator of a" || e.Did != "asked for a condensation" || !e.Change || e.Role != admin.RoleOperator {

@@ -185,9 +185,6 @@ func (a *api) deleteSessions(r *http.Request, q *query) (any, error) {
 	if f := who(r).limit(&filter); f != nil {
 		return nil, f
 	}
-	if err := a.note(r, AuditEntry{Did: "deleted sessions of a tenant or key", Change: true, Tenant: filter.Tenant}); err != nil {
-		return nil, err
-	}
 	end := time.Now().Add(maxDeleteTime)
 	var out deletedBody
 	for {
@@ -203,7 +200,11 @@ func (a *api) deleteSessions(r *http.Request, q *query) (any, error) {
 			if !who(r).sees(s.Tenant) {
 				continue
 			}
-			err := a.o.Archive.Forget(r.Context(), s.ID)
+			err := a.note(r, AuditEntry{Did: "deleted a session of a tenant or key", Change: true, On: "/s/" + string(s.ID), Tenant: s.Tenant})
+			if err != nil {
+				return nil, err
+			}
+			err = a.o.Archive.Forget(r.Context(), s.ID)
 			if err == nil {
 				out.Deleted++
 			} else if !errors.Is(err, session.ErrNotFound) {

@@ -73,11 +73,11 @@ func (v *validator) listeners() {
 	switch {
 	case c.Admin.Locked():
 	case adminOK && !loopback(host):
-		v.add("admin.token", "is missing while admin.listen is not on loopback: set a token, or listen on 127.0.0.1")
+		v.add(adminTokenKey, "is missing while admin.listen is not on loopback: set a token, or listen on 127.0.0.1")
 	case c.HasTeamsFiles():
-		v.add("admin.token", "is missing while teams write the files of tenants_dir: set a token, or set tenants_trusted to true if you trust every file")
+		v.add(adminTokenKey, "is missing while teams write the files of tenants_dir: set a token, or set tenants_trusted to true if you trust every file")
 	}
-	v.headerValue("admin.token", c.Admin.Token)
+	v.headerValue(adminTokenKey, c.Admin.Token)
 	v.adminTokens()
 	for i, name := range c.Admin.Hosts {
 		v.when(net.ParseIP(name) == nil && !plainBut(name, "."), // a name as in a Host header, without a port
@@ -85,10 +85,16 @@ func (v *validator) listeners() {
 	}
 }
 
+// adminTokenKey is the key of an operator's token.
+const adminTokenKey = "admin.token"
+
 // adminTokens checks the further tokens of the admin listener.
 func (v *validator) adminTokens() {
 	first := map[[sha256.Size]byte]string{}
-	names := map[string]string{}
+	names := map[string]string{adminTokenKey: adminTokenKey} // the name of its holder in the audit log
+	if token := v.config.Admin.Token.Reveal(); token != "" {
+		first[sha256.Sum256([]byte(token))] = adminTokenKey
+	}
 	for i, t := range v.config.Admin.Tokens {
 		key := syntax.Index("admin.tokens", i)
 		v.when(!plainBut(t.Name, " .-_@"), key+".name", "is not a name: write who has the token, in letters, digits, spaces and . - _ @")

@@ -24,6 +24,8 @@ func badValues() []badFixture {
 			`admin.tokens[2].tenants[0]: is not the name of a tenant: correct it (line 5)`,
 			`admin.tokens[2].sha256: is not 64 hexadecimal digits: write the SHA-256 of the key, never the key itself (line 5)`,
 			`admin.tokens[3]: has neither sha256 nor env: give the key's SHA-256, or name the variable that holds it (line 6)`,
+			`admin.tokens[4].name: is also the name of admin.token: the audit log could not tell them apart (line 7)`,
+			`admin.tokens[4]: is also the token of admin.token: give each its own (line 7)`,
 		}},
 		{"bad.base-url-garbage.yaml", []string{
 			`upstream.base_url: is not a URL: write it as https://api.openai.com/v1 (line 1)`,

@@ -60,7 +60,7 @@ func TestRun(t *testing.T) {
 	for _, c := range result.Cells {
 		checkCell(t, c, want)
 	}
-	if len(result.Cells) != 5 || result.Streaming == nil || result.Memory == nil || result.Waits == nil {
+	if len(result.Cells) != 6 || result.Streaming == nil || result.Memory == nil || result.Waits == nil {
 		t.Fatalf("a part is missing: %+v", result)
 	}
 	for _, r := range result.Waits {

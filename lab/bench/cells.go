@@ -46,7 +46,7 @@ const middleSize = 400_000
 func (o *Options) cells() []Cell {
 	if o.Tiny {
 		return []Cell{
-			{Known, 10_000, 1, ""}, {Known, 10_000, 2, ""}, {FirstSeen, 10_000, 1, ""}, {Known, 10_000, 1, Messages}, {FirstSeen, 10_000, 1, Responses},
+			{Known, 10_000, 1, ""}, {Known, 10_000, 2, ""}, {FirstSeen, 10_000, 1, ""}, {Known, 10_000, 1, Messages}, {FirstSeen, 10_000, 1, Responses}, {Known, 10_000, 1, Gemini},
 		}
 	}
 	var out []Cell
@@ -55,7 +55,7 @@ func (o *Options) cells() []Cell {
 	}
 	out = append(out, Cell{Known, middleSize, 1, ""})
 	for _, size := range []int{100_000, 1_000_000} {
-		for _, api := range []API{Messages, Responses} {
+		for _, api := range apis() {
 			out = append(out, Cell{Known, size, 1, api}, Cell{FirstSeen, size, 1, api})
 		}
 	}

@@ -75,8 +75,8 @@ func NewHistory(p Plan) *History {
 	if p.API == "" {
 		w.message(`{"role":"system","content":` + quote(systemPrompt) + `}`)
 	}
-	w.message(`{"role":"user","content":"Ticket ` + stamp +
-		`: the nightly import drops rows whose \"régio\" field holds a tab (\\t). Find out why, fix it, and add a test.\nDo not touch db/migrations."}`)
+	w.message(p.API.person(`Ticket ` + stamp +
+		`: the nightly import drops rows whose \"régio\" field holds a tab (\\t). Find out why, fix it, and add a test.\nDo not touch db/migrations.`))
 	around := p.Steps / 2
 	for len(bodyHead)+len(w.joined)+len(bodyTail)+around*w.unitSize() < p.Size {
 		w.unit()

@@ -119,7 +119,7 @@ func TestProtocols(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for _, api := range []API{Messages, Responses} {
+	for _, api := range apis() {
 		body := NewHistory(Plan{Size: 20_000, Steps: 3, API: api}).Fork(1).Step(2, false)
 		req, err := http.NewRequest(http.MethodPost, s.URL()+api.path(), bytes.NewReader(body))
 		if err != nil {

@@ -113,7 +113,7 @@ func (m *Mock) answer(ctx *fasthttp.RequestCtx, id uint64, received int, e *expe
 	ctx.SetContentType("application/json")
 	ctx.Response.Header.Set("X-Request-Id", "req_bench")
 	switch kind {
-	case "", string(Messages), string(Responses):
+	case "", string(Messages), string(Responses), string(Gemini):
 		ctx.SetBodyString(API(kind).turn(id, received))
 	case "stream":
 		take(func(c net.Conn) error { return m.stream(c, rest, received) })

@@ -12,12 +12,19 @@ type API string
 const (
 	Messages  API = "messages"
 	Responses API = "responses"
+	Gemini    API = "gemini"
 )
+
+// apis lists the other protocols.
+func apis() []API { return []API{Messages, Responses, Gemini} }
 
 // path is where the protocol is served.
 func (a API) path() string {
-	if a == "" {
+	switch a {
+	case "":
 		return chatPath
+	case Gemini:
+		return "/v1beta/models/" + Model + ":generateContent"
 	}
 	return "/v1/" + string(a)
 }
@@ -29,6 +36,8 @@ func (a API) head() string {
 		return `{"max_tokens":8000,"system":` + quote(systemPrompt) + `,"messages":[`
 	case Responses:
 		return `{"store":false,"instructions":` + quote(systemPrompt) + `,"input":[`
+	case Gemini:
+		return `{"systemInstruction":{"parts":[{"text":` + quote(systemPrompt) + `}]},"contents":[`
 	}
 	return bodyHead
 }
@@ -40,10 +49,21 @@ func (a API) tail(stream bool) string {
 			`"tool_choice":"auto"`, `"temperature":0.2`).Replace(bodyTools) + "}"
 	case a == Responses:
 		return `],"model":"` + Model + `",` + strings.NewReplacer(`"function":{`, "", `}}}}`, `}}}`, `}}},`, `}},`).Replace(bodyTools) + "}"
+	case a == Gemini:
+		return `],"tools":[{"functionDeclarations":` + strings.NewReplacer(`"tools":`, "", `"type":"function","function":{`, "", `}}}}`, `}}}`, `}}},`, `}},`,
+			`,"tool_choice":"auto"`, "").Replace(bodyTools) + `}],"generationConfig":{"temperature":0.2}}`
 	case stream:
 		return bodyTailStreamed
 	}
 	return bodyTail
+}
+
+// person is what a person says.
+func (a API) person(text string) string {
+	if a == Gemini {
+		return `{"role":"user","parts":[{"text":"` + text + `"}]}`
+	}
+	return `{"role":"user","content":"` + text + `"}`
 }
 
 // unit is what a model says, empty: nothing, with a call; and what stands around the call's result.
@@ -63,6 +83,9 @@ func (a API) unit(thought, arguments string) (call, result, end string) {
 		return said(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":`, `,"annotations":[]}]},`) +
 				`{"type":"function_call","call_id":` + id + `,"name":"bash","arguments":` + quote(arguments) + `}`,
 			`{"type":"function_call_output","call_id":` + id + `,"output":`, `}`
+	case Gemini:
+		return `{"role":"model","parts":[` + said(`{"text":`, `},`) + `{"functionCall":{"id":` + id + `,"name":"bash","args":` + arguments + `}}]}`,
+			`{"role":"user","parts":[{"functionResponse":{"id":` + id + `,"name":"bash","response":{"output":`, `}}}]}`
 	}
 	content := "null"
 	if thought != "" {
@@ -83,6 +106,11 @@ func (a API) turn(id uint64, received int) string {
 	case Responses:
 		return fmt.Sprintf(`{"id":"chatcmpl-%d","object":"response","status":"completed","model":%q,"output":[{"type":"function_call","id":"fc_%d","status":"completed",`+
 			`"call_id":%q,"name":"bash","arguments":"{\"command\": \"go test ./...\"}"}],%s}`, id, Model, id, call, used)
+	case Gemini:
+		prompt := received/bytesPerToken + 1
+		return fmt.Sprintf(`{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"id":%q,"name":"bash","args":{"command":"go test ./..."}}}]},`+
+			`"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":%d,"candidatesTokenCount":24,"totalTokenCount":%d},"modelVersion":%q,`+
+			`"responseId":"chatcmpl-%d"}`, call, prompt, prompt+24, Model, id)
 	}
 	return fmt.Sprintf(`{"id":"chatcmpl-%d","object":"chat.completion","created":1767225600,"model":%q,"choices":[{"index":0,"message":{"role":"assistant",`+
 		`"content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":"bash","arguments":"{\"command\": \"go test ./...\", \"timeout\": 60}"}}]},`+

@@ -17,8 +17,22 @@ func TestFreeAddr(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer server.Close()
+		if reserve(addr) == nil {
+			t.Errorf("%s was given twice", addr)
+		}
 		if at := server.Addr().(*net.TCPAddr); !at.IP.IsLoopback() || at.Port < firstPort || at.Port > lastPort {
 			t.Errorf("free: %v", at)
 		}
+	}
+}
+
+// TestReservedWithoutAServer: an address stays reserved before its server has started.
+func TestReservedWithoutAServer(t *testing.T) {
+	addr, err := FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reserve(addr) == nil {
+		t.Errorf("%s was given twice", addr)
 	}
 }

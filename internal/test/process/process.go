@@ -3,6 +3,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -78,18 +80,40 @@ func (p *Process) Kill() {
 // Systems do not assign these ports by default: connections and listeners on port 0 get higher ones.
 const firstPort, lastPort = 20_000, 32_767
 
-// FreeAddr returns a free loopback address for a server that needs a fixed port. Systems do not assign the port to others, so a server
-// can be killed and started there again.
+// reserved are the UDP sockets by which this process keeps ports from other processes until it ends.
+var reserved struct {
+	sync.Mutex
+	sockets []net.PacketConn
+}
+
+// FreeAddr returns a free loopback address for a server that needs a fixed port. Systems do not assign the port to others, and FreeAddr returns
+// it neither again nor in another process while this one runs, so a server can be killed and started there again.
 func FreeAddr() (string, error) {
 	var taken error
 	for range 100 {
 		port := firstPort + rand.IntN(lastPort-firstPort+1) // not a secret
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		l, err := net.Listen("tcp", addr)
-		if err == nil {
-			return addr, l.Close()
+		if err := reserve(addr); err != nil {
+			taken = err
+			continue
 		}
-		taken = err
+		return addr, nil
 	}
 	return "", fmt.Errorf("find a free port: %w", taken)
+}
+
+// reserve takes an address that no server has and no other process has reserved.
+func reserve(addr string) error {
+	socket, err := net.ListenPacket("udp", addr) // TCP's port of the same number stays free
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return errors.Join(err, socket.Close())
+	}
+	reserved.Lock()
+	reserved.sockets = append(reserved.sockets, socket)
+	reserved.Unlock()
+	return l.Close()
 }

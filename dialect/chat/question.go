@@ -3,15 +3,23 @@ package chat
 import (
 	"cmp"
 	"math"
+	"slices"
+
+	openai "github.com/sashabaranov/go-openai"
 
 	"github.com/dewpoint-proxy/dewpoint/dialect"
+	"github.com/dewpoint-proxy/dewpoint/dialect/assemble"
 	"github.com/dewpoint-proxy/dewpoint/internal/known/agents"
+	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
+
+// completionLimit is the newer one of the parameters that limit an answer.
+const completionLimit = "max_completion_tokens"
 
 // usualLimit returns the parameter that limits the answer of a model, by the model's name.
 func usualLimit(model string) string {
 	if agents.RefusesMaxTokens(model) {
-		return "max_completion_tokens"
+		return completionLimit
 	}
 	return "max_tokens"
 }
@@ -26,34 +34,49 @@ func (d *Dialect) Place(before string, _ dialect.Question) (path, query string) 
 	return before + Path, ""
 }
 
-// Question implements dialect.Asker.
+// Question implements dialect.Asker. It is an object of the members that go-openai's request has.
 func (d *Dialect) Question(q dialect.Question) dialect.Object {
-	out := dialect.Object{"model": q.Model}
-	var said []dialect.Object
-	if q.System != "" {
-		said = append(said, dialect.Object{"role": cmp.Or(q.Role, "system"), "content": q.System})
+	out := openai.ChatCompletionRequest{
+		Model: q.Model, Stream: q.Streamed, ReasoningEffort: cmp.Or(q.Effort, q.LeastEffort),
+		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: q.User}},
 	}
-	out["messages"] = append(said, dialect.Object{"role": "user", "content": q.User})
-	if q.MaxOutput > 0 {
-		out[cmp.Or(q.Limit, usualLimit(q.Model))] = q.MaxOutput
+	if q.System != "" {
+		role := cmp.Or(q.Role, openai.ChatMessageRoleSystem)
+		out.Messages = slices.Insert(out.Messages, 0, openai.ChatCompletionMessage{Role: role, Content: q.System})
+	}
+	if cmp.Or(q.Limit, usualLimit(q.Model)) == completionLimit {
+		out.MaxCompletionTokens = q.MaxOutput
+	} else {
+		out.MaxTokens = q.MaxOutput //nolint:staticcheck // compatible servers support only this one
 	}
 	if q.Temperature != nil {
-		out["temperature"] = max(*q.Temperature, math.SmallestNonzeroFloat32) // some servers take 0 for their own default
+		out.Temperature = max(*q.Temperature, math.SmallestNonzeroFloat32) // go-openai omits a zero, and the server would use its own default
 	}
-	if effort := cmp.Or(q.Effort, q.LeastEffort); effort != "" {
-		out["reasoning_effort"] = effort
-	}
-	if q.Streamed {
-		out["stream"], out["stream_options"] = true, dialect.Object{"include_usage": true}
+	if out.Stream {
+		out.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
 	if f := q.Function; f != nil {
-		function := f.In(dialect.Object{"parameters": dialect.Raw(f.JSON)})
-		out["tools"] = []dialect.Object{{"type": "function", "function": function}}
-		out["tool_choice"] = dialect.Object{"type": "function", "function": dialect.Object{"name": f.Name}}
+		out.Tools = []openai.Tool{{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
+			Name: f.Name, Description: f.Description, Parameters: dialect.Raw(f.JSON),
+		}}}
+		out.ToolChoice = openai.ToolChoice{Type: openai.ToolTypeFunction, Function: openai.ToolFunction{Name: f.Name}}
 	}
 	if f := q.Format; f != nil {
-		schema := f.In(dialect.Object{"schema": dialect.Raw(f.JSON), "strict": true})
-		out["response_format"] = dialect.Object{"type": "json_schema", "json_schema": schema}
+		out.ResponseFormat = &openai.ChatCompletionResponseFormat{
+			Type: openai.ChatCompletionResponseFormatTypeJSONSchema,
+			JSONSchema: &openai.ChatCompletionResponseFormatJSONSchema{
+				Name: f.Name, Description: f.Description, Schema: dialect.Raw(f.JSON), Strict: true,
+			},
+		}
+	}
+	return members(out)
+}
+
+// members returns the members of a request as they are sent.
+func members(r openai.ChatCompletionRequest) dialect.Object {
+	out := dialect.Object{}
+	for key, value := range rawjson.Members(assemble.Encode(r)) {
+		out[string(key.Raw)] = dialect.Raw(value.Raw)
 	}
 	return out
 }

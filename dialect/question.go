@@ -17,7 +17,7 @@ type Question struct {
 	MaxOutput           int      // tokens
 	Temperature         *float32 // nil: not sent
 	Effort              string   // of reasoning, as the server calls it; empty: not sent
-	LeastEffort         string   // the least that the model is known to offer, used without Effort where the protocol has the same words as OpenAI's
+	LeastEffort         string   // the lowest effort that the model accepts; sent by protocols with OpenAI's words for efforts if Effort is empty
 	Function            *Schema  // a function that the model must call; nil: none
 	Format              *Schema  // schema of the answer's text; nil: any text
 	Streamed            bool     // the answer should be a stream of events

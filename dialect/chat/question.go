@@ -13,9 +13,6 @@ import (
 	"github.com/dewpoint-proxy/dewpoint/internal/rawjson"
 )
 
-// completionLimit is the newer one of the parameters that limit an answer.
-const completionLimit = "max_completion_tokens"
-
 // usualLimit returns the parameter that limits the answer of a model, by the model's name.
 func usualLimit(model string) string {
 	if agents.RefusesMaxTokens(model) {

@@ -62,7 +62,9 @@ func (d *Dialect) Reuse(body []byte, output int) []byte {
 }
 
 // limits are the members that limit the answer. Some models accept only one of them.
-var limits = [...]string{"max_completion_tokens", "max_tokens"}
+var limits = [...]string{completionLimit, "max_tokens"}
+
+const completionLimit = "max_completion_tokens" // servers of older models know only the other one
 
 // budget returns how many tokens of the answer a body reserves for thinking.
 func budget(body rawjson.Value) int {
